@@ -1,0 +1,53 @@
+package dataset
+
+// Format names a file format. Auto asks Open to find out.
+type Format string
+
+const (
+	Auto   Format = "auto"
+	Criteo Format = "criteo" // label, 13 integers, 26 hexadecimal categories, tab separated
+	LibSVM Format = "libsvm" // label id:value ...
+	LibFFM Format = "libffm" // label field:id:value ...
+	LibFM  Format = "libfm"  // the grammar of libsvm, customarily with real labels
+	CSV    Format = "csv"    // columns described by a Schema
+)
+
+// Task decides which labels are legal: 0/1 or -1/1 for CTR (both arrive as 0
+// and 1), any finite real for Regression.
+type Task string
+
+const (
+	CTR        Task = "ctr"
+	Regression Task = "regression"
+)
+
+// Options say how to read files. The zero value reads ctr data of any format
+// but csv.
+type Options struct {
+	Format  Format  // "" and Auto: found from the first lines
+	Task    Task    // "" is CTR
+	Fields  int     // number of fields; 0: the most found while sniffing
+	Schema  *Schema // for csv
+	MaxLine int     // longest line accepted, in bytes; 0: 4 MiB
+}
+
+// ReaderOptions say how one worker runs through a source.
+type ReaderOptions struct {
+	Threads  int    // parsing goroutines; 0: 1
+	Mode     string // "queue" (default): read anew every epoch; "memory": parsed once and kept
+	Shuffle  bool   // rows change places inside their virtual partition, a different way each epoch
+	Seed     uint64 // of the shuffle
+	MaxBytes int64  // memory mode: most bytes of parsed rows; 0: half of what the machine has available
+	Window   int    // queue mode with Shuffle: batches shuffled together; 0: 16
+}
+
+// Description is what Open learned.
+type Description struct {
+	Format      Format
+	Fields      int
+	FieldNames  []string // one for every field
+	MeanLabel   float64  // over the sniffed rows
+	SniffedRows int
+	Files       []string // in reading order
+	Bytes       int64    // on disk, compressed as they are
+}
