@@ -3,3 +3,9 @@ module psrt
 go 1.26
 
 toolchain go1.26.8
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+)
