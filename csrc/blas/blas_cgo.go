@@ -1,0 +1,39 @@
+//go:build cgo
+
+package blas
+
+// #cgo CFLAGS: -O2 -Wall
+// #cgo amd64 LDFLAGS: -L/usr/lib/x86_64-linux-gnu/openblas-pthread
+// #cgo arm64 LDFLAGS: -L/usr/lib/aarch64-linux-gnu/openblas-pthread
+// #cgo LDFLAGS: -l:libopenblas.a -lm -lpthread
+// #cgo noescape psrt_sgemm
+// #cgo nocallback psrt_sgemm
+// #include "blas.h"
+import "C"
+
+import "unsafe"
+
+func gemm(transA, transB bool, m, n, k int, a, b Matrix, beta float32, c Matrix) {
+	C.psrt_sgemm(flag(transA), flag(transB), C.int32_t(m), C.int32_t(n), C.int32_t(k),
+		pointer(a.Data), C.int32_t(a.Stride), pointer(b.Data), C.int32_t(b.Stride),
+		C.float(beta), pointer(c.Data), C.int32_t(c.Stride))
+}
+
+func pointer(s []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(s))) }
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// SetThreads sets how many threads one Gemm may use, in the whole process. It
+// is 1 from the start; more than 1 gives up reproducible sums.
+func SetThreads(n int) { C.psrt_blas_threads(C.int32_t(n)) }
+
+// Config names the library, its version, how it was built and the kernels it
+// chose for this CPU (env OPENBLAS_CORETYPE overrides the choice).
+func Config() string {
+	return C.GoString(C.psrt_blas_config()) + " core " + C.GoString(C.psrt_blas_core())
+}
