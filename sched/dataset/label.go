@@ -1,0 +1,55 @@
+package dataset
+
+// labelRule turns label text into a number. For ctr it accepts 0/1 or -1/1 but
+// not both conventions in one source: a 0 among -1 and 1 usually means "unknown".
+type labelRule struct {
+	task     Task
+	negative int8 // what the sniffed rows use for "no": 0, -1, or unknownNegative
+}
+
+const unknownNegative = 1
+
+func (r labelRule) parse(cell []byte, offset int) (float32, *lineError) {
+	if r.task != Regression && len(cell) == 1 {
+		if cell[0] == '1' {
+			return 1, nil
+		}
+		if cell[0] == '0' && r.negative != -1 {
+			return 0, nil
+		}
+	}
+	v, err := parseFloat(cell)
+	if err != nil {
+		return 0, badLine(offset, "label %s is %v; %s", quote(cell), err, r.remedy())
+	}
+	if r.task == Regression {
+		return v, nil
+	}
+	switch {
+	case v == 1:
+		return 1, nil
+	case v == 0 && r.negative != -1, v == -1 && r.negative != 0:
+		return 0, nil
+	case v == 0 || v == -1:
+		return 0, badLine(offset, "label %s, but earlier rows use -1/1 or 0/1 the other way; use one convention throughout", quote(cell))
+	}
+	return 0, badLine(offset, "label %s is neither 0/1 nor -1/1; %s", quote(cell), r.remedy())
+}
+
+func (r labelRule) remedy() string {
+	if r.task == Regression {
+		return "a label must be a finite number"
+	}
+	return "ctr labels are 0/1 or -1/1; give --task regression to train on real numbers"
+}
+
+// note remembers the convention a raw label shows.
+func (r *labelRule) note(cell []byte) {
+	v, err := parseFloat(cell)
+	if err != nil || r.task == Regression || r.negative != unknownNegative {
+		return
+	}
+	if v == 0 || v == -1 {
+		r.negative = int8(v)
+	}
+}

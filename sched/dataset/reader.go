@@ -1,0 +1,157 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+)
+
+// Reader runs one worker through its share, epoch after epoch. It belongs to
+// one goroutine; only Step.Release may be called from others.
+type Reader struct {
+	src    *Source
+	share  Share
+	opts   ReaderOptions
+	ctx    context.Context
+	cancel context.CancelFunc
+	pool   *stepPool
+	store  *store // memory mode, once loaded
+	epoch  int
+	steps  stepper // nil until the epoch's first Next
+	closed bool
+}
+
+// stepper gives the steps of one epoch. close may be called more than once.
+type stepper interface {
+	next() (*Step, error)
+	close()
+}
+
+// Modes of ReaderOptions.
+const (
+	Queue  = "queue"
+	Memory = "memory"
+)
+
+const (
+	defaultWindow = 16
+	maxWindow     = 1 << 16
+	maxThreads    = 1 << 10
+)
+
+// NewReader makes a reader that stands before epoch 0. Cancelling the context
+// ends it like Close.
+func (s *Source) NewReader(ctx context.Context, share Share, opts ReaderOptions) (*Reader, error) {
+	opts.Mode = cmp.Or(opts.Mode, Queue)
+	opts.Threads = cmp.Or(opts.Threads, 1)
+	opts.Window = cmp.Or(opts.Window, defaultWindow)
+	switch {
+	case opts.Mode != Queue && opts.Mode != Memory:
+		return nil, &Error{Msg: fmt.Sprintf("reading mode %q is unknown; known are queue, memory", opts.Mode)}
+	case opts.Threads < 1 || opts.Threads > maxThreads:
+		return nil, fmt.Errorf("dataset: %d parsing threads, must be 1 to %d", opts.Threads, maxThreads)
+	case opts.Window < 1 || opts.Window > maxWindow:
+		return nil, fmt.Errorf("dataset: shuffle window of %d batches, must be 1 to %d", opts.Window, maxWindow)
+	}
+	if err := share.Validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	size := 2 * aheadSteps
+	if opts.Shuffle && opts.Mode == Queue {
+		size += opts.Window
+	}
+	return &Reader{src: s, share: share, opts: opts, ctx: ctx, cancel: cancel, pool: newStepPool(size)}, nil
+}
+
+// Next gives the epoch's next step, valid until its Release; one that is never
+// released is collected as garbage. At the end of the epoch it gives io.EOF.
+// Bad input is an *Error, and repeats.
+func (r *Reader) Next() (*Step, error) {
+	if r.closed {
+		return nil, fmt.Errorf("dataset: Next on a closed reader")
+	}
+	if r.steps == nil {
+		steps, err := r.start()
+		if err != nil {
+			steps = broken{err}
+		}
+		r.steps = steps
+	}
+	return r.steps.next()
+}
+
+// Epoch ends the running epoch, finished or not, and puts the reader before
+// epoch n. The number chooses the shuffle.
+func (r *Reader) Epoch(n int) error {
+	if n < 0 || r.closed {
+		return fmt.Errorf("dataset: epoch %d asked of a reader (closed: %v); epochs count from 0", n, r.closed)
+	}
+	r.stop()
+	r.epoch = n
+	return nil
+}
+
+func (r *Reader) start() (stepper, error) {
+	if r.opts.Mode == Memory {
+		if r.store == nil {
+			store, err := r.load()
+			if err != nil {
+				return nil, err
+			}
+			r.store = store
+		}
+		if r.opts.Shuffle {
+			return newGather(r.ctx, r.store, r.share, r.shuffle(), r.pool), nil
+		}
+		return &replay{store: r.store}, nil
+	}
+	p := startPipeline(r.ctx, r.src, r.share, r.opts.Threads, r.pool)
+	if r.opts.Shuffle {
+		return newWindow(p, r.share, r.shuffle(), r.opts.Window, r.pool), nil
+	}
+	return p, nil
+}
+
+func (r *Reader) shuffle() shuffle { return shuffle{seed: r.opts.Seed, epoch: uint64(r.epoch)} }
+
+func (r *Reader) stop() {
+	if r.steps != nil {
+		r.steps.close()
+		r.steps = nil
+	}
+}
+
+// Close ends the reader's goroutines and waits for them. Steps still held stay
+// valid.
+func (r *Reader) Close() error {
+	r.cancel()
+	r.stop()
+	r.closed = true
+	r.store = nil
+	return nil
+}
+
+// broken is an epoch that could not begin.
+type broken struct{ err error }
+
+func (b broken) next() (*Step, error) { return nil, b.err }
+func (b broken) close()               {}
+
+// replay serves the rows in memory as they are.
+type replay struct {
+	store *store
+	at    int
+}
+
+func (r *replay) next() (*Step, error) {
+	if r.at == len(r.store.steps) {
+		return nil, io.EOF
+	}
+	step := *r.store.steps[r.at]
+	r.at++
+	return &step, nil
+}
+
+func (r *replay) close() {}

@@ -1,0 +1,250 @@
+package dataset
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// How much is looked at before anything is believed: of the first file enough
+// to find the fields, of every other file its head.
+const (
+	sniffRows      = 20000
+	sniffBytes     = 8 << 20
+	sniffHeadRows  = 100
+	sniffHeadBytes = 64 << 10
+)
+
+// head is the beginning of one file.
+type head struct {
+	path    string
+	lines   [][]byte
+	numbers []int
+}
+
+// readHead reads the first rows of a file, and refuses what is no text.
+func readHead(path string, rows, size, maxLine int) (*head, error) {
+	in, err := openStream(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	lines := newLineReader(path, in, make([]byte, sniffHeadBytes), maxLine)
+	if err := lines.fill(); err != nil {
+		return nil, err
+	}
+	if why := refuse(lines.buf[:min(lines.end, 4096)]); why != "" {
+		return nil, fileError(path, nil, "%s", why)
+	}
+	h := &head{path: path}
+	for total := 0; len(h.lines) < rows && total < size; {
+		line, err := lines.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		total += len(line)
+		h.lines = append(h.lines, slices.Clone(line))
+		h.numbers = append(h.numbers, lines.line)
+	}
+	if len(h.lines) == 0 {
+		return nil, fileError(path, nil, "the file is empty; leave it out or put rows in it")
+	}
+	return h, nil
+}
+
+// sniffer gathers what the heads of all files say.
+type sniffer struct {
+	src    *Source
+	csv    *csvParser
+	batch  Batch
+	rows   int
+	labels float64
+	fields int
+}
+
+// decide settles the format, from the first file unless it is given.
+func (s *sniffer) decide(h *head) error {
+	o := &s.src.opts
+	if o.Format == Auto && o.Schema != nil {
+		o.Format = CSV
+	}
+	if o.Format != Auto {
+		return nil
+	}
+	switch f := detectAll(h.lines); {
+	case f == undecided:
+		return fileError(h.path, nil, "the first %d rows have a label and no feature, so the format cannot be told; give --format", len(h.lines))
+	case f == "":
+		return &Error{Path: h.path, Line: h.numbers[0], Msg: unknownFormat(h.lines[0])}
+	case f == LibSVM && s.realLabels(h):
+		o.Format = LibFM
+	default:
+		o.Format = f
+	}
+	return nil
+}
+
+// realLabels: libfm files are told from libsvm by labels other than 0 and 1.
+func (s *sniffer) realLabels(h *head) bool {
+	rule := labelRule{task: CTR, negative: unknownNegative}
+	for _, line := range h.lines {
+		if _, e := rule.parse(line[:wordEnd(line, 0)], 0); e != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// parser makes the parser for the format, still open as to fields.
+func (s *sniffer) parser(h *head) (lineParser, error) {
+	o := s.src.opts
+	rule := labelRule{task: o.Task, negative: unknownNegative}
+	switch o.Format {
+	case Criteo:
+		for _, line := range h.lines {
+			rule.note(line[:cellEnd(line, 0)])
+		}
+		return newCriteoParser(rule), nil
+	case CSV:
+		if err := s.statistics(h); err != nil {
+			return nil, err
+		}
+		return s.csv, nil
+	}
+	for _, line := range h.lines {
+		rule.note(line[:wordEnd(line, 0)])
+	}
+	p := &sparseParser{labels: rule, fielded: o.Format == LibFFM, fields: maxFields}
+	if o.Fields > 0 {
+		p.fields = o.Fields
+	}
+	return p, nil
+}
+
+// look parses one head: what is wrong early in a file is told before training.
+func (s *sniffer) look(file int, h *head) error {
+	skip := 0
+	if s.csv != nil {
+		layout, isHeader, e := s.csv.layout(s.src.opts.Schema, h.lines[0])
+		if e != nil {
+			return e.at(h.path, h.numbers[0])
+		}
+		s.csv.layouts = append(s.csv.layouts, layout)
+		s.src.headers[file] = isHeader
+		if isHeader {
+			skip = 1
+		}
+		if skip == len(h.lines) {
+			return fileError(h.path, nil, "the file has a header and no rows; leave it out or put rows in it")
+		}
+	}
+	for i, line := range h.lines[skip:] {
+		s.batch.Reset()
+		if e := s.src.parser.parse(line, file, &s.batch); e != nil {
+			if f := detectAll(h.lines); file > 0 && f != "" && f != undecided && !s.sameGrammar(f) {
+				return fileError(h.path, nil, "the file looks like %s, but %s is read as %s; all files of a job must have one format",
+					f, s.src.files[0], s.src.opts.Format)
+			}
+			return e.at(h.path, h.numbers[skip+i])
+		}
+		s.rows++
+		s.labels += float64(s.batch.Labels[0])
+		for _, f := range s.batch.Fields {
+			s.fields = max(s.fields, int(f)+1)
+		}
+	}
+	return nil
+}
+
+func (s *sniffer) sameGrammar(f Format) bool {
+	return f == s.src.opts.Format || f == LibSVM && s.src.opts.Format == LibFM
+}
+
+// statistics completes the schema from the first file: means, deviations and
+// quantiles of numeric columns that do not bring their own.
+func (s *sniffer) statistics(h *head) error {
+	schema := s.src.opts.Schema
+	s.csv = newCSVParser(schema, labelRule{task: s.src.opts.Task, negative: unknownNegative})
+	layout, isHeader, e := s.csv.layout(schema, h.lines[0])
+	if e != nil {
+		return e.at(h.path, h.numbers[0])
+	}
+	lines := h.lines
+	if isHeader {
+		lines = lines[1:]
+	}
+	samples := make([][]float64, len(schema.Columns))
+	for k, line := range lines {
+		e := s.csv.each(line, layout, func(column int, cell []byte, start int) *lineError {
+			c := &s.csv.columns[column]
+			if c.Kind == "label" && c.Positive == nil && c.PositiveAbove == nil {
+				s.csv.labels.note(cell)
+			}
+			if c.Kind != "numeric" || s.csv.absent(cell) {
+				return nil
+			}
+			x, e := c.float(cell, start)
+			samples[column] = append(samples[column], x)
+			return e
+		})
+		if e != nil {
+			return e.at(h.path, h.numbers[len(h.lines)-len(lines)+k])
+		}
+	}
+	for k := range schema.Columns {
+		schema.Columns[k].complete(samples[k])
+	}
+	s.csv = newCSVParser(schema, s.csv.labels)
+	return nil
+}
+
+// complete fills in what a transform needs and the schema does not give.
+func (c *Column) complete(sample []float64) {
+	switch c.Transform {
+	case "standardize":
+		mean, std := moments(sample)
+		if c.Mean == nil {
+			c.Mean = &mean
+		}
+		if c.Std == nil {
+			c.Std = &std
+		}
+	case "bucketize":
+		if c.Boundaries == nil {
+			c.Boundaries = quantiles(sample, c.Buckets)
+		}
+	}
+}
+
+// moments are mean and standard deviation; the deviation of a constant is 1.
+func moments(sample []float64) (mean, std float64) {
+	n := float64(max(len(sample), 1))
+	for _, x := range sample {
+		mean += x / n
+	}
+	for _, x := range sample {
+		std += (x - mean) * (x - mean) / n
+	}
+	if std = math.Sqrt(std); !(std > 0) || math.IsInf(std, 0) {
+		std = 1
+	}
+	return mean, std
+}
+
+// quantiles cut a sample into n parts, fewer where values repeat.
+func quantiles(sample []float64, n int) []float64 {
+	slices.Sort(sample)
+	cuts := make([]float64, 0, n)
+	for i := 1; i < n && len(sample) > 0; i++ {
+		cuts = append(cuts, sample[i*len(sample)/n])
+	}
+	return slices.Compact(cuts)
+}
+
+func (d *Description) String() string {
+	return fmt.Sprintf("%s, %d fields, %d files, %s", d.Format, d.Fields, len(d.Files), bytesText(d.Bytes))
+}

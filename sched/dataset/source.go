@@ -1,0 +1,146 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Source is a validated list of files with one format. It is read-only, and any
+// number of readers may run over it at once.
+type Source struct {
+	opts    Options
+	files   []string
+	headers []bool // for each file: its first line is a header
+	parser  lineParser
+	about   Description
+}
+
+var formats = []string{string(Auto), string(Criteo), string(LibSVM), string(LibFFM), string(LibFM), string(CSV)}
+
+func (o Options) withDefaults() Options {
+	o.Format = cmp.Or(o.Format, Auto)
+	o.Task = cmp.Or(o.Task, CTR)
+	o.MaxLine = cmp.Or(o.MaxLine, defaultMaxLine)
+	return o
+}
+
+func (o Options) validate() error {
+	switch {
+	case !slices.Contains(formats, string(o.Format)):
+		return &Error{Msg: fmt.Sprintf("format %q is unknown%s; known are %s", o.Format, meant(string(o.Format), formats), strings.Join(formats, ", "))}
+	case o.Task != CTR && o.Task != Regression:
+		return &Error{Msg: fmt.Sprintf("task %q is unknown; known are ctr, regression", o.Task)}
+	case o.Fields < 0 || o.Fields > maxFields:
+		return &Error{Msg: fmt.Sprintf("%d fields, must be 1 to %d (0: found from the data)", o.Fields, maxFields)}
+	case o.MaxLine < 1 || o.MaxLine > 1<<30:
+		return &Error{Msg: fmt.Sprintf("longest line of %d bytes, must be 1 to %d", o.MaxLine, 1<<30)}
+	case o.Format == CSV && o.Schema == nil:
+		return &Error{Msg: "format csv needs a schema; give --schema FILE.yaml with the name and kind of each column"}
+	case o.Schema != nil && o.Format != CSV && o.Format != Auto:
+		return &Error{Msg: fmt.Sprintf("a schema goes with format csv, not %s; leave one of them out", o.Format)}
+	}
+	if o.Schema != nil {
+		if err := o.Schema.Validate(); err != nil {
+			return &Error{Msg: "schema: " + err.Error(), Err: err}
+		}
+	}
+	return nil
+}
+
+// Open expands the paths, looks at the beginning of every file and settles the
+// format and the number of fields. Most bad input is refused here, with an
+// *Error. The files are not kept open.
+func Open(paths []string, opts Options) (*Source, error) {
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	if opts.Schema != nil {
+		opts.Schema = opts.Schema.clone()
+	}
+	files, err := expand(paths)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{opts: opts, files: files, headers: make([]bool, len(files))}
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			return nil, fileError(f, err, "cannot be read: %v", plain(err))
+		}
+		s.about.Bytes += info.Size()
+	}
+	if err := s.sniff(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Source) sniff() error {
+	look := sniffer{src: s}
+	for i, f := range s.files {
+		rows, size := sniffHeadRows, sniffHeadBytes
+		if i == 0 {
+			rows, size = sniffRows, sniffBytes
+		}
+		h, err := readHead(f, rows, size, s.opts.MaxLine)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := look.decide(h); err != nil {
+				return err
+			}
+			if s.parser, err = look.parser(h); err != nil {
+				return err
+			}
+		}
+		if err := look.look(i, h); err != nil {
+			return err
+		}
+	}
+	s.settle(&look)
+	return nil
+}
+
+// settle fixes the number of fields and describes the source.
+func (s *Source) settle(look *sniffer) {
+	d := &s.about
+	switch p := s.parser.(type) {
+	case *sparseParser:
+		if s.opts.Fields == 0 {
+			s.opts.Fields = max(look.fields, 1)
+			p.fields, p.sniffed = s.opts.Fields, look.rows
+		}
+		d.FieldNames = numbered(s.opts.Fields)
+	case *criteoParser:
+		s.opts.Fields = criteoFields
+		d.FieldNames = criteoNames()
+	case *csvParser:
+		d.FieldNames = s.opts.Schema.fieldNames()
+		s.opts.Fields = len(d.FieldNames)
+	}
+	d.Format, d.Fields, d.Files = s.opts.Format, s.opts.Fields, s.files
+	d.SniffedRows, d.MeanLabel = look.rows, look.labels/float64(look.rows)
+}
+
+// Describe says what Open learned.
+func (s *Source) Describe() Description {
+	d := s.about
+	d.FieldNames, d.Files = slices.Clone(d.FieldNames), slices.Clone(d.Files)
+	return d
+}
+
+// Options are the options with all that was found filled in: the format, the
+// number of fields, means and boundaries of a schema. Open the validation and
+// test data, and later the data to predict on, with these.
+func (s *Source) Options() Options {
+	o := s.opts
+	if o.Schema != nil {
+		o.Schema = o.Schema.clone()
+	}
+	return o
+}
