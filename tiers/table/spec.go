@@ -1,0 +1,95 @@
+package table
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// NoRow stands for "this key has no row" in answers of a lookup.
+	NoRow = ^uint32(0)
+	// MaxDim bounds the weights of a row.
+	MaxDim = 4096
+	// MaxRows bounds the rows of one table in one lane: ids are 32 bits, and the
+	// largest is NoRow.
+	MaxRows = 1<<32 - 2
+)
+
+// Spec describes one sparse table. Tables with the same ID are the same table
+// on every server: the ID is part of what a row is born from and of the digest.
+type Spec struct {
+	Name      string    `yaml:"name" json:"name"`
+	ID        uint32    `yaml:"id" json:"id"`
+	Dim       int       `yaml:"dim" json:"dim"` // weights in a row
+	Init      Init      `yaml:"init" json:"init"`
+	Optimizer Optimizer `yaml:"optimizer" json:"optimizer"`
+}
+
+// Validate reports what is wrong with the description, or nil.
+func (s Spec) Validate() error {
+	if s.Name == "" {
+		return fmt.Errorf("table: a table without a name; give every table a name of its own")
+	}
+	if s.Dim < 1 || s.Dim > MaxDim {
+		return fmt.Errorf("table %q: dim %d, must be 1 to %d", s.Name, s.Dim, MaxDim)
+	}
+	if err := s.Init.validate(s.Dim); err != nil {
+		return fmt.Errorf("table %q: %w", s.Name, err)
+	}
+	if err := s.Optimizer.Validate(); err != nil {
+		return fmt.Errorf("table %q: %w", s.Name, err)
+	}
+	return nil
+}
+
+// RowFloats is the length of a row with its optimizer state.
+func (s Spec) RowFloats() int { return s.Dim + s.Optimizer.StateFloats(s.Dim) }
+
+// RowBytes is RowFloats in bytes.
+func (s Spec) RowBytes() int { return 4 * s.RowFloats() }
+
+// Kinds of Init. The empty kind is InitUniform.
+const (
+	InitUniform = "uniform"
+	InitNormal  = "normal"
+	InitZero    = "zero"
+)
+
+// DefaultInitScale is the scale where a description gives none.
+const DefaultInitScale = 0.01
+
+// Init says how the weights of a new row are drawn.
+type Init struct {
+	// ZeroPrefix weights at the row's start are 0 (a linear term, say).
+	ZeroPrefix int `yaml:"zero_prefix" json:"zero_prefix"`
+	// Kind is uniform (in [-Scale, Scale)), normal (deviation Scale) or zero.
+	Kind string `yaml:"kind" json:"kind"`
+	// Scale of 0 means DefaultInitScale.
+	Scale float32 `yaml:"scale" json:"scale"`
+}
+
+// WithDefaults fills fields left at their zero value.
+func (i Init) WithDefaults() Init {
+	if i.Kind == "" {
+		i.Kind = InitUniform
+	}
+	if i.Scale == 0 {
+		i.Scale = DefaultInitScale
+	}
+	return i
+}
+
+func (i Init) validate(dim int) error {
+	switch i.Kind {
+	case "", InitUniform, InitNormal, InitZero:
+	default:
+		return fmt.Errorf("init kind %q, must be %s, %s or %s", i.Kind, InitUniform, InitNormal, InitZero)
+	}
+	if !(i.Scale >= 0) || math.IsInf(float64(i.Scale), 0) {
+		return fmt.Errorf("init scale %v, must be finite and not negative", i.Scale)
+	}
+	if i.ZeroPrefix < 0 || i.ZeroPrefix > dim {
+		return fmt.Errorf("init zero_prefix %d, must be 0 to dim (%d)", i.ZeroPrefix, dim)
+	}
+	return nil
+}
