@@ -1,0 +1,169 @@
+#!/bin/sh
+# Installs what this machine lacks to build and test psrt, says what and why,
+# and never asks. What is there already is left alone: a second run installs
+# nothing and opens no connection.
+#
+#   .ci/deps.sh        install, then leave .cache/bin/go and .cache/bin/gofmt
+#                      pointing at a Go that is new enough
+#
+#   PSRT_GO=/path/go   use this go and look for no other
+#   PSRT_CACHE=DIR     where a Go of our own is kept (~/.cache/psrt)
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { printf 'deps: %s\n' "$*" >&2; }
+die() { printf 'deps: error: %s\n' "$*" >&2; exit 1; }
+
+# --- what the machine must be ----------------------------------------------
+
+machine=$(uname -sm)
+[ "$machine" = "Linux x86_64" ] ||
+	die "this is $machine; the build supports Linux x86_64 only: use such a machine or a container of that kind"
+
+# --- apt packages ----------------------------------------------------------
+
+packages=
+reasons=
+need() { # need PACKAGE WHY: note a package that is missing
+	packages="$packages $1"
+	reasons="$reasons
+deps:   $1: $2"
+}
+
+blas=/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.a
+command -v gcc >/dev/null || need gcc "compiles the C parts (csrc)"
+[ -e /usr/include/stdio.h ] || need libc6-dev "C headers"
+[ -e "$blas" ] || need libopenblas-dev "matrix products; its static library is linked in"
+[ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "to check whom Go modules come from"
+command -v git >/dev/null || need git "version stamp, and the check that generated files are unchanged"
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo -n "$@"
+	fi
+}
+
+apt_updated=
+install_packages() { # install_packages PACKAGE...
+	command -v apt-get >/dev/null ||
+		die "missing: $*, and there is no apt-get here: install their like with this system's package manager, then run make again"
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo >/dev/null ||
+			die "missing: $*, and installing them needs root, but this user is $(id -un) and there is no sudo: run as root: apt-get install -y $*"
+		sudo -n true 2>/dev/null ||
+			die "missing: $*, and sudo wants a password: run: sudo apt-get install -y $*   then run make again"
+	fi
+	mkdir -p .cache
+	log=.cache/apt.log
+	if [ -z "$apt_updated" ]; then
+		as_root apt-get -q update >"$log" 2>&1 || {
+			tail -n 5 "$log" >&2
+			die "apt-get update failed: is there a network, and are the sources in /etc/apt right? (whole log: $log)"
+		}
+		apt_updated=yes
+	fi
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+		-o DPkg::Lock::Timeout=120 install "$@" >"$log" 2>&1 || {
+		tail -n 5 "$log" >&2
+		die "apt-get install $* failed (whole log: $log)"
+	}
+}
+
+if [ -n "$packages" ]; then
+	say "installing by apt-get:$reasons"
+	# shellcheck disable=SC2086 # a list of words
+	install_packages $packages
+	[ -e "$blas" ] ||
+		die "libopenblas-dev is installed but $blas is not there: apt-get install -y libopenblas-pthread-dev"
+fi
+
+# --- Go --------------------------------------------------------------------
+
+# Two lines of go.mod decide: "go" is the oldest that will do, "toolchain" the
+# one that is fetched.
+oldest=$(sed -n 's/^go //p' go.mod)
+toolchain=$(sed -n 's/^toolchain //p' go.mod)
+cache=${PSRT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/psrt}
+own=$cache/$toolchain
+
+version_of() { # the version of a go command, as 1.26.8; empty if it does not run
+	GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null | sed 's/^go//; s/[^0-9.].*//'
+}
+
+new_enough() { # new_enough GO: is it at least $oldest?
+	v=$(version_of "$1") || return 1
+	[ -n "$v" ] || return 1
+	[ "$(printf '%s\n%s\n' "$oldest" "$v" | sort -V | head -n 1)" = "$oldest" ]
+}
+
+find_go() { # the first go that is new enough
+	for g in "$(command -v go || true)" /usr/local/go/bin/go "$own/bin/go"; do
+		case $g in
+		'' | "$PWD"/.cache/*) continue ;;
+		esac
+		if [ -x "$g" ] && new_enough "$g"; then
+			readlink -f "$g"
+			return
+		fi
+	done
+}
+
+# fetch_go takes a Go of any age and fetches the right one with it, as a module:
+# so it comes through the configured module proxy, checked by the checksum
+# database.
+fetch_go() {
+	old=$(command -v go || true)
+	if [ -z "$old" ]; then
+		say "installing by apt-get:
+deps:   golang-go: only to fetch $toolchain with it"
+		install_packages golang-go
+		old=$(command -v go) || die "golang-go is installed but there is no go in $PATH"
+	fi
+	say "fetching $toolchain into $own: go.mod asks for $oldest or newer, $old is $(version_of "$old")"
+	mkdir -p "$cache"
+	tmp=$(mktemp -d "$cache/fetch.XXXXXX")
+	trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
+	(cd "$tmp" && GO111MODULE=on GOFLAGS=-modcacherw GOTOOLCHAIN=local GOMODCACHE="$tmp/mod" \
+		"$old" mod download -json "golang.org/toolchain@v0.0.1-$toolchain.linux-amd64" >"$tmp/log" 2>&1) || {
+		tail -n 5 "$tmp/log" >&2
+		die "could not fetch $toolchain by Go's module proxy ($("$old" env GOPROXY)): is there a network? or set PSRT_GO to a go that is $oldest or newer"
+	}
+	dir=$(sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p' "$tmp/log")
+	[ -d "$dir" ] || die "the module proxy's answer names no folder: $(cat "$tmp/log")"
+	chmod -R u+w "$dir"
+	chmod +x "$dir"/bin/* "$dir"/pkg/tool/*/*
+	# A module cannot hold a file named go.mod below its root, so these two
+	# travel under another name.
+	for f in src src/cmd; do
+		if [ -e "$dir/$f/_go.mod" ]; then
+			cp "$dir/$f/_go.mod" "$dir/$f/go.mod"
+		fi
+	done
+	# Another make may have been quicker; either copy is right.
+	[ -x "$own/bin/go" ] || mv "$dir" "$own"
+}
+
+link() { # link GO: what the Makefile calls
+	mkdir -p .cache/bin
+	for tool in go gofmt; do
+		to=$(dirname "$1")/$tool
+		[ -x "$to" ] || die "$1 has no $tool beside it: install the whole of Go, or set PSRT_GO to another go"
+		[ "$(readlink .cache/bin/$tool 2>/dev/null)" = "$to" ] || ln -sfn "$to" .cache/bin/$tool
+	done
+}
+
+if [ -n "${PSRT_GO:-}" ]; then
+	new_enough "$PSRT_GO" ||
+		die "PSRT_GO=$PSRT_GO is version '$(version_of "$PSRT_GO")', need $oldest or newer: set it to a newer go, or unset it"
+	link "$(readlink -f "$PSRT_GO")"
+	exit
+fi
+go=$(find_go)
+if [ -z "$go" ]; then
+	fetch_go
+	go=$(find_go)
+	[ -n "$go" ] || die "fetched $own/bin/go, but it does not run: remove $own and try again"
+fi
+link "$go"

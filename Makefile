@@ -1,0 +1,98 @@
+# Two of these are for a first visit: make run, make test. `make` lists them all.
+
+SHELL  := /bin/sh
+GO     := .cache/bin/go
+PREFIX ?= /usr/local
+
+# The tools of make check and make full, by version: the same finding everywhere.
+STATICCHECK := v0.8.2
+GOLANGCI    := v2.15.0
+
+# The Go that .ci/deps.sh found or fetched is the one used: go.mod's toolchain
+# line shall not fetch another in the middle of a build.
+export GOTOOLCHAIN := local
+
+# Only recipes that use these pay for git. A tree without git is version dev.
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+# -buildvcs=false: the stamp above is enough, and go's own fails where git
+# distrusts the folder's owner (a mounted repository in a container).
+BUILD   = $(GO) build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)'
+
+.PHONY: help run test build bench check full generate install deps
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+deps: ## install what this machine lacks (the other targets do it first)
+	@.ci/deps.sh
+
+build: deps ## bin/psrt and bin/psbench
+	@mkdir -p bin
+	$(BUILD) -o bin/ ./cmd/psrt ./cmd/psbench
+
+# 200,000 lines as of a click log, made by the project itself, cut into three
+# parts in out/; then a DeepFM through two servers and two workers.
+run: build ## train a CTR model on sample data, through 2 servers and 2 workers
+	@mkdir -p out
+	bin/psrt gen criteo --rows 200000 --seed 1 --split --out out/sample
+	bin/psrt train --data out/sample.train.tsv --valid out/sample.valid.tsv --test out/sample.test.tsv \
+		--model deepfm --servers 2 --workers 2 --out out/model --report out/report.html
+
+test: build ## every test
+	$(GO) vet ./...
+	CGO_ENABLED=0 $(GO) build ./...
+	$(GO) test ./...
+
+bench: build ## psbench's smoke suite: each transport's latency and bandwidth beside its limit
+	@for suite in lat bw; do for transport in shm tcp; do \
+		echo "bin/psbench $$suite --transport $$transport"; \
+		bin/psbench $$suite --transport $$transport --sizes 64,4K,64K,1M --iters 1000 || exit; \
+	done; done
+
+check: deps .cache/bin/staticcheck-$(STATICCHECK) ## fast: format, vet, lint, house rules, generated files unchanged
+	@files=$$(.cache/bin/gofmt -l bench cmd csrc nccl rdma sched tiers 2>/dev/null); \
+		[ -z "$$files" ] || { echo "not formatted; run .cache/bin/gofmt -w on:"; echo "$$files"; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags psrt_invariants ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	.cache/bin/staticcheck-$(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+	@before=$$(git diff | cksum); $(GO) generate ./... || exit; \
+		[ "$$before" = "$$(git diff | cksum)" ] || { echo "generated files differ from what make generate gives: commit its result"; exit 1; }
+	$(GO) test ./bench/repolint
+
+full: check .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: race, invariants, ASan, without cgo, a minute of each fuzz test
+	.cache/bin/golangci-lint-$(GOLANGCI) run ./...
+	$(GO) test -race -timeout 60m ./...
+	$(GO) test -tags psrt_invariants -timeout 30m ./...
+	$(GO) test -asan -timeout 30m ./csrc/... ./tiers/...
+	CGO_ENABLED=0 $(GO) test -timeout 60m ./...
+	GO=$(GO) .ci/fuzz.sh 60s
+
+generate: deps ## make the generated files again
+	$(GO) generate ./...
+
+install: build ## binaries, man pages and shell completion, to PREFIX (/usr/local)
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' \
+		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
+		'$(DESTDIR)$(PREFIX)/share/zsh/site-functions' \
+		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d'
+	install -m 755 bin/psrt bin/psbench '$(DESTDIR)$(PREFIX)/bin/'
+	bin/psrt man '$(DESTDIR)$(PREFIX)/share/man/man1'
+	bin/psrt completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/psrt'
+	bin/psrt completion zsh >'$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_psrt'
+	bin/psrt completion fish >'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/psrt.fish'
+
+# One file a version, so a new version above is fetched and the old one is not
+# mistaken for it.
+.cache/bin/staticcheck-%: | deps
+	@echo "fetching staticcheck $* by Go's module proxy, to check the source"
+	GOBIN=$(CURDIR)/.cache/tools GOFLAGS= $(GO) install honnef.co/go/tools/cmd/staticcheck@$*
+	@mv .cache/tools/staticcheck $@
+
+.cache/bin/golangci-lint-%: | deps
+	@echo "fetching golangci-lint $* by Go's module proxy, to check the source"
+	GOBIN=$(CURDIR)/.cache/tools GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$*
+	@mv .cache/tools/golangci-lint $@
