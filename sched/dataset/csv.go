@@ -205,7 +205,7 @@ func (p *csvParser) single(c *csvColumn, cell []byte, start int) (key uint64, va
 		x = (x - *c.Mean) / *c.Std
 	}
 	v := float32(x)
-	if math.IsInf(float64(v), 0) {
+	if math.IsInf(float64(v), 0) || math.IsNaN(float64(v)) {
 		return 0, 0, badLine(start, "%s: %s is beyond the range of float32; use transform: log", c.Name, quote(cell))
 	}
 	return c.number, v, nil

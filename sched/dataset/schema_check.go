@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -82,6 +83,11 @@ func (c *Column) validate() error {
 			return err
 		}
 	}
+	for _, x := range append([]*float64{c.Mean, c.Std, c.PositiveAbove}, pointers(c.Boundaries)...) {
+		if x != nil && (math.IsNaN(*x) || math.IsInf(*x, 0)) {
+			return fmt.Errorf("%v among mean, std, boundaries, positive_above; they must be finite", *x)
+		}
+	}
 	switch {
 	case c.Std != nil && !(*c.Std > 0):
 		return fmt.Errorf("std is %v, must be above 0", *c.Std)
@@ -99,6 +105,14 @@ func (c *Column) validate() error {
 		return fmt.Errorf("negative without positive; name the cells that mean 1 too")
 	}
 	return nil
+}
+
+func pointers(s []float64) []*float64 {
+	p := make([]*float64, len(s))
+	for i := range s {
+		p[i] = &s[i]
+	}
+	return p
 }
 
 const maxBuckets = 1 << 16
