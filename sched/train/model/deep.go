@@ -83,11 +83,11 @@ func (s *Scratch) deepBackward(in *Leaf, g, dx0, dense []float32) {
 		} else {
 			s.level.ActivateBack(n, l.a[:n*p.out], dz, p.bias.of(dense), s.mask(in, i))
 		}
-		x, dx := s.x0[:n*p.in], dx0
+		x, dx := s.x0, dx0
 		if i > 0 {
-			x, dx = s.layers[i-1].a[:n*p.in], other[:n*p.in]
+			x, dx = s.layers[i-1].a, other[:n*p.in]
 		}
-		blas.Gemm(true, false, blas.Dense(x, n, p.in), blas.Dense(dz, n, p.out), 0, blas.Dense(p.weight.of(dense), p.in, p.out))
+		blas.Gemm(true, false, blas.Dense(x[:n*p.in], n, p.in), blas.Dense(dz, n, p.out), 0, blas.Dense(p.weight.of(dense), p.in, p.out))
 		blas.Gemm(false, true, blas.Dense(dz, n, p.out), blas.Dense(p.weight.of(in.Dense), p.in, p.out), 0, blas.Dense(dx, n, p.in))
 		d, other = other, d
 	}
