@@ -1,0 +1,132 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"psrt/rdma/wire"
+)
+
+// inbox holds the links a peer opened to an endpoint until Connect takes them:
+// at most one per direction and stream.
+type inbox struct {
+	arrived chan struct{} // capacity 1: something was added
+
+	mu     sync.Mutex
+	links  []offer
+	closed bool
+}
+
+type offer struct {
+	hello
+	raw  []byte // the hello as received
+	conn *net.TCPConn
+}
+
+func (b *inbox) add(o offer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return errors.New("tcp: the endpoint takes no more links")
+	}
+	for _, have := range b.links {
+		if have.index == o.index && have.direction == o.direction {
+			return fmt.Errorf("tcp: link %d in direction %d exists already", o.index, o.direction)
+		}
+	}
+	b.links = append(b.links, o)
+	select {
+	case b.arrived <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// take returns the links once there are want of them, and closes the inbox.
+func (b *inbox) take(want int) []offer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || len(b.links) < want {
+		return nil
+	}
+	links := b.links
+	b.links, b.closed = nil, true
+	return links
+}
+
+func (b *inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, o := range b.links {
+		_ = o.conn.Close()
+	}
+	b.links = nil
+}
+
+func (d *Domain) acceptLoop(l net.Listener) {
+	defer d.wg.Done()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Out of descriptors or memory: others may give some back.
+			select {
+			case <-d.done:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			continue
+		}
+		d.gate.Enter(c)
+		d.wg.Add(1)
+		go d.greet(c.(*net.TCPConn))
+	}
+}
+
+// greet decides whether a connection is a link of one of our endpoints. A
+// stranger is closed and counted; it learns nothing.
+func (d *Domain) greet(c *net.TCPConn) {
+	defer d.wg.Done()
+	err := d.hear(c)
+	if !d.gate.Leave(c) && err == nil {
+		// Evicted after it had proved itself: the link is dead, its endpoint's
+		// Connect will find out. Cannot happen within the gate's patience.
+		err = net.ErrClosed
+	}
+	if err != nil {
+		_ = c.Close()
+		select {
+		case <-d.done:
+		default:
+			d.stats.refusals.Add(1)
+		}
+	}
+}
+
+func (d *Domain) hear(c *net.TCPConn) error {
+	w, b, err := wire.ReadFrame(c, helloSize, time.Now().Add(handshakeTimeout))
+	if err != nil {
+		return err
+	}
+	if w.Kind != kindHello {
+		return fmt.Errorf("%w: kind %d instead of a hello", wire.ErrFrame, w.Kind)
+	}
+	h, err := decodeHello(b)
+	if err != nil {
+		return err
+	}
+	ep := d.endpoint(h.target)
+	if ep == nil || !proved(b, &ep.nonce) || int(h.streams) > d.cfg.Streams {
+		return errors.New("tcp: hello without proof")
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return ep.inbox.add(offer{hello: h, raw: b, conn: c})
+}

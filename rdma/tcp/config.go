@@ -1,0 +1,69 @@
+package tcp
+
+import (
+	"fmt"
+	"time"
+
+	"psrt/rdma"
+)
+
+// Config of a Domain.
+type Config struct {
+	// Listen is the "host:port" on which peers reach this domain's endpoints;
+	// port 0 lets the kernel choose. Empty: this side always connects, and two
+	// such sides cannot reach each other.
+	Listen string
+	// Streams is the number of connections per direction over which large
+	// messages are striped; the smaller of both sides' counts. 0 means 1.
+	Streams int
+	// SocketBytes sets the sockets' buffers; 0 leaves them to the kernel's
+	// autotuning, which is right unless the path is very long.
+	SocketBytes int
+}
+
+const (
+	maxStreams = 16
+	maxMessage = 1 << 30
+	maxDepth   = 1 << 14
+	// stripeMin is the smallest message worth cutting over several streams.
+	stripeMin = 512 << 10
+	// directMax bounds the bytes that Post itself copies into a socket; above
+	// it the writer goroutine works beside the caller.
+	directMax = 64 << 10
+	// readChunk is how much of a read is answered per frame: after each the
+	// region's right is checked again.
+	readChunk = 1 << 20
+	// A responder acknowledges at least this often, in requests and bytes.
+	ackRequests = 32
+	ackBytes    = 256 << 10
+
+	maxPending       = 128 // strangers in a handshake
+	handshakeTimeout = 5 * time.Second
+	defaultOpTimeout = 5 * time.Second
+	minOpTimeout     = time.Millisecond
+	maxOpTimeout     = time.Hour
+	drainTimeout     = time.Second // how long a broken responder waits for its NAK to be read
+)
+
+func (c Config) check() error {
+	if c.Streams < 0 || c.Streams > maxStreams {
+		return fmt.Errorf("tcp: %d streams: %w; use 1 to %d", c.Streams, rdma.ErrInvalid, maxStreams)
+	}
+	if c.SocketBytes < 0 {
+		return fmt.Errorf("tcp: %d bytes of socket buffer: %w; use 0 for the kernel's choice", c.SocketBytes, rdma.ErrInvalid)
+	}
+	return nil
+}
+
+func caps() rdma.Caps {
+	return rdma.Caps{
+		Transport: "tcp",
+		Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead,
+			rdma.OpFetchAdd, rdma.OpCompareSwap, rdma.OpRecv, rdma.OpRecvImm),
+		MaxInline:  inlineMax,
+		MaxMessage: maxMessage,
+		MaxDepth:   maxDepth,
+		NUMANode:   -1,
+		CrossHost:  true,
+	}
+}

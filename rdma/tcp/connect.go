@@ -1,0 +1,253 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/wire"
+)
+
+// link is an opened connection on its way to becoming an askLink or answerLink.
+type link struct {
+	conn    *net.TCPConn
+	hello   hello
+	raw     []byte // hello as sent
+	weAsk   bool
+	timeout time.Duration // the peer's
+}
+
+// Connect joins the endpoint to the peer's. Of two sides that listen the one
+// with the smaller id opens the connections.
+func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
+	a, err := decodeAddress(peer)
+	if err != nil {
+		return ep.connectError(err)
+	}
+	mine := ep.address()
+	if a.id == mine.id {
+		return ep.connectError(fmt.Errorf("an endpoint cannot be connected to itself: %w", rdma.ErrInvalid))
+	}
+	ep.mu.Lock()
+	again := ep.connecting
+	ep.connecting = true
+	ep.mu.Unlock()
+	if again {
+		return ep.connectError(fmt.Errorf("connected before; make a new endpoint: %w", rdma.ErrInvalid))
+	}
+	var links []link
+	switch {
+	case len(mine.candidates) == 0 && len(a.candidates) == 0:
+		err = fmt.Errorf("neither side listens: open one domain with Config.Listen: %w", rdma.ErrInvalid)
+	case len(a.candidates) > 0 && (len(mine.candidates) == 0 || mine.id < a.id):
+		links, err = ep.open(&a, mine.host == a.host, deadline)
+	default:
+		links, err = ep.await(&a, deadline)
+	}
+	if err == nil {
+		err = ep.activate(links)
+	}
+	if err != nil {
+		for _, l := range links {
+			_ = l.conn.Close()
+		}
+		return ep.connectError(err)
+	}
+	return nil
+}
+
+func (ep *endpoint) connectError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		err = errors.Join(rdma.ErrDeadline, err)
+	}
+	return fmt.Errorf("tcp: connect to %s: %w", ep.cfg.Peer, err)
+}
+
+// open dials all links of the peer, then waits for its welcomes.
+func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link, error) {
+	// Close must end the waiting below.
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-ep.dead:
+			cancel()
+		case <-stop:
+		}
+	}()
+	streams := min(ep.dom.cfg.Streams, a.streams)
+	var links []link
+	fail := func(err error) ([]link, error) {
+		if ep.closed.Load() {
+			err = rdma.ErrClosed
+		}
+		return links, err
+	}
+	where := ""
+	for i := range 2 * streams {
+		c, at, err := dialAny(ctx, a, sameHost, where)
+		if err != nil {
+			return fail(err)
+		}
+		where = at
+		h := hello{target: a.id, dialer: ep.id, index: uint8(i / 2), streams: uint8(streams), direction: uint8(i % 2), timeout: ep.cfg.OpTimeout}
+		raw := h.encode(&a.nonce)
+		links = append(links, link{conn: c, hello: h, raw: raw, weAsk: h.direction == dialerAsks})
+		if err := wire.WriteFrame(c, kindHello, raw, helloSize, deadline); err != nil {
+			return fail(fmt.Errorf("send hello to %s: %w", at, err))
+		}
+	}
+	unblock := context.AfterFunc(ctx, func() {
+		for _, l := range links {
+			_ = l.conn.SetReadDeadline(time.Unix(1, 0))
+		}
+	})
+	defer unblock()
+	for i := range links {
+		l := &links[i]
+		w, b, err := wire.ReadFrame(l.conn, welcomeSize, deadline)
+		if err != nil {
+			return fail(fmt.Errorf("wait for the welcome of %s: %w; the peer's Connect must run too", l.conn.RemoteAddr(), err))
+		}
+		if w.Kind != kindWelcome {
+			return fail(fmt.Errorf("%w: kind %d instead of a welcome", wire.ErrFrame, w.Kind))
+		}
+		if l.timeout, err = decodeWelcome(b, &ep.nonce, l.raw); err != nil {
+			return fail(err)
+		}
+	}
+	return links, nil
+}
+
+// dialAny connects to the candidate known to work, or the first that does.
+func dialAny(ctx context.Context, a *address, sameHost bool, known string) (*net.TCPConn, string, error) {
+	list := a.candidates
+	if known != "" {
+		list = []string{known}
+	}
+	var errs []error
+	for i, c := range list {
+		host, _, _ := net.SplitHostPort(c) // checked by decodeAddress
+		if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() && !sameHost {
+			errs = append(errs, fmt.Errorf("%s is another host's loopback address: start the peer with an address that others can reach", c))
+			continue
+		}
+		// A black hole must leave time for the others.
+		end, _ := ctx.Deadline()
+		each, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(list)-i))
+		var d net.Dialer
+		conn, err := d.DialContext(each, "tcp", c)
+		cancel()
+		if err == nil {
+			return conn.(*net.TCPConn), c, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, "", errors.Join(errs...)
+}
+
+// await takes the links that the peer opens and welcomes them.
+func (ep *endpoint) await(a *address, deadline time.Time) ([]link, error) {
+	streams := min(ep.dom.cfg.Streams, a.streams)
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	var offers []offer
+	for offers == nil {
+		if offers = ep.inbox.take(2 * streams); offers != nil {
+			break
+		}
+		select {
+		case <-ep.inbox.arrived:
+		case <-ep.dead:
+			return nil, rdma.ErrClosed
+		case <-timer.C:
+			return nil, fmt.Errorf("the peer did not open its %d links: %w; its Connect must run, and reach this host", 2*streams, rdma.ErrDeadline)
+		}
+	}
+	var links []link
+	for _, o := range offers {
+		links = append(links, link{conn: o.conn, hello: o.hello, raw: o.raw, weAsk: o.direction == dialerAnswers, timeout: o.timeout})
+	}
+	for _, l := range links {
+		if l.hello.dialer != a.id || int(l.hello.streams) != streams || int(l.hello.index) >= streams {
+			return links, fmt.Errorf("%w: a link of another endpoint or with %d streams instead of %d", wire.ErrFrame, l.hello.streams, streams)
+		}
+	}
+	for _, l := range links {
+		w := encodeWelcome(ep.cfg.OpTimeout, &a.nonce, l.raw)
+		if err := wire.WriteFrame(l.conn, kindWelcome, w, welcomeSize, deadline); err != nil {
+			return links, fmt.Errorf("send welcome to %s: %w", l.conn.RemoteAddr(), err)
+		}
+	}
+	return links, nil
+}
+
+// activate starts the links' goroutines, unless Close came first.
+func (ep *endpoint) activate(links []link) error {
+	ask := make([]*askLink, len(links)/2)
+	answer := make([]*answerLink, len(links)/2)
+	for _, l := range links {
+		var err error
+		if err = ep.tune(l.conn, l.timeout); err != nil {
+			return err
+		}
+		if l.weAsk {
+			ask[l.hello.index], err = newAskLink(ep, l.conn)
+		} else {
+			answer[l.hello.index], err = newAnswerLink(ep, l.conn)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.broken.Load() {
+		return rdma.ErrClosed
+	}
+	ep.ask, ep.answer, ep.peerTimeout = ask, answer, links[0].timeout
+	ep.connected.Store(true)
+	ep.dom.wg.Add(3 * len(ask))
+	for i := range ask {
+		go ask[i].run()
+		go ask[i].replies()
+		go answer[i].serve()
+	}
+	return nil
+}
+
+const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, linux/tcp.h; not in package syscall
+
+// tune sets what the kernel should know. The user timeout ends a responder's
+// reply to a peer that no longer reads; a requester gives up before, by its
+// own clock.
+func (ep *endpoint) tune(c *net.TCPConn, peer time.Duration) error {
+	if err := c.SetNoDelay(true); err != nil {
+		return err
+	}
+	if err := c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}); err != nil {
+		return err
+	}
+	if n := ep.dom.cfg.SocketBytes; n > 0 {
+		if err := errors.Join(c.SetReadBuffer(n), c.SetWriteBuffer(n)); err != nil {
+			return err
+		}
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	patience := max(2*ep.cfg.OpTimeout, 2*peer, time.Second)
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(patience/time.Millisecond))
+	})
+	return errors.Join(err, set)
+}

@@ -1,0 +1,55 @@
+// Package tcp is the transport for any two hosts with a route between them:
+// the verbs' one-sided operations emulated over TCP connections, so that bytes
+// land from the socket straight in the memory they are meant for.
+//
+// It owns sockets, the frames on them and who may touch which region. It must
+// not know why bytes move, nor how endpoint addresses reached the other side.
+//
+// An endpoint pair has two links per stream, each a connection that carries
+// requests one way and replies the other way:
+//
+//	endpoint A                                   endpoint B
+//	requester  -- requests ------------------>   responder      link 0, A asks
+//	           <-- acks, naks, read data -----
+//	responder  <-- requests ------------------   requester      link 0, B asks
+//	           -- acks, naks, read data ------>
+//
+// Two one-way links instead of one shared connection: a responder may stop
+// reading (no receive posted, a reply that does not fit the socket) without
+// ever holding up the replies its own side waits for, so nothing can deadlock
+// and TCP's own flow control is the back-pressure.
+//
+// The life of one write with immediate:
+//
+//  1. Post checks it against the regions, gives it a sequence number and a
+//     slot, and, when the link is idle and the batch small, writes headers and
+//     payloads of the whole batch in one writev without blocking. What does
+//     not fit the socket is left to the link's writer goroutine.
+//  2. The responder's goroutine reads the header, finds the region by its key,
+//     checks range and right, and reads the payload into the region itself
+//     (readv: payload and next header in one call).
+//  3. When every byte has landed and every earlier request is done, it takes a
+//     posted receive (waiting at most the requester's OpTimeout) and pushes the
+//     completion with the immediate to its queue.
+//  4. Before it would block for more input, and at least every ackRequests
+//     requests or ackBytes bytes, it sends one cumulative acknowledgement; the
+//     requester's goroutine completes every slot up to it: placed at the peer.
+//
+// Small payloads (up to inlineMax bytes) ride with their header; headers of
+// larger ones are padded to frameUnit bytes, so a reader may always read
+// frameUnit bytes at a frame boundary and never takes bulk bytes into a buffer.
+//
+// A message of stripeMin bytes or more is cut into one part per stream. A
+// responder starts no request before all earlier ones are done, whatever
+// stream they are on; the lowest unfinished request is at the head of every
+// stream that carries it, so this wait cannot deadlock either.
+//
+// Trust: links are authenticated by a random nonce per endpoint that travels
+// in Address, over the set-up connection. Every header field is checked before
+// use. Payload is not encrypted.
+//
+// Locks, in this order: endpoint.mu, endpoint.recvMu, queue.mu; responses.mu
+// alone. Domain.placing is held only around one non-blocking system call or
+// copy on region memory: Region.Close and a failing endpoint take it for
+// writing, and after that nobody touches the memory any more.
+package tcp

@@ -1,0 +1,174 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"psrt/rdma"
+)
+
+// Post queues requests; see rdma.Endpoint. It blocks for no longer than it
+// takes to copy directMax bytes into a socket.
+func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
+	if !ep.connected.Load() {
+		return 0, fmt.Errorf("tcp: post to %s: not connected: %w", ep.cfg.Peer, rdma.ErrInvalid)
+	}
+	ep.mu.Lock()
+	if ep.broken.Load() {
+		ep.mu.Unlock()
+		return 0, ep.postError()
+	}
+	n := 0
+	var err error
+	if ep.tail == ep.next {
+		ep.busySince = ep.now()
+	}
+	for n < len(wrs) && int(ep.sendInUse.Load()) < ep.cfg.SendDepth {
+		if err = ep.take(&wrs[n]); err != nil {
+			break
+		}
+		n++
+	}
+	ep.dom.stats.posted.Add(uint64(n))
+	for _, l := range ep.ask {
+		l.start()
+	}
+	ep.mu.Unlock()
+	// Only the first stream carries small requests, and only they are worth
+	// the caller's own system call.
+	ep.ask[0].direct()
+	return n, err
+}
+
+func (ep *endpoint) postError() error {
+	if ep.closed.Load() {
+		return fmt.Errorf("tcp: post to %s: %w", ep.cfg.Peer, rdma.ErrClosed)
+	}
+	return ep.cause
+}
+
+// take checks a request, gives it a slot and queues its parts. With mu.
+func (ep *endpoint) take(wr *rdma.WR) error {
+	guard, err := ep.check(wr)
+	if err != nil {
+		return err
+	}
+	seq := ep.next
+	sl := ep.slot(seq)
+	sl.id, sl.op, sl.signaled, sl.imm = wr.ID, wr.Op, wr.Signaled, wr.Imm
+	sl.local, sl.guard, sl.got = wr.Local, guard, 0
+	sl.key, sl.addr = wr.Remote.Key, wr.Remote.Addr
+	if guard == nil && len(wr.Local) > 0 {
+		sl.local = sl.inline[:copy(sl.inline[:], wr.Local)]
+	}
+	switch wr.Op {
+	case rdma.OpFetchAdd:
+		binary.LittleEndian.PutUint64(sl.operand[:], wr.Add)
+	case rdma.OpCompareSwap:
+		binary.LittleEndian.PutUint64(sl.operand[:], wr.Compare)
+		binary.LittleEndian.PutUint64(sl.operand[8:], wr.Swap)
+	}
+	ep.next++
+	ep.sendInUse.Add(1)
+	ep.queueParts(seq, sl)
+	return nil
+}
+
+// queueParts puts a request on one stream or, large and cuttable, on all.
+func (ep *endpoint) queueParts(seq uint64, sl *slot) {
+	size := uint32(len(sl.local))
+	cuttable := sl.op == rdma.OpWrite || sl.op == rdma.OpWriteImm || sl.op == rdma.OpRead
+	if len(ep.ask) == 1 || !cuttable || size < stripeMin {
+		sl.unsent = 1
+		ep.ask[0].put(part{seq: seq, length: size})
+		return
+	}
+	n := uint32(len(ep.ask))
+	sl.unsent = int(n)
+	share := size / n &^ 4095
+	for i := range n {
+		from, to := i*share, (i+1)*share
+		if i == n-1 {
+			to = size
+		}
+		ep.ask[i].put(part{seq: seq, offset: from, length: to - from})
+	}
+}
+
+// check refuses what could never work and finds the region of Local.
+func (ep *endpoint) check(wr *rdma.WR) (*region, error) {
+	bad := func(what string) error {
+		return fmt.Errorf("tcp: post %s of %d bytes to %s: %s: %w", wr.Op, len(wr.Local), ep.cfg.Peer, what, rdma.ErrInvalid)
+	}
+	switch wr.Op {
+	case rdma.OpSend:
+	case rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead:
+		if uint64(len(wr.Local)) != wr.Remote.Len {
+			return nil, bad(fmt.Sprintf("Remote.Len is %d, must equal len(Local)", wr.Remote.Len))
+		}
+	case rdma.OpFetchAdd, rdma.OpCompareSwap:
+		if len(wr.Local) != 8 || wr.Remote.Len != 8 {
+			return nil, bad(fmt.Sprintf("an atomic has 8 bytes at both ends, Remote.Len is %d", wr.Remote.Len))
+		}
+		if wr.Remote.Addr%8 != 0 {
+			return nil, bad(fmt.Sprintf("remote address %#x is not a multiple of 8", wr.Remote.Addr))
+		}
+	default:
+		return nil, bad("not a request")
+	}
+	if len(wr.Local) > maxMessage {
+		return nil, bad(fmt.Sprintf("Caps.MaxMessage is %d: cut it", maxMessage))
+	}
+	if len(wr.Local) == 0 {
+		return nil, nil
+	}
+	writes := wr.Op == rdma.OpSend || wr.Op == rdma.OpWrite || wr.Op == rdma.OpWriteImm
+	if wr.Inline && writes {
+		if len(wr.Local) > inlineMax {
+			return nil, bad(fmt.Sprintf("Caps.MaxInline is %d", inlineMax))
+		}
+		return nil, nil
+	}
+	guard := ep.localRegion(wr.Local)
+	if guard == nil {
+		return nil, bad("Local is in no region of this domain: register it")
+	}
+	return guard, nil
+}
+
+// localRegion finds the region around b. With mu or recvMu.
+func (ep *endpoint) localRegion(b []byte) *region {
+	set := ep.dom.regions.Load()
+	if r := ep.lastLocal; r != nil && r.holds(addressOf(b), len(b)) && set.byKey[r.key] == r {
+		return r
+	}
+	r := set.local(b)
+	ep.lastLocal = r
+	return r
+}
+
+// PostRecv queues receives; allowed before Connect.
+func (ep *endpoint) PostRecv(rs []rdma.Recv) (int, error) {
+	ep.recvMu.Lock()
+	defer ep.recvMu.Unlock()
+	if ep.recvClosed {
+		return 0, ep.postError()
+	}
+	n := 0
+	for ; n < len(rs) && int(ep.recvInUse.Load()) < ep.cfg.RecvDepth; n++ {
+		if b := rs[n].Buf; len(b) > 0 && ep.dom.regions.Load().local(b) == nil {
+			return n, fmt.Errorf("tcp: post receive of %d bytes for %s: Buf is in no region of this domain: register it: %w", len(b), ep.cfg.Peer, rdma.ErrInvalid)
+		}
+		ep.recvs[(ep.recvHead+ep.recvCount)%len(ep.recvs)] = rs[n]
+		ep.recvCount++
+		ep.recvInUse.Add(1)
+	}
+	ep.dom.stats.posted.Add(uint64(n))
+	if ep.rnrWaiting.Load() && n > 0 {
+		select {
+		case ep.recvPosted <- struct{}{}:
+		default:
+		}
+	}
+	return n, nil
+}

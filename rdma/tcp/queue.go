@@ -1,0 +1,163 @@
+package tcp
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"psrt/rdma"
+)
+
+// queue is a bounded ring of completions. Reader goroutines push, one
+// goroutine polls. It cannot overflow: endpoints reserve their depths, and a
+// request counts against its endpoint's depth until it is polled.
+type queue struct {
+	dom   *Domain
+	count atomic.Int32 // in the ring; read without the lock by Poll and Wait
+
+	mu       sync.Mutex
+	ring     []rdma.Completion
+	head     int // oldest
+	reserved int // of len(ring), by endpoints
+
+	waiting atomic.Bool
+	woken   atomic.Bool
+	closed  atomic.Bool
+	wake    chan struct{} // capacity 1
+	timer   *time.Timer   // of Wait
+}
+
+// NewQueue makes a queue for depth completions.
+func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
+	if depth < 1 || depth > 64*maxDepth {
+		return nil, fmt.Errorf("tcp: queue of depth %d: %w; use 1 to %d", depth, rdma.ErrInvalid, 64*maxDepth)
+	}
+	q := &queue{dom: d, ring: make([]rdma.Completion, depth), wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	q.timer.Stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("tcp: new queue: %w", rdma.ErrClosed)
+	}
+	d.queues[q] = struct{}{}
+	return q, nil
+}
+
+func (q *queue) reserve(n int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n > len(q.ring)-q.reserved {
+		return fmt.Errorf("tcp: endpoint needs %d completions, the queue of depth %d has %d left: %w; make a deeper queue",
+			n, len(q.ring), len(q.ring)-q.reserved, rdma.ErrInvalid)
+	}
+	q.reserved += n
+	return nil
+}
+
+func (q *queue) release(n int) {
+	q.mu.Lock()
+	q.reserved -= n
+	q.mu.Unlock()
+}
+
+func (q *queue) push(c rdma.Completion) {
+	q.mu.Lock()
+	at := q.head + int(q.count.Load())
+	if at >= len(q.ring) {
+		at -= len(q.ring)
+	}
+	q.ring[at] = c
+	q.count.Add(1)
+	q.mu.Unlock()
+	if q.waiting.Load() {
+		q.signal()
+	}
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *queue) Poll(cs []rdma.Completion) int {
+	if q.count.Load() == 0 || len(cs) == 0 {
+		return 0
+	}
+	q.mu.Lock()
+	n := min(int(q.count.Load()), len(cs))
+	for i := range n {
+		cs[i] = q.ring[q.head]
+		q.ring[q.head] = rdma.Completion{}
+		if q.head++; q.head == len(q.ring) {
+			q.head = 0
+		}
+	}
+	q.count.Add(int32(-n))
+	q.mu.Unlock()
+	for i := range cs[:n] {
+		cs[i].Endpoint.(*endpoint).polled(cs[i].Op)
+	}
+	return n
+}
+
+func (q *queue) ready() bool { return q.count.Load() > 0 || q.woken.Swap(false) }
+
+func (q *queue) Wait(deadline time.Time) error {
+	if q.ready() {
+		return nil
+	}
+	if q.closed.Load() {
+		return rdma.ErrClosed
+	}
+	left := time.Until(deadline)
+	if left <= 0 {
+		return rdma.ErrDeadline
+	}
+	// Announce the wait before looking again: a push in between sees waiting.
+	q.waiting.Store(true)
+	defer q.waiting.Store(false)
+	if q.ready() {
+		return nil
+	}
+	if q.closed.Load() {
+		return rdma.ErrClosed
+	}
+	q.timer.Reset(left)
+	select {
+	case <-q.wake:
+		q.timer.Stop()
+	case <-q.timer.C:
+		if !q.ready() {
+			return rdma.ErrDeadline
+		}
+		return nil
+	}
+	q.woken.Store(false)
+	if q.closed.Load() && q.count.Load() == 0 {
+		return rdma.ErrClosed
+	}
+	return nil
+}
+
+func (q *queue) Wake() {
+	q.woken.Store(true)
+	q.signal()
+}
+
+// Close makes Wait return ErrClosed. Endpoints still attached are closed first.
+func (q *queue) Close() error {
+	if q.closed.Swap(true) {
+		return nil
+	}
+	for _, ep := range q.dom.endpointsOf(q) {
+		_ = ep.Close()
+	}
+	q.signal()
+	q.dom.mu.Lock()
+	delete(q.dom.queues, q)
+	q.dom.mu.Unlock()
+	return nil
+}
