@@ -1,30 +1,31 @@
 package dataset
 
-// stepPool keeps a few released steps for reuse. Steps nobody releases are left
-// to the garbage collector, so a consumer that keeps one is always safe.
+// stepPool keeps the leaves of a few released steps for reuse. Steps nobody
+// releases are left to the garbage collector, so a consumer that keeps one is
+// always safe. The Step itself is new each time: a second Release of an old one
+// cannot touch whoever has its leaves now.
 type stepPool struct {
-	free chan *Step
+	free chan []Batch
 }
 
-func newStepPool(size int) *stepPool { return &stepPool{free: make(chan *Step, size)} }
+func newStepPool(size int) *stepPool { return &stepPool{free: make(chan []Batch, size)} }
 
 func (p *stepPool) take(share Share) *Step {
-	var s *Step
+	s := &Step{release: p.put}
 	select {
-	case s = <-p.free:
+	case s.Leaves = <-p.free:
 	default:
-		s = &Step{Leaves: make([]Batch, share.Last-share.First)}
+		s.Leaves = make([]Batch, share.Last-share.First)
 	}
 	for i := range s.Leaves {
 		s.Leaves[i].Reset()
 	}
-	s.release = p.put
 	return s
 }
 
-func (p *stepPool) put(s *Step) {
+func (p *stepPool) put(leaves []Batch) {
 	select {
-	case p.free <- s:
+	case p.free <- leaves:
 	default:
 	}
 }

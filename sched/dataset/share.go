@@ -49,7 +49,7 @@ type Step struct {
 	FirstRow uint64  // position of the global batch's first example in the epoch
 	Leaves   []Batch // own leaves First to Last-1; empty where a short last batch ends before them
 
-	release func(*Step)
+	release func([]Batch)
 }
 
 // Release gives the step's memory back to its reader. The step and everything
@@ -57,7 +57,8 @@ type Step struct {
 // reader, does nothing.
 func (s *Step) Release() {
 	if r := s.release; r != nil {
-		s.release = nil
-		r(s)
+		leaves := s.Leaves
+		s.release, s.Leaves = nil, nil
+		r(leaves)
 	}
 }
