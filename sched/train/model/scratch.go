@@ -35,12 +35,9 @@ type crossScratch struct {
 	out []float32
 }
 
-// NewScratch makes the memory for leaves of up to maxLeafExamples.
-func (m *Model) NewScratch(maxLeafExamples int) (*Scratch, error) {
-	if maxLeafExamples < 1 || maxLeafExamples > MaxLeaf {
-		return nil, fmt.Errorf("model: leaves of %d examples, must be 1 to %d", maxLeafExamples, MaxLeaf)
-	}
-	n := maxLeafExamples
+// NewScratch makes the memory for leaves of up to maxLeafExamples, at least 1.
+func (m *Model) NewScratch(maxLeafExamples int) *Scratch {
+	n := max(maxLeafExamples, 1)
 	s := &Scratch{model: m, max: n, level: nn.Best(),
 		z: make([]float32, n), g: make([]float32, n), preds: make([]float32, n)}
 	s.sparse = nn.Sparse{Parts: m.sparseParts(), RowDim: m.RowDim(), Dim: m.embedding(), Fields: m.spec.Fields}
@@ -50,11 +47,8 @@ func (m *Model) NewScratch(maxLeafExamples int) (*Scratch, error) {
 	if m.spec.Deep() {
 		s.makeDeep(n)
 	}
-	return s, nil
+	return s
 }
-
-// MaxLeaf bounds a leaf: its largest matrix must be countable by BLAS.
-const MaxLeaf = 1 << 16
 
 func (s *Scratch) makeDeep(n int) {
 	m := s.model
