@@ -10,4 +10,3 @@ func (m *Model) RowInit() table.Init {
 	}
 	return table.Init{ZeroPrefix: m.weights(), Kind: table.InitNormal, Scale: RowScale}
 }
-
