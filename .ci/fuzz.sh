@@ -11,6 +11,6 @@ GO=${GO:-go}
 grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do
 	sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file" | while read -r name; do
 		echo "fuzz $name ($(dirname "$file")) for $1"
-		"$GO" test -run '^$' -fuzz "^$name\$" -fuzztime "$1" "$(dirname "$file")"
+		"$GO" test -run '^$' -fuzz "^$name\$" -fuzztime "$1" "$(dirname "$file")" </dev/null
 	done
 done
