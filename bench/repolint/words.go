@@ -1,7 +1,6 @@
 package repolint
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -9,22 +8,26 @@ import (
 // words are patterns that no text of the repository may contain. They are
 // written so that they do not match themselves.
 var words = []struct {
+	what    string // not the match itself: a report, too, is a text
 	pattern *regexp.Regexp
 	goOnly  bool // only in Go and C
 	instead string
 }{
 	{
+		"the host of a package registry",
 		regexp.MustCompile(`\b(?:(?:proxy|sum)[.]golang[.]org|(?:deb|security)[.]debian[.]org|archive[.]ubuntu[.]com|` +
 			`pypi[.]org|files[.]pythonhosted[.]org|crates[.]io|registry[.]npmjs[.]org|repo1?[.]maven[.](?:apache[.])?org)\b`),
 		false,
 		"use the registry that the client on the machine is set up for, without naming it",
 	},
 	{
+		"a path of one machine",
 		regexp.MustCompile(`(?:^|[\s"'=(:,` + "`" + `])/(?:work|root)/[\w.]`),
 		false,
 		"take the path as an argument, or make a temporary folder",
 	},
 	{
+		"a mark of unfinished work",
 		regexp.MustCompile(`\b(?:TO[D]O|FIX[M]E|X[X]X|HA[C]K)\b`),
 		true,
 		"do it, or file an issue",
@@ -42,8 +45,8 @@ func checkWords(t *Tree) []Finding {
 				if w.goOnly && !code {
 					continue
 				}
-				if m := w.pattern.FindString(line); m != "" {
-					found = append(found, Finding{f.Path, number, fmt.Sprintf("contains %q; instead %s", strings.TrimSpace(m), w.instead)})
+				if w.pattern.MatchString(line) {
+					found = append(found, Finding{f.Path, number, "contains " + w.what + "; instead " + w.instead})
 				}
 			}
 		}
