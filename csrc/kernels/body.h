@@ -1,0 +1,216 @@
+/* The kernels, compiled once per instruction set: the including file sets the
+ * target and NAME(x). Loops over elements are left to the vectoriser: every
+ * operation in them is one IEEE operation per element, so the width does not
+ * change a bit. Sums across elements use v16, sixteen fixed lanes, which the
+ * compiler lowers to the target's registers. No contraction: -std=c11 turns it
+ * off for GCC, the pragma for clang. */
+#include <stdlib.h>
+#include <string.h>
+#include "kernels.h"
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* Not <math.h>: declared free of errno, sqrtf becomes the CPU's instruction and
+ * its loops become vectors (-fno-math-errno is no flag that cgo allows). */
+float sqrtf(float) __attribute__((const));
+
+typedef float v16 __attribute__((vector_size(64)));
+typedef uint32_t bits32 __attribute__((may_alias));
+
+#define CACHELINE 64
+
+static inline float *row_at(const uintptr_t *bases, const psrt_rows *rows, uint32_t id)
+{
+	uint64_t in = id & (((uint64_t)1 << rows->shift) - 1);
+	return (float *)bases[id >> rows->shift] + in * rows->stride;
+}
+
+/* Long rows: the hardware follows by itself after the first lines. */
+static inline int64_t lines_of(int64_t floats)
+{
+	int64_t lines = (floats * 4 + CACHELINE - 1) / CACHELINE + 1; /* rows need not be aligned */
+	return lines < 16 ? lines : 16;
+}
+
+static inline int64_t ahead_of(int64_t lines)
+{
+	return lines <= 2 ? 16 : lines <= 5 ? 8 : 4;
+}
+
+static inline int is_finite_row(const float *g, int64_t n)
+{
+	const bits32 *b = (const bits32 *)g;
+	uint32_t bad = 0;
+	for (int64_t i = 0; i < n; i++)
+		bad |= (b[i] & 0x7f800000u) == 0x7f800000u;
+	return !bad;
+}
+
+static void sgd(const psrt_rule *r, float *restrict w, const float *restrict g, int64_t n)
+{
+	const float lr = r->lr, l2 = r->l2;
+	for (int64_t i = 0; i < n; i++) {
+		float d = g[i] + l2 * w[i];
+		w[i] = w[i] - lr * d;
+	}
+}
+
+static void adagrad(const psrt_rule *r, float *restrict w, float *restrict s, const float *restrict g, int64_t n)
+{
+	const float lr = r->lr, l2 = r->l2, eps = r->eps;
+	for (int64_t i = 0; i < n; i++) {
+		float d = g[i] + l2 * w[i];
+		float a = s[i] + d * d;
+		s[i] = a;
+		w[i] = w[i] - (lr * d) / (sqrtf(a) + eps);
+	}
+}
+
+/* Element i is added in lane i mod 16; then the lanes are added in halves. */
+static inline float sum_squares(float l2, const float *w, const float *g, int64_t n)
+{
+	v16 lane = {0}, a, b;
+	int64_t i = 0;
+	for (; i + 16 <= n; i += 16) {
+		memcpy(&a, w + i, sizeof a);
+		memcpy(&b, g + i, sizeof b);
+		b = b + l2 * a;
+		lane += b * b;
+	}
+	float f[16];
+	memcpy(f, &lane, sizeof f);
+	for (int j = 0; i < n; i++, j++) {
+		float d = g[i] + l2 * w[i];
+		f[j] += d * d;
+	}
+	for (int h = 8; h > 0; h /= 2)
+		for (int j = 0; j < h; j++)
+			f[j] += f[j + h];
+	return f[0];
+}
+
+static void rowadagrad(const psrt_rule *r, float *restrict w, float *restrict s, const float *restrict g, int64_t n)
+{
+	const float l2 = r->l2;
+	float a = s[0] + sum_squares(l2, w, g, n) / (float)n;
+	s[0] = a;
+	const float step = r->lr / (sqrtf(a) + r->eps);
+	for (int64_t i = 0; i < n; i++) {
+		float d = g[i] + l2 * w[i];
+		w[i] = w[i] - step * d;
+	}
+}
+
+static inline float power(float p)
+{
+	return p < 1e-30f ? 0.0f : p; /* else it would stick at a denormal for ever */
+}
+
+static void adam(const psrt_rule *r, float *restrict w, float *restrict m, float *restrict v, float *restrict p, const float *restrict g, int64_t n)
+{
+	const float beta1 = r->beta1, beta2 = r->beta2, eps = r->eps, l2 = r->l2;
+	p[0] = power(p[0] * beta1);
+	p[1] = power(p[1] * beta2);
+	const float rate = r->lr / (1.0f - p[0]), scale = 1.0f / sqrtf(1.0f - p[1]);
+	const float fresh1 = 1.0f - beta1, fresh2 = 1.0f - beta2;
+	for (int64_t i = 0; i < n; i++) {
+		float d = g[i] + l2 * w[i];
+		float m1 = beta1 * m[i] + fresh1 * d;
+		float v1 = beta2 * v[i] + (fresh2 * d) * d;
+		m[i] = m1;
+		v[i] = v1;
+		w[i] = w[i] - (rate * m1) / (sqrtf(v1) * scale + eps);
+	}
+}
+
+static void ftrl(const psrt_rule *r, float *restrict w, float *restrict z, float *restrict s, const float *restrict g, int64_t n)
+{
+	const float lr = r->lr, l1 = r->l1, l2 = r->l2, beta = r->beta;
+	for (int64_t i = 0; i < n; i++) {
+		float a = s[i] + g[i] * g[i];
+		float root = sqrtf(a);
+		float sigma = (root - sqrtf(s[i])) / lr;
+		float z1 = z[i] + (g[i] - sigma * w[i]);
+		float side = z1 < 0.0f ? -l1 : l1;
+		float next = (side - z1) / ((beta + root) / lr + l2);
+		z[i] = z1;
+		s[i] = a;
+		w[i] = __builtin_fabsf(z1) <= l1 ? 0.0f : next;
+	}
+}
+
+static void ema(const psrt_rule *r, float *restrict w, const float *restrict g, int64_t n)
+{
+	const float m = r->lr, keep = 1.0f - r->lr;
+	for (int64_t i = 0; i < n; i++)
+		w[i] = keep * w[i] + m * g[i];
+}
+
+static inline void update_row(const psrt_rule *r, float *w, const float *g, int64_t dim)
+{
+	switch (r->kind) {
+	case PSRT_SGD: sgd(r, w, g, dim); break;
+	case PSRT_ADAGRAD: adagrad(r, w, w + dim, g, dim); break;
+	case PSRT_ROWADAGRAD: rowadagrad(r, w, w + dim, g, dim); break;
+	case PSRT_ADAM: adam(r, w, w + dim, w + 2 * dim, w + 3 * dim, g, dim); break;
+	case PSRT_FTRL: ftrl(r, w, w + dim, w + 2 * dim, g, dim); break;
+	case PSRT_EMA: ema(r, w, g, dim); break;
+	}
+}
+
+int64_t NAME(update)(const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads)
+{
+	const psrt_rule r = *rule;
+	const int64_t lines = lines_of(rows->stride), ahead = ahead_of(lines);
+	int64_t refused = 0;
+	for (int64_t i = -ahead; i < n; i++) {
+		if (i + ahead < n && ids[i + ahead] < rows->count) {
+			const char *p = (const char *)row_at(bases, rows, ids[i + ahead]);
+			for (int64_t l = 0; l < lines; l++)
+				__builtin_prefetch(p + l * CACHELINE, 1);
+		}
+		if (i < 0)
+			continue;
+		const float *g = grads + i * dim;
+		if (ids[i] >= rows->count || !is_finite_row(g, dim)) {
+			refused++;
+			continue;
+		}
+		update_row(&r, row_at(bases, rows, ids[i]), g, dim);
+	}
+	return refused;
+}
+
+static inline void copy_floats(float *restrict d, const float *restrict s, int64_t n)
+{
+	int64_t i = 0;
+	v16 a;
+	for (; i + 16 <= n; i += 16) {
+		memcpy(&a, s + i, sizeof a);
+		memcpy(d + i, &a, sizeof a);
+	}
+	for (; i < n; i++)
+		d[i] = s[i];
+}
+
+void NAME(gather)(float *dst, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
+{
+	const int64_t lines = lines_of(dim), ahead = ahead_of(lines);
+	for (int64_t i = -ahead; i < n; i++) {
+		if (i + ahead < n && ids[i + ahead] < rows->count) {
+			const char *p = (const char *)row_at(bases, rows, ids[i + ahead]);
+			for (int64_t l = 0; l < lines; l++)
+				__builtin_prefetch(p + l * CACHELINE);
+		}
+		if (i < 0)
+			continue;
+		if (ids[i] < rows->count)
+			copy_floats(dst + i * dim, row_at(bases, rows, ids[i]), dim);
+		else
+			memset(dst + i * dim, 0, dim * sizeof *dst);
+	}
+}
+
+#include "body_sum.h"

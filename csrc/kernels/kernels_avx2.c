@@ -1,0 +1,9 @@
+/* The kernels for AVX2. The target has no FMA in body.h's loops because
+ * contraction is off, not because the CPU lacks it. */
+#if defined(__x86_64__)
+#pragma GCC target("avx2")
+#define NAME(x) psrt_##x##_avx2
+#include "body.h"
+#else
+typedef int psrt_no_avx2;
+#endif

@@ -1,0 +1,22 @@
+//go:build !cgo
+
+package kernels
+
+// Best is the fastest level of this build and CPU.
+func Best() Level { return Go }
+
+func (Level) gather(dst []float32, dim int, rows *Rows, ids []uint32) {
+	plainGather(dst, dim, rows, ids)
+}
+
+func (Level) update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []float32) int {
+	return plainUpdate(rule, dim, rows, ids, grads)
+}
+
+func (Level) treeSumRows(dst []float32, dim, rows int, srcs [][]float32, idx [][]int32, merges []Merge) int {
+	return plainSumRows(dst, dim, rows, srcs, idx, merges)
+}
+
+func (Level) treeSum(dst []float32, srcs [][]float32, merges []Merge) { plainSum(dst, srcs, merges) }
+
+func (Level) sum(dst []float32, srcs [][]float32) { plainAdd(dst, srcs) }
