@@ -1,0 +1,190 @@
+package coordtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"psrt/sched/coord"
+)
+
+// ranks runs f for n ranks at once, on both handles.
+func ranks(p Pair, n int, f func(id int, c coord.Coordinator) error) []error {
+	errs := make([]error, n)
+	done := make(chan int)
+	for id := range n {
+		go func() {
+			errs[id] = f(id, []coord.Coordinator{p.A, p.B}[id%2])
+			done <- id
+		}()
+	}
+	for range n {
+		<-done
+	}
+	return errs
+}
+
+func testBarrier(t *testing.T, p Pair) {
+	ctx := within(t)
+	const n = 9
+	var arrived atomic.Int32
+	for id, err := range ranks(p, n, func(id int, c coord.Coordinator) error {
+		for round := range 6 {
+			arrived.Add(1)
+			if err := coord.Barrier(ctx, c, fmt.Sprintf("round-%d", round), n, id); err != nil {
+				return err
+			}
+			if got := arrived.Load(); got < int32(n*(round+1)) {
+				return fmt.Errorf("left round %d when %d of %d had come", round, got, n*(round+1))
+			}
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", id, err)
+		}
+	}
+	if kvs, _, err := p.A.List(ctx, ""); err != nil || len(kvs) != 0 {
+		t.Errorf("the barriers left %v, %v", kvs, err)
+	}
+}
+
+func testGather(t *testing.T, p Pair) {
+	ctx := within(t)
+	const n = 6
+	for id, err := range ranks(p, n, func(id int, c coord.Coordinator) error {
+		time.Sleep(time.Duration(id*3%5) * 10 * time.Millisecond)
+		all, err := coord.Gather(ctx, c, "addr", n, id, []byte(fmt.Sprint("value of ", id)))
+		if err != nil {
+			return err
+		}
+		for i, v := range all {
+			if string(v) != fmt.Sprint("value of ", i) {
+				return fmt.Errorf("value %d is %q", i, v)
+			}
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", id, err)
+		}
+	}
+}
+
+func testMissing(t *testing.T, p Pair) {
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	for id, err := range ranks(p, 3, func(id int, c coord.Coordinator) error {
+		if id == 1 {
+			return nil
+		}
+		return coord.Barrier(ctx, c, "epoch-3", 3, id)
+	}) {
+		var m *coord.MissingError
+		if id != 1 && (!errors.As(err, &m) || !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.HasSuffix(err.Error(), "for worker 1 at barrier epoch-3") || !strings.HasPrefix(err.Error(), "waiting ")) {
+			t.Errorf("rank %d: %v", id, err)
+		}
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err := coord.Party{Name: "start", N: 3, ID: 1, Role: "server"}.Barrier(ctx, p.A)
+	if err == nil || !strings.HasSuffix(err.Error(), "for server 0, server 2 at barrier start") {
+		t.Errorf("a barrier of servers: %v", err)
+	}
+}
+
+func testMisuse(t *testing.T, p Pair) {
+	ctx := within(t)
+	for _, bad := range []coord.Party{{Name: "", N: 1}, {Name: "a/b", N: 1}, {Name: "x", N: 0}, {Name: "x", N: 2, ID: 2}, {Name: "x", N: 2, ID: -1}} {
+		if err := bad.Barrier(ctx, p.A); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := coord.Barrier(short, p.A, "twice", 4, 3); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if err := coord.Barrier(ctx, p.B, "twice", 4, 3); err == nil || !strings.Contains(err.Error(), "same number") {
+		t.Errorf("rank 3 met itself: %v", err)
+	}
+	if err := coord.Barrier(ctx, p.B, "twice", 2, 0); err == nil || !strings.Contains(err.Error(), "same number") {
+		t.Errorf("ranks disagree about their number: %v", err)
+	}
+}
+
+func testBarrierAbort(t *testing.T, p Pair) {
+	ctx := within(t)
+	done := make(chan error, 1)
+	go func() { done <- coord.Barrier(ctx, p.A, "b", 2, 0) }()
+	time.Sleep(50 * time.Millisecond)
+	is(t, coord.Abort(ctx, p.B, "worker 1 died"), nil)
+	var a *coord.AbortError
+	if err := <-done; !errors.As(err, &a) || a.Reason != "worker 1 died" {
+		t.Fatalf("the barrier ended with %v", err)
+	}
+	if err := coord.Barrier(ctx, p.A, "next", 2, 0); !errors.As(err, &a) {
+		t.Fatalf("a barrier after the abort ended with %v", err)
+	}
+}
+
+// testBarrierDeath: a rank that came and died is missing again.
+func testBarrierDeath(t *testing.T, p Pair) {
+	ctx := within(t)
+	lease, err := p.A.Grant(ctx, time.Hour)
+	is(t, err, nil)
+	gone, cancel := context.WithCancel(ctx)
+	died := make(chan error, 1)
+	go func() { died <- coord.Party{Name: "b", N: 3, ID: 0, Lease: lease}.Barrier(gone, p.A) }()
+	waiting := make(chan error, 1)
+	short, cancelShort := context.WithTimeout(ctx, 700*time.Millisecond)
+	defer cancelShort()
+	go func() { waiting <- coord.Barrier(short, p.B, "b", 3, 1) }()
+	for { // until both are there
+		kvs, _, err := p.A.List(ctx, "meet/")
+		is(t, err, nil)
+		if len(kvs) == 2 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	cancel()
+	is(t, <-died, context.Canceled)
+	is(t, p.A.Revoke(ctx, lease), nil)
+	// The third comes too late for the first.
+	err = coord.Barrier(short, p.A, "b", 3, 2)
+	if err == nil || !strings.HasSuffix(err.Error(), "for worker 0 at barrier b") {
+		t.Fatalf("the third left with %v", err)
+	}
+	if err := <-waiting; err == nil || !strings.HasSuffix(err.Error(), "for worker 0 at barrier b") {
+		t.Fatalf("the second left with %v", err)
+	}
+}
+
+func testAbort(t *testing.T, p Pair) {
+	ctx := within(t)
+	_, up, err := coord.Aborted(ctx, p.A)
+	if up || err != nil {
+		t.Fatalf("the flag is up before anyone raised it: %v", err)
+	}
+	before, err := coord.WatchAbort(ctx, p.B)
+	is(t, err, nil)
+	is(t, coord.Abort(ctx, p.A, "first"), nil)
+	is(t, coord.Abort(ctx, p.B, "second"), nil)
+	after, err := coord.WatchAbort(ctx, p.B)
+	is(t, err, nil)
+	for _, ch := range []<-chan string{before, after} {
+		if reason, ok := <-ch; !ok || reason != "first" {
+			t.Fatalf("reason %q, %v", reason, ok)
+		}
+	}
+	reason, up, err := coord.Aborted(ctx, p.B)
+	if reason != "first" || !up || err != nil {
+		t.Fatalf("aborted %q, %v, %v", reason, up, err)
+	}
+}
