@@ -253,11 +253,12 @@ func (l *askLink) land(h *header, inline []byte) error {
 	}
 	sl := ep.slot(h.seq)
 	atomic := sl.op == rdma.OpFetchAdd || sl.op == rdma.OpCompareSwap
-	fits := sl.unsent == 0 && uint64(h.offset)+uint64(h.length) <= uint64(len(sl.local)) && uint64(sl.got)+uint64(h.length) <= uint64(len(sl.local))
+	fits := uint64(h.offset)+uint64(h.length) <= uint64(len(sl.local)) && uint64(sl.claimed)+uint64(h.length) <= uint64(len(sl.local))
 	if !fits || atomic != (h.kind == kindAtomicOld) || !atomic && sl.op != rdma.OpRead {
 		ep.mu.Unlock()
 		return fmt.Errorf("%w: answer of %d bytes at %d does not fit request %d (%s)", wire.ErrFrame, h.length, h.offset, h.seq, sl.op)
 	}
+	sl.claimed += h.length
 	dst, guard := sl.local[h.offset:h.offset+h.length], sl.guard
 	ep.mu.Unlock()
 

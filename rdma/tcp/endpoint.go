@@ -83,7 +83,8 @@ type slot struct {
 	operand  [16]byte // atomics
 	inline   [inlineMax]byte
 	unsent   int    // parts not yet handed to a socket
-	got      uint32 // bytes of a read that have landed
+	claimed  uint32 // bytes of a read whose frames have begun to land
+	got      uint32 // and landed: the slot is in use until got reaches len(local)
 }
 
 func newEndpoint(d *Domain, q *queue, cfg rdma.EndpointConfig) *endpoint {

@@ -56,7 +56,7 @@ func (ep *endpoint) take(wr *rdma.WR) error {
 	seq := ep.next
 	sl := ep.slot(seq)
 	sl.id, sl.op, sl.signaled, sl.imm = wr.ID, wr.Op, wr.Signaled, wr.Imm
-	sl.local, sl.guard, sl.got = wr.Local, guard, 0
+	sl.local, sl.guard, sl.claimed, sl.got = wr.Local, guard, 0, 0
 	sl.key, sl.addr = wr.Remote.Key, wr.Remote.Addr
 	if guard == nil && len(wr.Local) > 0 {
 		sl.local = sl.inline[:copy(sl.inline[:], wr.Local)]

@@ -1,0 +1,83 @@
+package dial
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"psrt/rdma"
+)
+
+// Auto lets dial choose the transport.
+const Auto = "auto"
+
+// Config of a Host.
+type Config struct {
+	// Transport is Auto (also ""), or the name of the only one allowed.
+	Transport string
+	// Token is the job's secret, the same in all its processes, random, at
+	// least secure.MinToken bytes.
+	Token []byte
+	// Listen is the "host:port" of the tcp transport's data connections. Empty:
+	// the host that Host.Listen was given, any port; and where Host.Listen was
+	// never called, none: this process only connects.
+	Listen string
+	// Streams is the tcp transport's number of connections per direction.
+	Streams int
+	// StepTimeout bounds every step of a handshake; 0 means 10 s. Between a
+	// hello and its answer lies the application, which may take as long.
+	StepTimeout time.Duration
+	// OnReject is told of every connection refused by a Listener: its address
+	// and why. Called by several goroutines.
+	OnReject func(addr net.Addr, err error)
+	// Transports replaces the built-in ones, best first.
+	Transports []Transport
+}
+
+// Transport is a way of reaching peers that a Host may open.
+type Transport struct {
+	Name string
+	// CrossHost: it reaches other machines. One that does not is chosen only
+	// when both processes share kernel, user and namespaces.
+	CrossHost bool
+	Open      func() (rdma.Domain, error)
+}
+
+const defaultStepTimeout = 10 * time.Second
+
+func (c *Config) complete(builtin []Transport) error {
+	if c.Transport == "" {
+		c.Transport = Auto
+	}
+	if c.StepTimeout <= 0 {
+		c.StepTimeout = defaultStepTimeout
+	}
+	if c.Transports == nil {
+		c.Transports = builtin
+	}
+	names := []string{Auto}
+	for _, t := range c.Transports {
+		names = append(names, t.Name)
+	}
+	if !slices.Contains(names, c.Transport) {
+		return fmt.Errorf("dial: unknown transport %q; use one of %s", c.Transport, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// splitAddr turns "host:port" and "unix:PATH" into what package net takes.
+func splitAddr(addr string) (network, address string) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return "unix", path
+	}
+	return "tcp", addr
+}
+
+func joinAddr(a net.Addr) string {
+	if a.Network() == "unix" {
+		return "unix:" + a.String()
+	}
+	return a.String()
+}

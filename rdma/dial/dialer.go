@@ -1,0 +1,139 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/secure"
+	"psrt/rdma/wire"
+)
+
+// Dial connects to the Listener at addr ("host:port" or "unix:PATH") with
+// count endpoints. hello is the application's first word and reply the other
+// application's answer.
+//
+// attach makes the configuration of endpoint i on domain d. It is called again
+// for every endpoint when the first transport cannot be set up and another one
+// is tried; the endpoints of the failed try are closed by then. An error from
+// attach ends the dial.
+func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, attach func(i int, d rdma.Domain) (rdma.EndpointConfig, error)) (*Conn, []byte, error) {
+	if count < 0 || count > MaxEndpoints {
+		return nil, nil, fmt.Errorf("dial: %s: %d endpoints: %w; use 0 to %d", addr, count, rdma.ErrInvalid, MaxEndpoints)
+	}
+	network, address := splitAddr(addr)
+	step, cancel := context.WithTimeout(ctx, h.cfg.StepTimeout)
+	control, err := secure.Dial(step, network, address, h.cfg.Token)
+	cancel()
+	if err != nil {
+		return nil, nil, fmt.Errorf("dial: %s: open control connection: %w", addr, err)
+	}
+	// The end of ctx ends whatever the handshake waits for.
+	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
+	d := dialer{host: h, addr: addr, control: control, count: count, attach: attach}
+	conn, reply, err := d.shake(ctx, hello)
+	if !stop() && err == nil {
+		_ = conn.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = control.Close()
+		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		return nil, nil, fmt.Errorf("dial: %s: %w", addr, err)
+	}
+	return conn, reply, nil
+}
+
+// dialer is one Dial in progress.
+type dialer struct {
+	host    *Host
+	addr    string
+	control net.Conn
+	count   int
+	attach  attachFunc
+
+	eps    []rdma.Endpoint // of the latest try
+	domain rdma.Domain
+	name   string
+}
+
+func (d *dialer) soon() time.Time { return time.Now().Add(d.host.cfg.StepTimeout) }
+
+func (d *dialer) shake(ctx context.Context, hello []byte) (*Conn, []byte, error) {
+	msg := helloMsg{Version: Version, Terms: d.host.terms(), Count: d.count, Hello: hello}
+	if err := sendMsg(d.control, kindHello, msg, d.soon()); err != nil {
+		return nil, nil, fmt.Errorf("send hello: %w", err)
+	}
+	conn, reply, err := d.answerTries(ctx)
+	if err != nil {
+		closeAll(d.eps)
+	}
+	return conn, reply, err
+}
+
+// answerTries follows the listener's lead until it is ready or refuses.
+func (d *dialer) answerTries(ctx context.Context) (*Conn, []byte, error) {
+	connected := false
+	// The peer's application decides in between; see Config.StepTimeout.
+	patience := 3 * d.host.cfg.StepTimeout
+	for {
+		deadline := time.Now().Add(patience)
+		if end, ok := ctx.Deadline(); ok && end.Before(deadline) {
+			deadline = end
+		}
+		var try tryMsg
+		var ready readyMsg
+		kind, err := readMsg(d.control, deadline, map[uint8]any{kindTry: &try, kindReady: &ready})
+		if err != nil {
+			return nil, nil, fmt.Errorf("wait for the peer to accept: %w", err)
+		}
+		if kind == kindReady {
+			if !connected {
+				return nil, nil, fmt.Errorf("%w: ready although nothing is connected", wire.ErrFrame)
+			}
+			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domain, d.eps)
+			return conn, ready.Reply, err
+		}
+		closeAll(d.eps)
+		d.eps = nil
+		if connected, err = d.try(&try); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// try sets up the transport that the listener names and reports how it went.
+// An error ends the handshake; false without error leaves it to the listener
+// to try another one.
+func (d *dialer) try(t *tryMsg) (bool, error) {
+	if err := checkAddresses(t.Addresses, d.count); err != nil {
+		return false, err
+	}
+	var tried triedMsg
+	domain, err := d.host.Domain(t.Transport)
+	if err == nil {
+		d.eps, tried.Addresses, err = prepare(domain, d.count, d.attach)
+	}
+	tried.Error = errorText(err)
+	tried.Fatal = errors.As(err, new(attachError))
+	if err2 := sendMsg(d.control, kindTried, tried, d.soon()); err2 != nil {
+		return false, fmt.Errorf("send endpoint addresses: %w", err2)
+	}
+	if err != nil {
+		if tried.Fatal {
+			return false, err
+		}
+		return false, nil
+	}
+	d.domain, d.name = domain, t.Transport
+	err = connectAll(d.eps, t.Addresses, d.soon())
+	if err2 := sendMsg(d.control, kindOutcome, outcomeMsg{errorText(err)}, d.soon()); err2 != nil {
+		return false, fmt.Errorf("send outcome: %w", err2)
+	}
+	return err == nil, nil
+}

@@ -1,0 +1,62 @@
+package dial
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"psrt/rdma"
+)
+
+type attachFunc func(i int, d rdma.Domain) (rdma.EndpointConfig, error)
+
+// attachError is the application's own failure: another transport would not
+// help.
+type attachError struct{ error }
+
+func (e attachError) Unwrap() error { return e.error }
+
+// prepare makes count endpoints and gives their addresses.
+func prepare(d rdma.Domain, count int, attach attachFunc) (eps []rdma.Endpoint, addresses [][]byte, err error) {
+	for i := range count {
+		cfg, err := attach(i, d)
+		if err != nil {
+			closeAll(eps)
+			return nil, nil, attachError{fmt.Errorf("attach endpoint %d: %w", i, err)}
+		}
+		ep, err := d.NewEndpoint(cfg)
+		if err != nil {
+			closeAll(eps)
+			return nil, nil, fmt.Errorf("make endpoint %d: %w", i, err)
+		}
+		eps = append(eps, ep)
+		addresses = append(addresses, ep.Address())
+	}
+	return eps, addresses, nil
+}
+
+// connectAll connects every endpoint at once, so that one deadline holds for
+// all of them however many there are.
+func connectAll(eps []rdma.Endpoint, addresses [][]byte, deadline time.Time) error {
+	errs := make([]error, len(eps))
+	var wg sync.WaitGroup
+	for i := range eps {
+		wg.Go(func() { errs[i] = eps[i].Connect(addresses[i], deadline) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func closeAll(eps []rdma.Endpoint) {
+	for _, ep := range eps {
+		_ = ep.Close()
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
