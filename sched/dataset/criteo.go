@@ -24,21 +24,35 @@ const (
 //	category           Key(f, the hexadecimal number)
 type criteoParser struct {
 	labels labelRule
-	// starts[k] is the smallest v with ln(v)^2 >= k, so buckets come out
-	// the same on every machine.
-	starts []uint64
+	starts []uint64     // LogBuckets: a table, so that buckets come out the same on every machine
 	small  [4096]uint16 // the bucket of each small v
 	absent [criteoFields]uint64
+	digits [256]uint8 // of hexadecimal numbers; notHex for all other bytes
 }
 
-func newCriteoParser(labels labelRule) *criteoParser {
-	p := &criteoParser{labels: labels}
+const notHex = 0xff
+
+// LogBuckets are the smallest numbers of the logarithmic buckets of criteo
+// integers: bucket k holds the v with LogBuckets()[k] <= v < LogBuckets()[k+1],
+// which is floor(ln(v)^2) == k.
+func LogBuckets() []uint64 {
+	var starts []uint64
 	for k := 0; ; k++ {
 		v := math.Ceil(math.Exp(math.Sqrt(float64(k))))
 		if v >= 1<<63 {
-			break
+			return starts
 		}
-		p.starts = append(p.starts, uint64(v))
+		starts = append(starts, uint64(v))
+	}
+}
+
+func newCriteoParser(labels labelRule) *criteoParser {
+	p := &criteoParser{labels: labels, starts: LogBuckets()}
+	for c := range p.digits {
+		p.digits[c] = notHex
+		if d, err := strconv.ParseUint(string(rune(c)), 16, 8); err == nil {
+			p.digits[c] = uint8(d)
+		}
 	}
 	for v := range p.small {
 		p.small[v] = uint16(p.search(uint64(v)))
@@ -101,7 +115,7 @@ func (p *criteoParser) parse(line []byte, _ int, b *Batch) *lineError {
 			key = Key(f, p.intCode(v))
 		default:
 			var v uint64
-			if v, next, e = criteoHex(line, i, f); e != nil {
+			if v, next, e = p.hex(line, i, f); e != nil {
 				return e
 			}
 			key = Key(f, v)
@@ -141,22 +155,17 @@ func criteoInt(line []byte, i, f int) (v int64, next int, e *lineError) {
 	return int64(u), next, nil
 }
 
-func criteoHex(line []byte, i, f int) (v uint64, next int, e *lineError) {
-	next = i
-	for next < len(line) && line[next] != '\t' {
-		d := line[next] - '0'
-		if d > 9 {
-			if d = line[next] | 0x20 - 'a' + 10; d < 10 || d > 15 {
-				end := cellEnd(line, i)
-				return 0, 0, badLine(i, "C%d is %s, not a hexadecimal number; text categories can be read with --format csv and a --schema",
-					f-criteoInts+1, quote(line[i:end]))
-			}
+func (p *criteoParser) hex(line []byte, i, f int) (v uint64, next int, e *lineError) {
+	for next = i; next < len(line) && line[next] != '\t'; next++ {
+		d := p.digits[line[next]]
+		if d == notHex {
+			return 0, 0, badLine(i, "C%d is %s, not a hexadecimal number; text categories can be read with --format csv and a --schema",
+				f-criteoInts+1, quote(line[i:cellEnd(line, i)]))
 		}
-		if next-i == 16 {
-			end := cellEnd(line, i)
-			return 0, 0, badLine(i, "C%d is %s: id beyond 64 bits; at most 16 hexadecimal digits", f-criteoInts+1, quote(line[i:end]))
-		}
-		v, next = v<<4|uint64(d), next+1
+		v = v<<4 | uint64(d)
+	}
+	if next-i > 16 {
+		return 0, 0, badLine(i, "C%d is %s: id beyond 64 bits; at most 16 hexadecimal digits", f-criteoInts+1, quote(line[i:cellEnd(line, i)]))
 	}
 	return v, next, nil
 }

@@ -1,0 +1,24 @@
+package dataset
+
+import "path/filepath"
+
+// Text of about seven bytes an occurrence becomes fourteen in memory; compressed
+// files are about five times as large when read.
+const (
+	expansion   = 2
+	compression = 5
+)
+
+// FitsMemory guesses, from the files' sizes, whether all rows of the source
+// take less than half of what memory mode may use on this machine.
+func (s *Source) FitsMemory() bool {
+	d := s.Describe()
+	need := d.Bytes * expansion
+	for _, f := range d.Files {
+		if e := filepath.Ext(f); e == ".gz" || e == ".zst" || e == ".lz4" {
+			need *= compression
+			break
+		}
+	}
+	return need < availableBytes()/4
+}
