@@ -18,7 +18,7 @@
 // home full goes to the next bucket with room (bit 5 marks those it passed).
 //
 // Growth: when 80 % of the slots are taken, a table larger by a quarter is
-// opened beside the old one, and every insertion moves two old homes over, in
+// opened beside the old one, and every insertion moves four old homes over, in
 // order. Because homes are in hash order this is one sequential sweep over both
 // tables: a lookup compares the home with the sweep's position to know where to
 // look, and segments behind the sweep are given to the new table. So there is

@@ -1,0 +1,194 @@
+#include "index.h"
+
+enum { GROUP = 32, NO_ROW = 0xffffffffu };
+
+typedef struct {
+	const uintptr_t *segs[2];
+} tables;
+
+static inline psrt_bucket *bucket(const psrt_index *x, const tables *t, int which, uint64_t b)
+{
+	return (psrt_bucket *)t->segs[which][b >> x->seg_shift] + (b & (((uint64_t)1 << x->seg_shift) - 1));
+}
+
+static inline uint64_t home(const psrt_index *x, int which, uint64_t hash)
+{
+	return (uint64_t)(((unsigned __int128)hash * x->homes[which]) >> 64);
+}
+
+/* Homes behind the sweep have moved. */
+static inline int table_of(const psrt_index *x, uint64_t hash)
+{
+	return x->homes[1] && home(x, 0, hash) < x->swept;
+}
+
+static inline uint32_t find_in(const psrt_index *x, const tables *t, int which, uint64_t key, uint64_t hash)
+{
+	for (uint64_t b = home(x, which, hash); b < x->buckets[which]; b++) {
+		const psrt_bucket *p = bucket(x, t, which, b);
+		uint32_t hit = 0;
+		for (int i = 0; i < PSRT_SLOTS; i++)
+			hit |= (uint32_t)(p->key[i] == key) << i;
+		hit &= p->meta;
+		if (hit)
+			return p->row[__builtin_ctz(hit)];
+		if (!(p->meta & PSRT_PASSED))
+			break;
+	}
+	return NO_ROW;
+}
+
+static inline uint32_t find(const psrt_index *x, const tables *t, uint64_t key, uint64_t hash)
+{
+	int which = table_of(x, hash);
+	uint32_t row = find_in(x, t, which, key, hash);
+	if (row == NO_ROW && x->halfway && which == 0 && home(x, 0, hash) == x->swept)
+		row = find_in(x, t, 1, key, hash);
+	return row;
+}
+
+/* Takes the first free slot from the key's home on; 0 when the buckets end,
+ * with nothing changed but marks that are always allowed. */
+static inline int insert(const psrt_index *x, const tables *t, int which, uint64_t key, uint64_t hash, uint32_t row)
+{
+	for (uint64_t b = home(x, which, hash); b < x->buckets[which]; b++) {
+		psrt_bucket *p = bucket(x, t, which, b);
+		uint32_t free = ~p->meta & PSRT_TAKEN;
+		if (!free) {
+			p->meta |= PSRT_PASSED;
+			continue;
+		}
+		int i = __builtin_ctz(free);
+		p->key[i] = key;
+		p->row[i] = row;
+		p->meta |= 1u << i;
+		return 1;
+	}
+	return 0;
+}
+
+/* Moves all keys of one home, which lie in the home and in the buckets after it
+ * as far as those were passed. */
+static int move_home(psrt_index *x, const tables *t)
+{
+	uint64_t first = x->swept;
+	for (uint64_t b = first; b < x->buckets[0]; b++) {
+		psrt_bucket *p = bucket(x, t, 0, b);
+		for (uint32_t taken = p->meta & PSRT_TAKEN; taken; taken &= taken - 1) {
+			int i = __builtin_ctz(taken);
+			uint64_t hash = psrt_mix(p->key[i] ^ x->seed);
+			if (home(x, 0, hash) != first)
+				continue;
+			if (!insert(x, t, 1, p->key[i], hash, p->row[i])) {
+				x->halfway = 1;
+				return 0;
+			}
+			p->meta &= ~(1u << i);
+		}
+		if (!(p->meta & PSRT_PASSED))
+			break;
+	}
+	if (first < x->buckets[0]) /* else no key ever came there */
+		bucket(x, t, 0, first)->meta = 0; /* its own keys are gone, earlier ones too: clean for its next use */
+	x->halfway = 0;
+	x->swept++;
+	return 1;
+}
+
+static int32_t sweep(psrt_index *x, const tables *t, int64_t homes)
+{
+	for (; homes > 0 && x->homes[1] && x->swept < x->homes[0]; homes--)
+		if (!move_home(x, t))
+			return PSRT_NEED_NEW;
+	return PSRT_DONE;
+}
+
+int32_t psrt_index_sweep(psrt_index *x, const uintptr_t *old, const uintptr_t *new, int64_t homes)
+{
+	tables t = {{old, new}};
+	return sweep(x, &t, homes);
+}
+
+/* The group's home buckets are fetched before its first key is looked up. */
+static inline void prefetch_group(const psrt_index *x, const tables *t, const uint64_t *keys, int64_t n, uint64_t *hash, int write)
+{
+	for (int64_t i = 0; i < n; i++) {
+		hash[i] = psrt_mix(keys[i] ^ x->seed);
+		int which = table_of(x, hash[i]);
+		uint64_t b = home(x, which, hash[i]);
+		if (b >= x->buckets[which])
+			continue;
+		const psrt_bucket *p = bucket(x, t, which, b);
+		if (write)
+			__builtin_prefetch(p, 1);
+		else
+			__builtin_prefetch(p);
+	}
+}
+
+void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows)
+{
+	tables t = {{old, new}};
+	uint64_t hash[2][GROUP];
+	int now = 0;
+	prefetch_group(x, &t, keys, n < GROUP ? n : GROUP, hash[0], 0);
+	for (int64_t at = 0; at < n; at += GROUP, now = !now) {
+		int64_t group = n - at < GROUP ? n - at : GROUP, left = n - at - group;
+		prefetch_group(x, &t, keys + at + group, left < GROUP ? left : GROUP, hash[!now], 0);
+		for (int64_t i = 0; i < group; i++)
+			rows[at + i] = find(x, &t, keys[at + i], hash[now][i]);
+	}
+}
+
+/* Four of a bucket's five slots: 80 %. */
+static inline int is_full(const psrt_index *x)
+{
+	return x->count >= x->homes[!!x->homes[1]] * 4;
+}
+
+static int32_t create(psrt_index *x, const tables *t, uint64_t key, uint64_t hash, uint32_t *row)
+{
+	if (x->next_row >= x->row_limit)
+		return PSRT_NEED_ROWS;
+	if (x->homes[1]) {
+		int32_t status = sweep(x, t, PSRT_SWEEP);
+		if (status != PSRT_DONE)
+			return status;
+	}
+	if (is_full(x) || (x->homes[1] && x->swept == x->homes[0]))
+		return PSRT_NEED_GROWTH;
+	int which = table_of(x, hash);
+	if (!insert(x, t, which, key, hash, x->next_row))
+		return which ? PSRT_NEED_NEW : PSRT_NEED_OLD;
+	x->count++;
+	*row = x->next_row++;
+	return PSRT_DONE;
+}
+
+int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows, uint64_t *fresh, psrt_upsert_result *result)
+{
+	tables t = {{old, new}};
+	uint64_t hash[2][GROUP];
+	int64_t created = 0;
+	int now = 0;
+	*result = (psrt_upsert_result){0, 0, PSRT_DONE};
+	prefetch_group(x, &t, keys, n < GROUP ? n : GROUP, hash[0], 1);
+	for (int64_t at = 0; at < n; at += GROUP, now = !now) {
+		int64_t group = n - at < GROUP ? n - at : GROUP, left = n - at - group;
+		prefetch_group(x, &t, keys + at + group, left < GROUP ? left : GROUP, hash[!now], 1);
+		for (int64_t i = 0; i < group; i++) {
+			uint32_t row = find(x, &t, keys[at + i], hash[now][i]);
+			if (row == NO_ROW) {
+				int32_t status = create(x, &t, keys[at + i], hash[now][i], &row);
+				if (status != PSRT_DONE) {
+					*result = (psrt_upsert_result){at + i, created, status};
+					return status;
+				}
+				fresh[created++] = keys[at + i];
+			}
+			rows[at + i] = row;
+		}
+	}
+	*result = (psrt_upsert_result){n, created, PSRT_DONE};
+	return PSRT_DONE;
+}

@@ -1,0 +1,11 @@
+//go:build !cgo
+
+package probe
+
+func (x *Index) find(keys []uint64, rows []uint32) { x.plainFindAll(keys, rows) }
+
+func (x *Index) upsert(keys []uint64, rows []uint32, fresh []uint64) (n, created int, s status) {
+	return x.plainUpsert(keys, rows, fresh)
+}
+
+func (x *Index) sweep(homes int) status { return x.plainSweep(homes) }
