@@ -15,7 +15,7 @@ const (
 func checkSize(t *Tree) []Finding {
 	var found []Finding
 	for _, f := range t.Files {
-		limit := 0
+		var limit int
 		switch {
 		case f.Go != nil && !ast.IsGenerated(f.Go):
 			limit = maxGoLines
