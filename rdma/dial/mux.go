@@ -40,8 +40,9 @@ type muxQueue struct {
 // when that wait ends. Both channels have capacity 1, so neither side waits
 // for the other to take what it says.
 type helper struct {
-	begin chan order
-	end   chan error
+	begin    chan order
+	end      chan error
+	recalled atomic.Bool // the lane ended the wait: do not wake it for that
 }
 
 type order struct {
@@ -88,8 +89,12 @@ func (m *Mux) help(x muxQueue) {
 	for {
 		select {
 		case o := <-x.helper.begin:
-			x.helper.end <- x.queue.Wait(o.deadline)
-			o.lane.Wake()
+			err := x.queue.Wait(o.deadline)
+			news := !x.helper.recalled.Load() && !errors.Is(err, rdma.ErrDeadline)
+			x.helper.end <- err
+			if news { // after end, so that the lane finds it there
+				o.lane.Wake()
+			}
 		case <-m.done:
 			return
 		}
@@ -130,6 +135,7 @@ func (m *Mux) Wait(deadline time.Time) error {
 	}
 	lane := list[0].queue
 	for _, x := range list[1:] {
+		x.helper.recalled.Store(false)
 		x.helper.begin <- order{deadline, lane}
 	}
 	err := lane.Wait(deadline)
@@ -148,6 +154,7 @@ func (m *Mux) recall(x muxQueue) (err error, ok bool) {
 		return err, true
 	default:
 	}
+	x.helper.recalled.Store(true)
 	x.queue.Wake()
 	select {
 	case <-x.helper.end:

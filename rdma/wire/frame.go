@@ -22,7 +22,9 @@ func WriteFrame(c net.Conn, kind uint8, payload []byte, max uint32, deadline tim
 	if _, err := c.Write(append(b, payload...)); err != nil {
 		return err
 	}
-	return c.SetWriteDeadline(time.Time{})
+	// The frame is out; if the connection has ended meanwhile, its reader says so.
+	_ = c.SetWriteDeadline(time.Time{})
+	return nil
 }
 
 // ReadFrame receives one control frame before the deadline (the zero time:
