@@ -11,6 +11,8 @@ GOLANGCI    := v2.15.0
 # The Go that .ci/deps.sh found or fetched is the one used: go.mod's toolchain
 # line shall not fetch another in the middle of a build.
 export GOTOOLCHAIN := local
+# The linters call go by its name.
+export PATH := $(CURDIR)/.cache/bin:$(PATH)
 
 # Only recipes that use these pay for git. A tree without git is version dev.
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

@@ -10,6 +10,8 @@
 #   PSRT_CACHE=DIR     where a Go of our own is kept (~/.cache/psrt)
 set -eu
 cd "$(dirname "$0")/.."
+# The Makefile puts our links first in PATH; looked for is what lies behind.
+PATH=${PATH#"$PWD/.cache/bin:"}
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 die() { printf 'deps: error: %s\n' "$*" >&2; exit 1; }
@@ -22,8 +24,6 @@ machine=$(uname -sm)
 
 # --- apt packages ----------------------------------------------------------
 
-packages=
-reasons=
 need() { # need PACKAGE WHY: note a package that is missing
 	packages="$packages $1"
 	reasons="$reasons
@@ -31,11 +31,15 @@ deps:   $1: $2"
 }
 
 blas=/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.a
-command -v gcc >/dev/null || need gcc "compiles the C parts (csrc)"
-[ -e /usr/include/stdio.h ] || need libc6-dev "C headers"
-[ -e "$blas" ] || need libopenblas-dev "matrix products; its static library is linked in"
-[ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "to check whom Go modules come from"
-command -v git >/dev/null || need git "version stamp, and the check that generated files are unchanged"
+look() { # by what is used of each, so that it may come from elsewhere, too
+	packages=
+	reasons=
+	command -v gcc >/dev/null || need gcc "compiles the C parts (csrc)"
+	[ -e /usr/include/stdio.h ] || need libc6-dev "C headers"
+	[ -e "$blas" ] || need libopenblas-pthread-dev "matrix products; its static library is linked in"
+	[ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "to check whom Go modules come from"
+	command -v git >/dev/null || need git "version stamp, and the check that generated files are unchanged"
+}
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
@@ -67,16 +71,18 @@ install_packages() { # install_packages PACKAGE...
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
 		-o DPkg::Lock::Timeout=120 install "$@" >"$log" 2>&1 || {
 		tail -n 5 "$log" >&2
-		die "apt-get install $* failed (whole log: $log)"
+		die "apt-get install $* failed: is there a network? (whole log: $log)"
 	}
 }
 
+look
 if [ -n "$packages" ]; then
-	say "installing by apt-get:$reasons"
+	say "installing by apt-get (a minute or so):$reasons"
 	# shellcheck disable=SC2086 # a list of words
 	install_packages $packages
-	[ -e "$blas" ] ||
-		die "libopenblas-dev is installed but $blas is not there: apt-get install -y libopenblas-pthread-dev"
+	look
+	[ -z "$packages" ] ||
+		die "apt-get says that these are installed, but they cannot be used:$packages: try apt-get install --reinstall -y$packages"
 fi
 
 # --- Go --------------------------------------------------------------------
@@ -100,10 +106,7 @@ new_enough() { # new_enough GO: is it at least $oldest?
 
 find_go() { # the first go that is new enough
 	for g in "$(command -v go || true)" /usr/local/go/bin/go "$own/bin/go"; do
-		case $g in
-		'' | "$PWD"/.cache/*) continue ;;
-		esac
-		if [ -x "$g" ] && new_enough "$g"; then
+		if [ -n "$g" ] && [ -x "$g" ] && new_enough "$g"; then
 			readlink -f "$g"
 			return
 		fi
