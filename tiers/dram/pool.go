@@ -1,0 +1,76 @@
+package dram
+
+import (
+	"errors"
+	"fmt"
+
+	"psrt/rdma/mem"
+)
+
+// ErrBudget marks a table that has reached Config.MaxBytes.
+var ErrBudget = errors.New("the table's memory budget is used up")
+
+const (
+	unitBytes     = 1 << 20  // an index segment; the most a slab may have
+	firstArena    = 2 << 20  // an empty table asks for this much address space
+	largestArena  = 64 << 20 // a huge table grows by this much
+	arenaFraction = 8        // in between by this part of what it has
+)
+
+// pool hands out pieces of arenas. Arenas are larger than pieces, for huge
+// pages and few mappings; pages are touched only when a piece is written.
+type pool struct {
+	node     int
+	maxBytes int64
+	purpose  string
+	arenas   []*mem.Arena
+	left     int   // bytes free in the last arena
+	reserved int64 // bytes of all arenas
+	used     int64 // bytes handed out
+}
+
+// alloc gives n zeroed bytes aligned to a cache line.
+func (p *pool) alloc(n int) ([]byte, error) {
+	n = (n + 63) &^ 63
+	if p.left < n {
+		if err := p.grow(n); err != nil {
+			return nil, err
+		}
+	}
+	b, err := p.arenas[len(p.arenas)-1].Alloc(n, 64)
+	if err != nil {
+		return nil, err
+	}
+	p.left -= n
+	p.used += int64(n)
+	return b, nil
+}
+
+func (p *pool) grow(n int) error {
+	size := min(max(p.reserved/arenaFraction/unitBytes*unitBytes, firstArena), largestArena)
+	size = max(size, int64(n))
+	if p.maxBytes > 0 {
+		size = min(size, p.maxBytes-p.reserved)
+		if size < int64(n) {
+			return fmt.Errorf("%w: %d bytes more are needed, %d of %d are taken; raise the budget (max bytes) or use more servers",
+				ErrBudget, n, p.reserved, p.maxBytes)
+		}
+	}
+	a, err := mem.New(mem.Config{Size: int(size), Node: p.node, Purpose: p.purpose})
+	if err != nil {
+		return err
+	}
+	p.arenas = append(p.arenas, a)
+	p.left = int(size)
+	p.reserved += size
+	return nil
+}
+
+func (p *pool) close() error {
+	var errs []error
+	for _, a := range p.arenas {
+		errs = append(errs, a.Close())
+	}
+	*p = pool{}
+	return errors.Join(errs...)
+}

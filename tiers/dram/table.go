@@ -1,0 +1,174 @@
+package dram
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
+	"psrt/rdma/mem"
+	"psrt/tiers/accessor"
+	"psrt/tiers/table"
+)
+
+// ErrClosed is returned by calls on a closed table that can return an error.
+var ErrClosed = errors.New("dram: the table is closed")
+
+// Config says where the memory comes from.
+type Config struct {
+	Node     int   // NUMA node of the rows, -1 for any
+	MaxBytes int64 // of rows and index together, 0 for no limit
+}
+
+// segShift makes an index segment unitBytes long.
+var segShift = uint(bits.Len(unitBytes/probe.BucketBytes) - 1)
+
+// Table is one lane's part of a sparse table. Not safe for concurrent use.
+type Table struct {
+	spec   table.Spec
+	acc    *accessor.Accessor
+	pool   pool
+	index  *probe.Index
+	rows   kernels.Rows // rows.Count is the number of rows there are
+	slabs  [][]float32
+	limit  int      // rows that may be made, table.MaxRows but in tests
+	fresh  []uint64 // keys of the rows a Lookup made
+	closed bool
+}
+
+// New makes an empty table. Rows are born from seed, the table's ID and their
+// key. It takes memory only when rows come.
+func New(spec table.Spec, seed uint64, cfg Config) (*Table, error) {
+	acc, err := accessor.New(spec, seed)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.MaxBytes < 0 {
+		return nil, fmt.Errorf("dram: table %q: budget of %d bytes, want 0 (none) or more", spec.Name, cfg.MaxBytes)
+	}
+	t := &Table{spec: spec, acc: acc, limit: table.MaxRows,
+		pool: pool{node: cfg.Node, maxBytes: cfg.MaxBytes, purpose: "table " + spec.Name}}
+	t.rows.Stride = acc.RowFloats()
+	t.rows.Shift = uint(bits.Len(uint(unitBytes/(4*t.rows.Stride))) - 1)
+	t.index = probe.NewIndex(seed, segShift, func() ([]byte, error) { return t.pool.alloc(unitBytes) })
+	return t, nil
+}
+
+// Spec is what the table was made from.
+func (t *Table) Spec() table.Spec { return t.spec }
+
+// Len is the number of rows.
+func (t *Table) Len() int { return t.index.Len() }
+
+// row is one row with its state.
+func (t *Table) row(id uint32) []float32 {
+	at := int(id&(1<<t.rows.Shift-1)) * t.rows.Stride
+	return t.slabs[id>>t.rows.Shift][at : at+t.rows.Stride : at+t.rows.Stride]
+}
+
+// Lookup writes the row of each key to rows: table.NoRow where it is absent
+// and create is false. With create, absent rows are made; created counts
+// them. On an error no row that was there is lost, and the rows of the keys not
+// reached are table.NoRow.
+func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, err error) {
+	if len(rows) < len(keys) {
+		return 0, fmt.Errorf("dram: table %q: lookup of %d keys with room for %d rows", t.spec.Name, len(keys), len(rows))
+	}
+	if t.closed {
+		return 0, ErrClosed
+	}
+	if !create {
+		t.index.Find(keys, rows)
+		return 0, nil
+	}
+	if len(t.fresh) < len(keys) {
+		t.fresh = make([]uint64, len(keys)+len(keys)/4)
+	}
+	at := 0
+	for at < len(keys) {
+		room := min(len(t.slabs)<<t.rows.Shift, t.limit)
+		n, made, err := t.index.Upsert(keys[at:], rows[at:], t.fresh, room)
+		t.bear(t.fresh[:made])
+		at, created = at+n, created+made
+		if err == nil && at < len(keys) {
+			err = t.addSlab()
+		}
+		if err != nil {
+			for i := range rows[at:len(keys)] {
+				rows[at+i] = table.NoRow
+			}
+			return created, fmt.Errorf("dram: table %q with %d rows of %d bytes: %w", t.spec.Name, t.Len(), t.spec.RowBytes(), err)
+		}
+	}
+	return created, nil
+}
+
+// bear fills the next rows.
+func (t *Table) bear(keys []uint64) {
+	for _, k := range keys {
+		t.acc.Born(k, t.row(uint32(t.rows.Count)))
+		t.rows.Count++
+	}
+}
+
+func (t *Table) addSlab() error {
+	if t.rows.Count >= t.limit {
+		return fmt.Errorf("%w: %d rows are the most one lane can number; use more servers or lanes", ErrBudget, t.limit)
+	}
+	b, err := t.pool.alloc(4 * t.rows.Stride << t.rows.Shift)
+	if err != nil {
+		return err
+	}
+	slab := mem.Float32s(b)
+	t.slabs = append(t.slabs, slab)
+	t.rows.Bases = append(t.rows.Bases, &slab[0])
+	return nil
+}
+
+// Gather copies the weights of rows to dst, len(rows) x Dim. table.NoRow
+// gives zeros.
+func (t *Table) Gather(rows []uint32, dst []float32) {
+	kernels.Gather(dst, t.spec.Dim, &t.rows, rows)
+}
+
+// Apply updates rows by the optimizer with grads, len(rows) x Dim. Rows should
+// be distinct; one that is not is updated once for each gradient, in order.
+// Rows whose gradient is not finite, and table.NoRow, stay as they are and are
+// counted in refused.
+func (t *Table) Apply(rows []uint32, grads []float32) (refused int) {
+	return kernels.Update(t.acc.Rule(), t.spec.Dim, &t.rows, rows, grads)
+}
+
+// Stats is what a table holds and takes.
+type Stats struct {
+	Rows       int
+	Bytes      int64 // in use by rows and index
+	IndexBytes int64
+	Reserved   int64 // of the arenas; pages not yet touched are in it
+}
+
+// Stats counts rows and memory.
+func (t *Table) Stats() Stats {
+	return Stats{Rows: t.Len(), Bytes: t.pool.used, IndexBytes: int64(t.index.Bytes()), Reserved: t.pool.reserved}
+}
+
+// Reset forgets all rows and keeps the memory.
+func (t *Table) Reset() {
+	if t.closed {
+		return
+	}
+	t.index.Reset()
+	t.rows.Count = 0
+}
+
+// Close gives the memory back. Closing again does nothing.
+func (t *Table) Close() error {
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	t.rows.Count, t.rows.Bases, t.slabs = 0, nil, nil
+	t.index = probe.NewIndex(0, segShift, func() ([]byte, error) { return nil, ErrClosed })
+	return t.pool.close()
+}
