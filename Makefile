@@ -38,7 +38,7 @@ build: deps ## bin/psrt and bin/psbench
 # parts in out/; then a DeepFM through two servers and two workers.
 run: build ## train a CTR model on sample data, through 2 servers and 2 workers
 	@mkdir -p out
-	bin/psrt gen criteo --rows 200000 --seed 1 --split --out out/sample
+	bin/psrt gen criteo --rows 200000 --seed 1 --split 8:1:1 --out out/sample.tsv
 	bin/psrt train --data out/sample.train.tsv --valid out/sample.valid.tsv --test out/sample.test.tsv \
 		--model deepfm --servers 2 --workers 2 --out out/model --report out/report.html
 
