@@ -1,0 +1,189 @@
+package ckpt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata anew (only for a new format)")
+
+// read opens and reads all of a model, as a loader does, without Verify.
+func read(dir string) error {
+	m, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	for _, s := range m.Tables {
+		if err := m.Rows(context.Background(), s.ID, 1, nil, func([]uint64, []float32) error { return nil }); err != nil {
+			return err
+		}
+	}
+	for _, d := range m.Dense {
+		if err := m.DenseBlocks(context.Background(), d.ID, func(int64, []float32, []float32) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestEveryBitCounts flips each bit of each file of a model: a plain read must
+// refuse the damage and name the file.
+func TestEveryBitCounts(t *testing.T) {
+	dir := t.TempDir()
+	m := makeModel(1, 5)
+	check(t, m.save(osDisk{}, dir, false))
+	files, err := filepath.Glob(filepath.Join(dir, "parts-*", "*.part"))
+	check(t, err)
+	if len(files) != 6 {
+		t.Fatalf("parts %v", files)
+	}
+	for _, path := range append(files, filepath.Join(dir, ManifestName)) {
+		good, err := os.ReadFile(path)
+		check(t, err)
+		bits := 8
+		if filepath.Base(path) == ManifestName {
+			bits = 1 // it is long; the bit changes from byte to byte
+		}
+		for i := range good {
+			for b := range bits {
+				bad := bytes.Clone(good)
+				bad[i] ^= 1 << ((b + i) % 8)
+				check(t, os.WriteFile(path, bad, 0o666))
+				if err := read(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+					t.Fatalf("byte %d, bit %d of %s: %v", i, (b+i)%8, path, err)
+				}
+			}
+		}
+		for _, cut := range [][]byte{nil, good[:1], good[:len(good)/2], good[:len(good)-1], append(bytes.Clone(good), 0)} {
+			check(t, os.WriteFile(path, cut, 0o666))
+			if err := read(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("%d of %d bytes of %s: %v", len(cut), len(good), path, err)
+			}
+		}
+		check(t, os.WriteFile(path, good, 0o666))
+	}
+	check(t, m.same(dir))
+	check(t, os.Remove(files[2]))
+	if err := read(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("a missing part: %v", err)
+	}
+}
+
+// TestVerifySeesAnExchangedPart: a part that is whole but of another model.
+func TestVerifySeesAnExchangedPart(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	check(t, makeModel(1, 5).save(osDisk{}, a, false))
+	check(t, makeModel(2, 5).save(osDisk{}, b, false))
+	from, err := filepath.Glob(filepath.Join(b, "parts-*", "t1-s0.part"))
+	check(t, err)
+	to, err := filepath.Glob(filepath.Join(a, "parts-*", "t1-s0.part"))
+	check(t, err)
+	other, err := os.ReadFile(from[0])
+	check(t, err)
+	check(t, os.WriteFile(to[0], other, 0o666))
+	m, err := Open(a)
+	check(t, err)
+	if err := m.Verify(context.Background(), 1); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), to[0]) {
+		t.Errorf("an exchanged part: %v", err)
+	}
+}
+
+// TestGolden opens the models of all formats there ever were.
+func TestGolden(t *testing.T) {
+	dir := filepath.Join("testdata", "format1")
+	if *rewrite {
+		check(t, os.RemoveAll(dir))
+		check(t, makeModel(1, 6).save(osDisk{}, dir, false))
+		check(t, os.Remove(filepath.Join(dir, ".lock")))
+	}
+	check(t, makeModel(1, 6).same(dir))
+}
+
+func TestNewerFormatsAreRefused(t *testing.T) {
+	m := Manifest{Format: Format + 1}
+	b, err := m.render()
+	check(t, err)
+	if _, err := parseManifest("x", b); err == nil || errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "use a newer psrt") {
+		t.Errorf("a manifest of the future: %v", err)
+	}
+	h := header{version: Format + 1, kind: kindRows}
+	if _, err := decodeHeader(h.encode()); err == nil || !strings.Contains(err.Error(), "format 2") {
+		t.Errorf("a part of the future: %v", err)
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	good, err := os.ReadFile(filepath.Join("testdata", "format1", ManifestName))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(manifestHead))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := parseManifest("x", b)
+		if err != nil {
+			// The checksum keeps most inputs out; what is behind it must
+			// stand alone.
+			raw := Manifest{Meta: b}
+			if r, err := raw.render(); err == nil {
+				_, _ = parseManifest("x", r)
+			}
+			return
+		}
+		if m.validate() != nil {
+			t.Fatal("an invalid manifest was accepted")
+		}
+	})
+}
+
+func FuzzPart(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "format1", "parts-*", "*.part"))
+	if err != nil || len(files) == 0 {
+		f.Fatal(err, "no golden parts")
+	}
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, strings.HasPrefix(filepath.Base(path), "d"), int64(3))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, dense bool, records int64) {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "parts-x"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		p := Part{File: "a.part", Dense: dense, Table: 1, Records: records, Bytes: int64(len(b))}
+		m := &Model{dir, Manifest{Generation: "parts-x", Tables: specs, Parts: []Part{p}}}
+		if len(b) < headerBytes+footerBytes {
+			return // refused with the manifest
+		}
+		if err := os.WriteFile(m.path(&p), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		n := int64(0)
+		err := m.each(context.Background(), 1, func(*Part) bool { return true }, func(ctx context.Context, r *partReader) error {
+			if dense {
+				return r.dense(ctx, 10, func(first int64, v, _ []float32) error {
+					if n++; first < 0 || first+int64(len(v)) > 10 {
+						t.Fatalf("a block at %d of %d values", first, len(v))
+					}
+					return nil
+				})
+			}
+			return r.rows(ctx, specs[0].RowFloats(), func(keys []uint64, rows []float32) error {
+				n += int64(len(keys))
+				return nil
+			})
+		})
+		if err == nil && n != records {
+			t.Fatalf("%d records were read of %d", n, records)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package ckpt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// Format is the version this package writes; it reads all up to it.
+const Format = 1
+
+const (
+	headerBytes = 64
+	blockHead   = 12
+	footerBytes = 32
+
+	kindRows  = 1
+	kindDense = 2
+
+	flagWeightsOnly = 1
+
+	headMagic = "PSRTPART"
+	endMagic  = "PSRT-END"
+
+	// blockBytes is when a block is full: large enough for the disk, small
+	// enough to stay in cache while it is checked and decoded.
+	blockBytes = 256 << 10
+	// maxBlock bounds a payload: a full block and one more record of the
+	// largest size. A length from a file is compared with it before use.
+	maxBlock = 64 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// header is the fixed beginning of a part.
+type header struct {
+	version, kind, table, record uint32
+	weightsOnly                  bool
+}
+
+func (h header) encode() []byte {
+	b := make([]byte, headerBytes)
+	copy(b, headMagic)
+	le := binary.LittleEndian
+	le.PutUint32(b[8:], h.version)
+	le.PutUint32(b[12:], h.kind)
+	le.PutUint32(b[16:], h.table)
+	le.PutUint32(b[20:], h.record)
+	if h.weightsOnly {
+		le.PutUint32(b[24:], flagWeightsOnly)
+	}
+	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	return b
+}
+
+// decodeHeader refuses all but what encode makes.
+func decodeHeader(b []byte) (header, error) {
+	le := binary.LittleEndian
+	if len(b) < headerBytes || string(b[:8]) != headMagic {
+		return header{}, fmt.Errorf("it is not a part of a model")
+	}
+	if crc32.Checksum(b[:60], castagnoli) != le.Uint32(b[60:]) {
+		return header{}, fmt.Errorf("its header is damaged")
+	}
+	h := header{version: le.Uint32(b[8:]), kind: le.Uint32(b[12:]), table: le.Uint32(b[16:]), record: le.Uint32(b[20:]),
+		weightsOnly: le.Uint32(b[24:]) == flagWeightsOnly}
+	if h.version < 1 || h.version > Format {
+		return header{}, fmt.Errorf("it has format %d, this psrt reads 1 to %d", h.version, Format)
+	}
+	return h, nil
+}
+
+// blockHeader describes a payload.
+func blockHeader(payload []byte, records uint32) [blockHead]byte {
+	var b [blockHead]byte
+	binary.LittleEndian.PutUint32(b[0:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(b[4:], records)
+	crc := crc32.Update(crc32.Checksum(b[:8], castagnoli), castagnoli, payload)
+	binary.LittleEndian.PutUint32(b[8:], crc)
+	return b
+}
+
+// footer counts what came before it.
+type footer struct{ blocks, records uint64 }
+
+func (f footer) encode() []byte {
+	b := make([]byte, footerBytes)
+	copy(b, endMagic)
+	binary.LittleEndian.PutUint64(b[8:], f.blocks)
+	binary.LittleEndian.PutUint64(b[16:], f.records)
+	binary.LittleEndian.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
+	return b
+}
+
+func decodeFooter(b []byte) (footer, error) {
+	if len(b) < footerBytes || string(b[:8]) != endMagic ||
+		crc32.Checksum(b[:28], castagnoli) != binary.LittleEndian.Uint32(b[28:]) {
+		return footer{}, fmt.Errorf("its footer is damaged or missing")
+	}
+	return footer{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}, nil
+}
