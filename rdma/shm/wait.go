@@ -1,0 +1,124 @@
+package shm
+
+import (
+	"runtime"
+	"time"
+
+	"psrt/rdma"
+)
+
+const (
+	// looksPerClock is how often Wait looks between two readings of the clock
+	// (25 ns each), looksPerYield between two offers of the core to other
+	// goroutines.
+	looksPerClock = 64
+	looksPerYield = 256
+	// longestSleep bounds one sleep, so that even a wake-up lost by a peer that
+	// died between publishing and ringing costs no more than this.
+	longestSleep = 100 * time.Millisecond
+)
+
+// Wait spins, then sleeps; see rdma.Queue.
+func (q *Queue) Wait(deadline time.Time) error {
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	if done, err := q.spin(deadline); done {
+		return err
+	}
+	for {
+		q.bell.sleepers.Store(1)
+		seen := q.bell.rings.Load()
+		done, err, nap := q.lookBeforeSleep(deadline)
+		if !done {
+			sleepOn(q.bell.rings, seen, nap)
+		}
+		q.bell.sleepers.Store(0)
+		if done {
+			return err
+		}
+	}
+}
+
+// awaitSleeper waits until Wait has returned; q.closed is set and Wake called.
+func (q *Queue) awaitSleeper() {
+	for q.sleeping.Load() {
+		// A ring between Wait's look and its sleep is counted and ends the
+		// sleep; ring again all the same, it costs nothing here.
+		q.Wake()
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+// spin looks for Caps.SpinMicros.
+func (q *Queue) spin(deadline time.Time) (done bool, err error) {
+	budget := time.Duration(q.d.cfg.SpinMicros) * time.Microsecond
+	start := time.Time{}
+	for i := 1; ; i++ {
+		if done, err := q.look(); done {
+			return true, err
+		}
+		if budget == 0 {
+			return false, nil
+		}
+		if i%looksPerYield == 0 {
+			runtime.Gosched()
+		}
+		if i%looksPerClock != 0 {
+			continue
+		}
+		now := time.Now()
+		switch {
+		case start.IsZero():
+			start = now
+		case now.Sub(start) >= budget:
+			return false, nil
+		}
+		if !now.Before(deadline) {
+			return true, rdma.ErrDeadline
+		}
+	}
+}
+
+// look tells whether Wait has a reason to return.
+func (q *Queue) look() (done bool, err error) {
+	if q.closed.Load() {
+		return true, rdma.ErrClosed
+	}
+	if q.woken.Load() && q.woken.Swap(false) {
+		if q.closed.Load() {
+			return true, rdma.ErrClosed
+		}
+		return true, nil
+	}
+	ready := false
+	q.guard.enter()
+	for _, e := range *q.attached.Load() {
+		if e.ready() {
+			ready = true
+			break
+		}
+	}
+	q.guard.leave()
+	return ready, nil
+}
+
+// lookBeforeSleep looks once more, now that peers know of the sleeper, and
+// says how long to sleep: no request may wait beyond its own time.
+func (q *Queue) lookBeforeSleep(deadline time.Time) (done bool, err error, nap time.Duration) {
+	if done, err := q.look(); done {
+		return true, err, 0
+	}
+	now := time.Now()
+	if !now.Before(deadline) {
+		return true, rdma.ErrDeadline, 0
+	}
+	nap = min(deadline.Sub(now), longestSleep)
+	q.guard.enter()
+	for _, e := range *q.attached.Load() {
+		if t, waits := e.nextTimeout(); waits {
+			nap = min(nap, t.Sub(now))
+		}
+	}
+	q.guard.leave()
+	return nap <= 0, nil, nap // Poll ends a request whose time is over
+}
