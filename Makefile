@@ -20,7 +20,7 @@ COMMIT  = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # -buildvcs=false: the stamp above is enough, and go's own fails where git
 # distrusts the folder's owner (a mounted repository in a container).
-BUILD   = $(GO) build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)'
+BUILD   = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: help run test build bench check full generate install deps
 
