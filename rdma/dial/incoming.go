@@ -103,15 +103,51 @@ func (in *Incoming) try(ch choice, attach func(i int, d rdma.Domain) rdma.Endpoi
 	if err = checkAddresses(tried.Addresses, in.Count); err != nil {
 		return nil, eps, false, err
 	}
-	mine := connectAll(eps, tried.Addresses, in.soon())
+	err = in.connect(eps, tried.Addresses)
+	var lost controlError
+	return domain, eps, !errors.As(err, &lost), err
+}
+
+// controlError: the control connection itself failed; nothing more can be tried.
+type controlError struct{ error }
+
+func (e controlError) Unwrap() error { return e.error }
+
+// connect connects the endpoints while it waits for the peer's outcome. Who
+// fails first closes its endpoints, so that the other side's Connect need not
+// wait for its deadline where the transport notices.
+func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
+	connected := make(chan error, 1)
+	go func() {
+		err := connectAll(eps, addresses, in.soon())
+		if err != nil {
+			closeAll(eps)
+		}
+		connected <- err
+	}()
 	var theirs outcomeMsg
-	if _, err = readMsg(in.control, in.soon(), map[uint8]any{kindOutcome: &theirs}); err != nil {
-		return nil, eps, false, fmt.Errorf("wait for the peer's outcome: %w", errors.Join(err, mine))
+	// The peer sends it after its own connecting, which has a step's time.
+	_, lost := readMsg(in.control, time.Now().Add(2*in.host.cfg.StepTimeout), map[uint8]any{kindOutcome: &theirs})
+	var mine error
+	select {
+	case mine = <-connected: // before the peer: the cause, if it is a failure
+	default:
+		if lost != nil || theirs.Error != "" {
+			closeAll(eps)
+		}
+		if mine = <-connected; theirs.Error != "" {
+			mine = nil // the consequence of the peer's
+		}
 	}
-	if err = mine; theirs.Error != "" {
-		err = errors.Join(err, fmt.Errorf("the peer says: %s", theirs.Error))
+	switch {
+	case lost != nil:
+		return controlError{fmt.Errorf("wait for the peer's outcome: %w", errors.Join(lost, mine))}
+	case mine != nil:
+		return mine
+	case theirs.Error != "":
+		return fmt.Errorf("the peer says: %s", theirs.Error)
 	}
-	return domain, eps, true, err
+	return nil
 }
 
 func (in *Incoming) ready(ch choice, domain rdma.Domain, eps []rdma.Endpoint, reply []byte) (*Conn, error) {
