@@ -123,6 +123,8 @@ func TestLossBitsEqualPlainGo(t *testing.T) {
 		}
 		same(t, "gradients", g, g2)
 		same(t, "predictions", p, p2)
+		portableSigmoid(z, p)
+		same(t, "sigmoid in plain Go", p, p2)
 		v.Sigmoid(z, p2)
 		same(t, "sigmoid", p, p2)
 		want, got = portableSquareLoss(0.125, z[:1000], y[:1000], g[:1000]), v.SquareLoss(0.125, z[:1000], y[:1000], g2[:1000])
