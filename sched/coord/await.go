@@ -3,22 +3,34 @@ package coord
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
-// Await waits until key exists and returns its value.
+// Await is the value of a key as soon as it exists. ctx is its only bound: give
+// it a deadline unless the wait is meant to last as long as the job.
 func Await(ctx context.Context, c Coordinator, key string) ([]byte, error) {
-	kv, err := c.Get(ctx, key)
-	if err == nil {
-		return kv.Value, nil
+	began := time.Now()
+	for {
+		value, err := await(ctx, c, key)
+		switch {
+		case err == nil:
+			return value, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("waiting %s for %s: %w", time.Since(began).Round(10*time.Millisecond), key, context.Cause(ctx))
+		case !errors.Is(err, ErrLagging) && !errors.Is(err, ErrCompacted):
+			return nil, err
+		}
 	}
-	if !errors.Is(err, ErrNotFound) {
-		return nil, err
-	}
-	kvs, rev, err := c.List(ctx, key)
+}
+
+// await looks at the past, then at what comes.
+func await(ctx context.Context, c Coordinator, key string) ([]byte, error) {
+	past, rev, err := c.List(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	for _, kv := range kvs {
+	for _, kv := range past {
 		if kv.Key == key {
 			return kv.Value, nil
 		}
@@ -28,17 +40,10 @@ func Await(ctx context.Context, c Coordinator, key string) ([]byte, error) {
 		return nil, err
 	}
 	defer w.Close()
-	for {
-		select {
-		case e, ok := <-w.Events():
-			if !ok {
-				return nil, w.Err()
-			}
-			if e.Key == key && !e.Deleted {
-				return e.Value, nil
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	for e := range w.Events() {
+		if e.Key == key && !e.Deleted {
+			return e.Value, nil
 		}
 	}
+	return nil, w.Err()
 }

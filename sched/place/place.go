@@ -207,6 +207,26 @@ func (m *Map) Owned() []int {
 	return n
 }
 
+// Range is the slots First <= slot < Last.
+type Range struct{ First, Last int64 }
+
+// SlotRanges is the slots of a global lane as few ranges in order.
+func (m *Map) SlotRanges(lane int) []Range {
+	var all []Range
+	for slot, l := range m.lane {
+		at := int64(slot)
+		if int(l) != lane {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].Last == at {
+			all[n-1].Last++
+		} else {
+			all = append(all, Range{at, at + 1})
+		}
+	}
+	return all
+}
+
 // LaneOfBlock is the global lane of block i of a dense vector of blocks
 // blocks: runs of adjacent blocks, by weight, so that a lane's part of the
 // vector is one contiguous range. Precondition: 0 <= i < blocks.

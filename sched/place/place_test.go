@@ -174,6 +174,31 @@ func TestLanesAreNumberedThrough(t *testing.T) {
 	}
 }
 
+func TestSlotRanges(t *testing.T) {
+	m := must(t, 500, equal(3, 2))
+	owner := make([]int, m.Slots)
+	for i := range owner {
+		owner[i] = -1
+	}
+	for l := range m.Lanes() {
+		last := int64(-1)
+		for _, r := range m.SlotRanges(l) {
+			if r.First <= last || r.Last <= r.First {
+				t.Fatalf("lane %d has ranges %v", l, m.SlotRanges(l))
+			}
+			last = r.Last
+			for s := r.First; s < r.Last; s++ {
+				owner[s] = l
+			}
+		}
+	}
+	for s, l := range owner {
+		if l != m.LaneOfSlot(s) {
+			t.Fatalf("slot %d is in the ranges of lane %d, belongs to %d", s, l, m.LaneOfSlot(s))
+		}
+	}
+}
+
 func TestSameWhateverTheOrder(t *testing.T) {
 	a := must(t, 0, []Server{{ID: 1, Lanes: 2}, {ID: 2, Lanes: 1, Weight: 3}, {ID: 5, Lanes: 1}})
 	b := must(t, 0, []Server{{ID: 5, Lanes: 1}, {ID: 1, Lanes: 2}, {ID: 2, Lanes: 1, Weight: 3}})

@@ -188,3 +188,27 @@ func testAbort(t *testing.T, p Pair) {
 		t.Fatalf("aborted %q, %v, %v", reason, up, err)
 	}
 }
+
+func testAwait(t *testing.T, p Pair) {
+	ctx := within(t)
+	got := make(chan string, 1)
+	go func() {
+		v, err := coord.Await(ctx, p.B, "server/1")
+		got <- fmt.Sprint(string(v), err)
+	}()
+	time.Sleep(20 * time.Millisecond)
+	put(t, p.A, "server/10", "another")
+	put(t, p.A, "server/1", "here")
+	if s := <-got; s != "here<nil>" {
+		t.Fatalf("awaited %s", s)
+	}
+	if v, err := coord.Await(ctx, p.B, "server/1"); err != nil || string(v) != "here" {
+		t.Fatalf("awaited what is there: %q, %v", v, err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err := coord.Await(short, p.B, "server/2")
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "for server/2") {
+		t.Fatalf("awaited what never comes: %v", err)
+	}
+}

@@ -29,7 +29,7 @@ func Run(t *testing.T, make Factory) {
 		{"lease ends", testLeaseEnds}, {"keep alive", testKeepAlive}, {"revoke", testRevoke}, {"lease moves", testLeaseMoves},
 		{"context", testContext}, {"close", testClose}, {"session", testSession},
 		{"barrier", testBarrier}, {"gather", testGather}, {"barrier deadline", testMissing}, {"barrier misuse", testMisuse},
-		{"barrier abort", testBarrierAbort}, {"barrier and death", testBarrierDeath}, {"abort", testAbort},
+		{"barrier abort", testBarrierAbort}, {"barrier and death", testBarrierDeath}, {"abort", testAbort}, {"await", testAwait},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, make(t)) })
 	}
