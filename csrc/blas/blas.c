@@ -8,6 +8,7 @@ extern void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k
                         float alpha, const float *a, int lda, const float *b,
                         int ldb, float beta, float *c, int ldc);
 extern void openblas_set_num_threads(int n);
+extern int openblas_get_num_threads(void);
 extern char *openblas_get_config(void);
 extern char *openblas_get_corename(void);
 
@@ -28,6 +29,7 @@ void psrt_sgemm(int trans_a, int trans_b, int32_t m, int32_t n, int32_t k,
               m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
 }
 
-void psrt_blas_threads(int32_t n) { openblas_set_num_threads(n); }
+void psrt_blas_set_threads(int32_t n) { openblas_set_num_threads(n); }
+int32_t psrt_blas_threads(void) { return openblas_get_num_threads(); }
 const char *psrt_blas_config(void) { return openblas_get_config(); }
 const char *psrt_blas_core(void) { return openblas_get_corename(); }

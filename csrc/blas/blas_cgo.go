@@ -30,7 +30,10 @@ func flag(b bool) C.int {
 
 // SetThreads sets how many threads one Gemm may use, in the whole process. It
 // is 1 from the start; more than 1 gives up reproducible sums.
-func SetThreads(n int) { C.psrt_blas_threads(C.int32_t(n)) }
+func SetThreads(n int) { C.psrt_blas_set_threads(C.int32_t(n)) }
+
+// Threads is how many threads one Gemm may use.
+func Threads() int { return int(C.psrt_blas_threads()) }
 
 // Config names the library, its version, how it was built and the kernels it
 // chose for this CPU (env OPENBLAS_CORETYPE overrides the choice).

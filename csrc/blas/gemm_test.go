@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,6 +132,35 @@ func TestGemmIgnoresAlignment(t *testing.T) {
 					t.Fatalf("offset %d changes element %d: %x, %x", offset, i, first[i], c.Data[i])
 				}
 			}
+		}
+	}
+}
+
+// Workers call at the same time, each from its own thread, and OpenBLAS shares
+// its buffers among them.
+func TestGemmIsTheSameFromManyThreads(t *testing.T) {
+	if n := Threads(); n != 1 {
+		t.Fatalf("OpenBLAS uses %d threads a call, want 1", n)
+	}
+	r := seeded(t)
+	const m, n, k = 64, 48, 100
+	a, b := Dense(random(r, m*k), m, k), Dense(random(r, k*n), k, n)
+	want := Dense(make([]float32, m*n), m, n)
+	Gemm(false, false, a, b, 0, want)
+	results := make(chan []float32)
+	const workers = 8
+	for range workers {
+		go func() {
+			c := Dense(make([]float32, m*n), m, n)
+			for range 50 {
+				Gemm(false, false, a, b, 0, c)
+			}
+			results <- c.Data
+		}()
+	}
+	for range workers {
+		if got := <-results; !slices.Equal(got, want.Data) {
+			t.Error("a thread got other bits")
 		}
 	}
 }
