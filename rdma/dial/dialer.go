@@ -42,7 +42,7 @@ func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, a
 	if err != nil {
 		_ = control.Close()
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-			err = errors.Join(context.Cause(ctx), err)
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 		return nil, nil, fmt.Errorf("dial: %s: %w", addr, err)
 	}

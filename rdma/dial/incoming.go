@@ -50,7 +50,8 @@ func (in *Incoming) Finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig, reply []byte) (*Conn, error) {
 	choices, err := choose(in.host.terms(), in.terms)
 	if err != nil {
-		return nil, errors.Join(err, in.refuse(err))
+		_ = in.refuse(err) // the peer may be gone already
+		return nil, err
 	}
 	failure := ""
 	for _, ch := range choices {
@@ -70,7 +71,8 @@ func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 		failure += fmt.Sprintf("%s could not be set up: %v", ch.name, err)
 	}
 	err = fmt.Errorf("%w works: %s", ErrNoTransport, failure)
-	return nil, errors.Join(err, in.refuse(err))
+	_ = in.refuse(err)
+	return nil, err
 }
 
 // try sets up one transport. again: the failure is the transport's, the
@@ -141,7 +143,7 @@ func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 	}
 	switch {
 	case lost != nil:
-		return controlError{fmt.Errorf("wait for the peer's outcome: %w", errors.Join(lost, mine))}
+		return controlError{fmt.Errorf("wait for the peer's outcome: %w", lost)}
 	case mine != nil:
 		return mine
 	case theirs.Error != "":

@@ -1,7 +1,6 @@
 package dial
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -45,7 +44,20 @@ func connectAll(eps []rdma.Endpoint, addresses [][]byte, deadline time.Time) err
 		wg.Go(func() { errs[i] = eps[i].Connect(addresses[i], deadline) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	failed := 0
+	var first error
+	for _, err := range errs {
+		if err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if failed > 1 {
+		return fmt.Errorf("%w (and %d of %d more endpoints)", first, failed-1, len(eps))
+	}
+	return first
 }
 
 func closeAll(eps []rdma.Endpoint) {

@@ -2,7 +2,6 @@ package dial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -164,5 +163,6 @@ func (h *Host) hear(c net.Conn) (*Incoming, error) {
 		in.PID = m.Terms.Facts.PID
 		return in, nil
 	}
-	return nil, errors.Join(err, in.refuse(err))
+	_ = in.refuse(err) // the peer may be gone already
+	return nil, err
 }

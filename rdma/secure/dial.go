@@ -3,7 +3,6 @@ package secure
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -37,7 +36,7 @@ func Dial(ctx context.Context, network, addr string, token []byte) (net.Conn, er
 	if err := clientHandshake(ctx, c, token); err != nil {
 		_ = raw.Close()
 		if ctx.Err() != nil {
-			err = errors.Join(err, context.Cause(ctx))
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 		return nil, fmt.Errorf("secure: handshake with %s: %w", addr, err)
 	}

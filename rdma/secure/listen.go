@@ -169,7 +169,7 @@ func (l *Listener) handshake(raw net.Conn) {
 		err = c.SetDeadline(time.Time{})
 	}
 	if !l.gate.Leave(raw) {
-		err = fmt.Errorf("secure: silent while %d newer connections came: %w", maxPending, errors.Join(net.ErrClosed, err))
+		err = fmt.Errorf("secure: silent while %d newer connections came: %w", maxPending, net.ErrClosed)
 	}
 	if err != nil {
 		l.reject(raw, err)

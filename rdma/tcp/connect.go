@@ -63,7 +63,7 @@ func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
 
 func (ep *endpoint) connectError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		err = errors.Join(rdma.ErrDeadline, err)
+		err = fmt.Errorf("%w: %w", rdma.ErrDeadline, err)
 	}
 	return fmt.Errorf("tcp: connect to %s: %w", ep.cfg.Peer, err)
 }
@@ -150,7 +150,17 @@ func dialAny(ctx context.Context, a *address, sameHost bool, known string) (*net
 		}
 		errs = append(errs, err)
 	}
-	return nil, "", errors.Join(errs...)
+	return nil, "", oneLine(errs)
+}
+
+// oneLine joins errors for a person to read; there is at least one candidate,
+// so at least one error.
+func oneLine(errs []error) error {
+	err := errs[0]
+	for _, e := range errs[1:] {
+		err = fmt.Errorf("%w; %w", err, e)
+	}
+	return err
 }
 
 // await takes the links that the peer opens and welcomes them.
