@@ -46,11 +46,25 @@ const (
 	// header in the slot (keys first).
 	FlagInlineKeys
 	FlagInlineGrads
+	// FlagTick: this push is the worker's last to this lane for its clock.
+	// Requests of one endpoint arrive in order, so the lane has all the others.
+	FlagTick
 	flagsEnd
 )
 
 // RequestBytes is the encoded size of a Request.
 const RequestBytes = 88
+
+// The shape of the rings, part of the protocol version.
+const (
+	// Slots is the number of requests one worker may have at one lane.
+	Slots = 8
+	// SlotBytes holds a request header and, for small requests, its payload:
+	// the keys of 8000 rows, or a few hundred gradients.
+	SlotBytes = 64 << 10
+	// ReplySlotBytes is the distance of reply slots: a cache line each.
+	ReplySlotBytes = 64
+)
 
 // MaxRows bounds the rows of one request: 64 Mi rows are 512 MiB of keys.
 const MaxRows = 64 << 20

@@ -1,0 +1,85 @@
+package psmsg
+
+import "psrt/rdma"
+
+// Hello is the application's part of the connection handshake.
+type Hello struct {
+	Protocol int `json:"protocol"`
+	Worker   int `json:"worker"`
+}
+
+// Welcome answers it.
+type Welcome struct {
+	Server int `json:"server"`
+	Lanes  int `json:"lanes"`
+}
+
+// Control methods, called over the connection's control channel.
+const (
+	MethodOpen   = "open"   // OpenRequest -> OpenReply: exchange the rings
+	MethodLeave  = "leave"  // worker is done: its clock no longer counts
+	MethodDigest = "digest" // -> DigestReply
+	MethodStats  = "stats"  // -> StatsReply
+	MethodSave   = "save"   // SaveRequest -> SaveReply
+	MethodLoad   = "load"   // LoadRequest
+)
+
+// OpenRequest gives each lane the ring in which the client wants its replies.
+type OpenRequest struct {
+	Replies []rdma.RemoteRange `json:"replies"`
+}
+
+// OpenReply gives the client each lane's landing ring.
+type OpenReply struct {
+	Landing []rdma.RemoteRange `json:"landing"`
+}
+
+// DigestReply is the digest of all that a server's lanes hold, in hex, to be
+// added to the other servers'.
+type DigestReply struct {
+	Digest string `json:"digest"`
+}
+
+// StatsReply describes a server.
+type StatsReply struct {
+	Server       int          `json:"server"`
+	Rows         int64        `json:"rows"`
+	TableBytes   int64        `json:"table_bytes"`
+	PeakRSSBytes int64        `json:"peak_rss_bytes"`
+	CPUSeconds   float64      `json:"cpu_seconds"`
+	Tables       []TableStats `json:"tables"`
+	Pulls        uint64       `json:"pulls"`
+	Pushes       uint64       `json:"pushes"`
+	Duplicates   uint64       `json:"duplicates"`
+	StaleTickets uint64       `json:"stale_tickets"`
+	Merged       uint64       `json:"merged_pushes"`
+	RefusedRows  uint64       `json:"refused_rows"`
+	BusySeconds  float64      `json:"busy_seconds"`
+}
+
+// TableStats describes one table on one server.
+type TableStats struct {
+	Name     string `json:"name"`
+	Rows     int64  `json:"rows"`
+	RowBytes int    `json:"row_bytes"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// SaveRequest asks a server to write its part of a model below Dir.
+type SaveRequest struct {
+	Dir         string `json:"dir"`
+	WeightsOnly bool   `json:"weights_only"`
+}
+
+// SaveReply lists what was written; the caller commits the manifest. Parts is
+// the checkpoint package's own description.
+type SaveReply struct {
+	Parts  []byte `json:"parts"`
+	Digest string `json:"digest"`
+}
+
+// LoadRequest asks a server to replace its rows by those of the model in Dir
+// that it owns.
+type LoadRequest struct {
+	Dir string `json:"dir"`
+}
