@@ -1,0 +1,258 @@
+package launch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Rank is one process to start.
+type Rank struct {
+	Name string // "server 0": for people
+	Args []string
+	Env  []string // added to this process's environment
+}
+
+// Config describes a job's processes.
+type Config struct {
+	Exe   string
+	Ranks []Rank
+	// OnEvent gets every line that a rank writes to descriptor 3, one call at
+	// a time. May be nil.
+	OnEvent func(rank int, line []byte)
+	// OnLog gets every line of a rank's output, one call at a time. May be nil.
+	OnLog func(rank int, line string)
+	// Grace is how long ranks may take to end after SIGTERM; 0 means 3 s.
+	Grace time.Duration
+}
+
+// maxEvent bounds a line on the event pipe.
+const maxEvent = 16 << 20
+
+// settle is how long Run waits, after the first death, for others: when one
+// rank dies the rest fail for its sake, sometimes sooner than it is reaped.
+const settle = 300 * time.Millisecond
+
+type process struct {
+	rank  int
+	cmd   *exec.Cmd
+	tail  tail
+	done  chan struct{} // closed when reaped and its pipes are drained
+	state *os.ProcessState
+	ended time.Time
+}
+
+// Run starts all ranks and returns when the last has ended: nil when all ended
+// well, a *Death when one did not, ctx's cause when it was cancelled.
+func Run(ctx context.Context, cfg Config) error {
+	if cfg.Grace == 0 {
+		cfg.Grace = 3 * time.Second
+	}
+	j := &job{cfg: cfg, exits: make(chan *process, len(cfg.Ranks))}
+	// PR_SET_PDEATHSIG fires when the starting thread ends, so all ranks are
+	// started from one thread that stays until they are gone.
+	var err error
+	started, finished := make(chan struct{}), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		err = j.start()
+		close(started)
+		<-finished
+	}()
+	<-started
+	defer close(finished)
+	if err != nil {
+		j.end()
+		return err
+	}
+	return j.wait(ctx)
+}
+
+type job struct {
+	cfg    Config
+	procs  []*process
+	exits  chan *process
+	events sync.Mutex
+	logs   sync.Mutex
+}
+
+func (j *job) start() error {
+	for i, r := range j.cfg.Ranks {
+		p := &process{rank: i, cmd: exec.Command(j.cfg.Exe, r.Args...), done: make(chan struct{})}
+		if j.cfg.OnLog != nil {
+			p.tail.forward = func(line string) {
+				j.logs.Lock()
+				defer j.logs.Unlock()
+				j.cfg.OnLog(i, line)
+			}
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("launch: event pipe of %s: %w", r.Name, err)
+		}
+		p.cmd.Env = append(os.Environ(), r.Env...)
+		p.cmd.Stdout, p.cmd.Stderr = &p.tail, &p.tail
+		p.cmd.ExtraFiles = []*os.File{write}
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		// A grandchild that keeps the output open must not keep Wait from returning.
+		p.cmd.WaitDelay = time.Second
+		err = p.cmd.Start()
+		write.Close()
+		if err != nil {
+			read.Close()
+			return fmt.Errorf("launch: starting %s: %w", r.Name, err)
+		}
+		j.procs = append(j.procs, p)
+		go j.watch(p, read)
+	}
+	return nil
+}
+
+// watch reads a rank's events and reaps it.
+func (j *job) watch(p *process, events *os.File) {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		in := bufio.NewScanner(events)
+		in.Buffer(make([]byte, 64<<10), maxEvent)
+		for in.Scan() {
+			if j.cfg.OnEvent != nil {
+				j.events.Lock()
+				j.cfg.OnEvent(p.rank, in.Bytes())
+				j.events.Unlock()
+			}
+		}
+		io.Copy(io.Discard, events)
+	}()
+	p.cmd.Wait()
+	p.ended, p.state = time.Now(), p.cmd.ProcessState
+	select {
+	case <-drained:
+	case <-time.After(time.Second): // held open by a grandchild
+	}
+	events.Close()
+	close(p.done)
+	j.exits <- p
+}
+
+// wait collects the ranks.
+func (j *job) wait(ctx context.Context) error {
+	for left := len(j.procs); left > 0; left-- {
+		select {
+		case p := <-j.exits:
+			if p.state.Success() {
+				continue
+			}
+			time.Sleep(settle)
+			death := j.judge()
+			j.end()
+			return death
+		case <-ctx.Done():
+			j.end()
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// end makes every rank end and waits for it.
+func (j *job) end() {
+	signal := func(sig syscall.Signal) (alive bool) {
+		for _, p := range j.procs {
+			select {
+			case <-p.done:
+			default:
+				alive = true
+				syscall.Kill(-p.cmd.Process.Pid, sig)
+			}
+		}
+		return alive
+	}
+	if !signal(syscall.SIGTERM) {
+		return
+	}
+	grace := time.After(j.cfg.Grace)
+	for _, p := range j.procs {
+		select {
+		case <-p.done:
+		case <-grace:
+			signal(syscall.SIGKILL)
+			for _, p := range j.procs {
+				<-p.done
+			}
+			return
+		}
+	}
+}
+
+// Death says which rank ended badly, how, and what it said last.
+type Death struct {
+	Rank   int
+	Name   string
+	PID    int
+	Signal syscall.Signal // 0 when it exited
+	Code   int
+	Tail   []string
+	Others []string // ranks that had died as well when the job was ended
+}
+
+func (d *Death) Error() string {
+	s := fmt.Sprintf("%s (pid %d) ", d.Name, d.PID)
+	switch {
+	case d.Signal == syscall.SIGKILL:
+		s += "was killed (signal 9): by somebody, or by the kernel for want of memory (see dmesg)"
+	case d.Signal != 0:
+		s += fmt.Sprintf("died of signal %d (%v)", int(d.Signal), d.Signal)
+	default:
+		s += fmt.Sprintf("ended with exit code %d", d.Code)
+	}
+	return s
+}
+
+// judge picks the rank to blame: one that a signal took before one that
+// exited, since ranks exit when they miss a peer; then the earliest.
+func (j *job) judge() error {
+	var worst *process
+	var others []string
+	for _, p := range j.procs {
+		select {
+		case <-p.done:
+		default:
+			continue
+		}
+		if p.state.Success() {
+			continue
+		}
+		others = append(others, j.cfg.Ranks[p.rank].Name)
+		if worst == nil || signaled(p) && !signaled(worst) || signaled(p) == signaled(worst) && p.ended.Before(worst.ended) {
+			worst = p
+		}
+	}
+	if worst == nil {
+		return errors.New("launch: a rank ended badly and cannot be found")
+	}
+	ws := worst.state.Sys().(syscall.WaitStatus)
+	d := &Death{Rank: worst.rank, Name: j.cfg.Ranks[worst.rank].Name, PID: worst.state.Pid(), Code: worst.state.ExitCode(), Tail: worst.tail.last()}
+	if ws.Signaled() {
+		d.Signal = ws.Signal()
+	}
+	for _, o := range others {
+		if o != d.Name {
+			d.Others = append(d.Others, o)
+		}
+	}
+	return d
+}
+
+func signaled(p *process) bool {
+	ws, ok := p.state.Sys().(syscall.WaitStatus)
+	return ok && ws.Signaled()
+}

@@ -1,0 +1,119 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary plays the ranks: PSRT_LAUNCH_TEST says which part.
+func TestMain(m *testing.M) {
+	events := os.NewFile(3, "events")
+	switch os.Getenv("PSRT_LAUNCH_TEST") {
+	case "":
+		os.Exit(m.Run())
+	case "well":
+		fmt.Fprintln(events, `{"hello":1}`)
+		os.Exit(0)
+	case "fail":
+		fmt.Fprintln(os.Stderr, "the disk is on fire")
+		os.Exit(7)
+	case "killed":
+		time.Sleep(50 * time.Millisecond)
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "follows": // exits because it misses a peer, before that one is reaped
+		os.Exit(1)
+	case "stubborn":
+		signalIgnore()
+		time.Sleep(time.Minute)
+	case "sleep":
+		time.Sleep(time.Minute)
+	}
+	os.Exit(0)
+}
+
+func ranks(parts ...string) Config {
+	c := Config{Exe: os.Args[0], Grace: 300 * time.Millisecond}
+	for i, p := range parts {
+		c.Ranks = append(c.Ranks, Rank{Name: fmt.Sprintf("rank %d", i), Env: []string{"PSRT_LAUNCH_TEST=" + p}})
+	}
+	return c
+}
+
+func TestAllWell(t *testing.T) {
+	c := ranks("well", "well", "well")
+	var mu sync.Mutex
+	got := map[int]string{}
+	c.OnEvent = func(rank int, line []byte) {
+		mu.Lock()
+		got[rank] = string(line)
+		mu.Unlock()
+	}
+	if err := Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if got[i] != `{"hello":1}` {
+			t.Errorf("rank %d: event %q", i, got[i])
+		}
+	}
+}
+
+func TestDeathNamesRankAndTail(t *testing.T) {
+	start := time.Now()
+	err := Run(context.Background(), ranks("sleep", "fail", "sleep"))
+	var d *Death
+	if !errors.As(err, &d) {
+		t.Fatalf("got %v", err)
+	}
+	if d.Rank != 1 || d.Code != 7 || !strings.Contains(strings.Join(d.Tail, "\n"), "the disk is on fire") {
+		t.Errorf("got %+v", d)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("the job took %v to end", took)
+	}
+}
+
+func TestASignalIsBlamedBeforeAnExit(t *testing.T) {
+	err := Run(context.Background(), ranks("follows", "killed"))
+	var d *Death
+	if !errors.As(err, &d) || d.Rank != 1 || d.Signal != syscall.SIGKILL {
+		t.Fatalf("got %+v (%v)", d, err)
+	}
+}
+
+func TestCancelEndsEvenTheStubborn(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cause := errors.New("interrupted")
+	time.AfterFunc(200*time.Millisecond, func() { cancel(cause) })
+	start := time.Now()
+	if err := Run(ctx, ranks("stubborn", "sleep")); !errors.Is(err, cause) {
+		t.Fatalf("got %v", err)
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestTailIsBounded(t *testing.T) {
+	var tl tail
+	for i := range 1000 {
+		fmt.Fprintf(&tl, "line %d %s\n", i, strings.Repeat("x", 2000))
+	}
+	fmt.Fprint(&tl, "no newline")
+	got := tl.last()
+	if len(got) != tailLines+1 || !strings.HasPrefix(got[0], "line 980") || got[tailLines] != "no newline" {
+		t.Fatalf("%d lines, first %.20q, last %q", len(got), got[0], got[len(got)-1])
+	}
+	for _, l := range got {
+		if len(l) > tailLineSize {
+			t.Fatalf("a line of %d bytes", len(l))
+		}
+	}
+}

@@ -1,0 +1,8 @@
+package launch
+
+import (
+	"os/signal"
+	"syscall"
+)
+
+func signalIgnore() { signal.Ignore(syscall.SIGTERM) }
