@@ -1,0 +1,86 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/densemap"
+	"psrt/sched/place"
+	"psrt/sched/tree"
+	"psrt/tiers/table"
+)
+
+const (
+	// Tickets is how many pulls of one session a lane remembers. More than
+	// psmsg.Slots, because a worker pushes what it pulled a step or two ago.
+	Tickets = 16
+	// MaxStageBytes bounds one slot's staging area, used only where memory is
+	// not mapped.
+	MaxStageBytes = 4 << 30
+)
+
+// Async is the staleness of asynchronous training: no bound.
+const Async = -1
+
+// Config describes one server rank.
+type Config struct {
+	ID      int        // this server's ID in the map
+	Map     *place.Map // must contain ID
+	Host    *dial.Host // this process's transports
+	Listen  string     // address of the control listener
+	Workers int
+	// Staleness bounds how far clocks may be apart: 0 is BSP, Async is ASP.
+	Staleness int
+	// Merges is the order in which BSP adds the workers' gradients: the top of
+	// the reduction tree.
+	Merges []tree.Merge
+	Seed   uint64
+	Tables []table.Spec
+	Dense  DenseConfig
+	// Node is the NUMA node for the lanes' memory, -1 any. MaxBytes bounds the
+	// tables of all lanes together, 0 = none.
+	Node     int
+	MaxBytes int64
+	// ReconnectFor is how long a worker whose connection broke may take to
+	// come back before OnWorkerLost is called; 0 means 10 s.
+	ReconnectFor time.Duration
+	// OnWorkerLost is called once per worker that broke its connection without
+	// leaving and did not come back. May be nil.
+	OnWorkerLost func(worker int, cause error)
+}
+
+// DenseConfig describes the dense vector. The zero value means none.
+type DenseConfig struct {
+	Ranges    []densemap.Range
+	Optimizer table.Optimizer
+	EMA       float32 // share of the new value in "ema" ranges
+	// Init is the whole initial vector, the same on every server.
+	Init []float32
+}
+
+func (c *Config) validate() error {
+	if c.Map == nil || c.Host == nil {
+		return fmt.Errorf("server: Config.Map and Config.Host must be set")
+	}
+	if c.Workers < 1 {
+		return fmt.Errorf("server: %d workers, want at least 1", c.Workers)
+	}
+	if c.Staleness < Async {
+		return fmt.Errorf("server: staleness %d, want 0 (BSP), a positive bound (SSP) or %d (ASP)", c.Staleness, Async)
+	}
+	seen := map[uint32]string{}
+	for i := range c.Tables {
+		if err := c.Tables[i].Validate(); err != nil {
+			return err
+		}
+		if other, ok := seen[c.Tables[i].ID]; ok {
+			return fmt.Errorf("server: tables %q and %q have the same ID %d", other, c.Tables[i].Name, c.Tables[i].ID)
+		}
+		seen[c.Tables[i].ID] = c.Tables[i].Name
+	}
+	if n := densemap.Total(c.Dense.Ranges); n != len(c.Dense.Init) {
+		return fmt.Errorf("server: dense ranges cover %d elements, Init has %d", n, len(c.Dense.Init))
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"psrt/rdma"
+	"psrt/sched/psmsg"
+	"psrt/sched/usage"
+	"psrt/tiers/table"
+)
+
+// control answers one call of a connection's control channel.
+func (s *Server) control(worker int, sessions []*session, method string, body json.RawMessage) (any, error) {
+	switch method {
+	case psmsg.MethodOpen:
+		var req psmsg.OpenRequest
+		if err := json.Unmarshal(body, &req); err != nil {
+			return nil, err
+		}
+		return s.open(sessions, req)
+	case psmsg.MethodLeave:
+		return struct{}{}, s.leave(worker)
+	case psmsg.MethodDigest:
+		d, err := s.Digest()
+		return psmsg.DigestReply{Digest: d.String()}, err
+	case psmsg.MethodStats:
+		return s.Stats()
+	case psmsg.MethodSave:
+		var req psmsg.SaveRequest
+		if err := json.Unmarshal(body, &req); err != nil {
+			return nil, err
+		}
+		return s.Save(req)
+	case psmsg.MethodLoad:
+		var req psmsg.LoadRequest
+		if err := json.Unmarshal(body, &req); err != nil {
+			return nil, err
+		}
+		return struct{}{}, s.Load(req)
+	}
+	return nil, fmt.Errorf("server: no control method %q", method)
+}
+
+func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenReply, error) {
+	rep := psmsg.OpenReply{Landing: make([]rdma.RemoteRange, len(sessions))}
+	if len(req.Replies) != len(sessions) {
+		return rep, fmt.Errorf("server: open names %d reply rings for %d lanes", len(req.Replies), len(sessions))
+	}
+	for i, ses := range sessions {
+		l := s.lanes[i]
+		var err error
+		if e := l.do(commandTimeout, func() { err = l.openSession(ses, req.Replies[i]) }); e != nil || err != nil {
+			return rep, errors.Join(e, err)
+		}
+		rep.Landing[i] = ses.landing()
+	}
+	return rep, nil
+}
+
+// leave takes a worker out of the clocks, so that nobody waits for it.
+func (s *Server) leave(worker int) error {
+	s.mu.Lock()
+	s.left[worker] = true
+	s.mu.Unlock()
+	return s.each(func(l *lane) error {
+		l.clock.Leave(worker)
+		l.applyReady()
+		l.unpark()
+		return nil
+	})
+}
+
+// each runs f on every lane at once and waits for all.
+func (s *Server) each(f func(*lane) error) error {
+	errs := make([]error, len(s.lanes))
+	var wg sync.WaitGroup
+	for i, l := range s.lanes {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			var err error
+			errs[i] = errors.Join(l.do(commandTimeout, func() { err = f(l) }), err)
+		}()
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Digest is the sum over all rows and dense blocks of this server.
+func (s *Server) Digest() (table.Digest, error) {
+	var mu sync.Mutex
+	var sum table.Digest
+	err := s.each(func(l *lane) error {
+		d := l.dense.digest()
+		for _, t := range l.order {
+			d.Add(t.rows.Digest())
+		}
+		mu.Lock()
+		sum.Add(d)
+		mu.Unlock()
+		return nil
+	})
+	return sum, err
+}
+
+// Stats counts since the server began.
+func (s *Server) Stats() (psmsg.StatsReply, error) {
+	rep := psmsg.StatsReply{Server: s.cfg.ID, Tables: make([]psmsg.TableStats, len(s.cfg.Tables))}
+	var mu sync.Mutex
+	err := s.each(func(l *lane) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, t := range l.order {
+			st := t.rows.Stats()
+			rep.Tables[i].Name, rep.Tables[i].RowBytes = t.spec.Name, t.spec.RowBytes()
+			rep.Tables[i].Rows += int64(t.rows.Len())
+			rep.Tables[i].Bytes += st.Bytes
+			rep.Rows += int64(t.rows.Len())
+			rep.TableBytes += st.Bytes
+		}
+		rep.Pulls += l.stats.pulls
+		rep.Pushes += l.stats.pushes
+		rep.Duplicates += l.stats.duplicates
+		rep.StaleTickets += l.stats.stale
+		rep.Merged += l.stats.merged
+		rep.RefusedRows += l.stats.refused
+		rep.BusySeconds += l.stats.busy.Seconds()
+		return nil
+	})
+	rep.PeakRSSBytes, rep.CPUSeconds = usage.Process()
+	return rep, err
+}

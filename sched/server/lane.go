@@ -1,0 +1,317 @@
+package server
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/clock"
+	"psrt/sched/psmsg"
+	"psrt/tiers/dram"
+	"psrt/tiers/table"
+)
+
+// tableState is one table's part in one lane.
+type tableState struct {
+	spec    table.Spec
+	rows    *dram.Table
+	version uint64     // pushes applied
+	held    []*request // pushes not yet applied: BSP until the step is whole, else until the poll batch ends
+}
+
+// lane owns one share of the slots. See doc.go for who may touch it.
+type lane struct {
+	cfg    *Config
+	index  int // within the server
+	global int // within the map
+	mux    *dial.Mux
+	cmds   chan func()
+	quit   bool
+
+	tables   map[uint32]*tableState
+	order    []*tableState // by table ID, for digests and saving
+	dense    denseState
+	clock    *clock.Clock
+	lastSeq  []uint64 // by worker: exactly-once
+	sessions []*session
+	current  []*session // by worker: its newest session, nil when gone
+	parked   []*request
+	freeRows [][]uint32
+	merge    mergeScratch
+	stats    laneStats
+	cs       [64]rdma.Completion
+}
+
+type laneStats struct {
+	pulls, pushes, duplicates, stale, merged, refused uint64
+	busy                                              time.Duration
+}
+
+func newLane(cfg *Config, index, global int) (*lane, error) {
+	l := &lane{
+		cfg: cfg, index: index, global: global,
+		mux:     dial.NewMux(cfg.Workers * psmsg.Slots * 8),
+		cmds:    make(chan func(), 16),
+		tables:  map[uint32]*tableState{},
+		lastSeq: make([]uint64, cfg.Workers),
+		current: make([]*session, cfg.Workers),
+	}
+	l.clock = clock.New(cfg.Workers, cfg.Staleness)
+	for _, spec := range cfg.Tables {
+		t := &tableState{spec: spec}
+		if err := l.resetTable(t); err != nil {
+			l.closeTables()
+			return nil, err
+		}
+		l.tables[spec.ID] = t
+		l.order = append(l.order, t)
+	}
+	if err := l.dense.init(cfg, global); err != nil {
+		l.closeTables()
+		return nil, err
+	}
+	return l, nil
+}
+
+// resetTable (re)creates a table empty.
+func (l *lane) resetTable(t *tableState) error {
+	if t.rows != nil {
+		t.rows.Close()
+		t.rows = nil
+	}
+	rows, err := dram.New(t.spec, l.cfg.Seed, dram.Config{Node: l.cfg.Node, MaxBytes: l.tableBudget()})
+	if err != nil {
+		return err
+	}
+	t.rows = rows
+	return nil
+}
+
+func (l *lane) tableBudget() int64 {
+	if l.cfg.MaxBytes == 0 {
+		return 0
+	}
+	return l.cfg.MaxBytes / int64(len(l.cfg.Tables)*l.cfg.Map.LanesOf(l.cfg.ID))
+}
+
+// run is the lane's goroutine.
+func (l *lane) run() {
+	for !l.quit {
+		n := l.mux.Poll(l.cs[:])
+		start := time.Now()
+		for i := range l.cs[:n] {
+			l.complete(&l.cs[i])
+		}
+		if n > 0 {
+			l.applyReady()
+			l.unpark()
+			l.flush()
+			l.stats.busy += time.Since(start)
+		}
+		ran := l.commands()
+		if n == 0 && !ran && !l.quit {
+			l.flush()
+			l.mux.Wait(time.Now().Add(time.Second))
+		}
+	}
+	for _, s := range l.sessions {
+		if s != nil {
+			s.close()
+		}
+	}
+	l.closeTables()
+	l.mux.Close()
+}
+
+func (l *lane) commands() bool {
+	ran := false
+	for {
+		select {
+		case f := <-l.cmds:
+			f()
+			ran = true
+		default:
+			return ran
+		}
+	}
+}
+
+// do runs f on the lane and waits for it. It returns false when the lane is
+// gone or busy beyond the deadline.
+func (l *lane) do(deadline time.Duration, f func()) error {
+	done := make(chan struct{})
+	timer := time.NewTimer(deadline)
+	defer timer.Stop()
+	select {
+	case l.cmds <- func() { f(); close(done) }:
+	case <-timer.C:
+		return fmt.Errorf("server: lane %d took no command for %v: it is overloaded or gone", l.global, deadline)
+	}
+	l.mux.Wake()
+	select {
+	case <-done:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("server: lane %d did not finish a command within %v", l.global, deadline)
+	}
+}
+
+func (l *lane) closeTables() {
+	for _, t := range l.order {
+		if t.rows != nil {
+			t.rows.Close()
+		}
+	}
+	l.dense.close()
+}
+
+// complete handles one completion.
+func (l *lane) complete(c *rdma.Completion) {
+	sid, slot := splitID(c.ID)
+	if int(sid) >= len(l.sessions) || l.sessions[sid] == nil {
+		return // of a session already closed
+	}
+	s := l.sessions[sid]
+	if c.Status != rdma.StatusOK {
+		s.broken = true
+		l.drop(s, c.Err)
+		return
+	}
+	switch c.Op {
+	case rdma.OpRecvImm:
+		l.arrive(s, c)
+	case rdma.OpRead:
+		r := &s.reqs[slot%psmsg.Slots]
+		if r.busy && r.reads > 0 {
+			if r.reads--; r.reads == 0 {
+				l.ready(r)
+			}
+		}
+	}
+}
+
+// arrive takes a request out of its landing slot.
+func (l *lane) arrive(s *session, c *rdma.Completion) {
+	if _, err := s.ep.PostRecv([]rdma.Recv{{ID: wrID(s.id, 0)}}); err != nil {
+		s.broken = true
+		l.drop(s, err)
+		return
+	}
+	if c.Imm >= psmsg.Slots || s.reqs[c.Imm].busy || c.Bytes > psmsg.SlotBytes {
+		l.drop(s, fmt.Errorf("server: worker %d wrote %d bytes to slot %d, which it may not use now", s.worker, c.Bytes, c.Imm))
+		return
+	}
+	r := &s.reqs[c.Imm]
+	buf := s.slotBytes(r.slot)[:c.Bytes]
+	if err := r.Decode(buf); err != nil {
+		l.drop(s, err)
+		return
+	}
+	r.busy, r.reads, r.keys, r.grads = true, 0, nil, nil
+	switch r.Kind {
+	case psmsg.KindPull, psmsg.KindPush:
+		l.locateSparse(r, buf[psmsg.RequestBytes:])
+	case psmsg.KindPullDense, psmsg.KindPushDense:
+		l.locateDense(r)
+	}
+}
+
+// ready goes on with a request whose keys and gradients are at hand. Pushes
+// take effect in the order in which their session sent them.
+func (l *lane) ready(r *request) {
+	switch r.Kind {
+	case psmsg.KindPull, psmsg.KindPullDense:
+		// Answered after this poll batch's pushes are applied: a tick in the
+		// same batch must not let a pull overtake the pushes it stands for.
+		l.parked = append(l.parked, r)
+	default:
+		l.takePushes(r.s)
+	}
+}
+
+// reply answers a request and frees its slot.
+func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows int) {
+	s := r.s
+	r.busy = false
+	if s.broken {
+		return
+	}
+	buf := s.replyBytes(r.slot)
+	p := psmsg.Reply{Code: code, Slot: uint32(r.slot), Seq: r.Seq, Ticket: ticketID, Version: version, Rows: uint32(rows)}
+	p.Encode(buf)
+	s.post(rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
+		Remote: s.replies.Slice(uint64(r.slot)*psmsg.ReplySlotBytes, psmsg.ReplyBytes)})
+}
+
+func (l *lane) flush() {
+	for _, s := range l.current {
+		if s != nil {
+			s.flush()
+			if s.broken {
+				l.drop(s, nil)
+			}
+		}
+	}
+}
+
+// unpark answers the pulls that the clocks allow; the others stay parked.
+func (l *lane) unpark() {
+	keep := l.parked[:0]
+	for _, r := range l.parked {
+		switch {
+		case r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock):
+			keep = append(keep, r)
+		case r.Kind == psmsg.KindPull:
+			l.pull(r)
+		default:
+			l.pullDense(r)
+		}
+	}
+	clear(l.parked[len(keep):])
+	l.parked = keep
+}
+
+// rowsBuf takes a row-id buffer of length n from the free list.
+func (l *lane) rowsBuf(n int) []uint32 {
+	for i := len(l.freeRows) - 1; i >= 0; i-- {
+		if b := l.freeRows[i]; cap(b) >= n {
+			last := len(l.freeRows) - 1
+			l.freeRows[i] = l.freeRows[last]
+			l.freeRows = l.freeRows[:last]
+			return b[:n]
+		}
+	}
+	return make([]uint32, n, n+n/4+64)
+}
+
+// freeRowsMax bounds the free list: two buffers for every request there can be.
+func (l *lane) putRows(b []uint32) {
+	if cap(b) > 0 && len(l.freeRows) < 2*psmsg.Slots*l.cfg.Workers {
+		l.freeRows = append(l.freeRows, b)
+	}
+}
+
+// drop ends a session. What its worker was promised stays: gradients of held
+// pushes are copied out of memory that goes away with the session.
+func (l *lane) drop(s *session, cause error) {
+	if l.sessions[s.id] == nil {
+		return
+	}
+	s.broken = true
+	l.rescueHeld(s)
+	keep := l.parked[:0]
+	for _, r := range l.parked {
+		if r.s != s {
+			keep = append(keep, r)
+		}
+	}
+	l.parked = keep
+	l.sessions[s.id] = nil
+	if l.current[s.worker] == s {
+		l.current[s.worker] = nil
+	}
+	s.close()
+	runtime.KeepAlive(cause)
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"psrt/rdma"
+	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
+)
+
+// locateSparse finds a sparse request's keys and gradients: behind the header,
+// in the worker's mapped memory, or to be fetched into staging.
+func (l *lane) locateSparse(r *request, inline []byte) {
+	if r.Kind == psmsg.KindPush {
+		r.s.enqueuePush(r)
+	}
+	t := l.tables[r.Table]
+	if t == nil {
+		l.refuse(r, psmsg.CodeNoTable)
+		return
+	}
+	rows := uint64(r.Rows)
+	keyBytes, valueBytes := rows*8, rows*uint64(t.spec.Dim)*4
+	if r.Values.Len != valueBytes || r.Values.Addr%4 != 0 || r.Keys.Addr%8 != 0 {
+		l.refuse(r, psmsg.CodeBadRequest)
+		return
+	}
+	wantKeys := r.Flags&psmsg.FlagTicket == 0
+	if r.Kind == psmsg.KindPull {
+		valueBytes = 0 // they travel the other way
+	}
+	var fetch []byte // staging: keys first, then gradients
+	need := uint64(0)
+	if !r.s.mapped {
+		if wantKeys && r.Flags&psmsg.FlagInlineKeys == 0 {
+			need += keyBytes
+		}
+		if r.Flags&psmsg.FlagInlineGrads == 0 {
+			need += valueBytes
+		}
+		if need > 0 {
+			var err error
+			if fetch, err = r.stage.bytes(r.s.domain, l.cfg.Node, int(need)); err != nil {
+				l.refuse(r, psmsg.CodeNoMemory)
+				return
+			}
+		}
+	}
+	ok := true
+	var b []byte
+	if wantKeys {
+		if b, ok = l.part(r, r.Flags&psmsg.FlagInlineKeys != 0, &inline, &fetch, r.Keys, keyBytes); ok {
+			r.keys = mem.Uint64s(b)
+		}
+	}
+	if ok && r.Kind == psmsg.KindPush {
+		if b, ok = l.part(r, r.Flags&psmsg.FlagInlineGrads != 0, &inline, &fetch, r.Values, valueBytes); ok {
+			r.grads = mem.Float32s(b)
+		}
+	}
+	if !ok {
+		r.reads = 0
+		l.refuse(r, psmsg.CodeBadRequest)
+		return
+	}
+	if r.reads == 0 {
+		l.ready(r)
+	}
+}
+
+// part finds n bytes of a request's payload, and starts to fetch them if they
+// are neither inline nor mapped. Alignment: regions begin on a page, the
+// header's length and keys are multiples of 8, so checking the remote
+// addresses is enough.
+func (l *lane) part(r *request, isInline bool, inline, fetch *[]byte, remote rdma.RemoteRange, n uint64) ([]byte, bool) {
+	remote.Len = n
+	switch {
+	case n == 0:
+		return nil, true
+	case isInline:
+		if uint64(len(*inline)) < n {
+			return nil, false
+		}
+		b := (*inline)[:n]
+		*inline = (*inline)[n:]
+		return b, true
+	case r.s.mapped:
+		b, err := r.s.ep.Map(remote)
+		return b, err == nil
+	default:
+		b := (*fetch)[:n]
+		*fetch = (*fetch)[n:]
+		r.reads++
+		r.s.postRange(rdma.OpRead, b, remote, wrID(r.s.id, r.slot))
+		return b, true
+	}
+}
+
+// refuse answers a request that makes no sense.
+func (l *lane) refuse(r *request, code psmsg.Code) {
+	if r.Kind == psmsg.KindPush || r.Kind == psmsg.KindPushDense {
+		r.s.removePush(r)
+	}
+	l.reply(r, code, 0, 0, 0)
+}
+
+// pull answers a sparse pull.
+func (l *lane) pull(r *request) {
+	t := l.tables[r.Table]
+	rows := l.rowsBuf(int(r.Rows))
+	create := r.Flags&psmsg.FlagCreate != 0
+	created, err := t.rows.Lookup(r.keys, rows, create)
+	if err != nil {
+		l.putRows(rows)
+		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
+		return
+	}
+	if code := l.sendValues(r, t, rows); code != psmsg.CodeOK {
+		l.putRows(rows)
+		l.reply(r, code, 0, t.version, 0)
+		return
+	}
+	l.stats.pulls++
+	id := uint64(0)
+	if create {
+		var old []uint32
+		id, old = r.s.putTicket(r.Table, rows)
+		l.putRows(old)
+	} else {
+		l.putRows(rows)
+	}
+	l.reply(r, psmsg.CodeOK, id, t.version, created)
+}
+
+// sendValues gathers rows into the worker's memory.
+func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
+	if len(rows) == 0 {
+		return psmsg.CodeOK
+	}
+	if r.s.mapped {
+		b, err := r.s.ep.Map(r.Values)
+		if err != nil || r.Values.Addr%4 != 0 {
+			return psmsg.CodeBadRequest
+		}
+		t.rows.Gather(rows, mem.Float32s(b))
+		return psmsg.CodeOK
+	}
+	// The keys may lie in the same staging area; they are not needed any more.
+	b, err := r.stage.bytes(r.s.domain, l.cfg.Node, int(r.Values.Len))
+	if err != nil {
+		return psmsg.CodeNoMemory
+	}
+	t.rows.Gather(rows, mem.Float32s(b))
+	r.s.postRange(rdma.OpWrite, b, r.Values, wrID(r.s.id, r.slot))
+	return psmsg.CodeOK
+}

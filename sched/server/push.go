@@ -1,0 +1,270 @@
+package server
+
+import (
+	"slices"
+
+	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
+	"psrt/sched/psmsg"
+)
+
+// enqueuePush notes a push's place in its session's order. Requests arrive in
+// the order sent, but one that was refused for a stale ticket comes again
+// behind later ones: its sequence puts it back in its place.
+func (s *session) enqueuePush(r *request) {
+	i := len(s.order)
+	for i > 0 && s.order[i-1].Seq > r.Seq {
+		i--
+	}
+	s.order = slices.Insert(s.order, i, r)
+}
+
+func (s *session) removePush(r *request) {
+	if i := slices.Index(s.order, r); i >= 0 {
+		s.order = slices.Delete(s.order, i, i+1)
+	}
+}
+
+// takePushes takes the session's pushes as far as they are complete and
+// without a gap in the sequence.
+func (l *lane) takePushes(s *session) {
+	for len(s.order) > 0 && !s.broken {
+		r := s.order[0]
+		if r.reads > 0 || r.Seq > l.lastSeq[s.worker]+1 {
+			return
+		}
+		s.removePush(r)
+		l.take(r)
+	}
+}
+
+// take accepts one push: from here on it is counted exactly once.
+func (l *lane) take(r *request) {
+	w := r.s.worker
+	if r.Seq <= l.lastSeq[w] {
+		l.stats.duplicates++
+		l.reply(r, psmsg.CodeDuplicate, 0, 0, 0)
+		return
+	}
+	if r.Kind == psmsg.KindPush && !l.resolveRows(r) {
+		return
+	}
+	if !l.clock.MayPush(w, r.Clock) {
+		l.putRows(r.rows)
+		r.rows = nil
+		l.reply(r, psmsg.CodeClock, 0, 0, 0)
+		return
+	}
+	l.lastSeq[w] = r.Seq
+	l.stats.pushes++
+	if r.Kind == psmsg.KindPush {
+		t := l.tables[r.Table]
+		t.held = append(t.held, r)
+	} else {
+		l.dense.held = append(l.dense.held, r)
+	}
+	if r.Flags&psmsg.FlagTick != 0 {
+		l.clock.Tick(w, r.Clock) // MayPush has checked the order
+	}
+}
+
+// resolveRows turns a push's ticket or keys into row ids.
+func (l *lane) resolveRows(r *request) bool {
+	t := l.tables[r.Table]
+	if r.Flags&psmsg.FlagTicket != 0 {
+		rows, ok := r.s.takeTicket(r.Ticket, r.Table)
+		if !ok || len(rows) != int(r.Rows) {
+			l.putRows(rows)
+			l.stats.stale++
+			l.reply(r, psmsg.CodeStaleTicket, 0, t.version, 0)
+			return false
+		}
+		r.rows = rows
+		return true
+	}
+	r.rows = l.rowsBuf(int(r.Rows))
+	if _, err := t.rows.Lookup(r.keys, r.rows, true); err != nil {
+		l.putRows(r.rows)
+		r.rows = nil
+		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
+		return false
+	}
+	return true
+}
+
+// applyReady applies held pushes: in BSP those of whole steps, otherwise all
+// that this poll batch brought, merged per row.
+func (l *lane) applyReady() {
+	for _, t := range l.order {
+		if held := l.due(&t.held); len(held) > 0 {
+			l.applySparse(t, held)
+		}
+	}
+	if held := l.due(&l.dense.held); len(held) > 0 {
+		l.applyDense(held)
+	}
+}
+
+// due takes the requests that may be applied now out of held, ordered by
+// worker (BSP) or as they came.
+func (l *lane) due(held *[]*request) []*request {
+	if len(*held) == 0 {
+		return nil
+	}
+	if l.cfg.Staleness != 0 {
+		due := append(l.merge.due[:0], *held...)
+		*held = (*held)[:0]
+		l.merge.due = due
+		return due
+	}
+	low := l.clock.Min() // every worker has finished all steps below
+	due, keep := l.merge.due[:0], (*held)[:0]
+	for _, r := range *held {
+		if r.Clock < low {
+			due = append(due, r)
+		} else {
+			keep = append(keep, r)
+		}
+	}
+	*held = keep
+	slices.SortStableFunc(due, func(a, b *request) int { return a.s.worker - b.s.worker })
+	l.merge.due = due
+	return due
+}
+
+// mergeScratch is reused by every merge.
+type mergeScratch struct {
+	due    []*request
+	srcs   [][]float32
+	idx    [][]int32
+	cat    []uint32 // row ids of all sources behind one another
+	occ    []int32
+	uniq   []uint32
+	out    []float32
+	none   []int32
+	merges []kernels.Merge
+	dedup  probe.DedupScratch
+}
+
+// plan lays the due requests out as sources 0..n-1 and returns the order of
+// their additions. In BSP source w is worker w's (or absent) and the order is
+// the top of the reduction tree; further pushes of one worker in one step are
+// added to its first beforehand. Otherwise sources are added as they came.
+func (l *lane) plan(due []*request) (sources []*request, merges []kernels.Merge) {
+	m := l.merge.merges[:0]
+	if l.cfg.Staleness != 0 {
+		for i := 1; i < len(due); i++ {
+			m = append(m, kernels.Merge{Dst: 0, Src: int32(i)})
+		}
+		l.merge.merges = m
+		return due, m
+	}
+	sources = make([]*request, l.cfg.Workers, l.cfg.Workers+len(due))
+	for _, r := range due {
+		w := r.s.worker
+		if sources[w] == nil {
+			sources[w] = r
+			continue
+		}
+		m = append(m, kernels.Merge{Dst: int32(w), Src: int32(len(sources))})
+		sources = append(sources, r)
+	}
+	for _, t := range l.cfg.Merges {
+		m = append(m, kernels.Merge{Dst: t.Dst, Src: t.Src})
+	}
+	l.merge.merges = m
+	return sources, m
+}
+
+func (l *lane) applySparse(t *tableState, due []*request) {
+	refused := 0
+	if len(due) == 1 {
+		refused = t.rows.Apply(due[0].rows, due[0].grads)
+	} else {
+		refused = l.applyMerged(t, due)
+		l.stats.merged += uint64(len(due) - 1)
+	}
+	l.stats.refused += uint64(refused)
+	t.version += uint64(len(due))
+	l.acknowledge(due, t.version, refused)
+}
+
+func (l *lane) acknowledge(due []*request, version uint64, refused int) {
+	for _, r := range due {
+		l.putRows(r.rows)
+		r.rows, r.grads, r.keys = nil, nil, nil
+		l.reply(r, psmsg.CodeOK, 0, version, refused)
+	}
+}
+
+// applyMerged adds the sources row by row and applies each row once.
+func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
+	sources, merges := l.plan(due)
+	m := &l.merge
+	m.cat = m.cat[:0]
+	for _, r := range sources {
+		if r != nil {
+			m.cat = append(m.cat, r.rows...)
+		}
+	}
+	if len(m.cat) == 0 {
+		return 0
+	}
+	m.occ = grow(m.occ, len(m.cat))
+	m.uniq = grow(m.uniq, len(m.cat))
+	n := probe.DedupU32(&m.dedup, m.cat, m.occ, m.uniq)
+	m.srcs, m.none = m.srcs[:0], grow(m.none, n)
+	for i := range m.none {
+		m.none[i] = -1
+	}
+	for len(m.idx) < len(sources) {
+		m.idx = append(m.idx, nil)
+	}
+	at := 0
+	for i, r := range sources {
+		idx := grow(m.idx[i], n)
+		copy(idx, m.none)
+		m.idx[i] = idx
+		if r == nil {
+			m.srcs = append(m.srcs, nil)
+			continue
+		}
+		for j := range r.rows {
+			idx[m.occ[at+j]] = int32(j)
+		}
+		at += len(r.rows)
+		m.srcs = append(m.srcs, r.grads)
+	}
+	m.out = grow(m.out, n*t.spec.Dim)
+	kernels.TreeSumRows(m.out, t.spec.Dim, n, m.srcs, m.idx[:len(sources)], merges)
+	return t.rows.Apply(m.uniq[:n], m.out)
+}
+
+// rescueHeld copies the gradients of a dying session's held pushes, which lie
+// in its ring, its staging or its worker's memory, and lets the requests live
+// on without it.
+func (l *lane) rescueHeld(s *session) {
+	rescue := func(held []*request) {
+		for i, r := range held {
+			if r.s != s {
+				continue
+			}
+			orphan := &request{Request: r.Request, s: &session{worker: s.worker, broken: true}, rows: r.rows}
+			orphan.grads = slices.Clone(r.grads)
+			r.rows = nil
+			held[i] = orphan
+		}
+	}
+	for _, t := range l.order {
+		rescue(t.held)
+	}
+	rescue(l.dense.held)
+}
+
+// grow returns s with length n, reallocating only to grow.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4+64)
+	}
+	return s[:n]
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"psrt/sched/psmsg"
+	"psrt/tiers/ckpt"
+	"psrt/tiers/table"
+)
+
+// DenseID is the dense vector's number in a saved model.
+const DenseID = 1
+
+// loadTimeout bounds a lane's part in loading a model.
+const loadTimeout = commandTimeout
+
+// Save writes this server's part of a model into an incoming checkpoint
+// directory. Each lane writes its own rows, on its own goroutine: what is
+// written is the lane's state at one moment, and training of that lane waits.
+func (s *Server) Save(req psmsg.SaveRequest) (psmsg.SaveReply, error) {
+	w := ckpt.NewWriter(req.Dir, req.WeightsOnly)
+	var mu sync.Mutex
+	var parts []ckpt.Part
+	var sum table.Digest
+	err := s.each(func(l *lane) error {
+		mine, digest, err := l.save(w)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		parts = append(parts, mine...)
+		sum.Add(digest)
+		return nil
+	})
+	if err != nil {
+		return psmsg.SaveReply{}, fmt.Errorf("server %d: saving: %w", s.cfg.ID, err)
+	}
+	b, err := json.Marshal(parts)
+	return psmsg.SaveReply{Parts: b, Digest: sum.String()}, err
+}
+
+func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
+	sum := l.dense.digest()
+	var parts []ckpt.Part
+	for _, t := range l.order {
+		sum.Add(t.rows.Digest())
+		rw, err := w.Rows(fmt.Sprintf("t%d-lane%d", t.spec.ID, l.global), t.spec, l.covers())
+		if err != nil {
+			return nil, sum, err
+		}
+		t.rows.Range(func(key uint64, row []float32) bool {
+			err = rw.Add(key, row)
+			return err == nil
+		})
+		if err != nil {
+			rw.Abort()
+			return nil, sum, err
+		}
+		p, err := rw.Close()
+		if err != nil {
+			return nil, sum, err
+		}
+		parts = append(parts, p)
+	}
+	if len(l.dense.blocks) > 0 {
+		dw, err := w.Dense(fmt.Sprintf("dense-lane%d", l.global), DenseID)
+		if err != nil {
+			return nil, sum, err
+		}
+		for _, b := range l.dense.blocks {
+			if err := dw.Add(int64(b.Offset), b.state.Values(), b.state.State()); err != nil {
+				dw.Abort()
+				return nil, sum, err
+			}
+		}
+		p, err := dw.Close()
+		if err != nil {
+			return nil, sum, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, sum, nil
+}
+
+// covers is the lane's slots in the checkpoint's terms.
+func (l *lane) covers() []ckpt.Range {
+	var out []ckpt.Range
+	for _, r := range l.cfg.Map.SlotRanges(l.global) {
+		out = append(out, ckpt.Range{First: r.First, Last: r.Last})
+	}
+	return out
+}
+
+// Load replaces this server's state by its part of the model in a directory,
+// which servers of any number may have written.
+func (s *Server) Load(req psmsg.LoadRequest) error {
+	m, err := ckpt.Open(req.Dir)
+	if err != nil {
+		return err
+	}
+	if m.WeightsOnly {
+		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
+	}
+	return s.each(func(l *lane) error { return l.load(m) })
+}
+
+func (l *lane) load(m *ckpt.Model) error {
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+	defer cancel()
+	for _, t := range l.order {
+		saved := m.Spec(t.spec.ID)
+		if saved == nil || saved.Dim != t.spec.Dim || saved.Optimizer.Kind != t.spec.Optimizer.Kind {
+			return fmt.Errorf("server: table %s has dimension %d and optimizer %s, the model in %s was saved with %+v",
+				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Kind, m.Dir(), saved)
+		}
+		if err := l.resetTable(t); err != nil {
+			return err
+		}
+		width := t.spec.RowFloats()
+		err := m.Rows(ctx, t.spec.ID, 1, l.covers(), func(keys []uint64, rows []float32) error {
+			for i, k := range keys {
+				if l.cfg.Map.LaneOf(k) != l.global {
+					continue
+				}
+				if err := t.rows.Load(k, rows[i*width:(i+1)*width]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(l.dense.blocks) == 0 {
+		return nil
+	}
+	return m.DenseBlocks(ctx, DenseID, func(first int64, values, state []float32) error {
+		i := slices.IndexFunc(l.dense.blocks, func(b denseBlock) bool { return int64(b.Offset) == first })
+		if i < 0 {
+			return nil // another lane's
+		}
+		return l.dense.blocks[i].state.Load(values, state)
+	})
+}

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/psmsg"
+)
+
+// commandTimeout bounds how long a control call may wait for a lane that is
+// busy with a batch.
+const commandTimeout = 2 * time.Minute
+
+// Server is one server rank.
+type Server struct {
+	cfg      Config
+	lanes    []*lane
+	listener *dial.Listener
+	running  sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  map[*dial.Conn]int // to the worker's number
+	away   map[int]*time.Timer
+	left   map[int]bool
+	closed bool
+}
+
+// New makes the lanes and begins to listen; nobody is served before Serve.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.ReconnectFor == 0 {
+		cfg.ReconnectFor = 10 * time.Second
+	}
+	s := &Server{cfg: cfg, conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{}}
+	first := cfg.Map.FirstLane(cfg.ID)
+	for i := 0; i < cfg.Map.LanesOf(cfg.ID); i++ {
+		l, err := newLane(&s.cfg, i, first+i)
+		if err != nil {
+			for _, l := range s.lanes {
+				l.closeTables()
+			}
+			return nil, fmt.Errorf("server %d, lane %d: %w", cfg.ID, i, err)
+		}
+		s.lanes = append(s.lanes, l)
+	}
+	var err error
+	if s.listener, err = cfg.Host.Listen(cfg.Listen); err != nil {
+		for _, l := range s.lanes {
+			l.closeTables()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr is where workers dial.
+func (s *Server) Addr() string { return s.listener.Addr() }
+
+// Serve runs the lanes and accepts workers until ctx ends. It returns nil when
+// ctx was cancelled.
+func (s *Server) Serve(ctx context.Context) error {
+	for _, l := range s.lanes {
+		s.running.Add(1)
+		go func() {
+			defer s.running.Done()
+			l.run()
+		}()
+	}
+	var handlers sync.WaitGroup
+	var failed error
+	for {
+		in, err := s.listener.Accept(ctx)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, rdma.ErrClosed) {
+				failed = err
+			}
+			break
+		}
+		handlers.Add(1)
+		go func() {
+			defer handlers.Done()
+			s.handle(ctx, in)
+		}()
+	}
+	s.shutdown()
+	handlers.Wait()
+	s.running.Wait()
+	return failed
+}
+
+func (s *Server) shutdown() {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.conns {
+		c.Close()
+	}
+	for _, t := range s.away {
+		t.Stop()
+	}
+	s.mu.Unlock()
+	s.listener.Close()
+	for _, l := range s.lanes {
+		l.do(commandTimeout, func() { l.quit = true })
+	}
+}
+
+// handle serves one connection from handshake to its end.
+func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
+	var hello psmsg.Hello
+	if err := json.Unmarshal(in.Hello, &hello); err != nil {
+		in.Reject(fmt.Errorf("server %d: the hello is not understood: %w", s.cfg.ID, err))
+		return
+	}
+	switch {
+	case hello.Protocol != psmsg.Version:
+		in.Reject(fmt.Errorf("server %d speaks protocol %d, the client %d: run the same psrt version everywhere", s.cfg.ID, psmsg.Version, hello.Protocol))
+		return
+	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers:
+		in.Reject(fmt.Errorf("server %d expects workers 0..%d, not %d", s.cfg.ID, s.cfg.Workers-1, hello.Worker))
+		return
+	case in.Count != len(s.lanes):
+		in.Reject(fmt.Errorf("server %d has %d lanes, the client asked for %d: its map is another one", s.cfg.ID, len(s.lanes), in.Count))
+		return
+	}
+	sessions := make([]*session, len(s.lanes))
+	welcome, _ := json.Marshal(psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes)})
+	var failed error // an endpoint without a queue is refused, and then this says why
+	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
+		cfg, err := s.attach(i, d, hello.Worker, sessions)
+		failed = errors.Join(failed, err)
+		return cfg
+	}, welcome)
+	if err = errors.Join(failed, err); err != nil {
+		for i, ses := range sessions {
+			if ses != nil {
+				s.lanes[i].do(commandTimeout, func() { s.lanes[i].drop(ses, err) })
+			}
+		}
+		return
+	}
+	for i, ses := range sessions {
+		s.lanes[i].do(commandTimeout, func() {
+			ses.ep = conn.Endpoints[i]
+		})
+	}
+	s.arrived(conn, hello.Worker)
+	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
+		return s.control(hello.Worker, sessions, method, body)
+	})
+	for i, ses := range sessions {
+		s.lanes[i].do(commandTimeout, func() { s.lanes[i].drop(ses, err) })
+	}
+	s.gone(conn, hello.Worker, err)
+	conn.Close()
+}
+
+// attach prepares the session of one lane before its endpoint is connected.
+func (s *Server) attach(i int, d rdma.Domain, worker int, sessions []*session) (rdma.EndpointConfig, error) {
+	l := s.lanes[i]
+	if old := sessions[i]; old != nil { // dial tries its next transport
+		l.do(commandTimeout, func() { l.drop(old, nil) })
+	}
+	ses, err := newSession(worker, d, s.cfg.Node)
+	if err != nil {
+		return rdma.EndpointConfig{}, err
+	}
+	var q rdma.Queue
+	err = errors.Join(l.do(commandTimeout, func() {
+		if q, err = l.mux.Queue(d); err != nil {
+			ses.close()
+			return
+		}
+		l.adopt(ses)
+		sessions[i] = ses
+	}), err)
+	if err != nil {
+		return rdma.EndpointConfig{}, err
+	}
+	return rdma.EndpointConfig{Queue: q, SendDepth: 4 * psmsg.Slots, RecvDepth: psmsg.Slots, Peer: fmt.Sprintf("worker %d", worker)}, nil
+}
+
+// adopt gives a session its number in the lane. Numbers of ended sessions are
+// not used again while the lane lives, so a late completion finds nobody.
+func (l *lane) adopt(ses *session) {
+	ses.id = uint32(len(l.sessions))
+	l.sessions = append(l.sessions, ses)
+}
+
+// openSession begins to serve: receives are posted before the client learns
+// where to write.
+func (l *lane) openSession(ses *session, replies rdma.RemoteRange) error {
+	if replies.Len != psmsg.Slots*psmsg.ReplySlotBytes {
+		return fmt.Errorf("server: reply ring of %d bytes, want %d", replies.Len, psmsg.Slots*psmsg.ReplySlotBytes)
+	}
+	if l.sessions[ses.id] == nil || ses.open {
+		return fmt.Errorf("server: lane %d: this session is not waiting to be opened", l.global)
+	}
+	if old := l.current[ses.worker]; old != nil {
+		l.drop(old, nil) // the worker came back before its old connection was missed
+	}
+	recvs := make([]rdma.Recv, psmsg.Slots)
+	for i := range recvs {
+		recvs[i].ID = wrID(ses.id, 0)
+	}
+	n, err := ses.ep.PostRecv(recvs)
+	if err == nil && n < len(recvs) {
+		err = fmt.Errorf("server: only %d of %d receives could be posted", n, len(recvs))
+	}
+	if err != nil {
+		return err
+	}
+	ses.replies, ses.open = replies, true
+	l.current[ses.worker] = ses
+	return nil
+}
+
+func (s *Server) arrived(c *dial.Conn, worker int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = worker
+	if t := s.away[worker]; t != nil {
+		t.Stop()
+		delete(s.away, worker)
+	}
+	if s.closed {
+		c.Close()
+	}
+}
+
+// gone notes the end of a connection and, unless its worker has left or is
+// connected anew, starts the time in which it may come back.
+func (s *Server) gone(c *dial.Conn, worker int, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if s.closed || s.left[worker] {
+		return
+	}
+	for _, w := range s.conns {
+		if w == worker {
+			return
+		}
+	}
+	s.away[worker] = time.AfterFunc(s.cfg.ReconnectFor, func() {
+		if s.cfg.OnWorkerLost != nil {
+			s.cfg.OnWorkerLost(worker, cause)
+		}
+	})
+}

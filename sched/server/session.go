@@ -1,0 +1,221 @@
+package server
+
+import (
+	"fmt"
+
+	"psrt/rdma"
+	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
+)
+
+// request is one slot's request. There is one per slot and session for the
+// session's whole life, so serving allocates nothing.
+type request struct {
+	psmsg.Request
+	s     *session
+	slot  int
+	busy  bool      // from arrival to reply
+	reads int       // fetches not yet complete
+	keys  []uint64  // where they lie: slot, staging or the worker's memory
+	grads []float32 // likewise; for dense pushes the worker's whole vector
+	rows  []uint32  // row ids, owned by this request until it is applied
+	stage stage
+}
+
+// ticket remembers the rows of a pull.
+type ticket struct {
+	id    uint64 // 0 = free
+	table uint32
+	rows  []uint32
+}
+
+// session is one worker's connection to one lane. Only the lane touches it.
+type session struct {
+	id         uint32 // index in lane.sessions
+	worker     int
+	ep         rdma.Endpoint
+	domain     rdma.Domain
+	mapped     bool
+	maxMessage int
+	open       bool // rings exchanged, requests may come
+	broken     bool
+
+	ring    *mem.Arena // landing slots, then reply staging
+	region  rdma.Region
+	replies rdma.RemoteRange
+
+	reqs  [psmsg.Slots]request
+	order []*request // pushes not yet taken, by rising sequence; at most psmsg.Slots
+
+	tickets    [Tickets]ticket
+	nextTicket uint64
+
+	backlog []rdma.WR // accepted by no Post yet, in order
+}
+
+const ringBytes = psmsg.Slots*psmsg.SlotBytes + psmsg.Slots*psmsg.ReplySlotBytes
+
+// newSession allocates what a worker's connection to one lane needs.
+func newSession(worker int, d rdma.Domain, node int) (*session, error) {
+	caps := d.Caps()
+	s := &session{worker: worker, domain: d, mapped: caps.Mapped, maxMessage: caps.MaxMessage}
+	var err error
+	s.ring, err = mem.New(mem.Config{Size: ringBytes, Node: node, Purpose: "server landing ring", Share: true, Lock: true})
+	if err != nil {
+		return nil, err
+	}
+	s.region, err = d.Register(s.ring, rdma.AccessRemoteWrite, "server landing ring")
+	if err != nil {
+		s.ring.Close()
+		return nil, err
+	}
+	for i := range s.reqs {
+		s.reqs[i].s, s.reqs[i].slot = s, i
+	}
+	s.order = make([]*request, 0, psmsg.Slots)
+	return s, nil
+}
+
+// landing is the range that the client writes requests into.
+func (s *session) landing() rdma.RemoteRange {
+	return s.region.Remote().Slice(0, psmsg.Slots*psmsg.SlotBytes)
+}
+
+func (s *session) slotBytes(slot int) []byte {
+	return s.ring.Bytes()[slot*psmsg.SlotBytes : (slot+1)*psmsg.SlotBytes]
+}
+
+func (s *session) replyBytes(slot int) []byte {
+	off := psmsg.Slots*psmsg.SlotBytes + slot*psmsg.ReplySlotBytes
+	return s.ring.Bytes()[off : off+psmsg.ReplyBytes]
+}
+
+// close frees everything. The endpoint goes first: until then the transport
+// may still write into the ring and the staging areas.
+func (s *session) close() {
+	if s.ep != nil {
+		s.ep.Close()
+	}
+	for i := range s.reqs {
+		s.reqs[i].stage.close()
+	}
+	if s.region != nil {
+		s.region.Close()
+	}
+	s.ring.Close()
+}
+
+// post sends wrs in order, keeping what the endpoint does not take yet.
+func (s *session) post(wrs ...rdma.WR) {
+	if s.broken {
+		return
+	}
+	if len(s.backlog) > 0 {
+		s.backlog = append(s.backlog, wrs...)
+		return
+	}
+	n, err := s.ep.Post(wrs)
+	if err != nil {
+		s.broken = true
+		return
+	}
+	s.backlog = append(s.backlog, wrs[n:]...)
+}
+
+// flush retries the backlog.
+func (s *session) flush() {
+	if len(s.backlog) == 0 || s.broken {
+		return
+	}
+	n, err := s.ep.Post(s.backlog)
+	if err != nil {
+		s.broken = true
+		return
+	}
+	s.backlog = s.backlog[:copy(s.backlog, s.backlog[n:])]
+}
+
+// postRange posts op between local and remote in pieces the transport takes.
+// The last piece is signaled with id.
+func (s *session) postRange(op rdma.Op, local []byte, remote rdma.RemoteRange, id uint64) {
+	for {
+		n := min(len(local), s.maxMessage)
+		last := n == len(local)
+		s.post(rdma.WR{ID: id, Op: op, Signaled: last && op == rdma.OpRead, Local: local[:n], Remote: remote.Slice(0, uint64(n))})
+		if last {
+			return
+		}
+		local, remote = local[n:], remote.Slice(uint64(n), remote.Len-uint64(n))
+	}
+}
+
+// takeTicket finds and forgets a ticket; its rows now belong to the caller.
+func (s *session) takeTicket(id uint64, tableID uint32) ([]uint32, bool) {
+	t := &s.tickets[id%Tickets]
+	if id == 0 || t.id != id || t.table != tableID {
+		return nil, false
+	}
+	rows := t.rows
+	t.id, t.rows = 0, nil
+	return rows, true
+}
+
+// putTicket remembers rows and returns the ticket and the rows of the ticket
+// that it displaces, for reuse. The session's number is in the ticket's upper
+// half, so that one of an earlier connection is never taken for valid.
+func (s *session) putTicket(tableID uint32, rows []uint32) (id uint64, displaced []uint32) {
+	s.nextTicket++
+	id = uint64(s.id+1)<<32 | s.nextTicket&0xffffffff
+	t := &s.tickets[id%Tickets]
+	displaced = t.rows
+	*t = ticket{id: id, table: tableID, rows: rows}
+	return id, displaced
+}
+
+// wrID carries session and slot through a completion.
+func wrID(session uint32, slot int) uint64 { return uint64(session)<<32 | uint64(slot) }
+
+func splitID(id uint64) (session uint32, slot int) { return uint32(id >> 32), int(uint32(id)) }
+
+// stage is a registered buffer that grows; used where the worker's memory is
+// not mapped.
+type stage struct {
+	arena  *mem.Arena
+	region rdma.Region
+}
+
+// bytes returns n bytes of registered memory, valid until the next call.
+func (st *stage) bytes(d rdma.Domain, node, n int) ([]byte, error) {
+	if n > MaxStageBytes {
+		return nil, fmt.Errorf("server: a request of %d bytes, at most %d: lower --batch", n, MaxStageBytes)
+	}
+	if st.arena != nil && len(st.arena.Bytes()) >= n {
+		return st.arena.Bytes()[:n], nil
+	}
+	st.close()
+	size := 1 << 16
+	for size < n {
+		size *= 2
+	}
+	a, err := mem.New(mem.Config{Size: size, Node: node, Purpose: "server staging", Share: true})
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.Register(a, rdma.AccessLocal, "server staging")
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	st.arena, st.region = a, r
+	return a.Bytes()[:n], nil
+}
+
+func (st *stage) close() {
+	if st.region != nil {
+		st.region.Close()
+	}
+	if st.arena != nil {
+		st.arena.Close()
+	}
+	*st = stage{}
+}
