@@ -1,0 +1,331 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/psmsg"
+)
+
+// Client is one worker's connections to all lanes.
+type Client struct {
+	cfg     Config
+	servers []*serverConn
+	lanes   []*laneConn
+	mux     *dial.Mux
+	cs      [64]rdma.Completion
+	waited  time.Duration
+}
+
+type serverConn struct {
+	index     int // in Map.Servers
+	addr      string
+	firstLane int
+	conn      *dial.Conn
+}
+
+// laneConn is the connection to one lane. Requests live in slots until they
+// are answered.
+type laneConn struct {
+	index   int // global lane number
+	server  *serverConn
+	domain  rdma.Domain
+	ep      rdma.Endpoint
+	mapped  bool
+	broken  error
+	seq     uint64
+	landing rdma.RemoteRange
+	buf     *shared // request slots, then reply slots of 64 bytes
+	parts   []part  // by slot
+	free    []int
+}
+
+// Open connects to every server of the map. ctx bounds the whole.
+func Open(ctx context.Context, cfg Config) (*Client, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
+	for i, s := range cfg.Map.Servers {
+		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
+		c.servers = append(c.servers, sc)
+		for j := range cfg.Map.LanesOf(s.ID) {
+			c.lanes = append(c.lanes, &laneConn{index: sc.firstLane + j, server: sc})
+		}
+	}
+	for _, s := range c.servers {
+		if err := c.connect(ctx, s); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// connect dials one server and exchanges rings with all its lanes.
+func (c *Client) connect(ctx context.Context, s *serverConn) error {
+	lanes := c.lanes[s.firstLane : s.firstLane+c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID)]
+	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker})
+	conn, _, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(lanes), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
+		q, err := c.mux.Queue(d)
+		if err != nil {
+			return rdma.EndpointConfig{}, err
+		}
+		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, Peer: fmt.Sprintf("server %d", s.index)}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("client: worker %d: connecting to server %d: %w", c.cfg.Worker, s.index, err)
+	}
+	s.conn = conn
+	open := psmsg.OpenRequest{}
+	for i, l := range lanes {
+		if err := l.attach(c, conn.Endpoints[i], conn.Domain); err != nil {
+			return err
+		}
+		r, err := l.buf.remote(l.domain, psmsg.Slots*psmsg.SlotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
+		if err != nil {
+			return err
+		}
+		open.Replies = append(open.Replies, r)
+	}
+	var rep psmsg.OpenReply
+	if err := conn.Call(ctx, psmsg.MethodOpen, open, &rep); err != nil {
+		return fmt.Errorf("client: worker %d: opening server %d: %w", c.cfg.Worker, s.index, err)
+	}
+	if len(rep.Landing) != len(lanes) {
+		return fmt.Errorf("client: server %d offers %d landing rings for %d lanes", s.index, len(rep.Landing), len(lanes))
+	}
+	for i, l := range lanes {
+		l.landing = rep.Landing[i]
+	}
+	return nil
+}
+
+// attach gives a lane its endpoint. Buffers, sequence and unanswered requests
+// stay what they were.
+func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
+	l.ep, l.domain, l.mapped, l.broken = ep, d, d.Caps().Mapped, nil
+	if l.buf == nil {
+		b, err := c.share(psmsg.Slots*(psmsg.SlotBytes+psmsg.ReplySlotBytes), "worker request ring")
+		if err != nil {
+			return err
+		}
+		l.buf = b
+		l.parts = make([]part, psmsg.Slots)
+		for i := range psmsg.Slots {
+			l.free = append(l.free, i)
+		}
+	}
+	recvs := make([]rdma.Recv, psmsg.Slots)
+	for i := range recvs {
+		recvs[i].ID = wrID(l.index, 0)
+	}
+	n, err := ep.PostRecv(recvs)
+	if err == nil && n < len(recvs) {
+		err = fmt.Errorf("client: only %d of %d receives could be posted", n, len(recvs))
+	}
+	return err
+}
+
+func (l *laneConn) slotBuf(slot int) []byte {
+	return l.buf.arena.Bytes()[slot*psmsg.SlotBytes:][:psmsg.SlotBytes]
+}
+
+func (l *laneConn) replyBuf(slot int) []byte {
+	return l.buf.arena.Bytes()[psmsg.Slots*psmsg.SlotBytes+slot*psmsg.ReplySlotBytes:][:psmsg.ReplySlotBytes]
+}
+
+func wrID(lane, slot int) uint64 { return uint64(lane)<<32 | uint64(slot) }
+
+// issue takes a slot and posts p, waiting for a slot when all are taken.
+func (c *Client) issue(p part) error {
+	l := c.lanes[p.lane]
+	deadline := time.Now().Add(c.cfg.Timeout)
+	for len(l.free) == 0 {
+		if err := c.progress(deadline); err != nil {
+			return fmt.Errorf("client: worker %d: no free slot at lane %d (server %d): %w", c.cfg.Worker, l.index, l.server.index, err)
+		}
+	}
+	slot := l.free[len(l.free)-1]
+	l.free = l.free[:len(l.free)-1]
+	p.active = true
+	p.call.left++
+	*p.call.inUse++
+	l.parts[slot] = p
+	return c.send(l, slot, deadline)
+}
+
+// send encodes and posts the request in a slot, reconnecting if need be.
+func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
+	n, err := l.encode(&l.parts[slot], slot, l.slotBuf(slot))
+	if err != nil {
+		return err
+	}
+	for {
+		err = l.post(slot, n)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, rdma.ErrDeadline) {
+			// The completion of the failed request or the broken control
+			// connection leads to a reconnect, which sends this slot too.
+			l.broken = err
+			return c.repair(deadline)
+		}
+		if err := c.progress(deadline); err != nil {
+			return err
+		}
+	}
+}
+
+// Wait drives progress until call is done or Config.Timeout has passed.
+func (c *Client) Wait(call *Call) error {
+	if call.Done() {
+		return call.err
+	}
+	start := time.Now()
+	deadline := start.Add(c.cfg.Timeout)
+	for !call.Done() {
+		if err := c.progress(deadline); err != nil {
+			return fmt.Errorf("client: worker %d: %s at clock %d: %w%s", c.cfg.Worker, call.what, call.clock, err, c.missing(call))
+		}
+	}
+	c.waited += time.Since(start)
+	return call.err
+}
+
+// Poll handles what has arrived without waiting.
+func (c *Client) Poll() error {
+	c.drain()
+	return c.repair(time.Now().Add(c.cfg.Timeout))
+}
+
+// Waited is the time spent in Wait since the client was opened.
+func (c *Client) Waited() time.Duration { return c.waited }
+
+// missing names the lanes a call waits for.
+func (c *Client) missing(call *Call) string {
+	s := ""
+	for _, l := range c.lanes {
+		for i := range l.parts {
+			if l.parts[i].active && l.parts[i].call == call {
+				s += fmt.Sprintf("; waiting for lane %d of server %d (%s)", l.index-l.server.firstLane, l.server.index, l.server.addr)
+				break
+			}
+		}
+	}
+	return s
+}
+
+// progress waits for something to happen and handles it.
+func (c *Client) progress(deadline time.Time) error {
+	if c.drain() > 0 {
+		return c.repair(deadline)
+	}
+	if time.Now().After(deadline) {
+		return rdma.ErrDeadline
+	}
+	until := time.Now().Add(time.Second) // look at the control connections now and then
+	if deadline.Before(until) {
+		until = deadline
+	}
+	c.mux.Wait(until)
+	c.drain()
+	for _, s := range c.servers {
+		select {
+		case <-s.conn.Done():
+			for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
+				if l := c.lanes[s.firstLane+i]; l.broken == nil {
+					l.broken = fmt.Errorf("server %d closed the connection", s.index)
+				}
+			}
+		default:
+		}
+	}
+	return c.repair(deadline)
+}
+
+// drain handles all completions at hand.
+func (c *Client) drain() int {
+	total := 0
+	for {
+		n := c.mux.Poll(c.cs[:])
+		for i := range c.cs[:n] {
+			c.complete(&c.cs[i])
+		}
+		total += n
+		if n < len(c.cs) {
+			return total
+		}
+	}
+}
+
+func (c *Client) complete(comp *rdma.Completion) {
+	l := c.lanes[int(comp.ID>>32)%len(c.lanes)]
+	if comp.Endpoint != l.ep {
+		return // of a connection already replaced
+	}
+	if comp.Status != rdma.StatusOK {
+		if l.broken == nil {
+			l.broken = comp.Err
+		}
+		return
+	}
+	if comp.Op != rdma.OpRecvImm {
+		return
+	}
+	if _, err := l.ep.PostRecv([]rdma.Recv{{ID: comp.ID}}); err != nil {
+		l.broken = err
+		return
+	}
+	slot := int(comp.Imm)
+	if slot >= len(l.parts) || !l.parts[slot].active {
+		l.broken = fmt.Errorf("client: server %d answered slot %d, which asks nothing", l.server.index, slot)
+		return
+	}
+	var rep psmsg.Reply
+	if err := rep.Decode(l.replyBuf(slot)); err != nil {
+		l.broken = err
+		return
+	}
+	c.answer(l, slot, &rep)
+}
+
+// answer takes a reply and frees its slot, unless the request goes out again.
+func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
+	p := &l.parts[slot]
+	call := p.call
+	switch rep.Code {
+	case psmsg.CodeOK, psmsg.CodeDuplicate:
+		if p.kind == psmsg.KindPull {
+			p.rows.tickets[p.lane] = rep.Ticket
+			call.Created += int(rep.Rows)
+		} else {
+			call.Refused += int(rep.Rows)
+		}
+		call.Version = max(call.Version, rep.Version)
+	case psmsg.CodeStaleTicket:
+		p.rows.tickets[p.lane] = 0
+		if err := c.send(l, slot, time.Now().Add(c.cfg.Timeout)); err == nil {
+			return
+		} else {
+			call.err = err
+		}
+	default:
+		if call.err == nil {
+			call.err = fmt.Errorf("client: worker %d: %s at clock %d: server %d answers: %s", c.cfg.Worker, p.kind, p.clock, l.server.index, rep.Code)
+			if rep.Code == psmsg.CodeNoMemory {
+				call.err = fmt.Errorf("%w; raise --mem-budget, add servers or lower --dim", call.err)
+			}
+		}
+	}
+	*call.inUse--
+	call.left--
+	*p = part{}
+	l.free = append(l.free, slot)
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"psrt/sched/psmsg"
+)
+
+// CallServer calls a control method of one server.
+func (c *Client) CallServer(ctx context.Context, server int, method string, req, resp any) error {
+	if err := c.servers[server].conn.Call(ctx, method, req, resp); err != nil {
+		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.cfg.Worker, method, server, err)
+	}
+	return nil
+}
+
+// Servers is the number of servers.
+func (c *Client) Servers() int { return len(c.servers) }
+
+// Transports says how each server is reached and why.
+func (c *Client) Transports() []string {
+	var out []string
+	for _, s := range c.servers {
+		out = append(out, fmt.Sprintf("server %d: %s (%s)", s.index, s.conn.Transport, s.conn.Reason))
+	}
+	return out
+}
+
+// Transport is the name of the transport to a server.
+func (c *Client) Transport(server int) string { return c.servers[server].conn.Transport }
+
+// Leave tells every server that this worker's clock no longer counts.
+func (c *Client) Leave(ctx context.Context) error {
+	for i := range c.servers {
+		if err := c.CallServer(ctx, i, psmsg.MethodLeave, struct{}{}, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends all connections. Working sets are closed by their owner, before.
+func (c *Client) Close() {
+	for _, s := range c.servers {
+		if s.conn != nil {
+			s.conn.Close()
+		}
+	}
+	for _, l := range c.lanes {
+		if l.buf != nil {
+			l.buf.close()
+		}
+	}
+	c.mux.Close()
+}

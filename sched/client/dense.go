@@ -1,0 +1,49 @@
+package client
+
+import "psrt/rdma/mem"
+
+// Dense is the dense vector of a step: values to pull and gradients to push,
+// whole; every lane reads and writes its own blocks of it.
+type Dense struct {
+	c     *Client
+	arena *shared
+	n     int
+	vals  []float32
+	grads []float32
+	calls int
+	lanes []int // lanes that own blocks
+}
+
+// NewDense makes the working set for a dense vector of n elements cut into
+// blocks.
+func (c *Client) NewDense(n, blocks int) (*Dense, error) {
+	half := align64(n * 4)
+	a, err := c.share(2*half, "worker dense vector")
+	if err != nil {
+		return nil, err
+	}
+	b := a.arena.Bytes()
+	d := &Dense{c: c, arena: a, n: n, vals: mem.Float32s(b[:n*4]), grads: mem.Float32s(b[half : half+n*4])}
+	owns := make([]bool, len(c.lanes))
+	for i := range blocks {
+		owns[c.cfg.Map.LaneOfBlock(i, blocks)] = true
+	}
+	for l, o := range owns {
+		if o {
+			d.lanes = append(d.lanes, l)
+		}
+	}
+	return d, nil
+}
+
+// Values is the pulled vector, Grads the one to push.
+func (d *Dense) Values() []float32 { return d.vals }
+func (d *Dense) Grads() []float32  { return d.grads }
+
+// Close frees the working set. Nothing may be in flight.
+func (d *Dense) Close() {
+	if d.arena != nil {
+		d.arena.close()
+		d.arena = nil
+	}
+}

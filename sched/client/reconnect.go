@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// repair dials again the servers of which a lane is broken and sends their
+// unanswered requests once more, in their old order.
+func (c *Client) repair(deadline time.Time) error {
+	for _, s := range c.servers {
+		cause := c.breakage(s)
+		if cause == nil {
+			continue
+		}
+		if err := c.reconnect(s, cause, deadline); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// breakage is the first error among a server's lanes.
+func (c *Client) breakage(s *serverConn) error {
+	for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
+		if err := c.lanes[s.firstLane+i].broken; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Between attempts the pause doubles from the first to the last of these.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error {
+	s.conn.Close()
+	var last error
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		last = c.connect(ctx, s)
+		cancel()
+		if last == nil {
+			break
+		}
+		if time.Now().Add(pause).After(deadline) {
+			return fmt.Errorf("client: worker %d lost server %d (%w) and could not reach it again: %v", c.cfg.Worker, s.index, cause, last)
+		}
+		time.Sleep(pause)
+	}
+	for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
+		if err := c.resend(c.lanes[s.firstLane+i], deadline); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resend sends a lane's unanswered requests: pushes by sequence, then pulls.
+// Tickets are of the old connection; the pushes go with keys.
+func (c *Client) resend(l *laneConn, deadline time.Time) error {
+	var slots []int
+	for i := range l.parts {
+		if p := &l.parts[i]; p.active {
+			slots = append(slots, i)
+			if p.rows != nil {
+				p.rows.tickets[p.lane] = 0
+			}
+		}
+	}
+	slices.SortFunc(slots, func(a, b int) int {
+		x, y := &l.parts[a], &l.parts[b]
+		if (x.seq == 0) != (y.seq == 0) {
+			if x.seq == 0 {
+				return 1
+			}
+			return -1
+		}
+		return int(int64(x.seq) - int64(y.seq))
+	})
+	for _, slot := range slots {
+		n, err := l.encode(&l.parts[slot], slot, l.slotBuf(slot))
+		if err == nil {
+			err = l.post(slot, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

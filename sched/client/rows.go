@@ -1,0 +1,155 @@
+package client
+
+import (
+	"fmt"
+
+	"psrt/csrc/probe"
+	"psrt/rdma/mem"
+	"psrt/tiers/table"
+)
+
+// Rows is the working set of one step for one table: the unique keys of a
+// batch, their values and the gradients, all in registered memory, numbered in
+// lane order. A trainer keeps two and uses them in turn.
+type Rows struct {
+	c     *Client
+	spec  table.Spec
+	arena *shared // keys | values | grads
+	cap   int     // rows
+	n     int
+	keys  []uint64
+	vals  []float32
+	grads []float32
+
+	laneOff []int    // lane i owns rows laneOff[i]..laneOff[i+1]-1
+	tickets []uint64 // by lane, 0 = none
+
+	dedup probe.DedupScratch
+	cat   []uint64
+	occ   []int32
+	uniq  []uint64
+	lane  []uint16
+	pos   []int32
+	next  []int
+	calls int // in flight
+}
+
+// NewRows makes a working set for a table. It grows as needed.
+func (c *Client) NewRows(spec table.Spec) (*Rows, error) {
+	r := &Rows{c: c, spec: spec, laneOff: make([]int, len(c.lanes)+1), tickets: make([]uint64, len(c.lanes)), next: make([]int, len(c.lanes)+1)}
+	if err := r.reserve(1024); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// reserve makes room for n rows. Values and gradients are lost when it grows.
+func (r *Rows) reserve(n int) error {
+	if n <= r.cap {
+		return nil
+	}
+	if r.calls > 0 {
+		return fmt.Errorf("client: table %s: %d requests on this working set are in flight", r.spec.Name, r.calls)
+	}
+	n += n / 4
+	keyBytes := align64(n * 8)
+	valBytes := align64(n * r.spec.Dim * 4)
+	a, err := r.c.share(keyBytes+2*valBytes, "worker batch matrix")
+	if err != nil {
+		return fmt.Errorf("client: table %s: memory for a batch of %d rows of %d floats: %w", r.spec.Name, n, r.spec.Dim, err)
+	}
+	if r.arena != nil {
+		r.arena.close()
+	}
+	b := a.arena.Bytes()
+	r.arena, r.cap = a, n
+	r.keys = mem.Uint64s(b[:n*8])
+	r.vals = mem.Float32s(b[keyBytes : keyBytes+n*r.spec.Dim*4])
+	r.grads = mem.Float32s(b[keyBytes+valBytes : keyBytes+valBytes+n*r.spec.Dim*4])
+	return nil
+}
+
+// Len is the number of unique rows planned.
+func (r *Rows) Len() int { return r.n }
+
+// Values is the pulled matrix, Len() x Dim.
+func (r *Rows) Values() []float32 { return r.vals[:r.n*r.spec.Dim] }
+
+// Grads is the matrix to push, Len() x Dim.
+func (r *Rows) Grads() []float32 { return r.grads[:r.n*r.spec.Dim] }
+
+// Keys are the unique keys in matrix order.
+func (r *Rows) Keys() []uint64 { return r.keys[:r.n] }
+
+// Plan takes the unique keys of each leaf (micro-batch), finds the unique keys
+// of all of them, and numbers these in lane order. index[l][i] becomes the row
+// of leaves[l][i]; index[l] must be as long as leaves[l].
+func (r *Rows) Plan(leaves [][]uint64, index [][]int32) error {
+	r.cat = r.cat[:0]
+	for _, l := range leaves {
+		r.cat = append(r.cat, l...)
+	}
+	total := len(r.cat)
+	r.occ, r.uniq = grow(r.occ, total), grow(r.uniq, total)
+	n := 0
+	if total > 0 {
+		n = probe.Dedup(&r.dedup, r.cat, r.occ, r.uniq)
+	}
+	if err := r.reserve(n); err != nil {
+		return err
+	}
+	r.n = n
+	r.order(r.uniq[:n])
+	at := 0
+	for l, keys := range leaves {
+		out := index[l][:len(keys)]
+		for i, o := range r.occ[at : at+len(keys)] {
+			out[i] = r.pos[o]
+		}
+		at += len(keys)
+	}
+	return nil
+}
+
+// order sorts keys by lane (counting sort), filling keys, pos and laneOff.
+func (r *Rows) order(uniq []uint64) {
+	m := r.c.cfg.Map
+	r.lane, r.pos = grow(r.lane, len(uniq)), grow(r.pos, len(uniq))
+	count := r.next
+	clear(count)
+	for i, k := range uniq {
+		l := m.LaneOf(k)
+		r.lane[i] = uint16(l)
+		count[l+1]++
+	}
+	for l := 1; l < len(count); l++ {
+		count[l] += count[l-1]
+	}
+	copy(r.laneOff, count)
+	for i, k := range uniq {
+		l := r.lane[i]
+		p := count[l]
+		count[l]++
+		r.pos[i] = int32(p)
+		r.keys[p] = k
+	}
+	clear(r.tickets)
+}
+
+// Close frees the working set. Nothing may be in flight.
+func (r *Rows) Close() {
+	if r.arena != nil {
+		r.arena.close()
+		r.arena = nil
+	}
+}
+
+func align64(n int) int { return (n + 63) &^ 63 }
+
+// grow returns s with length n, reallocating only to grow; contents are lost.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4+64)
+	}
+	return s[:n]
+}
