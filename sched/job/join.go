@@ -1,0 +1,92 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"psrt/rdma/secure"
+	"psrt/sched/coord/local"
+	"psrt/sched/coord/remote"
+	"psrt/sched/train"
+)
+
+// routeTo is an address to listen on that the others can reach: the one from
+// which this machine reaches the coordinator. No packet is sent.
+func routeTo(network, coordinator string) string {
+	if network == "tcp" {
+		if c, err := net.Dial("udp", coordinator); err == nil {
+			defer c.Close()
+			return net.JoinHostPort(c.LocalAddr().(*net.UDPAddr).IP.String(), "0")
+		}
+	}
+	return "127.0.0.1:0"
+}
+
+// splitAddr parses "unix:/path", "tcp:host:port" and "host:port".
+func splitAddr(addr string) (network, address string) {
+	if a, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return "unix", a
+	}
+	return "tcp", strings.TrimPrefix(addr, "tcp:")
+}
+
+// HostCoordinator keeps the coordinator of a job whose ranks were started one
+// by one; rank 0 does it. Close ends it.
+func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Job) (io.Closer, error) {
+	network, address := splitAddr(addr)
+	listener, err := secure.Listen(network, address, token)
+	if err != nil {
+		return nil, fmt.Errorf("job: the coordinator cannot listen on %s: %w", addr, err)
+	}
+	c := local.New()
+	server := remote.Serve(listener, c)
+	if err := Publish(ctx, c, j); err != nil {
+		server.Close()
+		c.Close()
+		return nil, err
+	}
+	return closers{server, c}, nil
+}
+
+type closers []io.Closer
+
+func (c closers) Close() error {
+	for _, x := range c {
+		x.Close()
+	}
+	return nil
+}
+
+// JoinAndRun connects to the coordinator, which may still be starting, and
+// runs the rank.
+func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result, error) {
+	if cfg.JoinTimeout == 0 {
+		cfg.JoinTimeout = time.Minute
+	}
+	network, address := splitAddr(addr)
+	dialing, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	for {
+		c, err := remote.Dial(dialing, func(ctx context.Context) (net.Conn, error) {
+			return secure.Dial(ctx, network, address, cfg.Token)
+		})
+		if err == nil {
+			defer c.Close()
+			cfg.Coord = c
+			if cfg.Listen == "" {
+				cfg.Listen = routeTo(network, address)
+			}
+			return RunRank(ctx, cfg)
+		}
+		select {
+		case <-dialing.Done():
+			return nil, fmt.Errorf("job: rank %d cannot reach the coordinator at %s within %v: %w; start rank 0 first or check --coordinator and --token-file",
+				cfg.Rank, addr, cfg.JoinTimeout, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

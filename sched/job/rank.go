@@ -1,0 +1,158 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/coord"
+	"psrt/sched/train"
+)
+
+const keyJob = "job"
+
+// RankConfig says which rank this process is and how it reaches the others.
+type RankConfig struct {
+	Rank      int
+	World     int
+	Coord     coord.Coordinator
+	Token     []byte
+	Transport string
+	// Listen is where a server rank listens: "unix:/path" or "host:port".
+	Listen string
+	Node   int
+	Events func(train.Event)
+	// JoinTimeout bounds the wait for the job and for other ranks at the start.
+	JoinTimeout time.Duration
+}
+
+// RunRank runs one rank until the job is done. A worker returns the result.
+func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
+	if cfg.JoinTimeout == 0 {
+		cfg.JoinTimeout = time.Minute
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	job, err := readJob(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if world := job.Servers + job.Workers; cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world {
+		return nil, fmt.Errorf("job: rank %d of %d, but the job has %d servers and %d workers: start %d ranks, or change --servers and --workers",
+			cfg.Rank, cfg.World, job.Servers, job.Workers, world)
+	}
+	go watchAbort(ctx, cfg.Coord, cancel)
+	host, err := dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
+	if err != nil {
+		return nil, err
+	}
+	defer host.Close()
+	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events}
+	var res *train.Result
+	if cfg.Rank < job.Servers {
+		err = train.RunServer(ctx, job, rank)
+	} else {
+		rank.Index -= job.Servers
+		res, err = train.RunWorker(ctx, job, rank)
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
+			return nil, cause // what ended the job explains more than what it broke here
+		}
+		raise(cfg.Coord, name(cfg.Rank, job.Servers), err)
+	}
+	return res, err
+}
+
+// dataListen is where data connections of the tcp transport arrive: beside a
+// unix control socket only this machine's processes can, else dial takes the
+// host of the control address.
+func dataListen(control string) string {
+	if network, _ := splitAddr(control); network == "unix" {
+		return "127.0.0.1:0"
+	}
+	return ""
+}
+
+// name is how people know a world rank.
+func name(rank, servers int) string {
+	if rank < servers {
+		return fmt.Sprintf("server %d", rank)
+	}
+	return fmt.Sprintf("worker %d", rank-servers)
+}
+
+func readJob(ctx context.Context, cfg RankConfig) (*train.Job, error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	value, err := coord.Await(ctx, cfg.Coord, keyJob)
+	if err != nil {
+		return nil, fmt.Errorf("job: rank %d waits for the job description: %w", cfg.Rank, err)
+	}
+	var job train.Job
+	if err := json.Unmarshal(value, &job); err != nil {
+		return nil, fmt.Errorf("job: the job description is not understood: %w; run the same psrt version everywhere", err)
+	}
+	return &job, job.Validate()
+}
+
+// Publish puts the job where the ranks look for it.
+func Publish(ctx context.Context, c coord.Coordinator, j *train.Job) error {
+	b, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	_, err = c.Put(ctx, keyJob, b, 0)
+	return err
+}
+
+// raise tells the other ranks why this one failed. The first reason counts.
+func raise(c coord.Coordinator, rank string, cause error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	coord.Abort(ctx, c, fmt.Sprintf("%s: %v", rank, cause))
+}
+
+// watchAbort cancels the rank when the flag goes up or the coordinator is lost.
+func watchAbort(ctx context.Context, c coord.Coordinator, cancel context.CancelCauseFunc) {
+	flag, err := coord.WatchAbort(ctx, c)
+	if err != nil {
+		cancel(fmt.Errorf("job: the coordinator is lost: %w", err))
+		return
+	}
+	select {
+	case reason, ok := <-flag:
+		if ok {
+			cancel(&coord.AbortError{Reason: reason})
+		} else if ctx.Err() == nil {
+			cancel(&train.PeerLost{What: "the coordinator is gone"})
+		}
+	case <-ctx.Done():
+	}
+}
+
+// Failure puts an error into the form that goes over the event pipe.
+func Failure(err error) *train.Failure {
+	var bad interface{ BadInput() bool }
+	var ab *coord.AbortError
+	var lost *train.PeerLost
+	return &train.Failure{
+		Message:   err.Error(),
+		BadInput:  errors.As(err, &bad) && bad.BadInput(),
+		Secondary: errors.As(err, &ab) || errors.As(err, &lost),
+	}
+}
+
+// EventPipe gives the sink for a rank that the launcher started: descriptor 3.
+func EventPipe() func(train.Event) {
+	f := os.NewFile(3, "events")
+	return func(e train.Event) {
+		if b, err := json.Marshal(e); err == nil {
+			f.Write(append(b, '\n'))
+		}
+	}
+}

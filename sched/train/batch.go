@@ -1,0 +1,162 @@
+package train
+
+import (
+	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
+	"psrt/sched/client"
+	"psrt/sched/dataset"
+	"psrt/sched/train/model"
+	"psrt/tiers/table"
+)
+
+// batch is one step's working set: the leaves, their dedup, the matrices and
+// the calls in flight. The pipeline circulates a few of them.
+type batch struct {
+	step  *dataset.Step
+	rows  *client.Rows
+	dense *client.Dense
+	clock uint64
+
+	occ   [][]int32  // by leaf: occurrence -> leaf-unique number
+	keys  [][]uint64 // by leaf: unique keys
+	uniq  [][]int32  // by leaf: leaf-unique -> matrix row
+	dedup probe.DedupScratch
+	grads []model.LeafGrad
+
+	pull, pullDense, push, pushDense client.Call
+}
+
+func newBatch(c *client.Client, spec table.Spec, denseLen, denseBlocks, leaves int) (*batch, error) {
+	rows, err := c.NewRows(spec)
+	if err != nil {
+		return nil, err
+	}
+	dense, err := c.NewDense(denseLen, denseBlocks)
+	if err != nil {
+		rows.Close()
+		return nil, err
+	}
+	return &batch{
+		rows: rows, dense: dense,
+		occ: make([][]int32, leaves), keys: make([][]uint64, leaves), uniq: make([][]int32, leaves),
+		grads: make([]model.LeafGrad, leaves),
+	}, nil
+}
+
+func (b *batch) close() {
+	b.release()
+	b.rows.Close()
+	b.dense.Close()
+}
+
+// release gives the step back to its reader.
+func (b *batch) release() {
+	if b.step != nil {
+		b.step.Release()
+		b.step = nil
+	}
+}
+
+// plan dedups each leaf and numbers the rows of all.
+func (b *batch) plan(step *dataset.Step) error {
+	b.step = step
+	for i := range step.Leaves {
+		n := len(step.Leaves[i].Keys)
+		b.occ[i] = grow(b.occ[i], n)
+		b.keys[i] = grow(b.keys[i], n)
+		u := 0
+		if n > 0 {
+			u = probe.Dedup(&b.dedup, step.Leaves[i].Keys, b.occ[i], b.keys[i])
+		}
+		b.keys[i] = b.keys[i][:u]
+		b.uniq[i] = grow(b.uniq[i], u)
+	}
+	return b.rows.Plan(b.keys, b.uniq)
+}
+
+// examples is the number of this worker's examples.
+func (b *batch) examples() int {
+	n := 0
+	for i := range b.step.Leaves {
+		n += b.step.Leaves[i].Len()
+	}
+	return n
+}
+
+// leaf fills in what the model needs of leaf i.
+func (b *batch) leaf(i, micro, first, epoch int, in *model.Leaf) {
+	*in = model.Leaf{
+		Batch:    &b.step.Leaves[i],
+		Occ:      b.occ[i],
+		Uniq:     b.uniq[i],
+		Matrix:   b.rows.Values(),
+		Dense:    b.dense.Values(),
+		Scale:    1 / float32(b.step.Rows),
+		FirstRow: b.step.FirstRow + uint64((first+i)*micro),
+		Epoch:    epoch,
+	}
+}
+
+// prepare makes room for leaf i's gradients.
+func (b *batch) prepare(i, rowDim, denseLen int) *model.LeafGrad {
+	g := &b.grads[i]
+	g.Rows = grow(g.Rows, len(b.uniq[i])*rowDim)
+	g.Dense = grow(g.Dense, denseLen)
+	g.Preds = grow(g.Preds, b.step.Leaves[i].Len())
+	return g
+}
+
+// reducer adds the leaves' gradients along the tree. One per worker.
+type reducer struct {
+	merges []kernels.Merge
+	idx    [][]int32
+	srcs   [][]float32
+	pos    [][]int32
+}
+
+// rowsIndex says where in each leaf a matrix row is, -1 where it is not.
+func (r *reducer) rowsIndex(b *batch) {
+	n := b.rows.Len()
+	for len(r.idx) < len(b.uniq) {
+		r.idx = append(r.idx, nil)
+	}
+	for l, uniq := range b.uniq {
+		idx := grow(r.idx[l], n)
+		for i := range idx {
+			idx[i] = -1
+		}
+		for j, row := range uniq {
+			idx[row] = int32(j)
+		}
+		r.idx[l] = idx
+	}
+}
+
+// sparse adds rows from <= u < to of the leaves' row gradients.
+func (r *reducer) sparse(b *batch, dim, from, to int) {
+	srcs, idx := make([][]float32, len(b.grads)), make([][]int32, len(b.grads))
+	for l := range b.grads {
+		srcs[l], idx[l] = b.grads[l].Rows, r.idx[l][from:to]
+	}
+	kernels.TreeSumRows(b.rows.Grads()[from*dim:to*dim], dim, to-from, srcs, idx, r.merges)
+}
+
+// denseRange adds elements from <= i < to of the leaves' dense gradients.
+// Leaves without examples are absent.
+func (r *reducer) denseRange(b *batch, from, to int) {
+	srcs := make([][]float32, len(b.grads))
+	for l := range b.grads {
+		if b.step.Leaves[l].Len() > 0 {
+			srcs[l] = b.grads[l].Dense[from:to]
+		}
+	}
+	kernels.TreeSum(b.dense.Grads()[from:to], srcs, r.merges)
+}
+
+// grow returns s with length n, reallocating only to grow; contents are lost.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4+16)
+	}
+	return s[:n]
+}

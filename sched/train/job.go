@@ -1,0 +1,150 @@
+package train
+
+import (
+	"fmt"
+
+	"psrt/sched/dataset"
+	"psrt/sched/densemap"
+	"psrt/sched/place"
+	"psrt/sched/server"
+	"psrt/sched/train/model"
+	"psrt/sched/tree"
+	"psrt/tiers/table"
+)
+
+// Consistency modes.
+const (
+	BSP = "bsp"
+	SSP = "ssp"
+	ASP = "asp"
+)
+
+// Job describes a training job. Every rank works from the same one.
+type Job struct {
+	Data    []string        `json:"data"`
+	Valid   []string        `json:"valid,omitempty"`
+	Test    []string        `json:"test,omitempty"`
+	Reading dataset.Options `json:"reading"`
+	// Dataset is "memory" (read once, kept, shuffled every epoch) or "queue"
+	// (read anew each epoch in file order).
+	Dataset string `json:"dataset"`
+	Shuffle bool   `json:"shuffle"`
+
+	Model          model.Spec      `json:"model"`
+	Optimizer      table.Optimizer `json:"optimizer"`
+	DenseOptimizer table.Optimizer `json:"dense_optimizer"`
+
+	Batch     int    `json:"batch"`
+	Epochs    int    `json:"epochs"`
+	Patience  int    `json:"patience"` // 0: no early stop
+	Seed      uint64 `json:"seed"`
+	Sync      string `json:"sync"`
+	Staleness int    `json:"staleness"`
+
+	Servers  int   `json:"servers"`
+	Workers  int   `json:"workers"`
+	Threads  int   `json:"threads"`
+	Lanes    int   `json:"lanes"` // per server
+	MaxBytes int64 `json:"max_bytes"`
+
+	Out     string `json:"out,omitempty"` // model directory
+	Scratch string `json:"scratch"`       // for the best epoch's model when Out is empty
+}
+
+// staleness is the bound in the server's terms.
+func (j *Job) staleness() int {
+	switch j.Sync {
+	case BSP:
+		return 0
+	case SSP:
+		return j.Staleness
+	}
+	return server.Async
+}
+
+// Validate checks what can be checked without looking at files.
+func (j *Job) Validate() error {
+	switch {
+	case len(j.Data) == 0:
+		return fmt.Errorf("train: no training data: give --data")
+	case j.Servers < 1 || j.Workers < 1 || j.Threads < 1 || j.Lanes < 1:
+		return fmt.Errorf("train: %d servers, %d workers, %d threads, %d lanes: each must be at least 1", j.Servers, j.Workers, j.Threads, j.Lanes)
+	case j.Batch < 1:
+		return fmt.Errorf("train: batch %d, must be at least 1", j.Batch)
+	case j.Epochs < 1:
+		return fmt.Errorf("train: %d epochs, must be at least 1", j.Epochs)
+	case j.Sync != BSP && j.Sync != SSP && j.Sync != ASP:
+		return fmt.Errorf("train: sync %q, must be %s, %s or %s", j.Sync, BSP, SSP, ASP)
+	case j.Staleness < 0:
+		return fmt.Errorf("train: staleness %d, must not be negative", j.Staleness)
+	case j.Staleness > 0 && j.Sync != SSP:
+		return fmt.Errorf("train: staleness %d is for --sync ssp, not %s", j.Staleness, j.Sync)
+	}
+	if _, _, err := j.shares(); err != nil {
+		return err
+	}
+	for _, o := range []table.Optimizer{j.Optimizer, j.DenseOptimizer} {
+		if err := o.Validate(); err != nil {
+			return err
+		}
+	}
+	return j.Model.Validate()
+}
+
+// shares cuts the global batch into leaves and deals them to workers.
+func (j *Job) shares() (micro int, shares []tree.Share, err error) {
+	micro, leaves := tree.Leaves(j.Batch)
+	shares, err = tree.Shares(leaves, j.Workers)
+	return micro, shares, err
+}
+
+// share is one worker's part in the reader's terms.
+func (j *Job) share(worker int) (dataset.Share, error) {
+	micro, shares, err := j.shares()
+	if err != nil {
+		return dataset.Share{}, err
+	}
+	return dataset.Share{Batch: j.Batch, Micro: micro, First: shares[worker].First, Last: shares[worker].Last}, nil
+}
+
+// EmbeddingTable is the name of the one sparse table of all models.
+const EmbeddingTable = "embedding"
+
+// table describes the sparse table.
+func (j *Job) table(m *model.Model) table.Spec {
+	return table.Spec{Name: EmbeddingTable, ID: 1, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer}
+}
+
+// denseRanges translates the model's layout.
+func denseRanges(m *model.Model) []densemap.Range {
+	var out []densemap.Range
+	for _, t := range m.Layout().Tensors {
+		out = append(out, densemap.Range{Offset: t.Offset, Len: t.Len(), Rule: t.Rule})
+	}
+	return out
+}
+
+// runningShare is how much of each batch's statistics enters the running
+// averages of batch norm.
+const runningShare = 0.1
+
+// dense describes the dense vector.
+func (j *Job) dense(m *model.Model) (server.DenseConfig, error) {
+	init := make([]float32, m.Layout().Total)
+	if err := m.InitDense(init); err != nil {
+		return server.DenseConfig{}, err
+	}
+	return server.DenseConfig{Ranges: denseRanges(m), Optimizer: j.DenseOptimizer, EMA: runningShare, Init: init}, nil
+}
+
+// placement is the map of the job's servers; addrs may be nil.
+func (j *Job) placement(addrs []string) (*place.Map, error) {
+	servers := make([]place.Server, j.Servers)
+	for i := range servers {
+		servers[i] = place.Server{ID: i, Weight: 1, Lanes: j.Lanes}
+		if addrs != nil {
+			servers[i].Addr = addrs[i]
+		}
+	}
+	return place.New(1, place.DefaultSlots, servers)
+}

@@ -1,0 +1,202 @@
+package train
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"psrt/sched/dataset"
+	"psrt/sched/place"
+	"psrt/sched/psmsg"
+	"psrt/sched/server"
+	"psrt/sched/train/model"
+	"psrt/tiers/ckpt"
+	"psrt/tiers/dram"
+	"psrt/tiers/table"
+)
+
+// ModelInfo is what a model directory says about itself, beside its rows.
+type ModelInfo struct {
+	Model     model.Spec      `json:"model"`
+	Reading   dataset.Options `json:"reading"` // how the training data were read
+	Seed      uint64          `json:"seed"`
+	Epoch     int             `json:"epoch"` // counted from 1
+	Optimizer table.Optimizer `json:"optimizer"`
+}
+
+// modelDir is where the best epoch's model is kept while training goes on.
+func (w *worker) modelDir() string {
+	if w.job.Out != "" {
+		return w.job.Out
+	}
+	return w.job.Scratch
+}
+
+// keep has worker 0 save the model as it is after epoch e.
+func (w *worker) keep(ctx context.Context, e int) error {
+	return w.lead(ctx, fmt.Sprintf("keep-%d", e), func() error {
+		_, err := w.save(ctx, e)
+		return err
+	})
+}
+
+// save writes all servers' parts into the model directory and commits it.
+func (w *worker) save(ctx context.Context, e int) (digest string, err error) {
+	in, err := ckpt.Begin(w.modelDir())
+	if err != nil {
+		return "", err
+	}
+	defer in.Abort()
+	var sum table.Digest
+	var parts []ckpt.Part
+	replies, err := callAll[psmsg.SaveReply](ctx, w, psmsg.MethodSave, psmsg.SaveRequest{Dir: in.Path()})
+	if err != nil {
+		return "", err
+	}
+	for _, r := range replies {
+		var mine []ckpt.Part
+		if err := json.Unmarshal(r.Parts, &mine); err != nil {
+			return "", err
+		}
+		parts = append(parts, mine...)
+		if err := addHex(&sum, r.Digest); err != nil {
+			return "", err
+		}
+	}
+	slices.SortFunc(parts, func(a, b ckpt.Part) int { return int(a.Table) - int(b.Table) })
+	meta, err := json.Marshal(ModelInfo{Model: w.job.Model, Reading: w.job.Reading, Seed: w.job.Seed, Epoch: e + 1, Optimizer: w.job.Optimizer})
+	if err != nil {
+		return "", err
+	}
+	err = in.Commit(ckpt.Manifest{
+		Meta: meta, Digest: sum.String(), Slots: place.DefaultSlots,
+		Tables: []table.Spec{w.spec},
+		Dense:  []ckpt.DenseSpec{{Name: "dense", ID: server.DenseID, Elements: int64(w.model.Layout().Total)}},
+		Parts:  parts,
+	})
+	return sum.String(), err
+}
+
+// restore has the servers go back to the model that was kept.
+func (w *worker) restore(ctx context.Context) error {
+	return w.lead(ctx, "restore", func() error {
+		_, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: w.modelDir()})
+		return err
+	})
+}
+
+// finalModel fills in the digest and writes the model if it was asked for and
+// is not there already.
+func (w *worker) finalModel(ctx context.Context, res *Result) error {
+	if w.job.Out != "" && len(w.job.Valid) == 0 {
+		digest, err := w.save(ctx, res.BestEpoch-1)
+		res.Digest = digest
+		return err
+	}
+	replies, err := callAll[psmsg.DigestReply](ctx, w, psmsg.MethodDigest, struct{}{})
+	if err != nil {
+		return err
+	}
+	var sum table.Digest
+	for _, r := range replies {
+		if err := addHex(&sum, r.Digest); err != nil {
+			return err
+		}
+	}
+	res.Digest = sum.String()
+	return nil
+}
+
+// callAll calls a control method of all servers at once.
+func callAll[T any](ctx context.Context, w *worker, method string, req any) ([]T, error) {
+	out := make([]T, w.client.Servers())
+	errs := make(chan error, len(out))
+	for i := range out {
+		go func() { errs <- w.client.CallServer(ctx, i, method, req, &out[i]) }()
+	}
+	var first error
+	for range out {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return out, first
+}
+
+func addHex(sum *table.Digest, s string) error {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(sum) {
+		return fmt.Errorf("train: a server's digest is %q, want %d bytes in hex", s, len(sum))
+	}
+	sum.Add(table.Digest(b))
+	return nil
+}
+
+// LoadScorer reads a model directory.
+func LoadScorer(dir string) (*Scorer, error) {
+	saved, err := ckpt.Open(dir)
+	if err != nil {
+		return nil, &InputError{err}
+	}
+	s := &Scorer{}
+	if err := json.Unmarshal(saved.Meta, &s.Info); err != nil {
+		return nil, &InputError{fmt.Errorf("train: %s: the model's description is not understood: %w", dir, err)}
+	}
+	if s.model, err = model.New(s.Info.Model); err != nil {
+		return nil, &InputError{fmt.Errorf("train: %s: %w", dir, err)}
+	}
+	spec := saved.Spec(1)
+	if spec == nil || spec.Dim != s.model.RowDim() {
+		return nil, &InputError{fmt.Errorf("train: %s: its table does not fit its model (%s, rows of %d floats)", dir, s.Info.Model.Kind, s.model.RowDim())}
+	}
+	// Only weights are needed: SGD rows have no state.
+	weights := *spec
+	weights.Optimizer = table.Optimizer{Kind: table.SGD}.WithDefaults()
+	if s.rows, err = dram.New(weights, s.Info.Seed, dram.Config{Node: -1}); err != nil {
+		return nil, err
+	}
+	if err := s.read(saved, spec); err != nil {
+		s.rows.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Scorer) read(saved *ckpt.Model, spec *table.Spec) error {
+	width := spec.RowFloats()
+	if saved.WeightsOnly {
+		width = spec.Dim
+	}
+	err := saved.Rows(context.Background(), spec.ID, 1, nil, func(keys []uint64, rows []float32) error {
+		for i, k := range keys {
+			if err := s.rows.Load(k, rows[i*width:i*width+spec.Dim]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return &InputError{err}
+	}
+	s.dense = make([]float32, s.model.Layout().Total)
+	err = saved.DenseBlocks(context.Background(), server.DenseID, func(first int64, values, _ []float32) error {
+		if first < 0 || int(first)+len(values) > len(s.dense) {
+			return fmt.Errorf("train: dense elements %d to %d of %d", first, int(first)+len(values), len(s.dense))
+		}
+		copy(s.dense[first:], values)
+		return nil
+	})
+	if err != nil {
+		return &InputError{err}
+	}
+	return nil
+}
+
+// InputError marks an error as the input's fault.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string  { return e.Err.Error() }
+func (e *InputError) Unwrap() error  { return e.Err }
+func (e *InputError) BadInput() bool { return true }

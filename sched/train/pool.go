@@ -1,0 +1,66 @@
+package train
+
+import "sync"
+
+// pool runs numbered tasks on a fixed number of goroutines. The caller is one
+// of them; which goroutine runs a task never changes its result.
+type pool struct {
+	threads int
+	work    chan func(thread int)
+	done    sync.WaitGroup
+}
+
+func newPool(threads int) *pool {
+	p := &pool{threads: threads, work: make(chan func(int))}
+	for t := 1; t < threads; t++ {
+		go func() {
+			for f := range p.work {
+				f(t)
+				p.done.Done()
+			}
+		}()
+	}
+	return p
+}
+
+// each runs f(thread, task) for task 0..n-1 and returns when all are done.
+func (p *pool) each(n int, f func(thread, task int)) {
+	if p.threads == 1 || n == 1 {
+		for i := range n {
+			f(0, i)
+		}
+		return
+	}
+	var mu sync.Mutex
+	next := 0
+	loop := func(thread int) {
+		for {
+			mu.Lock()
+			i := next
+			next++
+			mu.Unlock()
+			if i >= n {
+				return
+			}
+			f(thread, i)
+		}
+	}
+	helpers := min(p.threads, n) - 1
+	p.done.Add(helpers)
+	for range helpers {
+		p.work <- loop
+	}
+	loop(0)
+	p.done.Wait()
+}
+
+// ranges cuts [0, n) into pieces for the threads and runs f on each.
+func (p *pool) ranges(n int, f func(from, to int)) {
+	if n == 0 {
+		return
+	}
+	pieces := min(p.threads, n)
+	p.each(pieces, func(_, i int) { f(n*i/pieces, n*(i+1)/pieces) })
+}
+
+func (p *pool) close() { close(p.work) }

@@ -1,0 +1,92 @@
+package train
+
+import (
+	"time"
+
+	"psrt/sched/psmsg"
+	"psrt/sched/train/metric"
+)
+
+// Result is what a job reports, and `psrt train --json` prints. Figures that
+// have no meaning for the task are absent.
+type Result struct {
+	AUC           *float64 `json:"auc,omitempty"`
+	AUCErrorBound *float64 `json:"auc_error_bound,omitempty"`
+	LogLoss       *float64 `json:"logloss,omitempty"`
+	RMSE          *float64 `json:"rmse,omitempty"`
+	MAE           *float64 `json:"mae,omitempty"`
+	COPC          *float64 `json:"copc,omitempty"`
+	// EvaluatedOn says which data the figures above are of: test, valid or
+	// train (the training rows as they were met).
+	EvaluatedOn string `json:"evaluated_on"`
+
+	Examples     int64   `json:"examples"`       // trained, all epochs
+	ExamplesPerS float64 `json:"examples_per_s"` // over the time spent training, reading included, evaluation not
+	TrainSeconds float64 `json:"train_s"`
+	WallSeconds  float64 `json:"wall_s"`
+	// PeakRSSBytes is the largest of all ranks; Ranks has each.
+	PeakRSSBytes int64   `json:"peak_rss_bytes"`
+	Transport    string  `json:"transport"`
+	Sync         string  `json:"sync"`
+	Staleness    *int    `json:"staleness,omitempty"`
+	Model        string  `json:"model"`
+	Servers      int     `json:"servers"`
+	Workers      int     `json:"workers"`
+	Threads      int     `json:"threads"`
+	BestEpoch    int     `json:"best_epoch"` // counted from 1
+	Epochs       []Epoch `json:"epochs"`
+	Stages       Stages  `json:"stages"`
+	Digest       string  `json:"digest"`
+
+	Features  int64              `json:"features"` // rows in the tables
+	Ranks     []RankUsage        `json:"ranks"`
+	ServerUse []psmsg.StatsReply `json:"server_stats"`
+	Transfers []string           `json:"transports_chosen"`
+}
+
+// Epoch is one pass.
+type Epoch struct {
+	Epoch   int            `json:"epoch"` // counted from 1
+	Train   *metric.Report `json:"train,omitempty"`
+	Valid   *metric.Report `json:"valid,omitempty"`
+	Seconds float64        `json:"seconds"`
+	Rows    int64          `json:"examples"`
+	Best    bool           `json:"best"`
+}
+
+// RankUsage is what one rank cost.
+type RankUsage struct {
+	Rank         string  `json:"rank"` // "server 0", "worker 1"
+	PeakRSSBytes int64   `json:"peak_rss_bytes"`
+	CPUSeconds   float64 `json:"cpu_seconds"`
+}
+
+// Event is a sign of life from a rank. Exactly one field is set.
+type Event struct {
+	Progress *Progress `json:"progress,omitempty"`
+	Epoch    *Epoch    `json:"epoch,omitempty"`
+	Note     string    `json:"note,omitempty"`
+	Result   *Result   `json:"result,omitempty"`
+	Failure  *Failure  `json:"failure,omitempty"`
+}
+
+// Progress is worker 0's view of a running epoch.
+type Progress struct {
+	Epoch        int           `json:"epoch"`
+	Epochs       int           `json:"epochs"`
+	Examples     int64         `json:"examples"` // this epoch, all workers
+	Total        int64         `json:"total"`    // of the epoch; 0 while unknown
+	ExamplesPerS float64       `json:"examples_per_s"`
+	Loss         float64       `json:"loss"` // over this worker's share so far
+	AUC          float64       `json:"auc"`
+	Remaining    time.Duration `json:"remaining"` // of all epochs; 0 while unknown
+}
+
+// Failure is why a rank ends.
+type Failure struct {
+	Message string `json:"message"`
+	// BadInput: the user's files or flags are at fault, not the run.
+	BadInput bool `json:"bad_input"`
+	// Secondary: this rank ends because another one did.
+	Secondary bool `json:"secondary"`
+}

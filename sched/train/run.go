@@ -1,0 +1,302 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/sched/client"
+	"psrt/sched/dataset"
+	"psrt/sched/psmsg"
+	"psrt/sched/train/metric"
+	"psrt/sched/train/model"
+	"psrt/sched/usage"
+	"psrt/tiers/table"
+)
+
+type tableSpec = table.Spec
+
+// run trains, evaluates and collects the figures.
+func (w *worker) run(ctx context.Context) (*Result, error) {
+	begin := time.Now()
+	data, err := w.open(ctx, w.job.Data)
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	var valid, test *dataset.Reader
+	if len(w.job.Valid) > 0 {
+		if valid, err = w.open(ctx, w.job.Valid); err != nil {
+			return nil, err
+		}
+		defer valid.Close()
+	}
+	if len(w.job.Test) > 0 {
+		if test, err = w.open(ctx, w.job.Test); err != nil {
+			return nil, err
+		}
+		defer test.Close()
+	}
+	res := &Result{Sync: w.job.Sync, Model: w.job.Model.Kind, Servers: w.job.Servers, Workers: w.job.Workers, Threads: w.job.Threads}
+	if w.job.Sync == SSP {
+		res.Staleness = &w.job.Staleness
+	}
+	if err := w.trainAll(ctx, data, valid, res); err != nil {
+		return nil, err
+	}
+	if err := w.finish(ctx, test, res); err != nil {
+		return nil, err
+	}
+	res.WallSeconds = time.Since(begin).Seconds()
+	return res, nil
+}
+
+// open makes a reader of this worker's share.
+func (w *worker) open(ctx context.Context, paths []string) (*dataset.Reader, error) {
+	opts := w.job.Reading
+	src, err := dataset.Open(paths, opts)
+	if err != nil {
+		return nil, err
+	}
+	return src.NewReader(ctx, w.share, dataset.ReaderOptions{
+		Threads: w.job.Threads, Mode: w.job.Dataset, Shuffle: w.job.Shuffle, Seed: w.job.Seed,
+	})
+}
+
+// passReport is what each worker tells of a pass.
+type passReport struct {
+	Metrics  *metric.Accumulator `json:"metrics"`
+	Seconds  float64             `json:"seconds"`
+	Examples int64               `json:"examples"`
+}
+
+// trainAll runs the epochs with early stopping and keeps the best.
+func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res *Result) error {
+	best, since := -1, 0
+	var bestScore float64
+	for e := range w.job.Epochs {
+		ep, err := w.trainEpoch(ctx, data, e, res)
+		if err != nil {
+			return err
+		}
+		if valid != nil {
+			acc, err := w.evaluate(ctx, valid, fmt.Sprintf("valid-%d", e))
+			if err != nil {
+				return err
+			}
+			ep.Valid = acc.Report()
+			score := w.score(ep.Valid)
+			ep.Best = best < 0 || score > bestScore
+			if ep.Best {
+				best, bestScore, since = e, score, 0
+				if err := w.keep(ctx, e); err != nil {
+					return err
+				}
+			} else {
+				since++
+			}
+		} else {
+			best = e
+		}
+		res.Epochs = append(res.Epochs, *ep)
+		if w.rank.Index == 0 {
+			w.rank.emit(Event{Epoch: ep})
+		}
+		if valid != nil && w.job.Patience > 0 && since >= w.job.Patience {
+			break
+		}
+	}
+	res.BestEpoch = best + 1
+	if last := len(res.Epochs) - 1; best != last {
+		return w.restore(ctx)
+	}
+	return nil
+}
+
+// score is what early stopping maximises. It must not depend on the number of
+// workers: both come from counts, not from sums of floats in worker order.
+func (w *worker) score(r *metric.Report) float64 {
+	if w.job.Model.Task == model.Regression {
+		return -*r.RMSE
+	}
+	return *r.AUC
+}
+
+func (w *worker) trainEpoch(ctx context.Context, data *dataset.Reader, e int, res *Result) (*Epoch, error) {
+	if err := data.Epoch(e); err != nil {
+		return nil, err
+	}
+	acc := metric.NewAccumulator(w.job.Model.Task)
+	start, before := time.Now(), w.meter.examples.Load()
+	if err := w.epoch(ctx, data, e, acc); err != nil {
+		return nil, err
+	}
+	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e), passReport{Metrics: acc, Examples: w.meter.examples.Load() - before, Seconds: time.Since(start).Seconds()})
+	if err != nil {
+		return nil, err
+	}
+	ep := &Epoch{Epoch: e + 1}
+	total := metric.NewAccumulator(w.job.Model.Task)
+	for _, r := range reports {
+		if err := total.Merge(r.Metrics); err != nil {
+			return nil, err
+		}
+		ep.Rows += r.Examples
+		ep.Seconds = max(ep.Seconds, r.Seconds)
+	}
+	if ep.Rows == 0 {
+		return nil, fmt.Errorf("train: no examples in %v", w.job.Data)
+	}
+	ep.Train = total.Report()
+	w.epochRows = ep.Rows
+	res.Examples += ep.Rows
+	res.TrainSeconds += ep.Seconds
+	return ep, nil
+}
+
+// evaluate runs the reader's rows through the model as the servers have it,
+// and merges all workers' counts.
+func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (*metric.Accumulator, error) {
+	if err := r.Epoch(0); err != nil {
+		return nil, err
+	}
+	acc := metric.NewAccumulator(w.job.Model.Task)
+	err := w.stream(ctx, r, func(b *batch) error {
+		b.clock = w.clock
+		return w.pull(b, client.ReadOnly|client.AnyClock)
+	}, func(b *batch) error {
+		if err := w.waitPull(b); err != nil {
+			return err
+		}
+		err := w.predict(b, acc)
+		b.release()
+		w.free <- b
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := gather(ctx, w, name, passReport{Metrics: acc})
+	if err != nil {
+		return nil, err
+	}
+	total := metric.NewAccumulator(w.job.Model.Task)
+	for _, r := range all {
+		if err := total.Merge(r.Metrics); err != nil {
+			return nil, err
+		}
+	}
+	return total, nil
+}
+
+// predict scores a batch's leaves.
+func (w *worker) predict(b *batch, acc *metric.Accumulator) error {
+	errs := make([]error, w.pool.threads)
+	w.pool.each(len(b.step.Leaves), func(thread, i int) {
+		n := b.step.Leaves[i].Len()
+		if n == 0 {
+			return
+		}
+		b.leaf(i, w.share.Micro, w.share.First, 0, &w.leaves[i])
+		b.grads[i].Preds = grow(b.grads[i].Preds, n)
+		if err := w.scr[thread].Predict(&w.leaves[i], b.grads[i].Preds); err != nil {
+			errs[thread] = err
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i := range b.step.Leaves {
+		if n := b.step.Leaves[i].Len(); n > 0 {
+			acc.Add(b.grads[i].Preds[:n], b.step.Leaves[i].Labels)
+		}
+	}
+	return nil
+}
+
+// finish tests the model, collects what everybody used, saves and leaves.
+func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) error {
+	report := res.Epochs[res.BestEpoch-1].Train
+	res.EvaluatedOn = "train"
+	if v := res.Epochs[res.BestEpoch-1].Valid; v != nil {
+		report, res.EvaluatedOn = v, "valid"
+	}
+	if test != nil {
+		acc, err := w.evaluate(ctx, test, "test")
+		if err != nil {
+			return err
+		}
+		report, res.EvaluatedOn = acc.Report(), "test"
+	}
+	res.AUC, res.LogLoss, res.RMSE, res.MAE, res.COPC = report.AUC, report.LogLoss, report.RMSE, report.MAE, report.COPC
+	res.AUCErrorBound = report.AUCErrorBound
+	if err := w.lead(ctx, "final", func() error { return w.finalModel(ctx, res) }); err != nil {
+		return err
+	}
+	return w.usage(ctx, res)
+}
+
+// workerUsage is what each worker tells at the end.
+type workerUsage struct {
+	RSS     int64      `json:"rss"`
+	CPU     float64    `json:"cpu"`
+	Stages  [4]float64 `json:"stages"` // io, plan, comm, compute seconds
+	Reached []string   `json:"reached"`
+}
+
+// usage fills in times, memory and transports, and has every worker leave.
+func (w *worker) usage(ctx context.Context, res *Result) error {
+	rss, cpu := usage.Process()
+	m := &w.meter
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(),
+		Stages: [4]float64{m.io.seconds(), m.plan.seconds(), m.comm.seconds(), m.compute.seconds()}})
+	if err != nil {
+		return err
+	}
+	for i := range w.client.Servers() {
+		var st psmsg.StatsReply
+		if err := w.client.CallServer(ctx, i, psmsg.MethodStats, struct{}{}, &st); err != nil {
+			return err
+		}
+		res.ServerUse = append(res.ServerUse, st)
+		res.Features += st.Rows
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("server %d", i), PeakRSSBytes: st.PeakRSSBytes, CPUSeconds: st.CPUSeconds})
+	}
+	var io, comm, compute float64
+	for i, u := range all {
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU})
+		for _, t := range u.Reached {
+			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
+		}
+		io += u.Stages[0] + u.Stages[1]
+		comm += u.Stages[2]
+		compute += u.Stages[3]
+	}
+	for _, r := range res.Ranks {
+		res.PeakRSSBytes = max(res.PeakRSSBytes, r.PeakRSSBytes)
+	}
+	res.Transport = w.client.Transport(0)
+	if span := res.TrainSeconds * float64(w.job.Workers); span > 0 {
+		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
+		res.Stages = Stages{IO: io / span, Comm: comm / span, Compute: compute / span}
+		if hidden := io + comm; hidden > 0 {
+			res.Stages.Overlap = min(1, max(0, (io+comm+compute-span)/hidden))
+		}
+	}
+	if _, err := gather(ctx, w, "leaving", true); err != nil {
+		return err
+	}
+	if err := w.client.Leave(ctx); err != nil {
+		return err
+	}
+	if _, err := gather(ctx, w, "left", true); err != nil {
+		return err
+	}
+	if w.rank.Index == 0 {
+		if _, err := w.rank.Coord.Put(ctx, keyDone, []byte("1"), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

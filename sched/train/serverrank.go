@@ -1,0 +1,84 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"psrt/sched/coord"
+	"psrt/sched/server"
+	"psrt/sched/train/model"
+	"psrt/sched/tree"
+)
+
+const keyDone = "done"
+
+// RunServer is a server rank's life: make the lanes, listen, serve until the
+// workers are done.
+func RunServer(ctx context.Context, job *Job, rank Rank) error {
+	m, err := model.New(job.Model)
+	if err != nil {
+		return err
+	}
+	placement, err := job.placement(nil)
+	if err != nil {
+		return err
+	}
+	dense, err := job.dense(m)
+	if err != nil {
+		return err
+	}
+	_, shares, err := job.shares()
+	if err != nil {
+		return err
+	}
+	merges, err := tree.Top(shares)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s, err := server.New(server.Config{
+		ID: rank.Index, Map: placement, Host: rank.Host, Listen: rank.Listen,
+		Workers: job.Workers, Staleness: job.staleness(), Merges: merges,
+		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
+		Node: rank.Node, MaxBytes: job.MaxBytes,
+		OnWorkerLost: func(worker int, cause error) {
+			cancel(&PeerLost{fmt.Sprintf("worker %d broke its connection and did not come back", worker), cause})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		if _, err := coord.Await(serving, rank.Coord, keyDone); err == nil {
+			stop()
+		}
+	}()
+	if err := s.Serve(serving); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return nil
+}
+
+// PeerLost means that a rank ends because it lost another one.
+type PeerLost struct {
+	What  string
+	Cause error
+}
+
+func (p *PeerLost) Error() string {
+	if p.Cause == nil {
+		return "train: " + p.What
+	}
+	return fmt.Sprintf("train: %s: %v", p.What, p.Cause)
+}
+
+func (p *PeerLost) Unwrap() error { return p.Cause }

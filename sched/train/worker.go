@@ -1,0 +1,354 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/client"
+	"psrt/sched/coord"
+	"psrt/sched/dataset"
+	"psrt/sched/densemap"
+	"psrt/sched/train/metric"
+	"psrt/sched/train/model"
+	"psrt/sched/tree"
+	"psrt/tiers/table"
+)
+
+// Rank is what a rank is given beside the job.
+type Rank struct {
+	Index  int // among the servers, or among the workers
+	Coord  coord.Coordinator
+	Host   *dial.Host
+	Listen string // servers: control address
+	Node   int    // NUMA node, -1 any
+	// Timeout bounds every wait for other ranks; 0 means two minutes.
+	Timeout time.Duration
+	// Events receives progress; may be nil. Worker 0 reports for all.
+	Events func(Event)
+}
+
+func (r *Rank) timeout() time.Duration {
+	if r.Timeout == 0 {
+		return 2 * time.Minute
+	}
+	return r.Timeout
+}
+
+func (r *Rank) emit(e Event) {
+	if r.Events != nil {
+		r.Events(e)
+	}
+}
+
+// depth is the number of working sets: one computed, one pulled ahead, one
+// being planned, one whose push is still in flight.
+const depth = 4
+
+// worker is one worker rank.
+type worker struct {
+	job    *Job
+	rank   *Rank
+	model  *model.Model
+	spec   table.Spec
+	ranges []densemap.Range
+	share  dataset.Share
+	client *client.Client
+	pool   *pool
+	scr    []*model.Scratch
+	leaves []model.Leaf // by leaf of the step being computed
+	red    reducer
+	free   chan *batch
+	all    []*batch
+	clock  uint64
+	meter  meter
+	// epochRows is the length of the last epoch, for the progress line.
+	epochRows int64
+}
+
+// RunWorker is a worker rank's life: connect, train, evaluate, leave. Every
+// worker returns the same figures.
+func RunWorker(ctx context.Context, job *Job, rank Rank) (*Result, error) {
+	w, err := newWorker(ctx, job, &rank)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	return w.run(ctx)
+}
+
+func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
+	m, err := model.New(job.Model)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{job: job, rank: rank, model: m, spec: job.table(m), ranges: denseRanges(m)}
+	if w.share, err = job.share(rank.Index); err != nil {
+		return nil, err
+	}
+	addrs, err := serverAddrs(ctx, rank, job.Servers)
+	if err != nil {
+		return nil, err
+	}
+	placement, err := job.placement(addrs)
+	if err != nil {
+		return nil, err
+	}
+	w.client, err = client.Open(ctx, client.Config{Worker: rank.Index, Map: placement, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node})
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := densemap.Cut(w.ranges)
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	leaves := w.share.Last - w.share.First
+	w.free = make(chan *batch, depth)
+	for range depth {
+		b, err := newBatch(w.client, w.spec, m.Layout().Total, len(blocks), leaves)
+		if err != nil {
+			w.close()
+			return nil, err
+		}
+		w.all = append(w.all, b)
+		w.free <- b
+	}
+	w.pool = newPool(min(job.Threads, leaves))
+	for range w.pool.threads {
+		w.scr = append(w.scr, m.NewScratch(w.share.Micro))
+	}
+	w.leaves = make([]model.Leaf, leaves)
+	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
+	return w, nil
+}
+
+func (w *worker) close() {
+	if w.pool != nil {
+		w.pool.close()
+	}
+	for _, b := range w.all {
+		b.close()
+	}
+	if w.client != nil {
+		w.client.Close()
+	}
+}
+
+// planned is what the planner hands to the main goroutine.
+type planned struct {
+	b   *batch
+	err error // io.EOF at the epoch's end
+}
+
+// planAhead reads and plans steps until the reader ends, at most depth ahead.
+func (w *worker) planAhead(ctx context.Context, r *dataset.Reader, out chan<- planned) {
+	defer close(out)
+	for {
+		t := time.Now()
+		step, err := r.Next()
+		w.meter.io.add(time.Since(t))
+		var b *batch
+		if err == nil {
+			select {
+			case b = <-w.free:
+			case <-ctx.Done():
+				step.Release()
+				return
+			}
+			t = time.Now()
+			err = b.plan(step)
+			w.meter.plan.add(time.Since(t))
+		}
+		select {
+		case out <- planned{b, err}:
+		case <-ctx.Done():
+			if b != nil {
+				b.release()
+				w.free <- b
+			}
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// stream runs f over all batches of the reader's epoch; begin is called for
+// each batch one step ahead of f, to post its pulls.
+func (w *worker) stream(ctx context.Context, r *dataset.Reader, begin, f func(*batch) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	plans := make(chan planned)
+	go w.planAhead(ctx, r, plans)
+	defer func() {
+		cancel()
+		for p := range plans { // the planner has returned its batch or hands it over here
+			if p.b != nil {
+				p.b.release()
+				w.free <- p.b
+			}
+		}
+	}()
+	next := func() (*batch, error) {
+		select {
+		case p := <-plans:
+			if p.err != nil {
+				if p.b != nil {
+					p.b.release()
+					w.free <- p.b
+				}
+				if p.err == io.EOF {
+					return nil, nil
+				}
+				return nil, p.err
+			}
+			return p.b, begin(p.b)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	cur, err := next()
+	for cur != nil && err == nil {
+		var ahead *batch
+		if ahead, err = next(); err != nil {
+			break
+		}
+		if err = f(cur); err != nil {
+			break
+		}
+		cur = ahead
+	}
+	return err
+}
+
+// epoch trains one pass. It returns when every push has been acknowledged.
+func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *metric.Accumulator) error {
+	show := w.newProgress(epoch, acc)
+	var inFlight []*batch // pushed, not yet acknowledged, oldest first
+	settle := func(keep int) error {
+		for len(inFlight) > keep {
+			b := inFlight[0]
+			inFlight = inFlight[1:]
+			err := errors.Join(w.client.Wait(&b.push), w.client.Wait(&b.pushDense))
+			if b.push.Refused > 0 || b.pushDense.Refused > 0 {
+				err = errors.Join(err, fmt.Errorf("train: epoch %d, step at clock %d: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data",
+					epoch, b.clock, b.push.Refused+b.pushDense.Refused))
+			}
+			w.free <- b
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := w.stream(ctx, r, func(b *batch) error {
+		b.clock = w.clock
+		w.clock++
+		return w.pull(b, 0)
+	}, func(b *batch) error {
+		if err := w.waitPull(b); err != nil {
+			return err
+		}
+		t := time.Now()
+		if err := w.compute(b, epoch, acc); err != nil {
+			return err
+		}
+		w.meter.compute.add(time.Since(t))
+		if err := w.push(b); err != nil {
+			return err
+		}
+		show.step(b)
+		b.release()
+		inFlight = append(inFlight, b)
+		return settle(1)
+	})
+	return errors.Join(err, settle(0))
+}
+
+func (w *worker) pull(b *batch, opt client.PullOption) error {
+	if err := w.client.Pull(b.rows, b.clock, opt, &b.pull); err != nil {
+		return err
+	}
+	return w.client.PullDense(b.dense, b.clock, opt, &b.pullDense)
+}
+
+func (w *worker) waitPull(b *batch) error {
+	t := time.Now()
+	err := w.client.Wait(&b.pull)
+	if err == nil {
+		err = w.client.Wait(&b.pullDense)
+	}
+	w.meter.comm.add(time.Since(t))
+	return err
+}
+
+// compute runs the leaves and adds their gradients.
+func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator) error {
+	dim, denseLen := w.model.RowDim(), w.model.Layout().Total
+	errs := make([]error, w.pool.threads)
+	w.pool.each(len(b.step.Leaves), func(thread, i int) {
+		g := b.prepare(i, dim, denseLen)
+		if b.step.Leaves[i].Len() == 0 {
+			g.LossSum = 0
+			return
+		}
+		b.leaf(i, w.share.Micro, w.share.First, epoch, &w.leaves[i])
+		if err := w.scr[thread].Step(&w.leaves[i], g); err != nil {
+			errs[thread] = err
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	w.red.rowsIndex(b)
+	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, dim, from, to) })
+	w.pool.ranges(denseLen, func(from, to int) { w.red.denseRange(b, from, to) })
+	if w.job.Sync != BSP {
+		w.wholeAverages(b)
+	}
+	for i := range b.grads {
+		if n := b.step.Leaves[i].Len(); n > 0 {
+			acc.Add(b.grads[i].Preds[:n], b.step.Leaves[i].Labels)
+		}
+	}
+	w.meter.examples.Add(int64(b.examples()))
+	return nil
+}
+
+// wholeAverages rescales this worker's running averages from its share of the
+// global batch to the whole: outside BSP nobody adds the other workers' share.
+func (w *worker) wholeAverages(b *batch) {
+	own := b.examples()
+	if own == 0 {
+		return
+	}
+	scale := float32(b.step.Rows) / float32(own)
+	g := b.dense.Grads()
+	for _, r := range w.ranges {
+		if r.Rule == model.RuleEMA {
+			for i := r.Offset; i < r.Offset+r.Len; i++ {
+				g[i] *= scale
+			}
+		}
+	}
+}
+
+func (w *worker) push(b *batch) error {
+	// The dense push goes first: the sparse one carries the tick.
+	if err := w.client.PushDense(b.dense, b.clock, b.examples() > 0, &b.pushDense); err != nil {
+		return err
+	}
+	return w.client.Push(b.rows, b.clock, true, &b.push)
+}
+
+func kernelMerges(ms []tree.Merge) []merge {
+	out := make([]merge, len(ms))
+	for i, m := range ms {
+		out[i] = merge{Dst: int32(m.Dst), Src: int32(m.Src)}
+	}
+	return out
+}
