@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"psrt/sched/train"
+)
+
+// display shows a running job on stderr: a line that is overwritten on a
+// terminal, a line an epoch elsewhere.
+type display struct {
+	w        io.Writer
+	quiet    bool
+	terminal bool
+	dirty    bool
+}
+
+func newDisplay(f *os.File, quiet bool) *display {
+	return &display{w: f, quiet: quiet, terminal: term.IsTerminal(int(f.Fd()))}
+}
+
+func (d *display) note(s string) {
+	if !d.quiet {
+		d.clear()
+		fmt.Fprintln(d.w, s)
+	}
+}
+
+func (d *display) event(e train.Event) {
+	if d.quiet {
+		return
+	}
+	switch {
+	case e.Note != "":
+		d.note(e.Note)
+	case e.Progress != nil && d.terminal:
+		d.clear()
+		fmt.Fprint(d.w, progressLine(e.Progress))
+		d.dirty = true
+	case e.Epoch != nil:
+		d.note(epochLine(e.Epoch))
+	}
+}
+
+func (d *display) clear() {
+	if d.dirty {
+		fmt.Fprint(d.w, "\r\x1b[K")
+		d.dirty = false
+	}
+}
+
+func (d *display) end() { d.clear() }
+
+const barWidth = 20
+
+func progressLine(p *train.Progress) string {
+	s := fmt.Sprintf("epoch %d ", p.Epoch)
+	if p.Total > 0 {
+		done := min(barWidth, int(int64(barWidth)*p.Examples/p.Total))
+		s += "[" + strings.Repeat("=", done) + strings.Repeat(" ", barWidth-done) + "] "
+	} else {
+		s += fmt.Sprintf("%d examples ", p.Examples)
+	}
+	s += fmt.Sprintf("%s ex/s  loss %.4f", si(p.ExamplesPerS), p.Loss)
+	if p.AUC > 0 {
+		s += fmt.Sprintf("  auc %.4f", p.AUC)
+	}
+	if p.Remaining > 0 {
+		s += fmt.Sprintf("  %v left", p.Remaining.Round(time.Second))
+	}
+	return s
+}
+
+func epochLine(e *train.Epoch) string {
+	s := fmt.Sprintf("epoch %2d  %6.2f s  %8s ex/s", e.Epoch, e.Seconds, si(float64(e.Rows)/e.Seconds))
+	for _, part := range []struct {
+		name   string
+		report *figures
+	}{{"train", figuresOf(e.Train)}, {"valid", figuresOf(e.Valid)}} {
+		if part.report != nil {
+			s += "  " + part.name + " " + part.report.String()
+		}
+	}
+	if e.Best {
+		s += "  *"
+	}
+	return s
+}
+
+func si(v float64) string {
+	switch {
+	case v >= 1e6:
+		return fmt.Sprintf("%.2f M", v/1e6)
+	case v >= 1e3:
+		return fmt.Sprintf("%.1f k", v/1e3)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

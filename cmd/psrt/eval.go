@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"psrt/sched/dataset"
+	"psrt/sched/train"
+	"psrt/sched/train/metric"
+)
+
+// modelFlags are what eval and predict share.
+type modelFlags struct {
+	input   inputFlags
+	model   string
+	data    string
+	threads int
+}
+
+func (f *modelFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.model, "model", "", "model `directory` written by psrt train --out")
+	c.Flags().StringVar(&f.data, "data", "", "`files`, globs or directories, comma separated")
+	c.Flags().IntVar(&f.threads, "threads", runtime.NumCPU(), "computing threads")
+	f.input.register(c)
+}
+
+// open loads the model and looks at the data. How the training data were read
+// is in the model; flags that were given win.
+func (f *modelFlags) open(c *cobra.Command) (*train.Scorer, *dataset.Source, error) {
+	switch {
+	case f.model == "":
+		return nil, nil, usagef("--model is missing: the directory that psrt train --out wrote")
+	case f.data == "":
+		return nil, nil, usagef("--data is missing: name files, globs or directories")
+	case f.threads < 1:
+		return nil, nil, usagef("--threads %d: must be at least 1", f.threads)
+	}
+	s, err := train.LoadScorer(f.model)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts, err := f.input.options()
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	known := s.Info.Reading
+	if !c.Flags().Changed("format") && f.input.schema == "" {
+		opts.Format, opts.Schema = known.Format, known.Schema
+	}
+	if !c.Flags().Changed("task") {
+		opts.Task = known.Task
+	}
+	if opts.Fields == 0 {
+		opts.Fields = known.Fields
+	}
+	src, err := dataset.Open(paths(f.data), opts)
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, src, nil
+}
+
+func newEval() *cobra.Command {
+	f := &modelFlags{}
+	var asJSON string
+	c := &cobra.Command{
+		Use:   "eval",
+		Short: "Evaluate a trained model on labelled data",
+		Long:  "Reads the whole model into memory (no server is needed) and prints its figures on the data.",
+		Example: `  psrt eval --model model --data test.libffm
+  psrt eval --model model --data 'test/*.tsv.gz' --json`,
+	}
+	f.register(c)
+	c.Flags().StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
+	c.Flags().Lookup("json").NoOptDefVal = "-"
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, stop := interruptible()
+		defer stop()
+		s, src, err := f.open(c)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		acc := metric.NewAccumulator(s.Info.Model.Task)
+		err = s.Score(ctx, src, f.threads, func(preds, labels []float32) error {
+			acc.Add(preds, labels)
+			return nil
+		})
+		if err != nil {
+			return interruptedOr(ctx, err)
+		}
+		r := acc.Report()
+		if asJSON != "" {
+			out, err := openJSON(asJSON)
+			if err != nil {
+				return err
+			}
+			return errors.Join(json.NewEncoder(out).Encode(r), out.Close())
+		}
+		printReport(os.Stdout, r)
+		return nil
+	}
+	return c
+}
+
+func newPredict() *cobra.Command {
+	f := &modelFlags{}
+	var out string
+	c := &cobra.Command{
+		Use:   "predict",
+		Short: "Print a score for every row",
+		Long:  "Prints one score a line, in the order of the rows: the probability of a click (ctr) or the value (regression).",
+		Example: `  psrt predict --model model --data new.libffm > scores
+  psrt predict --model model --data new.libffm --out scores`,
+	}
+	f.register(c)
+	c.Flags().StringVar(&out, "out", "", "`file` for the scores (stdout)")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, stop := interruptible()
+		defer stop()
+		s, src, err := f.open(c)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		file := os.Stdout
+		if out != "" {
+			if file, err = os.Create(out); err != nil {
+				return usagef("--out: %w", err)
+			}
+		}
+		w := bufio.NewWriterSize(file, 1<<16)
+		var line []byte
+		err = s.Score(ctx, src, f.threads, func(preds, _ []float32) error {
+			for _, p := range preds {
+				line = append(strconv.AppendFloat(line[:0], float64(p), 'g', -1, 32), '\n')
+				if _, err := w.Write(line); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			err = w.Flush()
+		}
+		if e := file.Close(); err == nil && e != nil {
+			err = fmt.Errorf("--out %s: %w", out, e)
+		}
+		if err != nil {
+			return interruptedOr(ctx, err)
+		}
+		return nil
+	}
+	return c
+}

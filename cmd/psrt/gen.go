@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"psrt/sched/dataset/gen"
+)
+
+func newGen() *cobra.Command {
+	cfg := gen.Config{Threads: runtime.NumCPU()}
+	var asJSON string
+	c := &cobra.Command{
+		Use:   "gen criteo|zipf",
+		Short: "Write synthetic click data with a planted model",
+		Long: `Write synthetic click data from a planted model, and print what can be reached on
+it: the AUC of the planted model itself, and of the planted model restricted to
+ids seen at least 20 times in the training part.`,
+		Example: `  psrt gen criteo --rows 1000000 --seed 1 --split 8:1:1 --out sample.tsv
+  psrt gen zipf --rows 100000 --fields 8 --vocab 50000 --zipf 1.05 --out z.libffm.gz`,
+		ValidArgs: []string{"criteo", "zipf"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("gen takes one argument, criteo or zipf, not %d", len(args))
+			}
+			return nil
+		},
+	}
+	fl := c.Flags()
+	fl.Int64Var(&cfg.Rows, "rows", 100_000, "rows, in all parts together")
+	fl.IntVar(&cfg.Fields, "fields", 0, "fields (zipf: 16; criteo has 39)")
+	fl.Uint64Var(&cfg.Vocab, "vocab", 0, "ids in all (criteo 5000000, zipf 1000000)")
+	fl.Float64Var(&cfg.Zipf, "zipf", 0, "exponent of the ids' power law (1.1)")
+	fl.Uint64Var(&cfg.Seed, "seed", 1, "the same seed gives the same bytes")
+	fl.StringVar(&cfg.Out, "out", "", "`file`; .gz, .zst or .lz4 compresses")
+	fl.StringVar(&cfg.Split, "split", "", "such as 8:1:1: write NAME.train.EXT, NAME.valid.EXT and NAME.test.EXT")
+	fl.StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
+	fl.Lookup("json").NoOptDefVal = "-"
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		ctx, stop := interruptible()
+		defer stop()
+		cfg.Kind = args[0]
+		r, err := gen.Run(ctx, cfg)
+		if err != nil {
+			return interruptedOr(ctx, err)
+		}
+		if asJSON != "" {
+			out, err := openJSON(asJSON)
+			if err != nil {
+				return err
+			}
+			return errors.Join(json.NewEncoder(out).Encode(r), out.Close())
+		}
+		for _, f := range r.Files {
+			fmt.Printf("%-24s %d rows\n", f.Path, f.Rows)
+		}
+		fmt.Printf("%-24s %s, %d fields, %.1f %% clicks, %d ids, %.0f %% of them seen once\n", "data", r.Format, r.Fields, 100*r.BaseRate, r.IDs, 100*r.SeenOnceShare)
+		fmt.Printf("%-24s %.4f\n", "planted AUC", r.AUCPlanted)
+		fmt.Printf("%-24s %.4f  (ids seen at least %d times in training)\n", "reachable AUC", r.AUCReachable, gen.Seen)
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"psrt/sched/train"
+	"psrt/sched/train/metric"
+)
+
+// figures are a report's few numbers that fit on a line.
+type figures struct{ r *metric.Report }
+
+func figuresOf(r *metric.Report) *figures {
+	if r == nil {
+		return nil
+	}
+	return &figures{r}
+}
+
+func (f *figures) String() string {
+	var parts []string
+	add := func(name string, v *float64) {
+		if v != nil {
+			parts = append(parts, fmt.Sprintf("%s %.4f", name, *v))
+		}
+	}
+	add("auc", f.r.AUC)
+	add("logloss", f.r.LogLoss)
+	if f.r.AUC == nil {
+		add("rmse", f.r.RMSE)
+		add("mae", f.r.MAE)
+	}
+	return strings.Join(parts, " ")
+}
+
+// printResult is the end of `psrt train` for people.
+func printResult(w io.Writer, r *train.Result) {
+	fmt.Fprintf(w, "\n%s data, epoch %d of %d\n", r.EvaluatedOn, r.BestEpoch, len(r.Epochs))
+	row := func(name string, v *float64, more string) {
+		if v != nil {
+			fmt.Fprintf(w, "%-12s %.4f%s\n", name, *v, more)
+		}
+	}
+	bound := ""
+	if r.AUCErrorBound != nil && *r.AUCErrorBound > 0 {
+		bound = fmt.Sprintf("  (± %.1g)", *r.AUCErrorBound)
+	}
+	row("AUC", r.AUC, bound)
+	row("logloss", r.LogLoss, "")
+	if r.AUC == nil {
+		row("RMSE", r.RMSE, "")
+		row("MAE", r.MAE, "")
+	}
+	row("COPC", r.COPC, "")
+	fmt.Fprintf(w, "%-12s %s examples/s, %d examples in %.1f s of training, %.1f s in all\n", "speed", si(r.ExamplesPerS), r.Examples, r.TrainSeconds, r.WallSeconds)
+	fmt.Fprintf(w, "%-12s io %.0f %%, comm %.0f %%, compute %.0f %%\n", "time", 100*r.Stages.IO, 100*r.Stages.Comm, 100*r.Stages.Compute)
+	fmt.Fprintf(w, "%-12s %d features, peak %d MB in one process\n", "memory", r.Features, r.PeakRSSBytes/1e6)
+	if len(r.Transfers) > 0 {
+		fmt.Fprintf(w, "%-12s %s\n", "transport", r.Transfers[0])
+	}
+	fmt.Fprintf(w, "%-12s %s\n", "digest", r.Digest)
+}
+
+// printReport is `psrt eval` for people.
+func printReport(w io.Writer, r *metric.Report) {
+	for _, row := range []struct {
+		name  string
+		value *float64
+	}{{"AUC", r.AUC}, {"logloss", r.LogLoss}, {"RMSE", r.RMSE}, {"MAE", r.MAE}, {"COPC", r.COPC}} {
+		if row.value != nil {
+			fmt.Fprintf(w, "%-12s %.4f\n", row.name, *row.value)
+		}
+	}
+}

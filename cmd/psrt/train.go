@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"psrt/sched/job"
+	"psrt/sched/train"
+)
+
+func newTrain() *cobra.Command {
+	f := &trainFlags{}
+	c := &cobra.Command{
+		Use:   "train",
+		Short: "Train a model through parameter servers",
+		Long: `Train a click-through or regression model. Starts --servers and --workers
+processes on this machine; with --rank, --world-size and --coordinator this
+process is one rank of a job whose ranks are started elsewhere too (the first
+--servers ranks serve, the others work; rank 0 keeps the coordinator).`,
+		Example: `  psrt train --data train.libffm --valid valid.libffm --test test.libffm --model fm --servers 2 --workers 2
+  psrt train --data 'logs/*.tsv.gz' --format criteo --model deepfm --hidden 256,256 --out model --json
+  psrt train --data a.csv --schema a.yaml --task regression --model lr --sync bsp --seed 7`,
+	}
+	f.register(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return runTrain(c, f) }
+	return c
+}
+
+func runTrain(c *cobra.Command, f *trainFlags) error {
+	if f.config != "" {
+		if err := applyConfig(c, f.config); err != nil {
+			return err
+		}
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	if f.rank >= 0 {
+		return runRank(ctx, c, f)
+	}
+	j, note, err := f.job(c)
+	if err != nil {
+		return err
+	}
+	out, err := openJSON(f.json)
+	if err != nil {
+		return err
+	}
+	show := newDisplay(os.Stderr, f.quiet)
+	show.note(note)
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
+		Exe: exe, Args: []string{"train"}, Transport: f.transport.value,
+		Events: show.event,
+	})
+	show.end()
+	if err != nil {
+		return interruptedOr(ctx, err)
+	}
+	return report(res, j, f, out)
+}
+
+// runRank is one rank, started by RunProcesses or by a launcher.
+func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
+	if f.world < 2 || f.rank >= f.world {
+		return usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
+	}
+	if f.coordinator == "embedded" {
+		return usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
+	}
+	token, err := f.token()
+	if err != nil {
+		return err
+	}
+	started := os.Getenv(job.EnvLaunched) != ""
+	events := func(train.Event) {}
+	if started {
+		events = job.EventPipe()
+	}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.value, Listen: f.listen, Node: -1, Events: events}
+	show := newDisplay(os.Stderr, f.quiet)
+	if !started {
+		cfg.Events = show.event
+		if f.rank == 0 {
+			j, note, err := f.job(c)
+			if err != nil {
+				return err
+			}
+			show.note(note)
+			host, err := job.HostCoordinator(ctx, f.coordinator, token, j)
+			if err != nil {
+				return err
+			}
+			defer host.Close()
+		}
+	}
+	res, err := job.JoinAndRun(ctx, f.coordinator, cfg)
+	show.end()
+	if started {
+		// The launcher reads the pipe; what goes to stderr is for its tail.
+		if err != nil {
+			events(train.Event{Failure: job.Failure(err)})
+			return err
+		}
+		if res != nil && f.rank == f.world-res.Workers {
+			events(train.Event{Result: res})
+		}
+		return nil
+	}
+	if err != nil {
+		return interruptedOr(ctx, err)
+	}
+	if res == nil || f.rank != f.world-res.Workers {
+		return nil
+	}
+	out, err := openJSON(f.json)
+	if err != nil {
+		return err
+	}
+	return report(res, nil, f, out)
+}
+
+// report prints the result: JSON alone on stdout, or for people.
+func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser) error {
+	if f.report != "" {
+		if err := writeReport(f.report, res, j); err != nil {
+			return err
+		}
+	}
+	if out != nil {
+		enc := json.NewEncoder(out)
+		return errors.Join(enc.Encode(res), out.Close())
+	}
+	printResult(os.Stdout, res)
+	if f.out != "" {
+		fmt.Printf("model        %s  (psrt eval --model %s --data …)\n", f.out, f.out)
+	}
+	if f.report != "" {
+		fmt.Printf("report       %s\n", f.report)
+	}
+	return nil
+}
+
+// interruptible gives a context that the first Ctrl-C or SIGTERM cancels; a
+// second one kills as usual.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if s, ok := <-signals; ok {
+			signal.Stop(signals)
+			cancel(&interrupted{s})
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
+
+type interrupted struct{ signal os.Signal }
+
+func (i *interrupted) Error() string { return "ended by " + i.signal.String() }
+
+func interruptedOr(ctx context.Context, err error) error {
+	var i *interrupted
+	if errors.As(context.Cause(ctx), &i) {
+		return i
+	}
+	return err
+}
+
+// openJSON opens where --json goes before hours of training, not after.
+func openJSON(name string) (io.WriteCloser, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+		return os.Stdout, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, usagef("--json: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"psrt/sched/dataset"
+	"psrt/sched/train"
+	"psrt/sched/train/model"
+	"psrt/tiers/table"
+)
+
+// trainFlags are the flags of `psrt train`, named as in the contract.
+type trainFlags struct {
+	input inputFlags
+	data  string
+	test  string
+	valid string
+
+	model     *choice
+	dim       int
+	hidden    []int
+	cross     int
+	dropout   float32
+	batchNorm bool
+
+	optimizer, denseOptimizer *choice
+	lr, denseLR, l1, l2       float32
+	denseL2                   float32
+	batch, epochs, patience   int
+	seed                      uint64
+	sync                      *choice
+	staleness                 int
+	dataset                   *choice
+	servers, workers, threads int
+	lanes                     int
+	transport                 *choice
+	memBudget                 bytesValue
+	out, json, report, config string
+	rank, world               int
+	coordinator, tokenFile    string
+	listen                    string
+	quiet, noShuffle          bool
+}
+
+// Defaults that depend on others are 0 here and settled in job.
+func (f *trainFlags) register(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.data, "data", "", "training `files`, globs or directories, comma separated; .gz, .zst, .lz4 as they are")
+	fl.StringVar(&f.valid, "valid", "", "validation `files`: the best epoch is kept and training ends early")
+	fl.StringVar(&f.test, "test", "", "test `files`: the final figures are of these")
+	f.input.register(c)
+
+	f.model = newChoice(model.FM, model.Kinds()...)
+	fl.Var(f.model, "model", "kind of model")
+	fl.IntVar(&f.dim, "dim", 16, "embedding dimension")
+	fl.IntSliceVar(&f.hidden, "hidden", []int{64, 32}, "units of the hidden layers (widedeep, deepfm, dcn)")
+	fl.IntVar(&f.cross, "cross-layers", 2, "cross layers (dcn)")
+	fl.Float32Var(&f.dropout, "dropout", 0, "share of hidden units dropped in training")
+	fl.BoolVar(&f.batchNorm, "batch-norm", false, "batch normalisation in the hidden layers")
+
+	f.optimizer = newChoice(table.Adam, table.SGD, table.AdaGrad, table.RowAdaGrad, table.Adam, table.FTRL)
+	fl.Var(f.optimizer, "optimizer", "optimizer of the sparse parameters")
+	f.denseOptimizer = newChoice("", "", table.SGD, table.AdaGrad, table.Adam, table.FTRL)
+	fl.Var(f.denseOptimizer, "dense-optimizer", "optimizer of the dense parameters (as --optimizer)")
+	fl.Float32Var(&f.lr, "lr", 0, "learning rate (adam .005, adagrad and rowadagrad .05, ftrl .1, sgd .01)")
+	fl.Float32Var(&f.denseLR, "dense-lr", 0, "learning rate of the dense parameters (as --lr)")
+	fl.Float32Var(&f.l1, "l1", 0, "L1 regularisation of the sparse parameters (ftrl)")
+	fl.Float32Var(&f.l2, "l2", 0, "L2 regularisation of the sparse parameters")
+	fl.Float32Var(&f.denseL2, "dense-l2", 0, "L2 regularisation of the dense parameters")
+
+	fl.IntVar(&f.batch, "batch", 4096, "global batch, over all workers")
+	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
+	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
+	fl.Uint64Var(&f.seed, "seed", 1, "the same seed with --sync bsp gives the same model, bit for bit")
+	f.sync = newChoice(train.ASP, train.BSP, train.SSP, train.ASP)
+	fl.Var(f.sync, "sync", "consistency: bulk synchronous, bounded staleness, asynchronous")
+	fl.IntVar(&f.staleness, "staleness", 0, "clocks that workers may be apart with --sync ssp (0 equals bsp)")
+	f.dataset = newChoice("auto", "auto", "memory", "queue")
+	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
+	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
+
+	fl.IntVar(&f.servers, "servers", 1, "server processes")
+	fl.IntVar(&f.workers, "workers", 1, "worker processes")
+	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
+	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
+	f.transport = newChoice("auto", "auto", "shm", "tcp")
+	fl.Var(f.transport, "transport", "how ranks reach each other; auto: shm on one host, else tcp; says which and why")
+	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
+
+	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
+	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
+	fl.Lookup("json").NoOptDefVal = "-"
+	fl.StringVar(&f.report, "report", "", "write an HTML report into `file`")
+	fl.StringVar(&f.config, "config", "", "YAML `file` with any of these flags; flags on the command line win")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+
+	fl.IntVar(&f.rank, "rank", -1, "this process's rank, when ranks are started one by one")
+	fl.IntVar(&f.world, "world-size", 0, "number of ranks")
+	fl.StringVar(&f.coordinator, "coordinator", "embedded", "`address` at which the ranks meet: HOST:PORT of rank 0")
+	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the job's secret, the same for all ranks")
+	fl.StringVar(&f.listen, "listen", "", "`address` a server rank listens on (all interfaces)")
+}
+
+// job checks the flags, looks at the data, and settles every default. note
+// says what was found.
+func (f *trainFlags) job(c *cobra.Command) (*train.Job, string, error) {
+	if f.data == "" {
+		return nil, "", usagef("--data is missing: name files, globs or directories with training data")
+	}
+	if err := f.check(); err != nil {
+		return nil, "", err
+	}
+	opts, err := f.input.options()
+	if err != nil {
+		return nil, "", err
+	}
+	src, err := dataset.Open(paths(f.data), opts)
+	if err != nil {
+		return nil, "", err
+	}
+	d := src.Describe()
+	j := &train.Job{
+		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: src.Options(),
+		Dataset: f.dataset.value, Shuffle: !f.noShuffle,
+		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
+		Sync: f.sync.value, Staleness: f.staleness,
+		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
+		Out: f.out,
+		Model: model.Spec{Kind: f.model.value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
+			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
+	}
+	j.Optimizer = table.Optimizer{Kind: f.optimizer.value, LR: f.lr, L1: f.l1, L2: f.l2}
+	if j.Optimizer.LR == 0 && j.Optimizer.Kind == table.Adam {
+		j.Optimizer.LR = adamLR
+	}
+	j.DenseOptimizer = table.Optimizer{Kind: f.optimizer.value, LR: f.lr, L2: f.denseL2}
+	if f.denseOptimizer.value != "" {
+		j.DenseOptimizer.Kind = f.denseOptimizer.value
+		if f.denseOptimizer.value != f.optimizer.value {
+			j.DenseOptimizer.LR = 0
+		}
+	}
+	if j.DenseOptimizer.Kind == table.RowAdaGrad {
+		j.DenseOptimizer.Kind = table.AdaGrad
+	}
+	if f.denseLR != 0 {
+		j.DenseOptimizer.LR = f.denseLR
+	}
+	if j.DenseOptimizer.LR == 0 && j.DenseOptimizer.Kind == table.Adam {
+		j.DenseOptimizer.LR = adamLR
+	}
+	j.Optimizer, j.DenseOptimizer = j.Optimizer.WithDefaults(), j.DenseOptimizer.WithDefaults()
+	f.settle(j, src)
+	// The other files are opened here too: a mistake shall show before an hour
+	// of training, not after.
+	for _, more := range [][]string{j.Valid, j.Test} {
+		if len(more) > 0 {
+			if _, err := dataset.Open(more, j.Reading); err != nil {
+				return nil, "", err
+			}
+		}
+	}
+	if j.Out != "" {
+		if err := writable(j.Out); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := j.Validate(); err != nil {
+		return nil, "", usageError{err}
+	}
+	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
+		d.Format, d.Fields, len(d.Files), (*bytesValue)(&d.Bytes), f.model.value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+	return j, note, nil
+}
+
+// adamLR suits click data with batches of some thousand; the library's own
+// default of .001 is made for small batches of dense models.
+const adamLR = 0.005
+
+// check refuses values that no job can have, naming the flag.
+func (f *trainFlags) check() error {
+	for _, p := range []struct {
+		name  string
+		value int
+		least int
+	}{{"dim", f.dim, 1}, {"batch", f.batch, 1}, {"servers", f.servers, 1}, {"workers", f.workers, 1},
+		{"patience", f.patience, 0}, {"staleness", f.staleness, 0}, {"threads", f.threads, 0}, {"lanes", f.lanes, 0}, {"epochs", f.epochs, 0}} {
+		if p.value < p.least {
+			return usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
+		}
+	}
+	return nil
+}
+
+// settle fills in what depends on the machine or on other flags.
+func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
+	cores := runtime.NumCPU()
+	if j.Threads == 0 {
+		j.Threads = max(1, cores/j.Workers)
+	}
+	if j.Lanes == 0 {
+		j.Lanes = max(1, cores/j.Servers/4)
+	}
+	if j.Epochs == 0 {
+		j.Epochs = 1
+		if len(j.Valid) > 0 {
+			j.Epochs = 30
+		}
+	}
+	if j.Dataset == "auto" {
+		j.Dataset = "queue"
+		if j.Epochs > 1 && src.FitsMemory() {
+			j.Dataset = "memory"
+		}
+	}
+}
+
+// writable finds out before training whether the model can be written.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return usagef("--out %s: %w", dir, err)
+	}
+	probe, err := os.CreateTemp(dir, ".psrt-probe-")
+	if err != nil {
+		return usagef("--out %s: not writable: %w", dir, err)
+	}
+	_, err = probe.Write(make([]byte, 4096))
+	probe.Close()
+	os.Remove(probe.Name())
+	if err != nil {
+		return usagef("--out %s: %w", dir, err)
+	}
+	return nil
+}
+
+func (f *trainFlags) token() ([]byte, error) {
+	if f.tokenFile == "" {
+		return nil, usagef("--rank needs --token-file: a file with a secret of at least 16 bytes, the same at every rank (head -c 32 /dev/urandom > token)")
+	}
+	b, err := os.ReadFile(f.tokenFile)
+	if err != nil {
+		return nil, usagef("--token-file: %w", err)
+	}
+	if len(b) < 16 {
+		return nil, usagef("--token-file %s has %d bytes, want at least 16", f.tokenFile, len(b))
+	}
+	return b, nil
+}
+
+// inputFlags say how files are read; shared by train, eval and predict.
+type inputFlags struct {
+	format *choice
+	schema string
+	task   *choice
+	fields int
+}
+
+func (f *inputFlags) register(c *cobra.Command) {
+	f.format = newChoice("auto", "criteo", "libsvm", "libffm", "libfm", "csv", "auto")
+	c.Flags().Var(f.format, "format", "format of the files")
+	c.Flags().StringVar(&f.schema, "schema", "", "YAML `file` describing csv columns")
+	f.task = newChoice(model.CTR, model.CTR, model.Regression)
+	c.Flags().Var(f.task, "task", "ctr: labels 0/1 or -1/1, log loss; regression: real labels, squared loss")
+	c.Flags().IntVar(&f.fields, "fields", 0, "number of fields, where the first lines do not show all of them")
+}
+
+func (f *inputFlags) options() (dataset.Options, error) {
+	opts := dataset.Options{Format: dataset.Format(f.format.value), Task: dataset.Task(f.task.value), Fields: f.fields}
+	if f.schema != "" {
+		s, err := dataset.ReadSchema(f.schema)
+		if err != nil {
+			return opts, usageError{err}
+		}
+		opts.Schema = s
+		if opts.Format == dataset.Auto {
+			opts.Format = dataset.CSV
+		}
+	}
+	if opts.Format == dataset.CSV && opts.Schema == nil {
+		return opts, usagef("--format csv needs --schema FILE.yaml, which says what each column is; see docs/data.md")
+	}
+	return opts, nil
+}
