@@ -13,17 +13,22 @@ import (
 // anything since the last tick, or waits for a posted receive, repeats its
 // acknowledgement: slow is not dead. Both sides tick at least eight times in
 // the shorter of their OpTimeouts.
+//
+// Silence is summed over ticks, each counting at most a quarter of OpTimeout:
+// a process that was itself stopped, or starved of CPU, must not take its own
+// absence for its peer's.
 type liveness struct {
-	heard   uint64 // bytes of replies
-	asked   uint64 // bytes of requests
-	heardAt int64  // nanoseconds since endpoint.started
+	heard  uint64        // bytes of replies
+	asked  uint64        // bytes of requests
+	at     time.Duration // of the last tick, since endpoint.started
+	silent time.Duration
 }
 
 func (ep *endpoint) tick(now time.Time) {
 	if !ep.connected.Load() || ep.broken.Load() {
 		return
 	}
-	at := int64(now.Sub(ep.started))
+	at := now.Sub(ep.started)
 	var heard, asked uint64
 	for _, l := range ep.ask {
 		heard += l.r.total.Load()
@@ -31,13 +36,13 @@ func (ep *endpoint) tick(now time.Time) {
 	for _, l := range ep.answer {
 		asked += l.r.total.Load()
 	}
-	if heard != ep.live.heard {
-		ep.live.heard, ep.live.heardAt = heard, at
-	}
 	ep.mu.Lock()
-	outstanding, since := ep.tail < ep.next, max(ep.busySince, ep.live.heardAt)
+	var busy time.Duration
+	if ep.tail < ep.next {
+		busy = max(at-time.Duration(ep.busySince), 1)
+	}
 	ep.mu.Unlock()
-	if outstanding && at-since > int64(ep.cfg.OpTimeout) {
+	if ep.live.dead(at, busy, heard, ep.cfg.OpTimeout) {
 		ep.fail(rdma.StatusRetryExceeded, 0, nil)
 		ep.closeLinks()
 		return
@@ -46,6 +51,19 @@ func (ep *endpoint) tick(now time.Time) {
 		ep.live.asked = asked
 		ep.answer[0].acknowledge()
 	}
+}
+
+// dead is the requester's rule. busy is for how long something has been
+// outstanding, 0 when nothing is.
+func (v *liveness) dead(at, busy time.Duration, heard uint64, timeout time.Duration) bool {
+	passed := min(at-v.at, timeout/4)
+	v.at = at
+	if heard != v.heard || busy == 0 {
+		v.heard, v.silent = heard, 0
+		return false
+	}
+	v.silent = min(v.silent+passed, busy)
+	return v.silent > timeout
 }
 
 // tickPeriod is how often the endpoint wants to be looked at.
