@@ -136,7 +136,7 @@ func (r *region) Remote() rdma.RemoteRange {
 }
 
 // fenceTime bounds how long Close waits for peers that are inside the region.
-const fenceTime = 2 * time.Second
+const fenceTime = time.Second
 
 // Close takes the memory back. When it returns without an error nobody
 // touches the memory any more, but through a mapping given by Endpoint.Map.
