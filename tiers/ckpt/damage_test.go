@@ -50,16 +50,20 @@ func TestEveryByteCounts(t *testing.T) {
 		if filepath.Base(path) == ManifestName {
 			bits = 1
 		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		check(t, err)
 		for i := range good {
 			for b := range bits {
-				bad := bytes.Clone(good)
-				bad[i] ^= 1 << ((5*b + i) % 8)
-				check(t, os.WriteFile(path, bad, 0o666))
+				_, err := f.WriteAt([]byte{good[i] ^ 1<<((5*b+i)%8)}, int64(i))
+				check(t, err)
 				if err := read(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
 					t.Fatalf("byte %d, bit %d of %s: %v", i, (5*b+i)%8, path, err)
 				}
 			}
+			_, err := f.WriteAt(good[i:i+1], int64(i))
+			check(t, err)
 		}
+		check(t, f.Close())
 		for _, cut := range [][]byte{nil, good[:1], good[:len(good)/2], good[:len(good)-1], append(bytes.Clone(good), 0)} {
 			check(t, os.WriteFile(path, cut, 0o666))
 			if err := read(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
