@@ -19,9 +19,9 @@ var (
 		27, 14992, 5461306, 10, 5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572}
 )
 
-// pairedFields bounds how many fields take part in pairs: with more of them each
+// pairedFields is how many fields take part in pairs: with more of them each
 // pair would be too weak to learn.
-const pairedFields = 10
+const pairedFields = 4
 
 func shape(c Config) []field {
 	if c.Kind == "zipf" {
@@ -45,8 +45,8 @@ func shape(c Config) []field {
 		fields = append(fields, f)
 	}
 	paired := 0
-	for i := len(fields) - 1; i >= criteoInts && paired < pairedFields; i-- {
-		if fields[i].size >= 100 {
+	for i := criteoInts; i < len(fields) && paired < pairedFields; i++ {
+		if fields[i].size >= 100 && fields[i].size <= tailSize {
 			fields[i].paired = true
 			paired++
 		}
