@@ -10,8 +10,9 @@ import (
 	"psrt/rdma/wire"
 )
 
-// inbox holds the links a peer opened to an endpoint until Connect takes them:
-// at most one per direction and stream.
+// inbox holds the links that were opened to an endpoint until Connect takes
+// those of its peer: at most one per dialer, direction and stream, and maxOffers
+// in all (whoever has the address may try again with another endpoint).
 type inbox struct {
 	arrived chan struct{} // capacity 1: something was added
 
@@ -33,9 +34,12 @@ func (b *inbox) add(o offer) error {
 		return errors.New("tcp: the endpoint takes no more links")
 	}
 	for _, have := range b.links {
-		if have.index == o.index && have.direction == o.direction {
+		if have.dialer == o.dialer && have.index == o.index && have.direction == o.direction {
 			return fmt.Errorf("tcp: link %d in direction %d exists already", o.index, o.direction)
 		}
+	}
+	if len(b.links) >= maxOffers {
+		return fmt.Errorf("tcp: %d links wait for Connect already", maxOffers)
 	}
 	b.links = append(b.links, o)
 	select {
@@ -45,16 +49,27 @@ func (b *inbox) add(o offer) error {
 	return nil
 }
 
-// take returns the links once there are want of them, and closes the inbox.
-func (b *inbox) take(want int) []offer {
+// take returns the dialer's links once there are want of them, and closes the
+// inbox with what else is in it.
+func (b *inbox) take(dialer uint64, want int) []offer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || len(b.links) < want {
+	var mine, others []offer
+	for _, o := range b.links {
+		if o.dialer == dialer {
+			mine = append(mine, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	if b.closed || len(mine) < want {
 		return nil
 	}
-	links := b.links
+	for _, o := range others {
+		_ = o.conn.Close()
+	}
 	b.links, b.closed = nil, true
-	return links
+	return mine
 }
 
 func (b *inbox) close() {

@@ -37,7 +37,8 @@ const (
 	ackRequests = 32
 	ackBytes    = 256 << 10
 
-	maxPending       = 128 // strangers in a handshake
+	maxOffers        = 4 * maxStreams // links waiting for Connect, per endpoint
+	maxPending       = 128            // strangers in a handshake
 	handshakeTimeout = 5 * time.Second
 	defaultOpTimeout = 5 * time.Second
 	minOpTimeout     = time.Millisecond

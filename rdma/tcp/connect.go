@@ -170,7 +170,7 @@ func (ep *endpoint) await(a *address, deadline time.Time) ([]link, error) {
 	defer timer.Stop()
 	var offers []offer
 	for offers == nil {
-		if offers = ep.inbox.take(2 * streams); offers != nil {
+		if offers = ep.inbox.take(a.id, 2*streams); offers != nil {
 			break
 		}
 		select {
@@ -186,8 +186,8 @@ func (ep *endpoint) await(a *address, deadline time.Time) ([]link, error) {
 		links = append(links, link{conn: o.conn, hello: o.hello, raw: o.raw, weAsk: o.direction == dialerAnswers, timeout: o.timeout})
 	}
 	for _, l := range links {
-		if l.hello.dialer != a.id || int(l.hello.streams) != streams || int(l.hello.index) >= streams {
-			return links, fmt.Errorf("%w: a link of another endpoint or with %d streams instead of %d", wire.ErrFrame, l.hello.streams, streams)
+		if int(l.hello.streams) != streams || int(l.hello.index) >= streams {
+			return links, fmt.Errorf("%w: a link with %d streams instead of %d", wire.ErrFrame, l.hello.streams, streams)
 		}
 	}
 	for _, l := range links {
