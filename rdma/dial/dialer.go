@@ -34,7 +34,7 @@ func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, a
 	// The end of ctx ends whatever the handshake waits for.
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
 	d := dialer{host: h, addr: addr, control: control, count: count, attach: attach}
-	conn, reply, err := d.shake(ctx, hello)
+	conn, reply, err := d.shake(hello)
 	if !stop() && err == nil {
 		_ = conn.Close()
 		err = context.Cause(ctx)
@@ -64,12 +64,12 @@ type dialer struct {
 
 func (d *dialer) soon() time.Time { return time.Now().Add(d.host.cfg.StepTimeout) }
 
-func (d *dialer) shake(ctx context.Context, hello []byte) (*Conn, []byte, error) {
+func (d *dialer) shake(hello []byte) (*Conn, []byte, error) {
 	msg := helloMsg{Version: Version, Terms: d.host.terms(), Count: d.count, Hello: hello}
 	if err := sendMsg(d.control, kindHello, msg, d.soon()); err != nil {
 		return nil, nil, fmt.Errorf("send hello: %w", err)
 	}
-	conn, reply, err := d.answerTries(ctx)
+	conn, reply, err := d.answerTries()
 	if err != nil {
 		closeAll(d.eps)
 	}
@@ -77,18 +77,14 @@ func (d *dialer) shake(ctx context.Context, hello []byte) (*Conn, []byte, error)
 }
 
 // answerTries follows the listener's lead until it is ready or refuses.
-func (d *dialer) answerTries(ctx context.Context) (*Conn, []byte, error) {
+func (d *dialer) answerTries() (*Conn, []byte, error) {
 	connected := false
 	// The peer's application decides in between; see Config.StepTimeout.
 	patience := 3 * d.host.cfg.StepTimeout
 	for {
-		deadline := time.Now().Add(patience)
-		if end, ok := ctx.Deadline(); ok && end.Before(deadline) {
-			deadline = end
-		}
 		var try tryMsg
 		var ready readyMsg
-		kind, err := readMsg(d.control, deadline, map[uint8]any{kindTry: &try, kindReady: &ready})
+		kind, err := readMsg(d.control, time.Now().Add(patience), map[uint8]any{kindTry: &try, kindReady: &ready})
 		if err != nil {
 			return nil, nil, fmt.Errorf("wait for the peer to accept: %w", err)
 		}

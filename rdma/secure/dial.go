@@ -44,11 +44,8 @@ func Dial(ctx context.Context, network, addr string, token []byte) (net.Conn, er
 }
 
 func clientHandshake(ctx context.Context, c *tls.Conn, token []byte) error {
-	deadline, _ := ctx.Deadline()
-	if err := c.SetDeadline(deadline); err != nil {
-		return err
-	}
-	// A cancelled context must also end the waits of the proof.
+	// The end of ctx, and not a deadline of the connection's own, ends the waits:
+	// then ctx.Err says why.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := c.HandshakeContext(ctx); err != nil {
