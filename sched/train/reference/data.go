@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"psrt/sched/dataset"
 )
 
 // Example is one labelled example.
@@ -19,6 +21,18 @@ type Feature struct {
 	Field int
 	Key   uint64
 	Value float64
+}
+
+// FromBatch takes examples out of the trainer's form.
+func FromBatch(b *dataset.Batch) []Example {
+	out := make([]Example, b.Len())
+	for i := range out {
+		out[i].Label = float64(b.Labels[i])
+		for j := b.Offsets[i]; j < b.Offsets[i+1]; j++ {
+			out[i].Features = append(out[i].Features, Feature{Field: int(b.Fields[j]), Key: b.Keys[j], Value: float64(b.Values[j])})
+		}
+	}
+	return out
 }
 
 // ParseLibFFM reads lines of `label field:id:value`.

@@ -2,9 +2,11 @@ package reference
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
+	"psrt/sched/dataset"
 	"psrt/sched/train/model"
 	"psrt/tiers/table"
 )
@@ -21,6 +23,14 @@ func TestParseLibFFM(t *testing.T) {
 		if _, err := ParseLibFFM(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
+	}
+}
+
+func TestFromBatch(t *testing.T) {
+	got := FromBatch(&dataset.Batch{Labels: []float32{1, 0}, Offsets: []int32{0, 2, 3}, Keys: []uint64{7, 8, 9}, Fields: []uint16{0, 1, 2}, Values: []float32{1, .5, -2}})
+	want := []Example{{1, []Feature{{0, 7, 1}, {1, 8, .5}}}, {0, []Feature{{2, 9, -2}}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
 	}
 }
 
