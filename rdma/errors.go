@@ -18,15 +18,15 @@ var (
 type Status uint8
 
 const (
-	StatusOK             Status = iota
-	StatusFlushed               // queued behind a failed request or a close
-	StatusLocalLength           // receive buffer too small
-	StatusLocalProt             // Local not registered
-	StatusRemoteAccess          // key, range or right refused by the peer
-	StatusRemoteInvalid         // peer could not take the request
-	StatusRetryExceeded         // peer did not answer: dead, stopped or unreachable
-	StatusRNR                   // receiver had no receive posted for too long
-	StatusPeerGone              // peer closed the connection or died
+	StatusOK            Status = iota
+	StatusFlushed              // queued behind a failed request or a close
+	StatusLocalLength          // receive buffer too small
+	StatusLocalProt            // Local not registered
+	StatusRemoteAccess         // key, range or right refused by the peer
+	StatusRemoteInvalid        // peer could not take the request
+	StatusRetryExceeded        // peer did not answer: dead, stopped or unreachable
+	StatusRNR                  // receiver had no receive posted for too long
+	StatusPeerGone             // peer closed the connection or died
 )
 
 func (s Status) String() string {

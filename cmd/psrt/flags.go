@@ -132,6 +132,17 @@ func (b *bytesValue) String() string {
 	return strconv.FormatInt(int64(*b), 10)
 }
 
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
 func (b *bytesValue) Type() string { return "bytes" }
 
 // choice is a flag with a closed set of values.

@@ -173,7 +173,7 @@ func (f *trainFlags) job(c *cobra.Command) (*train.Job, string, error) {
 		return nil, "", usageError{err}
 	}
 	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
-		d.Format, d.Fields, len(d.Files), (*bytesValue)(&d.Bytes), f.model.value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
 	return j, note, nil
 }
 

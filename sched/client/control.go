@@ -22,7 +22,7 @@ func (c *Client) Servers() int { return len(c.servers) }
 func (c *Client) Transports() []string {
 	var out []string
 	for _, s := range c.servers {
-		out = append(out, fmt.Sprintf("server %d: %s (%s)", s.index, s.conn.Transport, s.conn.Reason))
+		out = append(out, fmt.Sprintf("server %d by %s", s.index, s.conn.Reason))
 	}
 	return out
 }

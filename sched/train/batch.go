@@ -109,9 +109,7 @@ func (b *batch) prepare(i, rowDim, denseLen int) *model.LeafGrad {
 // reducer adds the leaves' gradients along the tree. One per worker.
 type reducer struct {
 	merges []kernels.Merge
-	idx    [][]int32
-	srcs   [][]float32
-	pos    [][]int32
+	idx    [][]int32 // by leaf: matrix row -> place in the leaf, -1 absent
 }
 
 // rowsIndex says where in each leaf a matrix row is, -1 where it is not.

@@ -1,5 +1,3 @@
-// Package usage reads what this process has used so far. It owns the two
-// numbers that every rank reports and knows nothing else.
 package usage
 
 import "golang.org/x/sys/unix"
