@@ -146,14 +146,11 @@ int64_t NAME(treesum_rows)(float *dst, int64_t dim, int64_t rows, const psrt_sou
 		int64_t block = rows - u0 < BLOCK ? rows - u0 : BLOCK, count[BLOCK] = {0};
 		for (int64_t i = 0; i < n; i++) {
 			const int32_t *at = (const int32_t *)srcs[i].index + u0;
-			int32_t none = -1;
+			uint32_t have = 0; /* a bit per row: most rows lack most sources */
 			for (int64_t r = 0; r < block; r++)
-				none &= at[r] >> 31;
-			if (none)
-				continue;
-			for (int64_t r = 0; r < block; r++) {
-				if (at[r] < 0)
-					continue;
+				have |= (uint32_t)(at[r] >= 0) << r;
+			for (; have; have &= have - 1) {
+				int r = __builtin_ctz(have);
 				if (at[r] >= srcs[i].rows) {
 					bad = i;
 					continue;
