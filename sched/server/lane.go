@@ -29,6 +29,7 @@ type lane struct {
 	mux    *dial.Mux
 	cmds   chan func()
 	quit   bool
+	gone   chan struct{} // closed when run has returned
 
 	tables   map[uint32]*tableState
 	order    []*tableState // by table ID, for digests and saving
@@ -54,6 +55,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		cfg: cfg, index: index, global: global,
 		mux:     dial.NewMux(cfg.Workers * psmsg.Slots * 8),
 		cmds:    make(chan func(), 16),
+		gone:    make(chan struct{}),
 		tables:  map[uint32]*tableState{},
 		lastSeq: make([]uint64, cfg.Workers),
 		current: make([]*session, cfg.Workers),
@@ -98,6 +100,7 @@ func (l *lane) tableBudget() int64 {
 
 // run is the lane's goroutine.
 func (l *lane) run() {
+	defer close(l.gone)
 	for !l.quit {
 		n := l.mux.Poll(l.cs[:])
 		start := time.Now()
@@ -146,6 +149,8 @@ func (l *lane) do(deadline time.Duration, f func()) error {
 	defer timer.Stop()
 	select {
 	case l.cmds <- func() { f(); close(done) }:
+	case <-l.gone:
+		return fmt.Errorf("server: lane %d has ended", l.global)
 	case <-timer.C:
 		return fmt.Errorf("server: lane %d took no command for %v: it is overloaded or gone", l.global, deadline)
 	}
@@ -153,6 +158,8 @@ func (l *lane) do(deadline time.Duration, f func()) error {
 	select {
 	case <-done:
 		return nil
+	case <-l.gone:
+		return fmt.Errorf("server: lane %d has ended", l.global)
 	case <-timer.C:
 		return fmt.Errorf("server: lane %d did not finish a command within %v", l.global, deadline)
 	}

@@ -92,42 +92,67 @@ func (l *lane) resolveRows(r *request) bool {
 	return true
 }
 
-// applyReady applies held pushes: in BSP those of whole steps, otherwise all
+// applyReady applies held pushes: in BSP those of whole steps, one step after
+// the other (a worker's leaving can complete several at once); otherwise all
 // that this poll batch brought, merged per row.
 func (l *lane) applyReady() {
-	for _, t := range l.order {
-		if held := l.due(&t.held); len(held) > 0 {
-			l.applySparse(t, held)
-		}
+	if l.cfg.Staleness != 0 {
+		l.applyAll(func(*request) bool { return true })
+		return
 	}
-	if held := l.due(&l.dense.held); len(held) > 0 {
-		l.applyDense(held)
+	for {
+		step, ok := l.nextWholeStep()
+		if !ok {
+			return
+		}
+		l.applyAll(func(r *request) bool { return r.Clock == step })
 	}
 }
 
-// due takes the requests that may be applied now out of held, ordered by
-// worker (BSP) or as they came.
-func (l *lane) due(held *[]*request) []*request {
-	if len(*held) == 0 {
-		return nil
+// nextWholeStep is the lowest step with held pushes that every worker has
+// finished.
+func (l *lane) nextWholeStep() (step uint64, ok bool) {
+	look := func(held []*request) {
+		for _, r := range held {
+			if r.Clock < l.clock.Min() && (!ok || r.Clock < step) {
+				step, ok = r.Clock, true
+			}
+		}
 	}
-	if l.cfg.Staleness != 0 {
-		due := append(l.merge.due[:0], *held...)
-		*held = (*held)[:0]
-		l.merge.due = due
-		return due
+	for _, t := range l.order {
+		look(t.held)
 	}
-	low := l.clock.Min() // every worker has finished all steps below
+	look(l.dense.held)
+	return step, ok
+}
+
+// applyAll applies the held pushes that are due.
+func (l *lane) applyAll(isDue func(*request) bool) {
+	for _, t := range l.order {
+		if due := l.due(&t.held, isDue); len(due) > 0 {
+			l.applySparse(t, due)
+		}
+	}
+	if due := l.due(&l.dense.held, isDue); len(due) > 0 {
+		l.applyDense(due)
+	}
+}
+
+// due takes the requests that are due out of held, in BSP ordered by worker.
+func (l *lane) due(held *[]*request, isDue func(*request) bool) []*request {
 	due, keep := l.merge.due[:0], (*held)[:0]
 	for _, r := range *held {
-		if r.Clock < low {
+		if isDue(r) {
 			due = append(due, r)
 		} else {
 			keep = append(keep, r)
 		}
 	}
+	clear((*held)[len(keep):])
 	*held = keep
-	slices.SortStableFunc(due, func(a, b *request) int { return a.s.worker - b.s.worker })
+	if l.cfg.Staleness == 0 {
+		slices.SortStableFunc(due, func(a, b *request) int { return a.s.worker - b.s.worker })
+	}
 	l.merge.due = due
 	return due
 }

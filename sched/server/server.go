@@ -90,13 +90,17 @@ func (s *Server) Serve(ctx context.Context) error {
 			s.handle(ctx, in)
 		}()
 	}
-	s.shutdown()
-	handlers.Wait()
+	s.hangUp()
+	handlers.Wait() // they still need the lanes, to end their sessions
+	for _, l := range s.lanes {
+		l.do(commandTimeout, func() { l.quit = true })
+	}
 	s.running.Wait()
 	return failed
 }
 
-func (s *Server) shutdown() {
+// hangUp ends all connections and takes no new one.
+func (s *Server) hangUp() {
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {
@@ -107,9 +111,6 @@ func (s *Server) shutdown() {
 	}
 	s.mu.Unlock()
 	s.listener.Close()
-	for _, l := range s.lanes {
-		l.do(commandTimeout, func() { l.quit = true })
-	}
 }
 
 // handle serves one connection from handshake to its end.
