@@ -133,11 +133,13 @@ static void ftrl(const psrt_rule *r, float *restrict w, float *restrict z, float
 		float root = sqrtf(a);
 		float sigma = (root - sqrtf(s[i])) / lr;
 		float z1 = z[i] + (g[i] - sigma * w[i]);
-		float side = z1 < 0.0f ? -l1 : l1;
-		float next = (side - z1) / ((beta + root) / lr + l2);
+		/* By masks: a branch would keep the divisions out of vectors. */
+		union { float f; uint32_t u; } next;
+		next.f = (__builtin_copysignf(l1, z1) - z1) / ((beta + root) / lr + l2);
+		next.u &= __builtin_fabsf(z1) <= l1 ? 0u : ~0u;
 		z[i] = z1;
 		s[i] = a;
-		w[i] = __builtin_fabsf(z1) <= l1 ? 0.0f : next;
+		w[i] = next.f;
 	}
 }
 
