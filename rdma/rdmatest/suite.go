@@ -1,0 +1,123 @@
+package rdmatest
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/mem"
+)
+
+// Factory makes what the suite runs against.
+type Factory struct {
+	// New opens two domains that can reach each other. The suite closes them.
+	New func(t testing.TB) (a, b rdma.Domain)
+	// Memory gives at least n registrable bytes; nil means arenas of rdma/mem
+	// that shm can share. Whoever makes it frees it through t.Cleanup, after
+	// the domains are closed.
+	Memory func(t testing.TB, n int) rdma.Memory
+	// Kill makes a domain vanish without a word, as a dead process does. nil
+	// where one process cannot play that; the case is then skipped.
+	Kill func(t testing.TB, d rdma.Domain)
+}
+
+// patience bounds every wait of the suite for something that must happen.
+const patience = 5 * time.Second
+
+type check struct {
+	name string
+	need []rdma.Op
+	run  func(*testing.T, Factory)
+}
+
+var write = []rdma.Op{rdma.OpWrite}
+var imm = []rdma.Op{rdma.OpWriteImm}
+
+func checks() []check {
+	return []check{
+		{"Caps", nil, testCaps},
+		{"Sizes", []rdma.Op{rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead, rdma.OpSend}, testSizes},
+		{"Inline", write, testInline},
+		{"SendOrder", []rdma.Op{rdma.OpSend}, testSendOrder},
+		{"WriteThenImm", []rdma.Op{rdma.OpWrite, rdma.OpWriteImm}, testWriteThenImm},
+		{"Unsignaled", write, testUnsignaled},
+		{"LongBatch", write, testLongBatch},
+		{"RecvDepth", nil, testRecvDepth},
+		{"QueueBound", nil, testQueueBound},
+		{"SenderAhead", imm, testSenderAhead},
+		{"FetchAddSum", []rdma.Op{rdma.OpFetchAdd}, testFetchAddSum},
+		{"CompareSwap", []rdma.Op{rdma.OpCompareSwap}, testCompareSwap},
+		{"RemoteAccess", []rdma.Op{rdma.OpWrite, rdma.OpRead}, testRemoteAccess},
+		{"LocalUnregistered", write, testLocalUnregistered},
+		{"LengthMismatch", write, testLengthMismatch},
+		{"SendTooLong", []rdma.Op{rdma.OpSend}, testSendTooLong},
+		{"PeerClose", imm, testPeerClose},
+		{"PeerDeath", imm, testPeerDeath},
+		{"ClosePosting", write, testClosePosting},
+		{"Wait", nil, testWait},
+		{"ManyEndpoints", imm, testManyEndpoints},
+		{"BothWays", imm, testBothWays},
+		{"Map", write, testMap},
+		{"Stats", write, testStats},
+		{"Allocations", imm, testAllocations},
+		{"Leaks", write, testLeaks},
+	}
+}
+
+// Run holds the transport of f to the interface.
+func Run(t *testing.T, f Factory) {
+	if f.Memory == nil {
+		f.Memory = arena
+	}
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := f.New(t)
+			ops := a.Caps().Ops
+			a.Close()
+			b.Close()
+			for _, o := range c.need {
+				if !ops.Has(o) {
+					t.Skipf("Caps declares no %s", o)
+				}
+			}
+			c.run(t, f)
+		})
+	}
+}
+
+func arena(t testing.TB, n int) rdma.Memory {
+	t.Helper()
+	a, err := mem.New(mem.Config{Size: n, Node: -1, Purpose: "rdmatest", Share: true, Huge: "never"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Errorf("arena: %v", err)
+		}
+	})
+	return a
+}
+
+// Rand gives the run's random source; PSRT_SEED repeats a run.
+func Rand(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	if s := os.Getenv("PSRT_SEED"); s != "" {
+		v, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("PSRT_SEED=%q is not a number: %v", s, err)
+		}
+		seed = v
+	}
+	t.Logf("PSRT_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func fill(r *rand.Rand, b []byte) {
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+}
