@@ -1,0 +1,33 @@
+package sim_test
+
+import (
+	"testing"
+
+	"psrt/rdma"
+	"psrt/rdma/rdmatest"
+	"psrt/rdma/sim"
+)
+
+func TestConformance(t *testing.T) {
+	for name, cfg := range map[string]sim.Config{
+		"perfect": {},
+		"rough":   {LatencyMicros: 20, JitterMicros: 30, Loss: 0.02, RetransmitMicros: 200, BytesPerSecond: 2e9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nets := map[rdma.Domain]*sim.Network{}
+			rdmatest.Run(t, rdmatest.Factory{
+				Allocates: true,
+				New: func(t testing.TB) (a, b rdma.Domain) {
+					n, err := sim.New(rdmatest.Rand(t).Uint64(), cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					a, b = n.Domain("alice"), n.Domain("bob")
+					nets[b] = n
+					return a, b
+				},
+				Kill: func(t testing.TB, d rdma.Domain) { nets[d].Vanish("bob") },
+			})
+		})
+	}
+}
