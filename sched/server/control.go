@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"psrt/rdma"
 	"psrt/sched/psmsg"
@@ -74,7 +75,9 @@ func (s *Server) leave(worker int) error {
 }
 
 // each runs f on every lane at once and waits for all.
-func (s *Server) each(f func(*lane) error) error {
+func (s *Server) each(f func(*lane) error) error { return s.eachWithin(commandTimeout, f) }
+
+func (s *Server) eachWithin(limit time.Duration, f func(*lane) error) error {
 	errs := make([]error, len(s.lanes))
 	var wg sync.WaitGroup
 	for i, l := range s.lanes {
@@ -82,7 +85,7 @@ func (s *Server) each(f func(*lane) error) error {
 		go func() {
 			defer wg.Done()
 			var err error
-			errs[i] = errors.Join(l.do(commandTimeout, func() { err = f(l) }), err)
+			errs[i] = errors.Join(l.do(limit, func() { err = f(l) }), err)
 		}()
 	}
 	wg.Wait()
@@ -93,7 +96,7 @@ func (s *Server) each(f func(*lane) error) error {
 func (s *Server) Digest() (table.Digest, error) {
 	var mu sync.Mutex
 	var sum table.Digest
-	err := s.each(func(l *lane) error {
+	err := s.eachWithin(wholeTimeout, func(l *lane) error {
 		d := l.dense.digest()
 		for _, t := range l.order {
 			d.Add(t.rows.Digest())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
@@ -15,8 +16,9 @@ import (
 // DenseID is the dense vector's number in a saved model.
 const DenseID = 1
 
-// loadTimeout bounds a lane's part in loading a model.
-const loadTimeout = commandTimeout
+// wholeTimeout bounds what goes over every row: saving, loading, digesting. At
+// a slow disk's 50 MB/s it is enough for 90 GB a lane.
+const wholeTimeout = 30 * time.Minute
 
 // Save writes this server's part of a model into an incoming checkpoint
 // directory. Each lane writes its own rows, on its own goroutine: what is
@@ -26,7 +28,7 @@ func (s *Server) Save(req psmsg.SaveRequest) (psmsg.SaveReply, error) {
 	var mu sync.Mutex
 	var parts []ckpt.Part
 	var sum table.Digest
-	err := s.each(func(l *lane) error {
+	err := s.eachWithin(wholeTimeout, func(l *lane) error {
 		mine, digest, err := l.save(w)
 		if err != nil {
 			return err
@@ -106,11 +108,25 @@ func (s *Server) Load(req psmsg.LoadRequest) error {
 	if m.WeightsOnly {
 		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
 	}
-	return s.each(func(l *lane) error { return l.load(m) })
+	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m) })
+}
+
+// forgetTickets drops the tickets of a table whose rows were made anew.
+func (l *lane) forgetTickets(tableID uint32) {
+	for _, s := range l.current {
+		if s == nil {
+			continue
+		}
+		for i := range s.tickets {
+			if s.tickets[i].table == tableID {
+				s.tickets[i].id = 0
+			}
+		}
+	}
 }
 
 func (l *lane) load(m *ckpt.Model) error {
-	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
 	for _, t := range l.order {
 		saved := m.Spec(t.spec.ID)
@@ -121,6 +137,7 @@ func (l *lane) load(m *ckpt.Model) error {
 		if err := l.resetTable(t); err != nil {
 			return err
 		}
+		l.forgetTickets(t.spec.ID)
 		width := t.spec.RowFloats()
 		err := m.Rows(ctx, t.spec.ID, 1, l.covers(), func(keys []uint64, rows []float32) error {
 			for i, k := range keys {

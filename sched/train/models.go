@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"psrt/sched/dataset"
 	"psrt/sched/place"
@@ -109,8 +110,13 @@ func (w *worker) finalModel(ctx context.Context, res *Result) error {
 	return nil
 }
 
+// wholeTimeout bounds saving or loading a whole model; see the server's.
+const wholeTimeout = 30 * time.Minute
+
 // callAll calls a control method of all servers at once.
 func callAll[T any](ctx context.Context, w *worker, method string, req any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
+	defer cancel()
 	out := make([]T, w.client.Servers())
 	errs := make(chan error, len(out))
 	for i := range out {

@@ -26,13 +26,15 @@ func serverAddrs(ctx context.Context, r *Rank, servers int) ([]string, error) {
 }
 
 // gather gives every worker the values of all, in worker order. It is also a
-// barrier: nobody returns before everybody has come.
+// barrier: nobody returns before everybody has come. Workers may be an epoch's
+// difference in speed apart, so it is patient; a worker that died is noticed by
+// its servers and its launcher, sooner.
 func gather[T any](ctx context.Context, w *worker, name string, value T) ([]T, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.rank.timeout())
+	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
 	all, err := coord.Gather(ctx, w.rank.Coord, name, w.job.Workers, w.rank.Index, b)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
@@ -51,7 +52,10 @@ func New(spec table.Spec, seed uint64, cfg Config) (*Table, error) {
 		pool: pool{node: cfg.Node, maxBytes: cfg.MaxBytes, purpose: "table " + spec.Name}}
 	t.rows.Stride = acc.RowFloats()
 	t.rows.Shift = uint(bits.Len(uint(unitBytes/(4*t.rows.Stride))) - 1)
-	t.index = probe.NewIndex(seed, segShift, func() ([]byte, error) { return t.pool.alloc(unitBytes) })
+	// Every table hashes its own way: rows that come in the order of another
+	// table's index (loading a saved model does that) would otherwise fill the
+	// buckets one after the other and make each insertion walk a long chain.
+	t.index = probe.NewIndex(rand.Uint64(), segShift, func() ([]byte, error) { return t.pool.alloc(unitBytes) })
 	return t, nil
 }
 
