@@ -34,13 +34,15 @@ build: deps ## bin/psrt and bin/psbench
 	@mkdir -p bin
 	$(BUILD) -o bin/ ./cmd/psrt ./cmd/psbench
 
-# 200,000 lines as of a click log, made by the project itself, cut into three
-# parts in out/; then a DeepFM through two servers and two workers.
+# A million lines as of a click log, made by the project itself, cut into three
+# parts in out/; then a factorization machine through two servers and two
+# workers. FTRL's rate is for gradients averaged over the batch.
 run: build ## train a CTR model on sample data, through 2 servers and 2 workers
 	@mkdir -p out
-	bin/psrt gen criteo --rows 200000 --seed 1 --split 8:1:1 --out out/sample.tsv
+	bin/psrt gen criteo --rows 1000000 --seed 1 --split 8:1:1 --out out/sample.tsv
 	bin/psrt train --data out/sample.train.tsv --valid out/sample.valid.tsv --test out/sample.test.tsv \
-		--model deepfm --servers 2 --workers 2 --out out/model --report out/report.html
+		--model fm --optimizer ftrl --lr 1 --dense-optimizer adam --epochs 10 \
+		--servers 2 --workers 2 --out out/model --report out/report.html
 
 test: build ## every test
 	$(GO) vet ./...
