@@ -320,7 +320,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		if call.err == nil {
 			call.err = fmt.Errorf("client: worker %d: %s at clock %d: server %d answers: %s", c.cfg.Worker, p.kind, p.clock, l.server.index, rep.Code)
 			if rep.Code == psmsg.CodeNoMemory {
-				call.err = fmt.Errorf("%w; raise --mem-budget, add servers or lower --dim", call.err)
+				call.err = fmt.Errorf("%w%s; raise --mem-budget, add servers or lower --dim", call.err, c.refusal(l.server))
 			}
 		}
 	}
@@ -328,4 +328,18 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	call.left--
 	*p = part{}
 	l.free = append(l.free, slot)
+}
+
+// refusalTimeout bounds asking a server why it refused.
+const refusalTimeout = 5 * time.Second
+
+// refusal asks a server for the numbers behind a refused request.
+func (c *Client) refusal(s *serverConn) string {
+	ctx, cancel := context.WithTimeout(context.Background(), refusalTimeout)
+	defer cancel()
+	var st psmsg.StatsReply
+	if s.conn.Call(ctx, psmsg.MethodStats, struct{}{}, &st) != nil || st.Refusal == "" {
+		return ""
+	}
+	return " (" + st.Refusal + ")"
 }

@@ -55,6 +55,9 @@ type StatsReply struct {
 	Merged       uint64       `json:"merged_pushes"`
 	RefusedRows  uint64       `json:"refused_rows"`
 	BusySeconds  float64      `json:"busy_seconds"`
+	// Refusal is the newest reason for which a lane could not make rows, with
+	// the numbers that a reply's code has no room for.
+	Refusal string `json:"refusal,omitempty"`
 }
 
 // TableStats describes one table on one server.

@@ -131,6 +131,9 @@ func (s *Server) Stats() (psmsg.StatsReply, error) {
 		rep.Merged += l.stats.merged
 		rep.RefusedRows += l.stats.refused
 		rep.BusySeconds += l.stats.busy.Seconds()
+		if l.refusal != nil {
+			rep.Refusal = l.refusal.Error()
+		}
 		return nil
 	})
 	rep.PeakRSSBytes, rep.CPUSeconds = usage.Process()

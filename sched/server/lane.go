@@ -42,6 +42,7 @@ type lane struct {
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
+	refusal  error // why rows could not be made, newest
 	cs       [64]rdma.Completion
 }
 

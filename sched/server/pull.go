@@ -109,6 +109,7 @@ func (l *lane) pull(r *request) {
 	create := r.Flags&psmsg.FlagCreate != 0
 	created, err := t.rows.Lookup(r.keys, rows, create)
 	if err != nil {
+		l.refusal = err
 		l.putRows(rows)
 		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
 		return

@@ -84,6 +84,7 @@ func (l *lane) resolveRows(r *request) bool {
 	}
 	r.rows = l.rowsBuf(int(r.Rows))
 	if _, err := t.rows.Lookup(r.keys, r.rows, true); err != nil {
+		l.refusal = err
 		l.putRows(r.rows)
 		r.rows = nil
 		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
