@@ -32,7 +32,7 @@ deps: ## install what this machine lacks (the other targets do it first)
 
 build: deps ## bin/psrt and bin/psbench
 	@mkdir -p bin
-	$(BUILD) -o bin/ ./cmd/psrt ./cmd/psbench
+	$(BUILD) -o bin/ ./cmd/...
 
 # A million lines as of a click log, made by the project itself, cut into three
 # parts in out/; then a factorization machine through two servers and two
