@@ -114,7 +114,7 @@ func TestRegionRights(t *testing.T) {
 		{"read of a local", rdma.AccessLocal, rdma.OpRead, nil, rdma.StatusRemoteAccess},
 		{"unknown key", rdma.AccessAll, rdma.OpWrite, func(r *rdma.RemoteRange) { r.Key ^= 1 << 40 }, rdma.StatusRemoteAccess},
 		{"key 0", rdma.AccessAll, rdma.OpWrite, func(r *rdma.RemoteRange) { r.Key = 0 }, rdma.StatusRemoteAccess},
-		{"beyond the end", rdma.AccessAll, rdma.OpWrite, func(r *rdma.RemoteRange) { r.Addr = 1<<20 - 7&^7 + 8 }, rdma.StatusRemoteAccess},
+		{"beyond the end", rdma.AccessAll, rdma.OpWrite, func(r *rdma.RemoteRange) { r.Addr = 1<<20 + 8 }, rdma.StatusRemoteAccess},
 		{"address overflow", rdma.AccessAll, rdma.OpWrite, func(r *rdma.RemoteRange) { r.Addr = ^uint64(7) }, rdma.StatusRemoteAccess},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

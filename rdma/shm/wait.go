@@ -28,7 +28,7 @@ func (q *Queue) Wait(deadline time.Time) error {
 	for {
 		q.bell.sleepers.Store(1)
 		seen := q.bell.rings.Load()
-		done, err, nap := q.lookBeforeSleep(deadline)
+		done, nap, err := q.lookBeforeSleep(deadline)
 		if !done {
 			sleepOn(q.bell.rings, seen, nap)
 		}
@@ -104,13 +104,13 @@ func (q *Queue) look() (done bool, err error) {
 
 // lookBeforeSleep looks once more, now that peers know of the sleeper, and
 // says how long to sleep: no request may wait beyond its own time.
-func (q *Queue) lookBeforeSleep(deadline time.Time) (done bool, err error, nap time.Duration) {
+func (q *Queue) lookBeforeSleep(deadline time.Time) (done bool, nap time.Duration, err error) {
 	if done, err := q.look(); done {
-		return true, err, 0
+		return true, 0, err
 	}
 	now := time.Now()
 	if !now.Before(deadline) {
-		return true, rdma.ErrDeadline, 0
+		return true, 0, rdma.ErrDeadline
 	}
 	nap = min(deadline.Sub(now), longestSleep)
 	q.guard.enter()
@@ -120,5 +120,5 @@ func (q *Queue) lookBeforeSleep(deadline time.Time) (done bool, err error, nap t
 		}
 	}
 	q.guard.leave()
-	return nap <= 0, nil, nap // Poll ends a request whose time is over
+	return nap <= 0, nap, nil // Poll ends a request whose time is over
 }

@@ -155,7 +155,8 @@ func (ep *endpoint) fail(status rdma.Status, seq uint64, cause error) {
 	// Whoever is inside a system call on user memory leaves it; who comes
 	// later sees broken.
 	ep.dom.placing.Lock()
-	ep.dom.placing.Unlock() //nolint:staticcheck // a barrier, not a section
+	//lint:ignore SA2001 a barrier, not a section
+	ep.dom.placing.Unlock()
 
 	ep.mu.Lock()
 	if seq < ep.tail || seq >= ep.next {
