@@ -111,3 +111,63 @@ func join(t *testing.T, from, to *Host, l *Listener, fromLane, toLane *lane, cou
 	<-done
 	return j
 }
+
+// exchange proves that a connection carries data: the client sends to the
+// server over every endpoint.
+func exchange(t *testing.T, j joined, clientLane, serverLane *lane) {
+	t.Helper()
+	for i := range j.client.Endpoints {
+		// Inline sends and empty receives need no registered memory.
+		if n, err := j.server.Endpoints[i].PostRecv([]rdma.Recv{{ID: uint64(i)}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if n, err := j.client.Endpoints[i].Post([]rdma.WR{{ID: uint64(i), Op: rdma.OpWriteImm, Imm: uint32(i), Signaled: true}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if c := serverLane.next(t); c.Status != rdma.StatusOK || c.Imm != uint32(i) || c.Endpoint != j.server.Endpoints[i] {
+			t.Fatalf("endpoint %d: server got %+v", i, c)
+		}
+		if c := clientLane.next(t); c.Status != rdma.StatusOK || c.ID != uint64(i) {
+			t.Fatalf("endpoint %d: client got %+v", i, c)
+		}
+	}
+}
+
+// near is a transport that only works on one host; tcp underneath.
+func near(open func() (rdma.Domain, error)) Transport {
+	return Transport{Name: "near", Open: open}
+}
+
+func far() Transport {
+	return Transport{Name: "far", CrossHost: true, Open: openLoopback}
+}
+
+func openLoopback() (rdma.Domain, error) { return tcp.New(tcp.Config{Listen: "127.0.0.1:0"}) }
+
+var errBroken = errors.New("this transport is broken on purpose")
+
+func openBroken() (rdma.Domain, error) { return nil, errBroken }
+
+// lame opens, but its endpoints never connect.
+type lame struct{ rdma.Domain }
+
+type lameEndpoint struct{ rdma.Endpoint }
+
+func (lameEndpoint) Connect([]byte, time.Time) error { return errBroken }
+
+func (l lame) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
+	ep, err := l.Domain.NewEndpoint(cfg)
+	return lameEndpoint{ep}, err
+}
+
+func openLame() (rdma.Domain, error) {
+	d, err := openLoopback()
+	return lame{d}, err
+}
+
+type refusal struct {
+	addr net.Addr
+	err  error
+}
+
+func (r refusal) String() string { return fmt.Sprintf("%v: %v", r.addr, r.err) }
