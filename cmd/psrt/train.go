@@ -45,7 +45,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	if f.rank >= 0 {
 		return runRank(ctx, c, f)
 	}
-	j, note, err := f.job(c)
+	j, note, err := f.describe(c)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		return err
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
-		Exe: exe, Args: []string{"train"}, Transport: f.transport.value,
+		Exe: exe, Args: []string{"train", "--numa", f.numa}, Transport: f.transport.value,
 		Events: show.event,
 	})
 	show.end()
@@ -87,12 +87,16 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if started {
 		events = job.EventPipe()
 	}
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.value, Listen: f.listen, Node: -1, Events: events}
+	node, err := job.NUMANode(f.numa, f.rank, "")
+	if err != nil {
+		return usageError{err}
+	}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.value, Listen: f.listen, Node: node, Events: events}
 	show := newDisplay(os.Stderr, f.quiet)
 	if !started {
 		cfg.Events = show.event
 		if f.rank == 0 {
-			j, note, err := f.job(c)
+			j, note, err := f.describe(c)
 			if err != nil {
 				return err
 			}

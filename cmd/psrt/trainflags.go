@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"psrt/sched/dataset"
+	"psrt/sched/job"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
 	"psrt/tiers/table"
@@ -42,7 +43,7 @@ type trainFlags struct {
 	out, json, report, config string
 	rank, world               int
 	coordinator, tokenFile    string
-	listen                    string
+	listen, numa              string
 	quiet, noShuffle          bool
 }
 
@@ -96,6 +97,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Lookup("json").NoOptDefVal = "-"
 	fl.StringVar(&f.report, "report", "", "write an HTML report into `file`")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with any of these flags; flags on the command line win")
+	fl.StringVar(&f.numa, "numa", "auto", "NUMA `node` of a rank's memory: auto deals ranks round the nodes, none pins nothing")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 
 	fl.IntVar(&f.rank, "rank", -1, "this process's rank, when ranks are started one by one")
@@ -107,7 +109,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 // job checks the flags, looks at the data, and settles every default. note
 // says what was found.
-func (f *trainFlags) job(c *cobra.Command) (*train.Job, string, error) {
+func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if f.data == "" {
 		return nil, "", usagef("--data is missing: name files, globs or directories with training data")
 	}
@@ -192,6 +194,9 @@ func (f *trainFlags) check() error {
 		if p.value < p.least {
 			return usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
+	}
+	if _, err := job.NUMANode(f.numa, 0, ""); err != nil {
+		return usageError{err}
 	}
 	return nil
 }

@@ -55,6 +55,8 @@ type StatsReply struct {
 	Merged       uint64       `json:"merged_pushes"`
 	RefusedRows  uint64       `json:"refused_rows"`
 	BusySeconds  float64      `json:"busy_seconds"`
+	// Memory says which pages hold the rows, on which NUMA node, and why.
+	Memory string `json:"memory,omitempty"`
 	// Refusal is the newest reason for which a lane could not make rows, with
 	// the numbers that a reply's code has no room for.
 	Refusal string `json:"refusal,omitempty"`

@@ -123,6 +123,10 @@ func (s *Server) Stats() (psmsg.StatsReply, error) {
 			rep.Tables[i].Bytes += st.Bytes
 			rep.Rows += int64(t.rows.Len())
 			rep.TableBytes += st.Bytes
+			rep.Memory = st.Memory
+			if l.pinned != nil {
+				rep.Memory += "; " + l.pinned.Error()
+			}
 		}
 		rep.Pulls += l.stats.pulls
 		rep.Pushes += l.stats.pushes

@@ -42,6 +42,7 @@ type lane struct {
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
+	pinned   error // why the thread could not be kept on its node
 	refusal  error // why rows could not be made, newest
 	cs       [64]rdma.Completion
 }
@@ -102,6 +103,9 @@ func (l *lane) tableBudget() int64 {
 // run is the lane's goroutine.
 func (l *lane) run() {
 	defer close(l.gone)
+	if l.cfg.Node >= 0 {
+		l.pinned = pin(l.cfg.Node, "/sys") // a lane that cannot be pinned works, slower; stats say so
+	}
 	for !l.quit {
 		n := l.mux.Poll(l.cs[:])
 		start := time.Now()

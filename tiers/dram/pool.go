@@ -66,6 +66,14 @@ func (p *pool) grow(n int) error {
 	return nil
 }
 
+// info describes the newest arena; "" while there is none.
+func (p *pool) info() string {
+	if len(p.arenas) == 0 {
+		return ""
+	}
+	return p.arenas[len(p.arenas)-1].Info().String()
+}
+
 func (p *pool) close() error {
 	var errs []error
 	for _, a := range p.arenas {

@@ -150,11 +150,13 @@ type Stats struct {
 	Bytes      int64 // in use by rows and index
 	IndexBytes int64
 	Reserved   int64 // of the arenas; pages not yet touched are in it
+	// Memory says which pages the newest arena got, where, and why.
+	Memory string
 }
 
 // Stats counts rows and memory.
 func (t *Table) Stats() Stats {
-	return Stats{Rows: t.Len(), Bytes: t.pool.used, IndexBytes: int64(t.index.Bytes()), Reserved: t.pool.reserved}
+	return Stats{Rows: t.Len(), Bytes: t.pool.used, IndexBytes: int64(t.index.Bytes()), Reserved: t.pool.reserved, Memory: t.pool.info()}
 }
 
 // Reset forgets all rows and keeps the memory.
