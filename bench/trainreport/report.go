@@ -106,7 +106,7 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 <p class="note">Stages overlap; their shares need not add up to 100 %.</p>
 <h2>Epochs</h2>
 <table><tr><th>epoch</th><th>seconds</th><th>examples</th><th></th></tr>
-{{range .Result.Epochs}}<tr><td>{{.Epoch}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Rows}}</td><td>{{if .Best}}best{{end}}</td></tr>{{end}}</table>
+{{range .Result.Epochs}}<tr><td>{{.Epoch}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Rows}}</td><td>{{if eq .Epoch $.Result.BestEpoch}}best{{end}}</td></tr>{{end}}</table>
 <h2>Ranks</h2>
 <table><tr><th>rank</th><th>peak memory, MB</th><th>CPU seconds</th></tr>
 {{range .Result.Ranks}}<tr><td>{{.Rank}}</td><td>{{mb .PeakRSSBytes}}</td><td>{{f1 .CPUSeconds}}</td></tr>{{end}}</table>
