@@ -1,0 +1,111 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// column is one column of the table and of the CSV.
+type column struct {
+	name   string
+	digits int // after the point in the table
+	value  func(*Row) float64
+}
+
+var latencyColumns = []column{
+	{"t_min[us]", 3, func(r *Row) float64 { return r.Latency.Min }},
+	{"t_typical[us]", 3, func(r *Row) float64 { return r.Latency.Typical }},
+	{"t_avg[us]", 3, func(r *Row) float64 { return r.Latency.Avg }},
+	{"t_99[us]", 3, func(r *Row) float64 { return r.Latency.P99 }},
+	{"t_99.9[us]", 3, func(r *Row) float64 { return r.Latency.P999 }},
+	{"limit[us]", 3, func(r *Row) float64 { return r.Limit }},
+}
+
+var bandwidthColumns = []column{
+	{"avg[GB/s]", 3, func(r *Row) float64 { return r.Bandwidth.Avg }},
+	{"peak[GB/s]", 3, func(r *Row) float64 { return r.Bandwidth.Peak }},
+	{"limit[GB/s]", 3, func(r *Row) float64 { return r.Limit }},
+	{"bulk[GB/s]", 3, func(r *Row) float64 { return r.BulkLimit }},
+}
+
+var commonColumns = []column{
+	{"ratio", 2, func(r *Row) float64 { return r.Ratio }},
+	{"cpu[s/GB]", 3, func(r *Row) float64 { return r.CPUSecondsPerGB }},
+	{"load", 2, func(r *Row) float64 { return r.Load }},
+}
+
+// columns are those of this report: all its rows are of one kind.
+func (r *Report) columns() []column {
+	special := bandwidthColumns
+	if len(r.Rows) > 0 && r.Rows[0].Latency != nil {
+		special = latencyColumns
+	}
+	return append(append([]column{}, special...), commonColumns...)
+}
+
+// Text writes the table for people.
+func (r *Report) Text(w io.Writer) error {
+	m := r.Machine
+	fmt.Fprintf(w, "# %s over %s, %s, %s (%.12s), seed %d\n", r.Suite, r.Transport, r.Time.UTC().Format(time.RFC3339), r.Program, r.Commit, r.Seed)
+	fmt.Fprintf(w, "# %s, %d CPUs, Linux %s, device %s\n", m.CPU, m.CPUs, m.Kernel, m.Device)
+	cols := r.columns()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	names := []string{"op", "bytes", "iterations"}
+	for _, c := range cols {
+		names = append(names, c.name)
+	}
+	line := func(cells []string) { fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
+	line(append(names, "checksum"))
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		cells := []string{row.Op, strconv.Itoa(row.Bytes), strconv.Itoa(row.Iterations)}
+		for _, c := range cols {
+			v := c.value(row)
+			if v == 0 && c.name == "bulk[GB/s]" {
+				cells = append(cells, "-")
+				continue
+			}
+			cells = append(cells, strconv.FormatFloat(v, 'f', c.digits, 64))
+		}
+		line(append(cells, row.Checksum))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, n := range r.Notes {
+		if _, err := fmt.Fprintln(w, "# "+n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CSV writes a header line and one line a row, with every column of the table.
+func (r *Report) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	cols := r.columns()
+	cells := []string{"suite", "transport", "op", "bytes", "iterations"}
+	for _, col := range cols {
+		cells = append(cells, col.name)
+	}
+	if err := c.Write(append(cells, "checksum")); err != nil {
+		return err
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		cells := []string{r.Suite, r.Transport, row.Op, strconv.Itoa(row.Bytes), strconv.Itoa(row.Iterations)}
+		for _, col := range cols {
+			cells = append(cells, strconv.FormatFloat(col.value(row), 'g', 6, 64))
+		}
+		if err := c.Write(append(cells, row.Checksum)); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}

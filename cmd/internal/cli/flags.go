@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// FlagError adds the nearest right flag to an unknown one.
+func FlagError(c *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return err
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return Usagef("unknown flag --%s%s; see %s --help", unknown.GetSpecifiedName(), NearestFlag(c, unknown.GetSpecifiedName()), c.CommandPath())
+	}
+	return Usagef("%w; see %s --help", err, c.CommandPath())
+}
+
+// NearestFlag says in brackets which flag was probably meant, or nothing.
+func NearestFlag(c *cobra.Command, name string) string {
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if best := Nearest(name, names); best != "" {
+		return fmt.Sprintf(" (did you mean --%s?)", best)
+	}
+	return ""
+}
+
+// Nearest is the one of names that name is probably a typo of, or "".
+func Nearest(name string, names []string) string {
+	best, bestDistance := "", 4
+	for _, n := range names {
+		if d := distance(name, n); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// Bytes is a flag for a size such as 512MiB.
+type Bytes int64
+
+var units = []struct {
+	suffix string
+	factor int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1}, {"", 1}}
+
+func (b *Bytes) Set(s string) error {
+	for _, u := range units {
+		if digits, ok := strings.CutSuffix(s, u.suffix); ok {
+			f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+			if err != nil || !(f >= 0 && f*float64(u.factor) <= 1<<62) {
+				return fmt.Errorf("%q is not a size such as 512MiB or 2GiB", s)
+			}
+			*b = Bytes(f * float64(u.factor))
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a size", s)
+}
+
+func (b *Bytes) String() string {
+	for _, u := range []int{3, 2, 1, 0} {
+		if v := int64(*b); v != 0 && v%units[u].factor == 0 {
+			return strconv.FormatInt(v/units[u].factor, 10) + units[u].suffix
+		}
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *Bytes) Type() string { return "bytes" }
+
+// Choice is a flag with a closed set of values.
+type Choice struct {
+	Value   string
+	allowed []string
+}
+
+// NewChoice makes one; value is the default.
+func NewChoice(value string, allowed ...string) *Choice { return &Choice{value, allowed} }
+
+func (c *Choice) Set(s string) error {
+	if !slices.Contains(c.allowed, s) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+	}
+	c.Value = s
+	return nil
+}
+func (c *Choice) String() string { return c.Value }
+func (c *Choice) Type() string   { return strings.Join(c.allowed, "|") }

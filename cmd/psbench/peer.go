@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"psrt/bench/micro"
+	"psrt/rdma"
+	"psrt/rdma/shm"
+	"psrt/rdma/tcp"
+)
+
+// peerName is the hidden command that is the other process.
+const peerName = "peer"
+
+var transports = []string{"shm", "tcp"}
+
+// openDomain opens one of transports for a peer on this machine.
+func openDomain(transport string) (rdma.Domain, error) {
+	switch transport {
+	case "shm":
+		return shm.New(shm.Config{Purpose: "psbench"})
+	case "tcp":
+		return tcp.New(tcp.Config{Listen: "127.0.0.1:0"})
+	}
+	return nil, fmt.Errorf("transport %q is not one of %v", transport, transports)
+}
+
+func newPeer() *cobra.Command {
+	return &cobra.Command{
+		Use:    peerName,
+		Short:  "The other process of a benchmark; started by psbench itself",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return micro.ServePeer(os.Stdin, os.Stdout, openDomain)
+		},
+	}
+}
