@@ -19,6 +19,9 @@ func (r *runner) kinds() []kind {
 	return []kind{{"write", kindWrite, kindWriteLimit}, {"read", kindRead, kindReadLimit}}
 }
 
+// warmUp is twenty of the kernel's time slices.
+const warmUp = 60 * time.Millisecond
+
 // row measures one operation at one size, in rounds.
 func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 	row := report.Row{Op: k.op, Bytes: n}
@@ -26,10 +29,16 @@ func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 	if len(r.halves) < per+r.cfg.Rounds {
 		r.halves = make([]time.Duration, per+r.cfg.Rounds)
 	}
-	// The first touch of connections, mappings and caches is not measured.
-	for _, kind := range []string{k.phase, k.limit} {
-		if _, _, err := r.run(ctx, kind, n, min(per, 64)); err != nil {
-			return row, err
+	// The first touch of connections, mappings and caches is not measured, nor
+	// the time until the scheduler has given both processes a core.
+	for start := time.Now(); ; {
+		for _, kind := range []string{k.phase, k.limit} {
+			if _, _, err := r.run(ctx, kind, n, min(per, 64)); err != nil {
+				return row, err
+			}
+		}
+		if time.Since(start) >= warmUp {
+			break
 		}
 	}
 	var m measured
