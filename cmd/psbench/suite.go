@@ -192,4 +192,4 @@ func (s *slower) Error() string {
 	return fmt.Sprintf("%d of %d rows are slower; measure again on an idle machine, or raise --tolerance", s.rows, s.of)
 }
 
-func (s *slower) ExitCode() int { return exitSlower }
+func (s *slower) CommandExit() int { return exitSlower }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"psrt/cmd/internal/cli"
 	"psrt/sched/dataset"
 	"psrt/sched/train"
 	"psrt/sched/train/metric"
@@ -36,11 +37,11 @@ func (f *modelFlags) register(c *cobra.Command) {
 func (f *modelFlags) open(c *cobra.Command) (*train.Scorer, *dataset.Source, error) {
 	switch {
 	case f.model == "":
-		return nil, nil, usagef("--model is missing: the directory that psrt train --out wrote")
+		return nil, nil, cli.Usagef("--model is missing: the directory that psrt train --out wrote")
 	case f.data == "":
-		return nil, nil, usagef("--data is missing: name files, globs or directories")
+		return nil, nil, cli.Usagef("--data is missing: name files, globs or directories")
 	case f.threads < 1:
-		return nil, nil, usagef("--threads %d: must be at least 1", f.threads)
+		return nil, nil, cli.Usagef("--threads %d: must be at least 1", f.threads)
 	}
 	s, err := train.LoadScorer(f.model)
 	if err != nil {
@@ -83,7 +84,7 @@ func newEval() *cobra.Command {
 	c.Flags().StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
 	c.Flags().Lookup("json").NoOptDefVal = "-"
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, stop := interruptible()
+		ctx, stop := cli.Interruptible()
 		defer stop()
 		s, src, err := f.open(c)
 		if err != nil {
@@ -96,11 +97,11 @@ func newEval() *cobra.Command {
 			return nil
 		})
 		if err != nil {
-			return interruptedOr(ctx, err)
+			return cli.InterruptedOr(ctx, err)
 		}
 		r := acc.Report()
 		if asJSON != "" {
-			out, err := openJSON(asJSON)
+			out, err := cli.OpenOutput("json", asJSON)
 			if err != nil {
 				return err
 			}
@@ -125,7 +126,7 @@ func newPredict() *cobra.Command {
 	f.register(c)
 	c.Flags().StringVar(&out, "out", "", "`file` for the scores (stdout)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, stop := interruptible()
+		ctx, stop := cli.Interruptible()
 		defer stop()
 		s, src, err := f.open(c)
 		if err != nil {
@@ -135,7 +136,7 @@ func newPredict() *cobra.Command {
 		file := os.Stdout
 		if out != "" {
 			if file, err = os.Create(out); err != nil {
-				return usagef("--out: %w", err)
+				return cli.Usagef("--out: %w", err)
 			}
 		}
 		w := bufio.NewWriterSize(file, 1<<16)
@@ -156,7 +157,7 @@ func newPredict() *cobra.Command {
 			err = fmt.Errorf("--out %s: %w", out, e)
 		}
 		if err != nil {
-			return interruptedOr(ctx, err)
+			return cli.InterruptedOr(ctx, err)
 		}
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"psrt/cmd/internal/cli"
 	"psrt/sched/dataset/gen"
 )
 
@@ -25,7 +26,7 @@ ids seen at least 20 times in the training part.`,
 		ValidArgs: []string{"criteo", "zipf"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("gen takes one argument, criteo or zipf, not %d", len(args))
+				return cli.Usagef("gen takes one argument, criteo or zipf, not %d", len(args))
 			}
 			return nil
 		},
@@ -41,15 +42,15 @@ ids seen at least 20 times in the training part.`,
 	fl.StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		ctx, stop := interruptible()
+		ctx, stop := cli.Interruptible()
 		defer stop()
 		cfg.Kind = args[0]
 		r, err := gen.Run(ctx, cfg)
 		if err != nil {
-			return interruptedOr(ctx, err)
+			return cli.InterruptedOr(ctx, err)
 		}
 		if asJSON != "" {
-			out, err := openJSON(asJSON)
+			out, err := cli.OpenOutput("json", asJSON)
 			if err != nil {
 				return err
 			}

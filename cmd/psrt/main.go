@@ -4,12 +4,11 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"psrt/cmd/internal/cli"
 )
 
 // Set by the linker (see the Makefile).
@@ -18,24 +17,12 @@ var (
 	commit  = "unknown"
 )
 
-// Exit codes of contract: bad usage or input, and a failure while running.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
-
 func main() {
 	root := newRoot()
-	root.SetArgs(joinJSON(os.Args[1:]))
-	err := root.Execute()
-	if err == nil {
-		return
+	root.SetArgs(cli.JoinJSON(os.Args[1:]))
+	if code := cli.Exit(os.Stderr, "psrt", root.Execute()); code != 0 {
+		os.Exit(code)
 	}
-	var done *reported
-	if !errors.As(err, &done) {
-		fmt.Fprintf(os.Stderr, "psrt: %s\n", oneLine(err.Error()))
-	}
-	os.Exit(exitCode(err))
 }
 
 func newRoot() *cobra.Command {
@@ -48,7 +35,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(newTrain(), newEval(), newPredict(), newGen(), newVersion(), newMan())
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(cli.FlagError)
 	for _, c := range root.Commands() {
 		if c.Args == nil {
 			c.Args = noArgs
@@ -58,56 +45,9 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// usageError is the user's fault: exit code 2.
-type usageError struct{ error }
-
-func (u usageError) Unwrap() error  { return u.error }
-func (u usageError) BadInput() bool { return true }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// reported marks errors that were already shown.
-type reported struct{ error }
-
-func (r *reported) Unwrap() error { return r.error }
-
-func exitCode(err error) int {
-	var bad interface{ BadInput() bool }
-	if errors.As(err, &bad) && bad.BadInput() || strings.HasPrefix(err.Error(), "unknown command") {
-		return exitUsage
-	}
-	return exitFailed
-}
-
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s takes no argument %q: files are given with flags, see psrt %s --help", c.Name(), args[0], c.Name())
+		return cli.Usagef("%s takes no argument %q: files are given with flags, see psrt %s --help", c.Name(), args[0], c.Name())
 	}
 	return nil
-}
-
-// oneLine keeps an error on one line, except for the log lines that a dead
-// rank's error carries on purpose.
-func oneLine(s string) string {
-	head, tail, found := strings.Cut(s, "\n  ")
-	head = strings.ReplaceAll(head, "\n", "; ")
-	if found {
-		return head + "\n  " + tail
-	}
-	return head
-}
-
-// joinJSON lets --json be followed by a file name: pflag wants an equals sign
-// where a value is optional.
-func joinJSON(args []string) []string {
-	var out []string
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--json" && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
-			out = append(out, "--json="+args[i+1])
-			i++
-			continue
-		}
-		out = append(out, args[i])
-	}
-	return out
 }

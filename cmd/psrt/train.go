@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"psrt/cmd/internal/cli"
 	"psrt/sched/job"
 	"psrt/sched/train"
 )
@@ -40,7 +39,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 			return err
 		}
 	}
-	ctx, stop := interruptible()
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	if f.rank >= 0 {
 		return runRank(ctx, c, f)
@@ -49,7 +48,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := openJSON(f.json)
+	out, err := cli.OpenOutput("json", f.json)
 	if err != nil {
 		return err
 	}
@@ -60,12 +59,12 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		return err
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
-		Exe: exe, Args: []string{"train", "--numa", f.numa}, Transport: f.transport.value,
+		Exe: exe, Args: []string{"train", "--numa", f.numa}, Transport: f.transport.Value,
 		Events: show.event,
 	})
 	show.end()
 	if err != nil {
-		return interruptedOr(ctx, err)
+		return cli.InterruptedOr(ctx, err)
 	}
 	return report(res, j, f, out)
 }
@@ -73,10 +72,10 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 // runRank is one rank, started by RunProcesses or by a launcher.
 func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if f.world < 2 || f.rank >= f.world {
-		return usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
+		return cli.Usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
 	}
 	if f.coordinator == "embedded" {
-		return usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
+		return cli.Usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
 	}
 	token, err := f.token()
 	if err != nil {
@@ -89,9 +88,9 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	node, err := job.NUMANode(f.numa, f.rank, "")
 	if err != nil {
-		return usageError{err}
+		return cli.Usagef("%w", err)
 	}
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.value, Listen: f.listen, Node: node, Events: events}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.Value, Listen: f.listen, Node: node, Events: events}
 	show := newDisplay(os.Stderr, f.quiet)
 	if !started {
 		cfg.Events = show.event
@@ -122,12 +121,12 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		return nil
 	}
 	if err != nil {
-		return interruptedOr(ctx, err)
+		return cli.InterruptedOr(ctx, err)
 	}
 	if res == nil || f.rank != f.world-res.Workers {
 		return nil
 	}
-	out, err := openJSON(f.json)
+	out, err := cli.OpenOutput("json", f.json)
 	if err != nil {
 		return err
 	}
@@ -153,46 +152,4 @@ func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser) 
 		fmt.Printf("report       %s\n", f.report)
 	}
 	return nil
-}
-
-// interruptible gives a context that the first Ctrl-C or SIGTERM cancels; a
-// second one kills as usual.
-func interruptible() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		if s, ok := <-signals; ok {
-			signal.Stop(signals)
-			cancel(&interrupted{s})
-		}
-	}()
-	return ctx, func() { signal.Stop(signals); cancel(nil) }
-}
-
-type interrupted struct{ signal os.Signal }
-
-func (i *interrupted) Error() string { return "ended by " + i.signal.String() }
-
-func interruptedOr(ctx context.Context, err error) error {
-	var i *interrupted
-	if errors.As(context.Cause(ctx), &i) {
-		return i
-	}
-	return err
-}
-
-// openJSON opens where --json goes before hours of training, not after.
-func openJSON(name string) (io.WriteCloser, error) {
-	switch name {
-	case "":
-		return nil, nil
-	case "-":
-		return os.Stdout, nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, usagef("--json: %w", err)
-	}
-	return f, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"psrt/cmd/internal/cli"
 	"psrt/sched/dataset"
 	"psrt/sched/job"
 	"psrt/sched/train"
@@ -21,25 +22,25 @@ type trainFlags struct {
 	test  string
 	valid string
 
-	model     *choice
+	model     *cli.Choice
 	dim       int
 	hidden    []int
 	cross     int
 	dropout   float32
 	batchNorm bool
 
-	optimizer, denseOptimizer *choice
+	optimizer, denseOptimizer *cli.Choice
 	lr, denseLR, l1, l2       float32
 	denseL2                   float32
 	batch, epochs, patience   int
 	seed                      uint64
-	sync                      *choice
+	sync                      *cli.Choice
 	staleness                 int
-	dataset                   *choice
+	dataset                   *cli.Choice
 	servers, workers, threads int
 	lanes                     int
-	transport                 *choice
-	memBudget                 bytesValue
+	transport                 *cli.Choice
+	memBudget                 cli.Bytes
 	out, json, report, config string
 	rank, world               int
 	coordinator, tokenFile    string
@@ -55,7 +56,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.test, "test", "", "test `files`: the final figures are of these")
 	f.input.register(c)
 
-	f.model = newChoice(model.FM, model.Kinds()...)
+	f.model = cli.NewChoice(model.FM, model.Kinds()...)
 	fl.Var(f.model, "model", "kind of model")
 	fl.IntVar(&f.dim, "dim", 16, "embedding dimension")
 	fl.IntSliceVar(&f.hidden, "hidden", []int{64, 32}, "units of the hidden layers (widedeep, deepfm, dcn)")
@@ -63,9 +64,9 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Float32Var(&f.dropout, "dropout", 0, "share of hidden units dropped in training")
 	fl.BoolVar(&f.batchNorm, "batch-norm", false, "batch normalisation in the hidden layers")
 
-	f.optimizer = newChoice(table.Adam, table.SGD, table.AdaGrad, table.RowAdaGrad, table.Adam, table.FTRL)
+	f.optimizer = cli.NewChoice(table.Adam, table.SGD, table.AdaGrad, table.RowAdaGrad, table.Adam, table.FTRL)
 	fl.Var(f.optimizer, "optimizer", "optimizer of the sparse parameters")
-	f.denseOptimizer = newChoice("", "", table.SGD, table.AdaGrad, table.Adam, table.FTRL)
+	f.denseOptimizer = cli.NewChoice("", "", table.SGD, table.AdaGrad, table.Adam, table.FTRL)
 	fl.Var(f.denseOptimizer, "dense-optimizer", "optimizer of the dense parameters (as --optimizer)")
 	fl.Float32Var(&f.lr, "lr", 0, "learning rate (adam .005, adagrad and rowadagrad .05, ftrl .1, sgd .01)")
 	fl.Float32Var(&f.denseLR, "dense-lr", 0, "learning rate of the dense parameters (as --lr)")
@@ -77,10 +78,10 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
 	fl.Uint64Var(&f.seed, "seed", 1, "the same seed with --sync bsp gives the same model, bit for bit")
-	f.sync = newChoice(train.ASP, train.BSP, train.SSP, train.ASP)
+	f.sync = cli.NewChoice(train.ASP, train.BSP, train.SSP, train.ASP)
 	fl.Var(f.sync, "sync", "consistency: bulk synchronous, bounded staleness, asynchronous")
 	fl.IntVar(&f.staleness, "staleness", 0, "clocks that workers may be apart with --sync ssp (0 equals bsp)")
-	f.dataset = newChoice("auto", "auto", "memory", "queue")
+	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
 	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
 
@@ -88,7 +89,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.workers, "workers", 1, "worker processes")
 	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
-	f.transport = newChoice("auto", "auto", "shm", "tcp")
+	f.transport = cli.NewChoice("auto", "auto", "shm", "tcp")
 	fl.Var(f.transport, "transport", "how ranks reach each other; auto: shm on one host, else tcp; says which and why")
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
@@ -111,7 +112,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 // says what was found.
 func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if f.data == "" {
-		return nil, "", usagef("--data is missing: name files, globs or directories with training data")
+		return nil, "", cli.Usagef("--data is missing: name files, globs or directories with training data")
 	}
 	if err := f.check(); err != nil {
 		return nil, "", err
@@ -127,22 +128,22 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	d := src.Describe()
 	j := &train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: src.Options(),
-		Dataset: f.dataset.value, Shuffle: !f.noShuffle,
+		Dataset: f.dataset.Value, Shuffle: !f.noShuffle,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
-		Sync: f.sync.value, Staleness: f.staleness,
+		Sync: f.sync.Value, Staleness: f.staleness,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Out: f.out,
-		Model: model.Spec{Kind: f.model.value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
+		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
 	}
-	j.Optimizer = table.Optimizer{Kind: f.optimizer.value, LR: f.lr, L1: f.l1, L2: f.l2}
+	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}
 	if j.Optimizer.LR == 0 && j.Optimizer.Kind == table.Adam {
 		j.Optimizer.LR = adamLR
 	}
-	j.DenseOptimizer = table.Optimizer{Kind: f.optimizer.value, LR: f.lr, L2: f.denseL2}
-	if f.denseOptimizer.value != "" {
-		j.DenseOptimizer.Kind = f.denseOptimizer.value
-		if f.denseOptimizer.value != f.optimizer.value {
+	j.DenseOptimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L2: f.denseL2}
+	if f.denseOptimizer.Value != "" {
+		j.DenseOptimizer.Kind = f.denseOptimizer.Value
+		if f.denseOptimizer.Value != f.optimizer.Value {
 			j.DenseOptimizer.LR = 0
 		}
 	}
@@ -172,10 +173,10 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		}
 	}
 	if err := j.Validate(); err != nil {
-		return nil, "", usageError{err}
+		return nil, "", cli.Usagef("%w", err)
 	}
 	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
-		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
 	return j, note, nil
 }
 
@@ -192,11 +193,11 @@ func (f *trainFlags) check() error {
 	}{{"dim", f.dim, 1}, {"batch", f.batch, 1}, {"servers", f.servers, 1}, {"workers", f.workers, 1},
 		{"patience", f.patience, 0}, {"staleness", f.staleness, 0}, {"threads", f.threads, 0}, {"lanes", f.lanes, 0}, {"epochs", f.epochs, 0}} {
 		if p.value < p.least {
-			return usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
+			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
 	}
 	if _, err := job.NUMANode(f.numa, 0, ""); err != nil {
-		return usageError{err}
+		return cli.Usagef("%w", err)
 	}
 	return nil
 }
@@ -227,58 +228,58 @@ func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 // writable finds out before training whether the model can be written.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return usagef("--out %s: %w", dir, err)
+		return cli.Usagef("--out %s: %w", dir, err)
 	}
 	probe, err := os.CreateTemp(dir, ".psrt-probe-")
 	if err != nil {
-		return usagef("--out %s: not writable: %w", dir, err)
+		return cli.Usagef("--out %s: not writable: %w", dir, err)
 	}
 	_, err = probe.Write(make([]byte, 4096))
 	probe.Close()
 	os.Remove(probe.Name())
 	if err != nil {
-		return usagef("--out %s: %w", dir, err)
+		return cli.Usagef("--out %s: %w", dir, err)
 	}
 	return nil
 }
 
 func (f *trainFlags) token() ([]byte, error) {
 	if f.tokenFile == "" {
-		return nil, usagef("--rank needs --token-file: a file with a secret of at least 16 bytes, the same at every rank (head -c 32 /dev/urandom > token)")
+		return nil, cli.Usagef("--rank needs --token-file: a file with a secret of at least 16 bytes, the same at every rank (head -c 32 /dev/urandom > token)")
 	}
 	b, err := os.ReadFile(f.tokenFile)
 	if err != nil {
-		return nil, usagef("--token-file: %w", err)
+		return nil, cli.Usagef("--token-file: %w", err)
 	}
 	if len(b) < 16 {
-		return nil, usagef("--token-file %s has %d bytes, want at least 16", f.tokenFile, len(b))
+		return nil, cli.Usagef("--token-file %s has %d bytes, want at least 16", f.tokenFile, len(b))
 	}
 	return b, nil
 }
 
 // inputFlags say how files are read; shared by train, eval and predict.
 type inputFlags struct {
-	format *choice
+	format *cli.Choice
 	schema string
-	task   *choice
+	task   *cli.Choice
 	fields int
 }
 
 func (f *inputFlags) register(c *cobra.Command) {
-	f.format = newChoice("auto", "criteo", "libsvm", "libffm", "libfm", "csv", "auto")
+	f.format = cli.NewChoice("auto", "criteo", "libsvm", "libffm", "libfm", "csv", "auto")
 	c.Flags().Var(f.format, "format", "format of the files")
 	c.Flags().StringVar(&f.schema, "schema", "", "YAML `file` describing csv columns")
-	f.task = newChoice(model.CTR, model.CTR, model.Regression)
+	f.task = cli.NewChoice(model.CTR, model.CTR, model.Regression)
 	c.Flags().Var(f.task, "task", "ctr: labels 0/1 or -1/1, log loss; regression: real labels, squared loss")
 	c.Flags().IntVar(&f.fields, "fields", 0, "number of fields, where the first lines do not show all of them")
 }
 
 func (f *inputFlags) options() (dataset.Options, error) {
-	opts := dataset.Options{Format: dataset.Format(f.format.value), Task: dataset.Task(f.task.value), Fields: f.fields}
+	opts := dataset.Options{Format: dataset.Format(f.format.Value), Task: dataset.Task(f.task.Value), Fields: f.fields}
 	if f.schema != "" {
 		s, err := dataset.ReadSchema(f.schema)
 		if err != nil {
-			return opts, usageError{err}
+			return opts, cli.Usagef("%w", err)
 		}
 		opts.Schema = s
 		if opts.Format == dataset.Auto {
@@ -286,7 +287,7 @@ func (f *inputFlags) options() (dataset.Options, error) {
 		}
 	}
 	if opts.Format == dataset.CSV && opts.Schema == nil {
-		return opts, usagef("--format csv needs --schema FILE.yaml, which says what each column is; see docs/data.md")
+		return opts, cli.Usagef("--format csv needs --schema FILE.yaml, which says what each column is; see docs/data.md")
 	}
 	return opts, nil
 }

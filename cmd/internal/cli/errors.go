@@ -37,11 +37,12 @@ func Exit(w io.Writer, program string, err error) int {
 	if !errors.As(err, &shown) {
 		fmt.Fprintf(w, "%s: %s\n", program, oneLine(err.Error()))
 	}
-	var coded interface{ ExitCode() int }
+	// Not ExitCode: exec.ExitError has that, and a dead child's is not ours.
+	var coded interface{ CommandExit() int }
 	var bad interface{ BadInput() bool }
 	switch {
 	case errors.As(err, &coded):
-		return coded.ExitCode()
+		return coded.CommandExit()
 	case errors.As(err, &bad) && bad.BadInput() || strings.HasPrefix(err.Error(), "unknown command"):
 		return Usage
 	}
