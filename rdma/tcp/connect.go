@@ -123,6 +123,15 @@ func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link,
 			return fail(err)
 		}
 	}
+	// The deadline was for connecting; the links live on without one.
+	if !unblock() {
+		return fail(context.Cause(ctx))
+	}
+	for _, l := range links {
+		if err := l.conn.SetReadDeadline(time.Time{}); err != nil {
+			return fail(fmt.Errorf("link to %s: %w", l.conn.RemoteAddr(), err))
+		}
+	}
 	return links, nil
 }
 

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 	"testing"
@@ -39,6 +40,7 @@ type side struct {
 type pairConfig struct {
 	streams, depth, size int
 	timeout              time.Duration
+	connectWithin        time.Duration // 0: 5 s
 }
 
 // newPair connects two domains over loopback. Cleanups run in reverse: the
@@ -71,13 +73,13 @@ func newPair(t testing.TB, c pairConfig) (a, b *side) {
 		}
 		sides[i] = s
 	}
-	connect(t, sides[0].ep, sides[1].ep)
+	connect(t, sides[0].ep, sides[1].ep, cmp.Or(c.connectWithin, 5*time.Second))
 	return sides[0], sides[1]
 }
 
-func connect(t testing.TB, a, b rdma.Endpoint) {
+func connect(t testing.TB, a, b rdma.Endpoint, within time.Duration) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(within)
 	errs := make(chan error, 2)
 	go func() { errs <- a.Connect(b.Address(), deadline) }()
 	go func() { errs <- b.Connect(a.Address(), deadline) }()
