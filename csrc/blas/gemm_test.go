@@ -4,25 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(1)
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED %q: %v", s, err)
-		}
-		seed = n
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 2))
-}
+	"psrt/csrc/seedtest"
+)
 
 func random(r *rand.Rand, n int) []float32 {
 	s := make([]float32, n)
@@ -35,7 +22,7 @@ func random(r *rand.Rand, n int) []float32 {
 var shapes = [][3]int{{1, 1, 1}, {3, 5, 7}, {16, 16, 16}, {17, 33, 65}, {512, 256, 112}, {130, 1, 64}, {1, 64, 300}, {100, 130, 0}}
 
 func TestGemmAgreesWithFloat64(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	for _, s := range shapes {
 		for form := range 8 {
 			transA, transB, beta := form&1 != 0, form&2 != 0, float32(form>>2)*0.5
@@ -105,7 +92,7 @@ func compare(t *testing.T, who string, got Matrix, want []float64, k int) {
 
 // The promise that models rely on: bits depend on values, not on addresses.
 func TestGemmIgnoresAlignment(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	const m, n, k = 96, 40, 112
 	a, b := random(r, m*k), random(r, k*n)
 	for form := range 4 {
@@ -142,7 +129,7 @@ func TestGemmIsTheSameFromManyThreads(t *testing.T) {
 	if n := Threads(); n != 1 {
 		t.Fatalf("OpenBLAS uses %d threads a call, want 1", n)
 	}
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	const m, n, k = 64, 48, 100
 	a, b := Dense(random(r, m*k), m, k), Dense(random(r, k*n), k, n)
 	want := Dense(make([]float32, m*n), m, n)

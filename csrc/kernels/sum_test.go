@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 // treeMerges is the binary tree over n leaves; shuffled lists are the general
@@ -28,7 +30,7 @@ func randomMerges(r *rand.Rand, n, count int) (m []Merge) {
 }
 
 func TestTreeSumRows(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for range 400 {
 		dim, rows, n := 1+r.IntN(67), 1+r.IntN(50), 1+r.IntN(8)
 		if r.IntN(4) == 0 {
@@ -101,7 +103,7 @@ func checkRowSums(t *testing.T, got []float32, dim int, srcs [][]float32, idx []
 }
 
 func TestTreeSum(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for _, length := range []int{0, 1, 15, 16, 17, 511, 512, 513, 3000} {
 		for _, n := range []int{1, 2, 3, 7, 64, 130} {
 			for _, merges := range [][]Merge{treeMerges(n), randomMerges(r, n, 3*n), nil} {
@@ -132,7 +134,7 @@ func TestTreeSum(t *testing.T) {
 }
 
 func TestSum(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for n := 1; n <= 12; n++ {
 		for _, length := range []int{1, 16, 67, 513, 1500} {
 			srcs := make([][]float32, n)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 var testRules = []Rule{
@@ -38,7 +40,7 @@ func newState(r *Rule, dim int, row []float32) {
 // TestUpdateLevelsEqual runs every level over the same rows and gradients,
 // ordinary and special, and wants the same bits and the same refusals.
 func TestUpdateLevelsEqual(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for _, rule := range testRules {
 		for dim := 1; dim <= 67; dim++ {
 			const count = 21
@@ -126,7 +128,7 @@ func reference(r *Rule, dim int, row []float64, grad []float32) {
 
 // TestUpdateAgainstFloat64 follows rows for 30 steps beside the reference.
 func TestUpdateAgainstFloat64(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for _, rule := range testRules {
 		for _, dim := range []int{1, 7, 16, 33, 64} {
 			stride := dim + rule.Kind.StateFloats(dim)
@@ -196,7 +198,7 @@ func TestAdamPowersEnd(t *testing.T) {
 }
 
 func TestGather(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for dim := 1; dim <= 67; dim++ {
 		const count = 50
 		stride := dim + r.IntN(5)

@@ -1,6 +1,10 @@
 package nn
 
-import "testing"
+import (
+	"testing"
+
+	"psrt/csrc/seedtest"
+)
 
 func BenchmarkFM16(b *testing.B) {
 	for _, level := range []Level{Plain, AVX2, AVX512} {
@@ -8,7 +12,7 @@ func BenchmarkFM16(b *testing.B) {
 			continue
 		}
 		b.Run(level.String(), func(b *testing.B) {
-			r := seeded(b)
+			r := seedtest.Fixed(b, 1)
 			const n = 512
 			x := randomSparse(r, n, Linear|FM, 16, 7)
 			z, s, rows := make([]float32, n), make([]float32, n*16), make([]float32, len(x.Uniq)*x.RowDim)
@@ -28,7 +32,7 @@ func BenchmarkLogLoss(b *testing.B) {
 			continue
 		}
 		b.Run(level.String(), func(b *testing.B) {
-			z, y, g, p := randomFloats(seeded(b), 512), make([]float32, 512), make([]float32, 512), make([]float32, 512)
+			z, y, g, p := randomFloats(seedtest.Fixed(b, 1), 512), make([]float32, 512), make([]float32, 512), make([]float32, 512)
 			for b.Loop() {
 				level.LogLoss(1, z, y, g, p)
 			}
@@ -42,7 +46,7 @@ func BenchmarkActivate512x256(b *testing.B) {
 			continue
 		}
 		b.Run(level.String(), func(b *testing.B) {
-			a, shift := randomFloats(seeded(b), 512*256), make([]float32, 256)
+			a, shift := randomFloats(seedtest.Fixed(b, 1), 512*256), make([]float32, 256)
 			for b.Loop() {
 				level.Activate(512, a, nil, shift, Mask{Rate: .1})
 			}

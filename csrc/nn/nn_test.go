@@ -3,25 +3,13 @@ package nn
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
-)
 
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(1)
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED %q: %v", s, err)
-		}
-		seed = n
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 2))
-}
+	"psrt/csrc/seedtest"
+)
 
 func randomFloats(r *rand.Rand, n int) []float32 {
 	s := make([]float32, n)
@@ -75,7 +63,7 @@ func forLevels(t *testing.T, body func(t *testing.T, v Level)) {
 
 func TestSparseBitsEqualPlainGo(t *testing.T) {
 	forLevels(t, func(t *testing.T, v Level) {
-		r := seeded(t)
+		r := seedtest.Fixed(t, 1)
 		for _, dim := range []int{1, 3, 8, 16, 17, 32, 40} {
 			for _, parts := range []Parts{Linear, Linear | FM, Linear | Pool, Linear | FM | Pool, Pool, FM, FM | Pool} {
 				x := randomSparse(r, 37, parts, dim, 5)
@@ -109,7 +97,7 @@ var edges = []float32{0, float32(math.Copysign(0, -1)), 1e-30, -1e-30, 0.5, -0.5
 
 func TestLossBitsEqualPlainGo(t *testing.T) {
 	forLevels(t, func(t *testing.T, v Level) {
-		r := seeded(t)
+		r := seedtest.Fixed(t, 1)
 		z := append(randomFloats(r, 1000), edges[:14]...)
 		y := make([]float32, len(z))
 		for i := range y {
@@ -136,7 +124,7 @@ func TestLossBitsEqualPlainGo(t *testing.T) {
 }
 
 func TestLossAgreesWithMath(t *testing.T) {
-	for _, z := range append(randomFloats(seeded(t), 2000), edges[:14]...) {
+	for _, z := range append(randomFloats(seedtest.Fixed(t, 1), 2000), edges[:14]...) {
 		for _, y := range []float32{0, 1} {
 			g, p := []float32{0}, []float32{0}
 			loss := Best().LogLoss(1, []float32{z}, []float32{y}, g, p)
@@ -172,7 +160,7 @@ func TestNotANumberIsNotHidden(t *testing.T) {
 
 func TestDenseBitsEqualPlainGo(t *testing.T) {
 	forLevels(t, func(t *testing.T, v Level) {
-		r := seeded(t)
+		r := seedtest.Fixed(t, 1)
 		for _, shape := range [][2]int{{1, 1}, {5, 3}, {33, 16}, {64, 100}, {37, 257}} {
 			n, units := shape[0], shape[1]
 			var want, got [][]float32
@@ -277,7 +265,7 @@ func TestCheckFindsEveryBadIndex(t *testing.T) {
 		"rows of no columns": func(x *Sparse) { x.RowDim = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := randomSparse(seeded(t), 20, Linear|FM|Pool, 4, 4)
+			x := randomSparse(seedtest.Fixed(t, 1), 20, Linear|FM|Pool, 4, 4)
 			if err := x.Check(); err != nil {
 				t.Fatalf("good leaf: %v", err)
 			}

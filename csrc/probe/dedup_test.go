@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 // naiveDedup is the second opinion: a Go map.
@@ -33,7 +35,7 @@ func checkAgainstNaive[K uint32 | uint64](t *testing.T, keys []K, run func(keys 
 }
 
 func TestDedup(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	var s, plain DedupScratch
 	for _, n := range []int{0, 1, 2, 15, 16, 17, 31, 33, 1000, 40000, 3} { // large before small: stale slots stay behind
 		for _, vocab := range []uint64{1, 10, 1 << 12, 1 << 62} {

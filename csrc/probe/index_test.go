@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 // unmix undoes mix, to make keys that collide.
@@ -31,7 +33,7 @@ func unmix(x uint64) uint64 {
 }
 
 func TestUnmix(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for range 1000 {
 		if x := r.Uint64(); unmix(mix(x)) != x || mix(unmix(x)) != x {
 			t.Fatalf("unmix is not the inverse of mix at %#x", x)
@@ -112,7 +114,7 @@ func TestIndex(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		for name, draw := range keySets(7) {
 			t.Run(fmt.Sprintf("%s plain=%v", name, plain), func(t *testing.T) {
-				r := newRand(t)
+				r := seedtest.Rand(t)
 				for _, shift := range []uint{2, 6, 10} {
 					x := NewIndex(7, shift, segments(t, shift, 0))
 					x.plain = plain
@@ -160,7 +162,7 @@ func TestRowLimit(t *testing.T) {
 // TestNoMemory: whenever segments run out, also in the middle of a move, all
 // keys answered so far are found, and the index goes on when there are more.
 func TestNoMemory(t *testing.T) {
-	r := newRand(t)
+	r := seedtest.Rand(t)
 	for _, plain := range []bool{false, true} {
 		for limit := 1; limit <= 60; limit++ {
 			const shift = 3

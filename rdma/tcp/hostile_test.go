@@ -2,30 +2,16 @@ package tcp
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/rdma"
 	"psrt/rdma/wire"
 )
-
-func testSeed(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // puppet is a peer that does what a test says: it holds a valid address and
 // answers the handshake, and from there on the test owns its connections.
@@ -179,7 +165,7 @@ func TestLyingReplies(t *testing.T) {
 
 // Whatever bytes arrive as requests, only what the region grants is touched.
 func TestRandomRequests(t *testing.T) {
-	r := testSeed(t)
+	r := seedtest.Rand(t)
 	for range 40 {
 		p := newPuppet(t, 100*time.Millisecond)
 		m := newMemory(t, 8192)

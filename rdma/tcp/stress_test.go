@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/rdma"
 )
 
@@ -15,7 +16,7 @@ import (
 // of the remote memory: everything takes effect in the order posted, whatever
 // the sizes and however many streams carry them.
 func TestOrderAgainstModel(t *testing.T) {
-	r := testSeed(t)
+	r := seedtest.Rand(t)
 	for _, streams := range []int{1, 3} {
 		t.Run(fmt.Sprint(streams, " streams"), func(t *testing.T) {
 			const half = 4 << 20
@@ -65,7 +66,7 @@ func TestOrderAgainstModel(t *testing.T) {
 // Unmapping memory right after Region.Close must be safe at any moment of a
 // transfer, at both ends.
 func TestCloseRegionDuringTransfer(t *testing.T) {
-	r := testSeed(t)
+	r := seedtest.Rand(t)
 	for round := range 20 {
 		a, b := newPair(t, pairConfig{size: 8 << 20, depth: 8, streams: 1 + round%3})
 		victim := b

@@ -5,21 +5,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-func seed(t *testing.T) uint64 {
-	s := rand.Uint64()
-	if v, err := strconv.ParseUint(os.Getenv("PSRT_SEED"), 10, 64); err == nil {
-		s = v
-	}
-	t.Logf("PSRT_SEED=%d", s)
-	return s
-}
+	"psrt/csrc/seedtest"
+)
 
 // play runs one random schedule and returns what is wrong with it.
 func play(m machine, seed uint64, workers, staleness int) error {
@@ -52,7 +43,7 @@ func (s *sim) complete() error {
 }
 
 func TestRandomSchedules(t *testing.T) {
-	base := seed(t)
+	base := seedtest.Seed(t)
 	for _, staleness := range []int{0, 1, 2, 5, Async} {
 		for workers := 1; workers <= 5; workers++ {
 			for i := range uint64(40) {
@@ -141,7 +132,7 @@ func (m *mutant) Take(w int, seq uint64) Verdict {
 }
 
 func TestMistakesAreCaught(t *testing.T) {
-	base := seed(t)
+	base := seedtest.Seed(t)
 	for _, c := range []struct {
 		mistake   string
 		staleness []int // where it is one

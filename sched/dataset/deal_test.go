@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"psrt/csrc/seedtest"
 )
 
 // manyFiles writes n numbered rows over several files with blank lines between,
@@ -103,7 +105,7 @@ func equal(a, b [][][]string) bool {
 // Every share in every mode, with any number of threads, over three epochs,
 // gives the rows that the naive definition gives.
 func TestDeal(t *testing.T) {
-	r := random(t)
+	r := seedtest.Rand(t)
 	for range 40 {
 		n := 1 + r.IntN(300)
 		dir, rows := manyFiles(t, r, n)
@@ -137,7 +139,7 @@ func TestDeal(t *testing.T) {
 // A shuffle keeps every row in its partition, once; it is the same whatever the
 // split into workers, threads and repetition, and another in the next epoch.
 func TestShuffle(t *testing.T) {
-	r := random(t)
+	r := seedtest.Rand(t)
 	for range 20 {
 		n := 200 + r.IntN(300)
 		dir, rows := manyFiles(t, r, n)

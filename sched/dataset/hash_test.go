@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 // Stored models depend on these figures: a change here needs a new model format.
@@ -52,7 +54,7 @@ func TestKeysDistinct(t *testing.T) {
 
 // One bit of input changes about half of the key: shards stay even.
 func TestKeysAvalanche(t *testing.T) {
-	r := random(t)
+	r := seedtest.Rand(t)
 	text := make([]byte, 20)
 	total, n := 0, 0
 	for range 2000 {

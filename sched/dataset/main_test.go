@@ -2,30 +2,14 @@ package dataset
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 )
-
-// random is seeded from PSRT_SEED, or anew; the seed is printed.
-func random(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("PSRT_SEED: %v", err)
-		}
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
 
 // file writes a file into a fresh folder.
 func file(t testing.TB, name string, text []byte) string {

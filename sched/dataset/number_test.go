@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 // checkFloat compares parseFloat with strconv on one text.
@@ -41,7 +43,7 @@ func TestParseFloatTable(t *testing.T) {
 }
 
 func TestParseFloatRandom(t *testing.T) {
-	r := random(t)
+	r := seedtest.Rand(t)
 	for range 300000 {
 		var s string
 		switch r.IntN(5) {
@@ -92,7 +94,7 @@ func TestCutUint(t *testing.T) {
 		"000000000000000000018446744073709551616", "1234567", "12345678", "123456789:", "12345678901", "123:45678901"} {
 		checkUint(t, s)
 	}
-	r := random(t)
+	r := seedtest.Rand(t)
 	for range 200000 {
 		s := strconv.FormatUint(r.Uint64()>>r.IntN(64), 10)
 		switch r.IntN(4) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 const ffmText = "1 0:1:1 1:2:.5\n0 0:3:1 1:4:1\n1 0:5:1\n"
@@ -82,7 +84,7 @@ func TestPackings(t *testing.T) {
 // A compressed file cut anywhere is an error, whether Open meets it or Next.
 func TestTruncated(t *testing.T) {
 	var text bytes.Buffer
-	r := random(t)
+	r := seedtest.Rand(t)
 	for range 3000 {
 		fmt.Fprintf(&text, "1 0:%d:1\n", r.Uint64())
 	}

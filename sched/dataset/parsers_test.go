@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 func svm(fields int, task Task) lineParser {
@@ -149,7 +151,7 @@ func TestCriteoRow(t *testing.T) {
 // within rounding of a border, and never goes down.
 func TestCriteoBuckets(t *testing.T) {
 	p := newCriteoParser(labelRule{})
-	r := random(t)
+	r := seedtest.Rand(t)
 	for range 200000 {
 		v := int64(3 + r.Uint64N(1<<62)>>r.IntN(62))
 		x := math.Pow(math.Log(float64(v)), 2)

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"psrt/csrc/seedtest"
 )
 
 func change(t *testing.T, m *Map, servers []Server) (*Map, []Move) {
@@ -72,7 +74,7 @@ func TestLeaveMovesOnlyTheLeavers(t *testing.T) {
 }
 
 func TestChangesAreMinimalAndBalanced(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 4))
+	r := rand.New(rand.NewPCG(seedtest.Seed(t), 4))
 	for range 10 {
 		servers := equal(1+r.IntN(20), 1+r.IntN(3))
 		m := must(t, 256+r.IntN(8000), servers)

@@ -4,21 +4,12 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-func seed(t *testing.T) uint64 {
-	s := rand.Uint64()
-	if v, err := strconv.ParseUint(os.Getenv("PSRT_SEED"), 10, 64); err == nil {
-		s = v
-	}
-	t.Logf("PSRT_SEED=%d", s)
-	return s
-}
+	"psrt/csrc/seedtest"
+)
 
 func equal(n, lanes int) []Server {
 	s := make([]Server, n)
@@ -50,7 +41,7 @@ func imbalance(m *Map) float64 {
 }
 
 func TestEverySlotOwnedOnceAndEvenly(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 2))
+	r := rand.New(rand.NewPCG(seedtest.Seed(t), 2))
 	for n := 1; n <= 128; n += 1 + n/8 {
 		servers := equal(n, 1+n%4)
 		if n <= 32 { // enough slots a server for weights to show
@@ -87,7 +78,7 @@ func TestEverySlotOwnedOnceAndEvenly(t *testing.T) {
 // TestAgainstNaiveRing walks the ring point by point, slot by slot, as the
 // paper's definition has it.
 func TestAgainstNaiveRing(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 3))
+	r := rand.New(rand.NewPCG(seedtest.Seed(t), 3))
 	for range 8 {
 		servers := equal(1+r.IntN(6), 2)
 		for i := range servers {

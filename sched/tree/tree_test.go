@@ -3,22 +3,12 @@ package tree
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-// seed comes from PSRT_SEED or chance, and is printed when a test fails.
-func seed(t *testing.T) uint64 {
-	s := rand.Uint64()
-	if v, err := strconv.ParseUint(os.Getenv("PSRT_SEED"), 10, 64); err == nil {
-		s = v
-	}
-	t.Logf("PSRT_SEED=%d", s)
-	return s
-}
+	"psrt/csrc/seedtest"
+)
 
 func TestLeaves(t *testing.T) {
 	for _, c := range []struct{ batch, micro, leaves int }{
@@ -77,7 +67,7 @@ func same(a, b *float32) bool {
 }
 
 func TestSameSumWhateverTheWorkers(t *testing.T) {
-	r := rand.New(rand.NewPCG(seed(t), 1))
+	r := rand.New(rand.NewPCG(seedtest.Seed(t), 1))
 	differs := false // from plain left-to-right: else the test proves nothing
 	for leaves := 1; leaves <= 70; leaves++ {
 		for round := range 4 {

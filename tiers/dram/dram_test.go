@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/tiers/table"
 	"psrt/tiers/tierstest"
 )
@@ -41,7 +42,7 @@ func TestAgainstReference(t *testing.T) {
 // numbers stay, rows are what they were born, and order does not matter.
 func TestGrowth(t *testing.T) {
 	const n, batch, dim = 300000, 5000, 3
-	r := tierstest.NewRand(t)
+	r := seedtest.Rand(t)
 	keys := make([]uint64, n)
 	for i := range keys {
 		keys[i] = uint64(i) << 7

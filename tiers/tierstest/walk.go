@@ -4,27 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
-	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/tiers/table"
 )
-
-// NewRand prints its seed; PSRT_SEED repeats a run.
-func NewRand(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		v, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED=%q is no number: %v", s, err)
-		}
-		seed = v
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // Specs are tables of every optimizer, with odd dimensions among them.
 func Specs() []table.Spec {
@@ -45,7 +29,7 @@ func Specs() []table.Spec {
 func Run(t *testing.T, open func(t *testing.T, spec table.Spec, seed uint64) Table) {
 	for _, spec := range Specs() {
 		t.Run(spec.Name, func(t *testing.T) {
-			r := NewRand(t)
+			r := seedtest.Rand(t)
 			seed := r.Uint64()
 			ref, err := NewReference(spec, seed)
 			if err != nil {

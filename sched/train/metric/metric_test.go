@@ -6,24 +6,11 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"reflect"
-	"strconv"
 	"testing"
-)
 
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(1)
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED %q: %v", s, err)
-		}
-		seed = n
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 3))
-}
+	"psrt/csrc/seedtest"
+)
 
 // naiveAUC looks at every pair.
 func naiveAUC(scores, labels []float32) float64 {
@@ -76,7 +63,7 @@ func TestAUC(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v %v", c.name, got, ok, c.want, c.ok)
 		}
 	}
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	for range 20 {
 		scores, labels := sample(r, 300, 0, 1)
 		for i := range scores { // many ties
@@ -116,7 +103,7 @@ func TestBucketsFollowTheScore(t *testing.T) {
 // The promise of doc and Report: the bucketed AUC is within its bound of the
 // exact one, and for scores of a usual shape the bound is below 1e-4.
 func TestBucketedAUCIsWithinItsBound(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	for _, c := range []struct {
 		name          string
 		centre, width float64
@@ -150,7 +137,7 @@ func TestBucketedAUCIsWithinItsBound(t *testing.T) {
 }
 
 func TestReportAgreesWithFloat64(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	scores, labels := sample(r, 50000, -1, 2)
 	scores[0], labels[0], scores[1], labels[1] = 1, 0, 0, 1 // clipped
 	a := NewAccumulator(CTR)
@@ -214,7 +201,7 @@ func TestOneClassSaysNothing(t *testing.T) {
 
 // Merged equals single to the bit, however the stream is cut and carried.
 func TestMergeInAnyOrderIsTheSame(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	for _, task := range []string{CTR, Regression} {
 		scores, labels := sample(r, 20000, 1, 2)
 		single := NewAccumulator(task)
@@ -256,7 +243,7 @@ func TestMergeInAnyOrderIsTheSame(t *testing.T) {
 }
 
 func TestFixedAgreesWithBigFloat(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	var f fixed
 	want := new(big.Float).SetPrec(400)
 	for range 10000 {
@@ -278,7 +265,7 @@ func TestFixedAgreesWithBigFloat(t *testing.T) {
 }
 
 func TestAddAllocatesNothing(t *testing.T) {
-	scores, labels := sample(seeded(t), 512, 1, 2)
+	scores, labels := sample(seedtest.Fixed(t, 1), 512, 1, 2)
 	a := NewAccumulator(CTR)
 	a.Add(scores, labels)
 	if n := testing.AllocsPerRun(20, func() { a.Add(scores, labels) }); n != 0 {
@@ -309,7 +296,7 @@ func FuzzUnmarshal(f *testing.F) {
 }
 
 func BenchmarkAdd(b *testing.B) {
-	scores, labels := sample(seeded(b), 512, 1, 2)
+	scores, labels := sample(seedtest.Fixed(b, 1), 512, 1, 2)
 	a := NewAccumulator(CTR)
 	for b.Loop() {
 		a.Add(scores, labels)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/train/model"
 	"psrt/sched/train/reference"
 )
@@ -21,7 +22,7 @@ func BenchmarkStep(b *testing.B) {
 	} {
 		s.Dim, s.Fields, s.Task = 16, 7, model.CTR
 		b.Run(name(s), func(b *testing.B) {
-			r := seeded(b)
+			r := seedtest.Fixed(b, 1)
 			m, err := model.New(s)
 			if err != nil {
 				b.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
 	"psrt/sched/train/reference"
@@ -19,7 +20,7 @@ func TestTrainingFollowsReference(t *testing.T) {
 			continue
 		}
 		t.Run(name(s), func(t *testing.T) {
-			examples := newWorld(t, seeded(t), s, 90).examples
+			examples := newWorld(t, seedtest.Fixed(t, 1), s, 90).examples
 			l := newLearner(t, s, examples, worldKeys, 32, 8)
 			adam := table.Optimizer{Kind: table.Adam, LR: .005}
 			dim := l.model.RowDim()
@@ -69,7 +70,7 @@ func newLearner(t *testing.T, s model.Spec, train []reference.Example, keys, bat
 	}
 	n, dense := keys*m.RowDim(), m.Layout().Total
 	l := &learner{world: &world{model: m, matrix: make([]float32, n), dense: make([]float32, dense), examples: append([]reference.Example(nil), train...)},
-		batch: batch, leafSize: leaf, shuffle: seeded(t), scratch: m.NewScratch(leaf),
+		batch: batch, leafSize: leaf, shuffle: seedtest.Fixed(t, 1), scratch: m.NewScratch(leaf),
 		rows:  moments{make([]float32, n), make([]float32, n), make([]int, keys)},
 		dense: moments{make([]float32, dense), make([]float32, dense), make([]int, 1)},
 		sums:  make([]float32, n), denseBy: make([]float32, dense)}

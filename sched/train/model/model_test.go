@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/train/model"
 	"psrt/sched/train/reference"
 )
@@ -19,7 +20,7 @@ func near(got float32, want, scale float64) bool {
 func TestStepAgreesWithReference(t *testing.T) {
 	for _, s := range specs() {
 		t.Run(name(s), func(t *testing.T) {
-			w := newWorld(t, seeded(t), s, 50)
+			w := newWorld(t, seedtest.Fixed(t, 1), s, 50)
 			net, err := reference.New(s)
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +74,7 @@ func largest(values []float64) float64 {
 func TestPredictAgreesWithReference(t *testing.T) {
 	for _, s := range specs() {
 		t.Run(name(s), func(t *testing.T) {
-			w := newWorld(t, seeded(t), s, 50)
+			w := newWorld(t, seedtest.Fixed(t, 1), s, 50)
 			net, err := reference.New(s)
 			if err != nil {
 				t.Fatal(err)
@@ -97,7 +98,7 @@ func TestStepPredictsAsPredict(t *testing.T) {
 		if s.Dropout > 0 {
 			continue
 		}
-		w := newWorld(t, seeded(t), s, 33)
+		w := newWorld(t, seedtest.Fixed(t, 1), s, 33)
 		in, got := w.leaf(0, 33, 33), make([]float32, 33)
 		out, scratch := w.gradients(in), w.model.NewScratch(40)
 		if err := scratch.Step(in, out); err != nil {
@@ -117,7 +118,7 @@ func TestStepPredictsAsPredict(t *testing.T) {
 func TestStepRepeatsToTheBit(t *testing.T) {
 	for _, s := range specs() {
 		t.Run(name(s), func(t *testing.T) {
-			w := newWorld(t, seeded(t), s, 64)
+			w := newWorld(t, seedtest.Fixed(t, 1), s, 64)
 			used, fresh := w.model.NewScratch(64), w.model.NewScratch(17)
 			for _, cut := range [][2]int{{0, 64}, {10, 27}} {
 				if err := used.Step(w.leaf(cut[0], cut[1], 64), w.gradients(w.leaf(cut[0], cut[1], 64))); err != nil {
@@ -144,7 +145,7 @@ func TestStepRepeatsToTheBit(t *testing.T) {
 
 func TestDropoutChangesWithEpochAndRow(t *testing.T) {
 	s := model.Spec{Kind: model.WideDeep, Dim: 4, Fields: worldFields, Hidden: []int{30}, Task: model.CTR, Dropout: 0.5}
-	w := newWorld(t, seeded(t), s, 20)
+	w := newWorld(t, seedtest.Fixed(t, 1), s, 20)
 	step := func(change func(in *model.Leaf)) []float32 {
 		in := w.leaf(0, 20, 20)
 		change(in)
@@ -167,7 +168,7 @@ func TestDropoutChangesWithEpochAndRow(t *testing.T) {
 
 func TestEmptyLeafIsZero(t *testing.T) {
 	for _, s := range specs() {
-		w := newWorld(t, seeded(t), s, 1)
+		w := newWorld(t, seedtest.Fixed(t, 1), s, 1)
 		in := w.leaf(0, 0, 10)
 		in.Uniq = []int32{3}
 		out := w.gradients(in)
@@ -189,7 +190,7 @@ func TestEmptyLeafIsZero(t *testing.T) {
 // A leaf of one example has no variance: batch norm must stay finite.
 func TestSingleExampleStaysFinite(t *testing.T) {
 	for _, s := range specs() {
-		w := newWorld(t, seeded(t), s, 1)
+		w := newWorld(t, seedtest.Fixed(t, 1), s, 1)
 		in := w.leaf(0, 1, 1)
 		out := w.gradients(in)
 		if err := w.model.NewScratch(4).Step(in, out); err != nil {
@@ -205,7 +206,7 @@ func TestSingleExampleStaysFinite(t *testing.T) {
 
 func TestStepAllocatesNothing(t *testing.T) {
 	for _, s := range specs() {
-		w := newWorld(t, seeded(t), s, 32)
+		w := newWorld(t, seedtest.Fixed(t, 1), s, 32)
 		in := w.leaf(0, 32, 32)
 		out, scratch := w.gradients(in), w.model.NewScratch(32)
 		n := testing.AllocsPerRun(5, func() {
@@ -237,7 +238,7 @@ func TestBadLeavesAreRefused(t *testing.T) {
 		"short predictions": func(_ *model.Leaf, out *model.LeafGrad) { out.Preds = out.Preds[1:] },
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := newWorld(t, seeded(t), s, 20)
+			w := newWorld(t, seedtest.Fixed(t, 1), s, 20)
 			in := w.leaf(0, 20, 20)
 			out := w.gradients(in)
 			spoil(in, out)

@@ -3,27 +3,12 @@ package model_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"psrt/sched/dataset"
 	"psrt/sched/train/model"
 	"psrt/sched/train/reference"
 )
-
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(1)
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED %q: %v", s, err)
-		}
-		seed = n
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 5))
-}
 
 const worldFields, worldKeys = 4, 60
 

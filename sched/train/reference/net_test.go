@@ -4,26 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/train/model"
 )
-
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(1)
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED %q: %v", s, err)
-		}
-		seed = n
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 4))
-}
 
 // specs is every kind with every option that changes the arithmetic.
 func specs() []model.Spec {
@@ -83,7 +69,7 @@ func world(t testing.TB, r *rand.Rand, s model.Spec, examples int) (*Net, []Exam
 func TestGradientsAreFiniteDifferences(t *testing.T) {
 	for _, s := range specs() {
 		t.Run(name(s), func(t *testing.T) {
-			net, data, p := world(t, seeded(t), s, 12)
+			net, data, p := world(t, seedtest.Fixed(t, 1), s, 12)
 			leaf := Leaf{Examples: data, Scale: 1, FirstRow: 77, Epoch: 2, Training: true}
 			g := NewParams(net.layout)
 			net.Step(leaf, p, g)
@@ -117,7 +103,7 @@ func TestGradientsAreFiniteDifferences(t *testing.T) {
 // Batch norm hands out the leaf's statistics times its share of the batch.
 func TestNormStatisticsAverageOverTheBatch(t *testing.T) {
 	s := model.Spec{Kind: model.DeepFM, Dim: 2, Fields: 3, Hidden: []int{3}, Task: model.CTR, BatchNorm: true}
-	net, data, p := world(t, seeded(t), s, 30)
+	net, data, p := world(t, seedtest.Fixed(t, 1), s, 30)
 	g := NewParams(net.layout)
 	net.Step(Leaf{Examples: data[:10], Scale: 1.0 / 30, Training: true}, p, g)
 	net.Step(Leaf{Examples: data[10:], Scale: 1.0 / 30, Training: true}, p, g)
@@ -131,7 +117,7 @@ func TestNormStatisticsAverageOverTheBatch(t *testing.T) {
 }
 
 func TestMissingRowsPredictAsZeros(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	for _, s := range specs() {
 		net, data, p := world(t, r, s, 5)
 		zeros := NewParams(net.layout)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/dataset"
 	"psrt/sched/train/model"
 	"psrt/tiers/table"
@@ -74,7 +75,7 @@ func TestOptimizersByHand(t *testing.T) {
 
 // Every kind learns a small set by heart, with every optimizer that suits.
 func TestTrainerLearns(t *testing.T) {
-	r := seeded(t)
+	r := seedtest.Fixed(t, 1)
 	for _, kind := range model.Kinds() {
 		for _, o := range []table.Optimizer{{Kind: table.Adam, LR: 0.05}, {Kind: table.AdaGrad, LR: 0.3}, {Kind: table.FTRL, LR: 0.3}} {
 			spec := model.Spec{Kind: kind, Dim: 4, Fields: 3, Hidden: []int{8}, CrossLayers: 1, Task: model.CTR, Seed: 5}
