@@ -90,7 +90,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.Value, Listen: f.listen, Node: node, Events: events}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.Value, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
 	if !started {
 		cfg.Events = show.event

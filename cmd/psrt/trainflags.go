@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,7 @@ type trainFlags struct {
 	out, json, report, config string
 	rank, world               int
 	coordinator, tokenFile    string
+	joinTimeout               time.Duration
 	listen, numa              string
 	quiet, noShuffle          bool
 }
@@ -105,6 +107,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.world, "world-size", 0, "number of ranks")
 	fl.StringVar(&f.coordinator, "coordinator", "embedded", "`address` at which the ranks meet: HOST:PORT of rank 0")
 	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the job's secret, the same for all ranks")
+	fl.DurationVar(&f.joinTimeout, "join-timeout", time.Minute, "how long ranks wait for each other at the start")
 	fl.StringVar(&f.listen, "listen", "", "`address` a server rank listens on (all interfaces)")
 }
 

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -81,6 +82,9 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 				cfg.Listen = routeTo(network, address)
 			}
 			return RunRank(ctx, cfg)
+		}
+		if errors.Is(err, secure.ErrToken) {
+			return nil, fmt.Errorf("job: rank %d is refused by the coordinator at %s: %w; give every rank the same --token-file", cfg.Rank, addr, err)
 		}
 		select {
 		case <-dialing.Done():

@@ -45,6 +45,9 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		return nil, fmt.Errorf("job: rank %d of %d, but the job has %d servers and %d workers: start %d ranks, or change --servers and --workers",
 			cfg.Rank, cfg.World, job.Servers, job.Workers, world)
 	}
+	if err := assemble(ctx, cfg, job); err != nil {
+		return nil, err
+	}
 	go watchAbort(ctx, cfg.Coord, cancel)
 	host, err := dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
 	if err != nil {
@@ -84,6 +87,20 @@ func name(rank, servers int) string {
 		return fmt.Sprintf("server %d", rank)
 	}
 	return fmt.Sprintf("worker %d", rank-servers)
+}
+
+// assemble waits until every rank is there, so that a missing one is named
+// before anybody has begun to work.
+func assemble(ctx context.Context, cfg RankConfig, job *train.Job) error {
+	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	party := coord.Party{Name: "join", N: cfg.World, ID: cfg.Rank, Who: func(id int) string {
+		return fmt.Sprintf("rank %d (%s)", id, name(id, job.Servers))
+	}}
+	if err := party.Barrier(ctx, cfg.Coord); err != nil {
+		return fmt.Errorf("job: %s: %w; start every rank, with the same --coordinator and --token-file", name(cfg.Rank, job.Servers), err)
+	}
+	return nil
 }
 
 func readJob(ctx context.Context, cfg RankConfig) (*train.Job, error) {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"psrt/sched/train"
+)
+
+// freeAddr is a loopback address nobody listens on right now.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Four ranks started one by one, over tcp, give the model that psrt gives when
+// it starts them itself.
+func TestRanksByHand(t *testing.T) {
+	dir := t.TempDir()
+	data, token := write(t, dir, "train.libffm", rows(3000, 1)), write(t, dir, "token", strings.Repeat("secret", 8))
+	job := []string{"train", "--data", data, "--servers", "2", "--workers", "2", "--sync", "bsp", "--transport", "tcp"}
+	args := append(job, "--world-size", "4", "--coordinator", freeAddr(t), "--token-file", token, "--json")
+	var out [4]outcome
+	var wg sync.WaitGroup
+	for rank := range out {
+		wg.Go(func() { out[rank] = psrt(t, append(args[:len(args):len(args)], "--rank", fmt.Sprint(rank))...) })
+	}
+	wg.Wait()
+	for rank, o := range out {
+		if o.code != 0 || (o.stdout != "") != (rank == 2) {
+			t.Errorf("rank %d: exit %d, stdout %q, stderr %s", rank, o.code, o.stdout, o.stderr)
+		}
+	}
+	own := psrt(t, append(job, "--json")...)
+	var byHand, started train.Result
+	if json.Unmarshal([]byte(out[2].stdout), &byHand) != nil || json.Unmarshal([]byte(own.stdout), &started) != nil {
+		t.Fatalf("no results: %q, %q", out[2].stdout, own.stdout)
+	}
+	if byHand.Digest != started.Digest || byHand.Transport != "tcp" {
+		t.Errorf("by hand %s over %s, started %s", byHand.Digest, byHand.Transport, started.Digest)
+	}
+}
+
+func TestRanksThatDoNotMeet(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "train.libffm", rows(1000, 1))
+	token, other := write(t, dir, "token", strings.Repeat("a", 32)), write(t, dir, "other", strings.Repeat("b", 32))
+	short := write(t, dir, "short", "abc")
+	addr := freeAddr(t)
+	args := func(token string, more ...string) []string {
+		return append([]string{"train", "--data", data, "--world-size", "2", "--coordinator", addr, "--token-file", token}, more...)
+	}
+	var wg sync.WaitGroup
+	var first outcome
+	wg.Go(func() { first = psrt(t, args(token, "--rank", "0", "--join-timeout", "3s")...) })
+	stranger := psrt(t, args(other, "--rank", "1", "--join-timeout", "2s")...)
+	wg.Wait()
+	for _, c := range []struct {
+		name string
+		got  outcome
+		code int
+		want string
+	}{
+		{"a rank alone", first, 1, "rank 1 (worker 0)"},
+		{"another token", stranger, 1, "token"},
+		{"no coordinator", psrt(t, args(token, "--rank", "1", "--join-timeout", "200ms")...), 1, addr},
+		{"short token", psrt(t, args(short, "--rank", "1")...), 2, "16 bytes"},
+		{"no token", psrt(t, "train", "--data", data, "--rank", "0", "--world-size", "2", "--coordinator", addr), 2, "--token-file"},
+		{"rank beyond the world", psrt(t, args(token, "--rank", "2")...), 2, "--world-size"},
+		{"missing token file", psrt(t, args(filepath.Join(dir, "nope"), "--rank", "0")...), 2, "nope"},
+	} {
+		if c.got.code != c.code || !strings.Contains(c.got.stderr, c.want) {
+			t.Errorf("%s: exit %d, want %d and %q in: %s", c.name, c.got.code, c.code, c.want, c.got.stderr)
+		}
+	}
+}
