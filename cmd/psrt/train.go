@@ -92,6 +92,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.Value, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
+	linger := func() {}
 	if !started {
 		cfg.Events = show.event
 		if f.rank == 0 {
@@ -105,9 +106,13 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 				return err
 			}
 			defer host.Close()
+			linger = host.Linger
 		}
 	}
 	res, err := job.JoinAndRun(ctx, f.coordinator, cfg)
+	if err == nil {
+		linger()
+	}
 	show.end()
 	if started {
 		// The launcher reads the pipe; what goes to stderr is for its tail.

@@ -15,6 +15,7 @@
 //	server/<i>        the address server i listens on (lease of server i)
 //	train-…, eval-…   gathers and barriers of the workers
 //	abort             why the job must end; every rank watches it
+//	end/<rank>        this rank needs the coordinator no more
 //
 // World rank r is server r while r < servers, else worker r-servers.
 package job

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"time"
 
 	"psrt/rdma/secure"
+	"psrt/sched/coord"
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
 	"psrt/sched/train"
@@ -37,7 +37,7 @@ func splitAddr(addr string) (network, address string) {
 
 // HostCoordinator keeps the coordinator of a job whose ranks were started one
 // by one; rank 0 does it. Close ends it.
-func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Job) (io.Closer, error) {
+func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Job) (*Hosted, error) {
 	network, address := splitAddr(addr)
 	listener, err := secure.Listen(network, address, token)
 	if err != nil {
@@ -50,16 +50,34 @@ func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Jo
 		c.Close()
 		return nil, err
 	}
-	return closers{server, c}, nil
+	return &Hosted{store: c, server: server, world: j.Servers + j.Workers}, nil
 }
 
-type closers []io.Closer
+// Hosted is a coordinator in this process.
+type Hosted struct {
+	store  *local.Store
+	server *remote.Server
+	world  int
+}
 
-func (c closers) Close() error {
-	for _, x := range c {
-		x.Close()
+// lingerFor bounds how long the coordinator waits for ranks that are ending.
+const lingerFor = 5 * time.Second
+
+// Linger waits until every rank has said that it needs the coordinator no
+// more. Rank 0 calls it when its own part went well.
+func (h *Hosted) Linger() {
+	ctx, cancel := context.WithTimeout(context.Background(), lingerFor)
+	defer cancel()
+	for rank := range h.world {
+		if _, err := coord.Await(ctx, h.store, endKey(rank)); err != nil {
+			return
+		}
 	}
-	return nil
+}
+
+// Close ends the coordinator.
+func (h *Hosted) Close() error {
+	return errors.Join(h.server.Close(), h.store.Close())
 }
 
 // JoinAndRun connects to the coordinator, which may still be starting, and

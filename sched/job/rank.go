@@ -15,6 +15,9 @@ import (
 
 const keyJob = "job"
 
+// endKey is put by a rank that needs the coordinator no more.
+func endKey(rank int) string { return fmt.Sprintf("end/%d", rank) }
+
 // RankConfig says which rank this process is and how it reaches the others.
 type RankConfig struct {
 	Rank      int
@@ -61,6 +64,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 	} else {
 		rank.Index -= job.Servers
 		res, err = train.RunWorker(ctx, job, rank)
+	}
+	if err == nil {
+		// Nobody waits for the answer: the coordinator may be gone with it.
+		_, _ = cfg.Coord.Put(ctx, endKey(cfg.Rank), nil, 0)
 	}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
