@@ -1,0 +1,176 @@
+package client
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/densemap"
+	"psrt/sched/place"
+	"psrt/sched/server"
+	"psrt/sched/tree"
+	"psrt/tiers/table"
+)
+
+// world is real servers in this process, and clients to them.
+type world struct {
+	t       testing.TB
+	config  worldConfig
+	servers []*server.Server
+	m       *place.Map
+	token   []byte
+}
+
+type worldConfig struct {
+	transport               string
+	servers, lanes, workers int
+	staleness               int
+	tables                  []table.Spec
+	dense                   int // elements
+	maxBytes                int64
+}
+
+// transports is what every test runs over: one where memory is mapped, one
+// where it is not.
+var transports = []string{"shm", "tcp"}
+
+// sumTable adds what is pushed: rows start at zero and SGD of rate 1 subtracts
+// gradients, so with whole numbers the sums are exact.
+func sumTable(id uint32, dim int) table.Spec {
+	return table.Spec{Name: "sum", ID: id, Dim: dim, Init: table.Init{Kind: "zero"}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}}
+}
+
+func newWorld(t testing.TB, c worldConfig) *world {
+	t.Helper()
+	w := &world{t: t, config: c, token: []byte("a token of this test alone")}
+	list := make([]place.Server, c.servers)
+	for i := range list {
+		list[i] = place.Server{ID: i, Weight: 1, Lanes: c.lanes}
+	}
+	m, err := place.New(1, place.DefaultSlots, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, leaves := tree.Leaves(1 << 14)
+	shares, err := tree.Shares(leaves, c.workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merges, err := tree.Top(shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dense server.DenseConfig
+	if c.dense > 0 {
+		dense = server.DenseConfig{Ranges: []densemap.Range{{Offset: 0, Len: c.dense, Rule: "grad"}}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}, Init: make([]float32, c.dense)}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for i := range list {
+		s, err := server.New(server.Config{ID: i, Map: m, Host: w.host(), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
+			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[i].Addr = s.Addr()
+		w.servers = append(w.servers, s)
+		running.Go(func() {
+			if err := s.Serve(ctx); err != nil {
+				t.Errorf("server %d: %v", i, err)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); running.Wait() }) // after clients, before hosts
+	if w.m, err = place.New(1, place.DefaultSlots, list); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) host() *dial.Host {
+	w.t.Helper()
+	h, err := dial.New(dial.Config{Transport: w.config.transport, Token: w.token, Listen: "127.0.0.1:0"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func (w *world) open(worker int) *Client {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: w.host(), Timeout: 20 * time.Second, Node: -1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	return c
+}
+
+func (w *world) rows(c *Client, spec table.Spec) *Rows {
+	w.t.Helper()
+	r, err := c.NewRows(spec)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(r.Close)
+	return r
+}
+
+// digest is all servers' together.
+func (w *world) digest() table.Digest {
+	w.t.Helper()
+	var sum table.Digest
+	for _, s := range w.servers {
+		d, err := s.Digest()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		sum.Add(d)
+	}
+	return sum
+}
+
+// stats adds one counter up over the servers.
+func (w *world) stats(pick func(*server.Server) uint64) (n uint64) {
+	for _, s := range w.servers {
+		n += pick(s)
+	}
+	return n
+}
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plan numbers keys as one leaf and returns each key's row.
+func plan(t testing.TB, r *Rows, keys []uint64) []int32 {
+	t.Helper()
+	index := [][]int32{make([]int32, len(keys))}
+	must(t, r.Plan([][]uint64{keys}, index))
+	return index[0]
+}
+
+func pull(t testing.TB, c *Client, r *Rows, clock uint64, opt PullOption) Call {
+	t.Helper()
+	var call Call
+	must(t, c.Pull(r, clock, opt, &call))
+	must(t, c.Wait(&call))
+	return call
+}
+
+func push(t testing.TB, c *Client, r *Rows, clock uint64) Call {
+	t.Helper()
+	var call Call
+	must(t, c.Push(r, clock, true, &call))
+	must(t, c.Wait(&call))
+	return call
+}
