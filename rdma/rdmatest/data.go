@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/rdma"
 )
 
@@ -24,7 +25,7 @@ func testCaps(t *testing.T, f Factory) {
 // testSizes moves seeded patterns of many sizes at odd offsets by every
 // operation, and looks at the bytes beside the destination too.
 func testSizes(t *testing.T, f Factory) {
-	r := Rand(t)
+	r := seedtest.Rand(t)
 	const room = 5 << 20
 	a, b := pair(t, f, shape{bytes: room})
 	largest := min(a.dom.Caps().MaxMessage, 4<<20)

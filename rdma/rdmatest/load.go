@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/rdma"
 )
 
@@ -51,7 +52,7 @@ func testManyEndpoints(t *testing.T, f Factory) {
 // directions at once; a slot is reused when the receiver has said so.
 func testBothWays(t *testing.T, f Factory) {
 	const slots, slot, blocks = 8, 5000, 1000
-	r := Rand(t)
+	r := seedtest.Rand(t)
 	a, b := pair(t, f, shape{depth: 2 * slots, bytes: 2 * slots * slot})
 	a.other, b.other = nil, nil // each has its own goroutine
 	var wg sync.WaitGroup

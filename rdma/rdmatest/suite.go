@@ -2,8 +2,6 @@ package rdmatest
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -74,6 +72,7 @@ func Run(t *testing.T, f Factory) {
 	if f.Memory == nil {
 		f.Memory = arena
 	}
+	ran := 0
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := f.New(t)
@@ -86,9 +85,11 @@ func Run(t *testing.T, f Factory) {
 					return
 				}
 			}
+			ran++
 			c.run(t, f)
 		})
 	}
+	t.Logf("%d of %d cases run, the others are not declared by Caps", ran, len(checks()))
 }
 
 func arena(t testing.TB, n int) rdma.Memory {
@@ -103,20 +104,6 @@ func arena(t testing.TB, n int) rdma.Memory {
 		}
 	})
 	return a
-}
-
-// Rand gives the run's random source; PSRT_SEED repeats a run.
-func Rand(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	if s := os.Getenv("PSRT_SEED"); s != "" {
-		v, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("PSRT_SEED=%q is not a number: %v", s, err)
-		}
-		seed = v
-	}
-	t.Logf("PSRT_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }
 
 func fill(r *rand.Rand, b []byte) {

@@ -11,8 +11,9 @@
 // (behind what the endpoint sent before) and arms a timer; the timer's pump
 // executes what has arrived in order on the peer's memory, consumes a receive,
 // and yields the arrival to the peer's queue; one latency later the request
-// completes. A cut path or a missing receive stops the pump until healed, or
-// until OpTimeout breaks the endpoint.
+// completes. A cut way there or a missing receive stops the pump until healed,
+// or until OpTimeout breaks the endpoint. A cut way back stops only the answer:
+// the peer has executed a request that fails here.
 //
 // One lock guards a Network: it is a test's tool, not a fast path, and it
 // allocates for every request.

@@ -51,11 +51,7 @@ func (e *endpoint) Connect(peer []byte, deadline time.Time) error {
 		return fmt.Errorf("sim: connect to %s: connected before; make a new endpoint: %w", e.cfg.Peer, rdma.ErrInvalid)
 	}
 	e.wants = binary.BigEndian.Uint64(peer)
-	if p := n.endpoints[e.wants]; p != nil && p != e && p.wants == e.id && n.passes(e.d.name, p.d.name) {
-		e.peer, p.peer = p, e
-		close(e.joined)
-		close(p.joined)
-	}
+	e.join()
 	n.mu.Unlock()
 	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
@@ -70,6 +66,19 @@ func (e *endpoint) Connect(peer []byte, deadline time.Time) error {
 		return fmt.Errorf("sim: connect to %s: %w", e.cfg.Peer, rdma.ErrClosed)
 	}
 	return nil
+}
+
+// join makes peers of two endpoints that want each other, when both ways are
+// open.
+func (e *endpoint) join() {
+	n := e.d.n
+	p := n.endpoints[e.wants]
+	if e.peer != nil || p == nil || p == e || p.wants != e.id || !n.passes(e.d.name, p.d.name) || !n.passes(p.d.name, e.d.name) {
+		return
+	}
+	e.peer, p.peer = p, e
+	close(e.joined)
+	close(p.joined)
 }
 
 // Map is not offered: Caps.Mapped is false.
@@ -138,8 +147,17 @@ func (e *endpoint) breakWith(s rdma.Status) {
 }
 
 // finishExecuted lets what has happened at the peer stand: a failure behind it
-// does not undo it.
+// does not undo it. Where the answers cannot come back nobody here knows of
+// it, and it fails like the rest.
 func (e *endpoint) finishExecuted() {
+	if len(e.executed) == 0 {
+		return
+	}
+	if !e.d.n.passes(e.peer.d.name, e.d.name) {
+		e.inFlight = append(e.executed, e.inFlight...)
+		e.executed = nil
+		return
+	}
 	for _, f := range e.executed {
 		e.done(f.wr, rdma.StatusOK)
 	}

@@ -60,7 +60,22 @@ func (n *Network) Heal(from, to string) {
 	defer n.mu.Unlock()
 	delete(n.cut, [2]string{from, to})
 	for _, e := range n.endpoints {
-		e.pump()
+		e.join()
+		if e.peer != nil {
+			e.pump()
+		}
+	}
+}
+
+// Break puts the endpoints of one domain that lead to another into the error
+// state, as a failing queue pair does: the peer hears nothing of it.
+func (n *Network) Break(from, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.endpoints {
+		if p := e.peer; p != nil && !e.closed && e.failure == nil && e.d.name == from && p.d.name == to {
+			e.breakWith(rdma.StatusRetryExceeded)
+		}
 	}
 }
 
@@ -71,9 +86,10 @@ func (n *Network) Vanish(name string) {
 	n.mu.Unlock()
 }
 
-// passes tells whether a request and its answer get through.
-func (n *Network) passes(a, b string) bool {
-	return !n.gone[a] && !n.gone[b] && !n.cut[[2]string{a, b}] && !n.cut[[2]string{b, a}]
+// passes tells whether what one domain sends reaches another. A request needs
+// the way there and its answer the way back.
+func (n *Network) passes(from, to string) bool {
+	return !n.gone[from] && !n.gone[to] && !n.cut[[2]string{from, to}]
 }
 
 // delay draws the way of one request.

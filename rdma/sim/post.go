@@ -138,29 +138,39 @@ func (e *endpoint) pump() {
 		}
 		e.inFlight = e.inFlight[1:]
 		e.d.stats.SentBytes += uint64(len(f.wr.Local))
-		e.answer(f.wr)
+		e.answer(f)
 	}
 }
 
-// answer completes wr one latency later.
-func (e *endpoint) answer(wr rdma.WR) {
+// answer completes f one latency later.
+func (e *endpoint) answer(f flight) {
 	back := time.Duration(e.d.n.cfg.LatencyMicros) * time.Microsecond
-	e.executed = append(e.executed, flight{wr: wr, arrives: time.Now().Add(back)})
+	f.arrives = time.Now().Add(back)
+	f.deadline = f.deadline.Add(back)
+	e.executed = append(e.executed, f)
 	if back == 0 {
 		e.takeAnswers(time.Now())
 		return
 	}
 	e.alarm(back)
+	e.alarm(time.Until(f.deadline))
 }
 
-// takeAnswers completes in order what was executed and answered by now.
-// Timers of one instant run in any order, so none of them stands for one
-// request.
+// takeAnswers completes in order what was executed and answered by now; an
+// answer that is lost for the whole OpTimeout breaks the endpoint although
+// the peer has executed the request. Timers of one instant run in any order,
+// so none of them stands for one request.
 func (e *endpoint) takeAnswers(now time.Time) {
 	for len(e.executed) > 0 && !e.executed[0].arrives.After(now) {
-		wr := e.executed[0].wr
+		f := e.executed[0]
+		if !e.d.n.passes(e.peer.d.name, e.d.name) {
+			if !now.Before(f.deadline) {
+				e.breakWith(rdma.StatusRetryExceeded)
+			}
+			return
+		}
 		e.executed = e.executed[1:]
-		e.done(wr, rdma.StatusOK)
+		e.done(f.wr, rdma.StatusOK)
 	}
 }
 

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"testing"
 
+	"psrt/csrc/seedtest"
 	"psrt/rdma"
 	"psrt/rdma/rdmatest"
 	"psrt/rdma/sim"
@@ -18,7 +19,7 @@ func TestConformance(t *testing.T) {
 			rdmatest.Run(t, rdmatest.Factory{
 				Allocates: true,
 				New: func(t testing.TB) (a, b rdma.Domain) {
-					n, err := sim.New(rdmatest.Rand(t).Uint64(), cfg)
+					n, err := sim.New(seedtest.Seed(t), cfg)
 					if err != nil {
 						t.Fatal(err)
 					}
