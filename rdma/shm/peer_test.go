@@ -2,6 +2,7 @@ package shm
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -159,11 +160,30 @@ func TestKilledPeer(t *testing.T) {
 	}
 }
 
-func TestStoppedPeer(t *testing.T) {
-	s, p, r := startPeer(t, 100*time.Millisecond)
+// stop stops a process and returns when it no longer runs: a signal takes its
+// time to arrive.
+func stop(t *testing.T, p *os.Process) {
+	t.Helper()
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(stat, []byte(") T ")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is not stopped 5 s after SIGSTOP: %s", p.Pid, stat)
+		}
+	}
+}
+
+func TestStoppedPeer(t *testing.T) {
+	s, p, r := startPeer(t, 100*time.Millisecond)
+	stop(t, p)
 	// The region was never used: its owner must be asked, and cannot answer.
 	s.post(rdma.WR{ID: 1, Op: rdma.OpWrite, Local: s.b[:8], Remote: r.Slice(0, 8)},
 		rdma.WR{ID: 2, Op: rdma.OpWriteImm})
