@@ -37,6 +37,7 @@ look() { # by what is used of each, so that it may come from elsewhere, too
 	command -v gcc >/dev/null || need gcc "compiles the C parts (csrc)"
 	[ -e /usr/include/stdio.h ] || need libc6-dev "C headers"
 	[ -e "$blas" ] || need libopenblas-pthread-dev "matrix products; its static library is linked in"
+	[ -e /usr/include/infiniband/verbs.h ] || need libibverbs-dev "header of the RDMA calls; the library itself is loaded at run time, if it is there"
 	[ -e /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "to check whom Go modules come from"
 	command -v git >/dev/null || need git "version stamp, and the check that generated files are unchanged"
 }

@@ -1,0 +1,22 @@
+#ifndef PSRT_VERBS_OBJECTS_H
+#define PSRT_VERBS_OBJECTS_H
+
+#include "load.h"
+#include "verbs.h"
+
+struct psrt_ctx {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+};
+
+struct psrt_cq {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	unsigned int unacked; /* events got and not yet acknowledged; the waiter's */
+};
+
+struct psrt_qp {
+	struct ibv_qp *qp;
+};
+
+#endif

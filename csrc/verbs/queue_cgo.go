@@ -1,0 +1,124 @@
+//go:build cgo
+
+package verbs
+
+// #cgo noescape psrt_verbs_cq_poll
+// #cgo nocallback psrt_verbs_cq_poll
+// #cgo noescape psrt_verbs_cq_arm
+// #cgo nocallback psrt_verbs_cq_arm
+// #cgo noescape psrt_verbs_cq_wait
+// #cgo nocallback psrt_verbs_cq_wait
+// #cgo noescape psrt_verbs_post_send
+// #cgo nocallback psrt_verbs_post_send
+// #cgo noescape psrt_verbs_post_recv
+// #cgo nocallback psrt_verbs_post_recv
+// #include "verbs.h"
+import "C"
+
+import (
+	"time"
+	"unsafe"
+)
+
+// CQ is a completion queue with its own completion channel. Poll may run
+// beside Wait; two of the same kind may not run at once.
+type CQ struct{ q *C.struct_psrt_cq }
+
+func (c *Context) NewCQ(entries int) (*CQ, error) {
+	var q *C.struct_psrt_cq
+	if r := C.psrt_verbs_cq_create(c.c, C.int(entries), &q); r != 0 {
+		return nil, failed("create completion queue", int(r))
+	}
+	return &CQ{q: q}, nil
+}
+
+func (q *CQ) Close() error {
+	return failed("destroy completion queue", int(C.psrt_verbs_cq_destroy(q.q)))
+}
+
+// Poll fills ds with what has completed.
+func (q *CQ) Poll(ds []Done) (int, error) {
+	if len(ds) == 0 {
+		return 0, nil
+	}
+	n := C.psrt_verbs_cq_poll(q.q, (*C.struct_psrt_done)(unsafe.Pointer(unsafe.SliceData(ds))), C.int(len(ds)))
+	return max(int(n), 0), failed("poll completion queue", int(n))
+}
+
+// Arm asks for an event at the next completion. Poll once more after it:
+// completions that came before it make no event.
+func (q *CQ) Arm() error { return failed("request notification", int(C.psrt_verbs_cq_arm(q.q))) }
+
+// Wait blocks until the armed queue has an event, wakeFD (a non-blocking
+// eventfd, emptied here) is signaled, or the time is over.
+func (q *CQ) Wait(wakeFD int, timeout time.Duration) error {
+	return failed("wait for completion event", int(C.psrt_verbs_cq_wait(q.q, C.int(wakeFD), C.int64_t(max(timeout, 0)))))
+}
+
+// QP is a reliable-connected queue pair with one scatter entry per request.
+type QP struct {
+	q      *C.struct_psrt_qp
+	Num    uint32
+	Inline int // bytes one request may carry inline
+}
+
+func (c *Context) NewQP(q *CQ, sendWR, recvWR, inline int) (*QP, error) {
+	var p *C.struct_psrt_qp
+	var num, got C.uint32_t
+	r := C.psrt_verbs_qp_create(c.c, q.q, C.int(sendWR), C.int(recvWR), C.int(inline), &p, &num, &got)
+	if r != 0 {
+		return nil, failed("create queue pair", int(r))
+	}
+	return &QP{q: p, Num: uint32(num), Inline: int(got)}, nil
+}
+
+func (p *QP) Close() error { return failed("destroy queue pair", int(C.psrt_verbs_qp_destroy(p.q))) }
+
+// Init brings a new or Reset queue pair to INIT: receives may be posted.
+func (p *QP) Init(port int) error {
+	return failed("queue pair to INIT", int(C.psrt_verbs_qp_init(p.q, C.int(port))))
+}
+
+// Connect brings a queue pair from INIT through RTR to RTS.
+func (p *QP) Connect(t *Path) error {
+	c := C.struct_psrt_path{
+		dest_qpn: C.uint32_t(t.DestQPN), dest_psn: C.uint32_t(t.DestPSN), psn: C.uint32_t(t.PSN),
+		port: C.uint32_t(t.Port), gid_index: C.uint32_t(t.GIDIndex), global: C.uint32_t(t.Global),
+		dlid: C.uint32_t(t.DLID), mtu: C.uint32_t(t.MTU), traffic_class: C.uint32_t(t.TrafficClass),
+		hop_limit: C.uint32_t(t.HopLimit), rd_atomic: C.uint32_t(t.ReadsOut), dest_rd_atomic: C.uint32_t(t.ReadsIn),
+		min_rnr_timer: C.uint32_t(t.MinRNRTimer), timeout: C.uint32_t(t.Timeout), retry: C.uint32_t(t.Retry),
+		rnr_retry: C.uint32_t(t.RNRRetry),
+	}
+	for i, b := range t.DGID {
+		c.dgid[i] = C.uint8_t(b)
+	}
+	return failed("connect queue pair", int(C.psrt_verbs_qp_connect(p.q, &c)))
+}
+
+// Reset forgets everything posted, without completions.
+func (p *QP) Reset() error { return failed("queue pair to RESET", int(C.psrt_verbs_qp_reset(p.q))) }
+
+// Error stops the queue pair; what is posted completes as StatusFlushed.
+func (p *QP) Error() error { return failed("queue pair to ERR", int(C.psrt_verbs_qp_error(p.q))) }
+
+// PostSend posts requests with one doorbell per 32 of them and returns how
+// many were taken. inline holds the bytes of those with Inline.
+func (p *QP) PostSend(ss []Send, inline []byte) (int, error) {
+	if len(ss) == 0 {
+		return 0, nil
+	}
+	var posted C.int
+	r := C.psrt_verbs_post_send(p.q, (*C.struct_psrt_send)(unsafe.Pointer(unsafe.SliceData(ss))), C.int(len(ss)),
+		(*C.uint8_t)(unsafe.SliceData(inline)), &posted)
+	return int(posted), failed("post send", int(r))
+}
+
+// PostRecv posts receives and returns how many were taken.
+func (p *QP) PostRecv(rs []Recv) (int, error) {
+	if len(rs) == 0 {
+		return 0, nil
+	}
+	var posted C.int
+	r := C.psrt_verbs_post_recv(p.q, (*C.struct_psrt_recv)(unsafe.Pointer(unsafe.SliceData(rs))), C.int(len(rs)), &posted)
+	return int(posted), failed("post receive", int(r))
+}

@@ -1,0 +1,89 @@
+#ifndef PSRT_VERBS_H
+#define PSRT_VERBS_H
+
+#include <stdint.h>
+
+/* All functions return 0 or a positive count, or -errno. Handles are opaque
+ * here so that only verbs.c needs the library's header. */
+
+struct psrt_ctx; /* an open device and its protection domain */
+struct psrt_cq;  /* a completion queue and its channel */
+struct psrt_qp;
+
+/* Mirrored by Go structs of the same layout: types.go. */
+struct psrt_send {
+	uint64_t id;
+	uint64_t addr; /* of the bytes; where PSRT_INLINE: offset in inline_bytes */
+	uint64_t remote_addr;
+	uint64_t operand; /* fetch-add: addend; compare-swap: compare */
+	uint64_t swap;
+	uint32_t length, lkey, rkey, imm;
+	uint32_t op, flags;
+};
+enum { PSRT_SEND, PSRT_WRITE, PSRT_WRITE_IMM, PSRT_READ, PSRT_FETCH_ADD, PSRT_COMPARE_SWAP };
+enum { PSRT_SIGNALED = 1, PSRT_INLINE = 2 };
+
+struct psrt_recv {
+	uint64_t id, addr;
+	uint32_t length, lkey;
+};
+
+struct psrt_done {
+	uint64_t id;
+	uint32_t status, vendor_err, bytes, imm, qpn, with_imm;
+};
+
+struct psrt_device_attr {
+	uint64_t max_mr_size;
+	int32_t max_qp_wr, max_cqe, max_qp_rd_atom, max_qp_init_rd_atom, atomics, ports;
+};
+
+struct psrt_port_attr {
+	uint32_t state, active_mtu, link_layer, lid, gids, max_msg;
+};
+
+struct psrt_gid {
+	uint8_t raw[16];
+	uint32_t type, ifindex;
+};
+
+/* What the ladder from INIT to RTS needs of both sides. */
+struct psrt_path {
+	uint8_t dgid[16];
+	uint32_t dest_qpn, dest_psn, psn;
+	uint32_t port, gid_index, global, dlid, mtu, traffic_class, hop_limit;
+	uint32_t rd_atomic, dest_rd_atomic, min_rnr_timer, timeout, retry, rnr_retry;
+};
+
+int psrt_verbs_load(char *missing, int n); /* missing: what, where it fails */
+int psrt_verbs_devices(char *names, int n); /* NUL-separated; returns the count */
+int psrt_verbs_open(const char *name, struct psrt_ctx **out);
+int psrt_verbs_close(struct psrt_ctx *c);
+int psrt_verbs_attr(struct psrt_ctx *c, struct psrt_device_attr *out);
+int psrt_verbs_port(struct psrt_ctx *c, int port, struct psrt_port_attr *out);
+int psrt_verbs_gid(struct psrt_ctx *c, int port, int index, struct psrt_gid *out);
+int psrt_verbs_async(struct psrt_ctx *c, int32_t *type, uint32_t *number, char *text, int n);
+
+int psrt_verbs_reg(struct psrt_ctx *c, uint64_t addr, uint64_t length, int access, void **mr, uint32_t *lkey, uint32_t *rkey);
+int psrt_verbs_dereg(void *mr);
+
+int psrt_verbs_cq_create(struct psrt_ctx *c, int cqe, struct psrt_cq **out);
+int psrt_verbs_cq_destroy(struct psrt_cq *q);
+int psrt_verbs_cq_poll(struct psrt_cq *q, struct psrt_done *out, int n);
+int psrt_verbs_cq_arm(struct psrt_cq *q);
+/* Waits for an event of an armed queue, for wake_fd (an eventfd, which it
+ * empties) or for the timeout, with and without event the result is 0. */
+int psrt_verbs_cq_wait(struct psrt_cq *q, int wake_fd, int64_t timeout_nanos);
+
+int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, int send_wr, int recv_wr, int inline_bytes,
+	struct psrt_qp **out, uint32_t *qpn, uint32_t *inline_got);
+int psrt_verbs_qp_destroy(struct psrt_qp *q);
+int psrt_verbs_qp_init(struct psrt_qp *q, int port);
+int psrt_verbs_qp_connect(struct psrt_qp *q, const struct psrt_path *p);
+int psrt_verbs_qp_reset(struct psrt_qp *q);
+int psrt_verbs_qp_error(struct psrt_qp *q);
+int psrt_verbs_post_send(struct psrt_qp *q, const struct psrt_send *s, int n, const uint8_t *inline_bytes, int *posted);
+int psrt_verbs_post_recv(struct psrt_qp *q, const struct psrt_recv *r, int n, int *posted);
+const char *psrt_verbs_status_text(uint32_t status);
+
+#endif
