@@ -135,14 +135,6 @@ func (w *world) digest() table.Digest {
 	return sum
 }
 
-// stats adds one counter up over the servers.
-func (w *world) stats(pick func(*server.Server) uint64) (n uint64) {
-	for _, s := range w.servers {
-		n += pick(s)
-	}
-	return n
-}
-
 // must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
