@@ -65,10 +65,9 @@ int psrt_verbs_qp_init(struct psrt_qp *q, int port)
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-int psrt_verbs_qp_connect(struct psrt_qp *q, const struct psrt_path *p)
+int psrt_verbs_qp_rtr(struct psrt_qp *q, const struct psrt_path *p)
 {
 	struct ibv_qp_attr a;
-	int err;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_RTR;
 	a.path_mtu = p->mtu;
@@ -85,10 +84,13 @@ int psrt_verbs_qp_connect(struct psrt_qp *q, const struct psrt_path *p)
 		a.ah_attr.grh.hop_limit = p->hop_limit;
 		a.ah_attr.grh.traffic_class = p->traffic_class;
 	}
-	err = psrt_ibv.modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (err)
-		return -abs(err);
+	return -abs(psrt_ibv.modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+}
+
+int psrt_verbs_qp_rts(struct psrt_qp *q, const struct psrt_path *p)
+{
+	struct ibv_qp_attr a;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_RTS;
 	a.sq_psn = p->psn;
@@ -112,7 +114,7 @@ static const enum ibv_wr_opcode opcodes[] = {
 static void fill_send(struct ibv_send_wr *w, struct ibv_sge *g, const struct psrt_send *s, const uint8_t *inline_bytes)
 {
 	memset(w, 0, sizeof *w);
-	g->addr = s->flags & PSRT_INLINE ? (uintptr_t)inline_bytes + s->addr : s->addr;
+	g->addr = s->flags & PSRT_OFFSET ? (uintptr_t)inline_bytes + s->addr : s->addr;
 	g->length = s->length;
 	g->lkey = s->lkey;
 	w->wr_id = s->id;

@@ -79,8 +79,19 @@ func (p *QP) Init(port int) error {
 	return failed("queue pair to INIT", int(C.psrt_verbs_qp_init(p.q, C.int(port))))
 }
 
-// Connect brings a queue pair from INIT through RTR to RTS.
-func (p *QP) Connect(t *Path) error {
+// ToRTR brings a queue pair from INIT to RTR: it answers the peer.
+func (p *QP) ToRTR(t *Path) error {
+	c := t.toC()
+	return failed("queue pair to RTR", int(C.psrt_verbs_qp_rtr(p.q, &c)))
+}
+
+// ToRTS brings a queue pair from RTR to RTS: it sends.
+func (p *QP) ToRTS(t *Path) error {
+	c := t.toC()
+	return failed("queue pair to RTS", int(C.psrt_verbs_qp_rts(p.q, &c)))
+}
+
+func (t *Path) toC() C.struct_psrt_path {
 	c := C.struct_psrt_path{
 		dest_qpn: C.uint32_t(t.DestQPN), dest_psn: C.uint32_t(t.DestPSN), psn: C.uint32_t(t.PSN),
 		port: C.uint32_t(t.Port), gid_index: C.uint32_t(t.GIDIndex), global: C.uint32_t(t.Global),
@@ -92,7 +103,7 @@ func (p *QP) Connect(t *Path) error {
 	for i, b := range t.DGID {
 		c.dgid[i] = C.uint8_t(b)
 	}
-	return failed("connect queue pair", int(C.psrt_verbs_qp_connect(p.q, &c)))
+	return c
 }
 
 // Reset forgets everything posted, without completions.
@@ -102,7 +113,7 @@ func (p *QP) Reset() error { return failed("queue pair to RESET", int(C.psrt_ver
 func (p *QP) Error() error { return failed("queue pair to ERR", int(C.psrt_verbs_qp_error(p.q))) }
 
 // PostSend posts requests with one doorbell per 32 of them and returns how
-// many were taken. inline holds the bytes of those with Inline.
+// many were taken. inline holds the bytes of those with Offset.
 func (p *QP) PostSend(ss []Send, inline []byte) (int, error) {
 	if len(ss) == 0 {
 		return 0, nil

@@ -18,7 +18,8 @@ type QP struct {
 
 func (*QP) Close() error                         { return unavailable() }
 func (*QP) Init(int) error                       { return unavailable() }
-func (*QP) Connect(*Path) error                  { return unavailable() }
+func (*QP) ToRTR(*Path) error                    { return unavailable() }
+func (*QP) ToRTS(*Path) error                    { return unavailable() }
 func (*QP) Reset() error                         { return unavailable() }
 func (*QP) Error() error                         { return unavailable() }
 func (*QP) PostSend([]Send, []byte) (int, error) { return 0, unavailable() }

@@ -22,11 +22,12 @@ const (
 // Flags of a Send.
 const (
 	Signaled uint32 = 1 << iota
-	Inline
+	Inline          // take the bytes before PostSend returns
+	Offset          // with Inline: Addr is an offset in PostSend's slice
 )
 
-// Send is one request. Addr is the address of the local bytes or, with Inline,
-// their offset in the slice that PostSend gets beside the requests.
+// Send is one request. Addr is the address of the local bytes or, with Offset,
+// where they begin in the slice that PostSend gets beside the requests.
 type Send struct {
 	ID                      uint64
 	Addr                    uint64

@@ -13,7 +13,7 @@ struct psrt_qp;
 /* Mirrored by Go structs of the same layout: types.go. */
 struct psrt_send {
 	uint64_t id;
-	uint64_t addr; /* of the bytes; where PSRT_INLINE: offset in inline_bytes */
+	uint64_t addr; /* of the bytes; where PSRT_OFFSET: offset in inline_bytes */
 	uint64_t remote_addr;
 	uint64_t operand; /* fetch-add: addend; compare-swap: compare */
 	uint64_t swap;
@@ -21,7 +21,8 @@ struct psrt_send {
 	uint32_t op, flags;
 };
 enum { PSRT_SEND, PSRT_WRITE, PSRT_WRITE_IMM, PSRT_READ, PSRT_FETCH_ADD, PSRT_COMPARE_SWAP };
-enum { PSRT_SIGNALED = 1, PSRT_INLINE = 2 };
+/* PSRT_INLINE takes the bytes at once; PSRT_OFFSET comes with it only. */
+enum { PSRT_SIGNALED = 1, PSRT_INLINE = 2, PSRT_OFFSET = 4 };
 
 struct psrt_recv {
 	uint64_t id, addr;
@@ -79,7 +80,8 @@ int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, int send_wr, int
 	struct psrt_qp **out, uint32_t *qpn, uint32_t *inline_got);
 int psrt_verbs_qp_destroy(struct psrt_qp *q);
 int psrt_verbs_qp_init(struct psrt_qp *q, int port);
-int psrt_verbs_qp_connect(struct psrt_qp *q, const struct psrt_path *p);
+int psrt_verbs_qp_rtr(struct psrt_qp *q, const struct psrt_path *p);
+int psrt_verbs_qp_rts(struct psrt_qp *q, const struct psrt_path *p);
 int psrt_verbs_qp_reset(struct psrt_qp *q);
 int psrt_verbs_qp_error(struct psrt_qp *q);
 int psrt_verbs_post_send(struct psrt_qp *q, const struct psrt_send *s, int n, const uint8_t *inline_bytes, int *posted);

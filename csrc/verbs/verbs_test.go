@@ -150,8 +150,9 @@ func TestLoopback(t *testing.T) {
 	port, attr, index, gid := routable(t, c)
 	a, b := newEnd(t, c, port), newEnd(t, c, port)
 	for _, p := range [][2]*end{{a, b}, {b, a}} {
-		err := p[0].qp.Connect(&Path{DGID: gid.Raw, DestQPN: p[1].qp.Num, DestPSN: 7, PSN: 7, Port: uint32(port), GIDIndex: uint32(index),
-			Global: 1, DLID: attr.LID, MTU: attr.ActiveMTU, HopLimit: 64, ReadsOut: 1, ReadsIn: 1, MinRNRTimer: 12, Timeout: 14, Retry: 7, RNRRetry: 6})
+		path := &Path{DGID: gid.Raw, DestQPN: p[1].qp.Num, DestPSN: 7, PSN: 7, Port: uint32(port), GIDIndex: uint32(index),
+			Global: 1, DLID: attr.LID, MTU: attr.ActiveMTU, HopLimit: 64, ReadsOut: 1, ReadsIn: 1, MinRNRTimer: 12, Timeout: 14, Retry: 7, RNRRetry: 6}
+		err := errors.Join(p[0].qp.ToRTR(path), p[0].qp.ToRTS(path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestLoopback(t *testing.T) {
 	copy(a.buf, "written and told")
 	send([]byte("xxinline send"),
 		Send{ID: 3, Op: OpWriteImm, Imm: 0xfedcba98, Addr: a.at, Length: 16, LKey: a.mr.LKey, RemoteAddr: b.at + 64, RKey: b.mr.RKey},
-		Send{ID: 4, Op: OpSend, Flags: Signaled | Inline, Addr: 2, Length: 11})
+		Send{ID: 4, Op: OpSend, Flags: Signaled | Inline | Offset, Addr: 2, Length: 11})
 	if d := want(b, 1, StatusSuccess); d.WithImm != 1 || d.Imm != 0xfedcba98 || d.Bytes != 16 || string(b.buf[64:80]) != "written and told" {
 		t.Errorf("write with immediate arrived as %+v, %q", d, b.buf[64:80])
 	}
