@@ -58,5 +58,5 @@ func (p *Prober) Report(tests []Test) []Answer {
 // All lists the tests of this package in the order of a report.
 func All() []Test {
 	return []Test{LockedMemory, HugePages, TransparentHugePages, SharedTransparentHugePages,
-		MemfdHugePages, MemoryBinding, SeveralNodes, AVX2, AVX512}
+		MemfdHugePages, MemoryBinding, SeveralNodes, RDMADevice, AVX2, AVX512}
 }
