@@ -1,0 +1,97 @@
+package verbs
+
+import (
+	"time"
+
+	"psrt/rdma"
+)
+
+// flushPatience bounds how long Close waits for the device to flush; what it
+// has not by then is flushed by hand.
+const flushPatience = 200 * time.Millisecond
+
+// Close stops the queue pair, collects what the device flushes, and destroys
+// it. Any goroutine may call it, also beside Post.
+func (ep *endpoint) Close() error {
+	ep.mu.Lock()
+	if ep.state == closed {
+		ep.mu.Unlock()
+		return nil
+	}
+	ep.state = closed
+	_ = ep.qp.Error()
+	ep.mu.Unlock()
+
+	d, q := ep.dom, ep.queue
+	d.mu.Lock()
+	delete(d.endpoints, ep)
+	d.mu.Unlock()
+	d.stats.liveEndpoints.Add(-1)
+
+	deadline := time.Now().Add(flushPatience)
+	for pause := 10 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		q.mu.Lock()
+		q.gather()
+		q.mu.Unlock()
+		if ep.outstanding() == 0 || !time.Now().Before(deadline) {
+			break
+		}
+		time.Sleep(pause)
+	}
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	ep.flushByHand()
+	err := ep.qp.Close()
+	ep.qp = nil
+	q.leave(ep)
+	return err
+}
+
+func (ep *endpoint) outstanding() int {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return int(ep.sendNext-ep.sendTail) + int(ep.recvNext-ep.recvTail)
+}
+
+// flushByHand completes what the device did not. With queue.mu and mu.
+func (ep *endpoint) flushByHand() {
+	q, flushed := ep.queue, 0
+	for ; ep.sendTail < ep.sendNext; ep.sendTail++ {
+		s := &ep.sends[ep.sendTail&ep.sendMask]
+		q.push(rdma.Completion{ID: s.id, Op: s.op, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(s.op)})
+		flushed++
+	}
+	for ; ep.recvTail < ep.recvNext; ep.recvTail++ {
+		q.push(rdma.Completion{ID: ep.recvIDs[ep.recvTail&ep.recvMask], Op: rdma.OpRecv, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(rdma.OpRecv)})
+		flushed++
+	}
+	ep.dom.stats.flushed.Add(uint64(flushed))
+	if flushed > 0 {
+		q.signal()
+	}
+}
+
+// leave takes an endpoint's place away: what the device still completes for it
+// is stale. With mu.
+func (q *queue) leave(ep *endpoint) {
+	q.eps[ep.index] = nil
+	q.releaseIfDone(ep)
+}
+
+// releaseIfDone gives room back once nothing of a closed endpoint can occupy
+// the queue any more. With mu.
+func (q *queue) releaseIfDone(ep *endpoint) {
+	if q.eps[ep.index] != ep && ep.ringSends.Load() == 0 && ep.ringRecvs.Load() == 0 {
+		q.release(ep)
+	}
+}
+
+func (q *queue) release(ep *endpoint) {
+	if !ep.released {
+		ep.released = true
+		q.reserved -= ep.cfg.SendDepth + ep.cfg.RecvDepth
+	}
+}

@@ -1,0 +1,199 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	ibv "psrt/csrc/verbs"
+	"psrt/rdma"
+	"psrt/rdma/span"
+)
+
+// Domain implements rdma.Domain on one port of one device.
+type Domain struct {
+	cfg     Config
+	ctx     *ibv.Context
+	attr    ibv.DeviceAttr
+	port    int
+	portNow ibv.PortAttr // as it was when the domain was opened
+	caps    rdma.Caps
+	regions atomic.Pointer[span.Set[*region]]
+	stats   counters
+	done    chan struct{}
+	wg      sync.WaitGroup // the ticker
+
+	mu        sync.Mutex
+	closed    bool
+	endpoints map[*endpoint]struct{}
+	queues    map[*queue]struct{}
+}
+
+type counters struct {
+	sent, received                     atomic.Uint64
+	posted, completed, failed, flushed atomic.Uint64
+	liveRegions, liveEndpoints         atomic.Int64
+}
+
+var (
+	_ rdma.Domain   = (*Domain)(nil)
+	_ rdma.Region   = (*region)(nil)
+	_ rdma.Queue    = (*queue)(nil)
+	_ rdma.Endpoint = (*endpoint)(nil)
+)
+
+// New opens a device.
+func New(cfg Config) (*Domain, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	ctx, err := ibv.Open(cfg.Device)
+	if err != nil {
+		return nil, err
+	}
+	d := &Domain{
+		cfg: cfg, ctx: ctx, done: make(chan struct{}),
+		endpoints: map[*endpoint]struct{}{}, queues: map[*queue]struct{}{},
+	}
+	d.regions.Store(&span.Set[*region]{})
+	if err := d.look(); err != nil {
+		return nil, errors.Join(err, ctx.Close())
+	}
+	d.wg.Go(d.tick)
+	return d, nil
+}
+
+// look finds the port and what device and port can do.
+func (d *Domain) look() (err error) {
+	if d.attr, err = d.ctx.Attr(); err != nil {
+		return err
+	}
+	first, last := 1, int(d.attr.Ports)
+	if d.cfg.Port != 0 {
+		first, last = d.cfg.Port, min(d.cfg.Port, last)
+	}
+	for p := first; p <= last && d.port == 0; p++ {
+		a, err := d.ctx.Port(p)
+		if err != nil {
+			return err
+		}
+		if a.State == ibv.PortActive {
+			d.port, d.portNow = p, a
+		}
+	}
+	if d.port == 0 {
+		return fmt.Errorf("verbs: %s has no active port among %d to %d of its %d: %w; look at `rdma link` and the cable, or choose another by --device and --port",
+			d.cfg.Device, first, last, d.attr.Ports, rdma.ErrInvalid)
+	}
+	if _, err := d.gids(); err != nil {
+		return err
+	}
+	inline, err := d.probeInline()
+	if err != nil {
+		return err
+	}
+	d.caps = rdma.Caps{
+		Transport:  "verbs",
+		Device:     d.cfg.Device,
+		Ops:        rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead, rdma.OpRecv, rdma.OpRecvImm),
+		MaxInline:  inline,
+		MaxMessage: int(min(d.portNow.MaxMessage, maxMessage)),
+		MaxDepth:   max(min(int(d.attr.MaxQPWR)-internalWRs, maxDepth), 0),
+		SpinMicros: d.cfg.SpinMicros,
+		NUMANode:   d.cfg.NUMANode,
+		CrossHost:  true,
+	}
+	if d.caps.SpinMicros == 0 {
+		d.caps.SpinMicros = defaultSpin
+	}
+	if d.attr.Atomics != 0 {
+		d.caps.Ops |= rdma.Ops(rdma.OpFetchAdd, rdma.OpCompareSwap)
+	}
+	return nil
+}
+
+// gids are read anew for every endpoint: addresses come and go.
+func (d *Domain) gids() ([]gid, error) {
+	list := usable(d.ctx, d.port, int(d.portNow.GIDs))
+	if i := d.cfg.GIDIndex; i >= 0 {
+		at := slices.IndexFunc(list, func(g gid) bool { return int(g.index) == i })
+		if at < 0 {
+			return nil, fmt.Errorf("verbs: %s port %d has no GID %d: %w; it has %s", d.cfg.Device, d.port, i, rdma.ErrInvalid, indexed(list))
+		}
+		list = list[at : at+1]
+	}
+	if len(list) == 0 && d.portNow.LinkLayer == ibv.LinkEthernet {
+		return nil, fmt.Errorf("verbs: %s port %d has no GID yet: %w; give its network interface an address", d.cfg.Device, d.port, rdma.ErrInvalid)
+	}
+	return list, nil
+}
+
+func indexed(list []gid) string {
+	text := ""
+	for i, g := range list {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d: %s", g.index, g)
+	}
+	return text
+}
+
+// probeInline finds by trial how much a request may carry inline: devices
+// refuse what is too much, and none tells beforehand.
+func (d *Domain) probeInline() (int, error) {
+	cq, err := d.ctx.NewCQ(4)
+	if err != nil {
+		return 0, err
+	}
+	got := 0
+	for _, n := range []int{512, 256, autoInline, 128, 64, 0} {
+		var qp *ibv.QP
+		if qp, err = d.ctx.NewQP(cq, 1, 1, n); err == nil {
+			got, err = min(qp.Inline, 1024), qp.Close()
+			break
+		}
+	}
+	return got, errors.Join(err, cq.Close())
+}
+
+func (d *Domain) Caps() rdma.Caps { return d.caps }
+
+// Stats: CopiedBytes stays 0; the device moves everything. ReceivedBytes does
+// not hold what peers write or read without a receive: the device does not say.
+func (d *Domain) Stats() rdma.Stats {
+	s := &d.stats
+	return rdma.Stats{
+		SentBytes: s.sent.Load(), ReceivedBytes: s.received.Load(),
+		Posted: s.posted.Load(), Completed: s.completed.Load(), Failed: s.failed.Load(), Flushed: s.flushed.Load(),
+		LiveRegions: s.liveRegions.Load(), LiveEndpoints: s.liveEndpoints.Load(),
+	}
+}
+
+// Close closes endpoints, queues and regions, then the device.
+func (d *Domain) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	endpoints, queues := slices.Collect(maps.Keys(d.endpoints)), slices.Collect(maps.Keys(d.queues))
+	d.mu.Unlock()
+	close(d.done)
+	d.wg.Wait()
+	var errs []error
+	for _, ep := range endpoints {
+		errs = append(errs, ep.Close())
+	}
+	for _, q := range queues {
+		errs = append(errs, q.Close())
+	}
+	for r := range d.regions.Load().All() {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(append(errs, d.ctx.Close())...)
+}

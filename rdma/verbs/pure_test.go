@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"psrt/csrc/seedtest"
+	ibv "psrt/csrc/verbs"
+	"psrt/rdma"
+)
+
+func v2(text string) gid { return gid{kind: ibv.GIDTypeRoCEv2, raw: netip.MustParseAddr(text).As16()} }
+
+func v1(text string) gid { return gid{kind: ibv.GIDTypeRoCEv1, raw: netip.MustParseAddr(text).As16()} }
+
+func TestPair(t *testing.T) {
+	for name, c := range map[string]struct {
+		mine, theirs []gid
+		m, t         gid
+	}{
+		"IPv4 before link-local":     {[]gid{v2("fe80::1"), v2("10.0.0.1")}, []gid{v2("10.0.0.2"), v2("fe80::2")}, v2("10.0.0.1"), v2("10.0.0.2")},
+		"RoCE v2 before v1":          {[]gid{v1("10.0.0.1"), v2("10.0.0.1")}, []gid{v1("10.0.0.2"), v2("10.0.0.2")}, v2("10.0.0.1"), v2("10.0.0.2")},
+		"v2 link-local before v1":    {[]gid{v1("10.0.0.1"), v2("fe80::1")}, []gid{v1("10.0.0.2"), v2("fe80::2")}, v2("fe80::1"), v2("fe80::2")},
+		"the common subnet":          {[]gid{v2("172.17.0.1"), v2("10.1.0.1")}, []gid{v2("192.168.0.9"), v2("10.1.0.2")}, v2("10.1.0.1"), v2("10.1.0.2")},
+		"one of each kind":           {[]gid{v2("10.1.0.1"), v2("fd00::1")}, []gid{v2("fd00::2")}, v2("fd00::1"), v2("fd00::2")},
+		"routable before link-local": {[]gid{v2("fe80::1"), v2("fd00::1")}, []gid{v2("fe80::2"), v2("fd11::2")}, v2("fd00::1"), v2("fd11::2")},
+	} {
+		m, u, err := pair(c.mine, c.theirs)
+		if err != nil || m != c.m || u != c.t {
+			t.Errorf("%s: %s and %s (%v), want %s and %s", name, m, u, err, c.m, c.t)
+		}
+	}
+	if _, _, err := pair([]gid{v2("10.0.0.1")}, []gid{v2("fe80::1")}); err == nil || !strings.Contains(err.Error(), "10.0.0.1") || !strings.Contains(err.Error(), "--gid-index") {
+		t.Errorf("no common kind: %v", err)
+	}
+}
+
+// TestPairSymmetric: both sides must choose the same two.
+func TestPairSymmetric(t *testing.T) {
+	r := seedtest.Rand(t)
+	some := func() []gid {
+		list := make([]gid, 1+r.IntN(6))
+		for i := range list {
+			g := gid{kind: uint8(1 + r.IntN(2)), index: uint8(i)}
+			switch r.IntN(3) {
+			case 0:
+				g.raw = v2("10.0.0.0").raw
+				g.raw[14] = byte(r.IntN(3))
+			case 1:
+				g.raw = v2("fe80::").raw
+			default:
+				g.raw = v2("fd00::").raw
+			}
+			g.raw[15] = byte(r.IntN(4))
+			list[i] = g
+		}
+		return list
+	}
+	for range 2000 {
+		a, b := some(), some()
+		m1, t1, err1 := pair(a, b)
+		t2, m2, err2 := pair(b, a)
+		if (err1 == nil) != (err2 == nil) || err1 == nil && (m1.raw != m2.raw || t1.raw != t2.raw || m1.kind != m2.kind) {
+			t.Fatalf("%s, %s: here %s - %s, there %s - %s", names(a), names(b), m1, t1, m2, t2)
+		}
+	}
+}
+
+func TestTiming(t *testing.T) {
+	for _, d := range []time.Duration{minOpTimeout, 100 * time.Millisecond, defaultOpTimeout, time.Minute, maxOpTimeout} {
+		try := 4096 * time.Nanosecond << ackTimeout(d)
+		if sum := (retryCount + 1) * try; sum > d || 2*sum <= d {
+			t.Errorf("OpTimeout %s: gives up after %s", d, sum)
+		}
+		wait := time.Duration(rnrDelays[rnrTimer(d)]) * 10 * time.Microsecond * rnrRetryCount
+		if wait > d || wait < d/2 && rnrTimer(d) != 0 {
+			t.Errorf("OpTimeout %s: receiver not ready after %s", d, wait)
+		}
+	}
+}
+
+func FuzzAddress(f *testing.F) {
+	a := address{qpn: 17, psn: 0xffffff, lid: 3, opTimeout: time.Second, mtu: 5, readsIn: 16, link: 2, gids: []gid{v2("10.0.0.1"), v2("fe80::1")}}
+	f.Add(a.encode())
+	f.Add([]byte(addressMagic))
+	f.Add(bytes.Repeat([]byte{0xff}, 1024))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := decodeAddress(b)
+		if err == nil && !bytes.Equal(a.encode(), b) {
+			t.Errorf("%x decodes to %+v, which encodes to %x", b, a, a.encode())
+		}
+	})
+}
+
+func TestConfig(t *testing.T) {
+	for says, c := range map[string]Config{
+		"no device":     {GIDIndex: -1},
+		"port 300":      {Device: "x", Port: 300},
+		"GID index 999": {Device: "x", GIDIndex: 999},
+		"spinning":      {Device: "x", SpinMicros: -1},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", c, err, says)
+		}
+	}
+	if s := recvStatus(ibv.StatusRemoteInvalid); s != rdma.StatusLocalLength {
+		t.Errorf("a receive that is too short: %s", s)
+	}
+}

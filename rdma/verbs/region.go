@@ -1,0 +1,81 @@
+package verbs
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	ibv "psrt/csrc/verbs"
+	"psrt/rdma"
+)
+
+// region is registered memory. Peers address it by its real addresses: that is
+// what the device translates.
+type region struct {
+	dom    *Domain
+	mr     ibv.MR
+	bytes  []byte
+	start  uint64
+	closed atomic.Bool
+}
+
+func (r *region) holds(start, n uint64) bool {
+	return start >= r.start && start-r.start <= uint64(len(r.bytes)) && n <= uint64(len(r.bytes))-(start-r.start)
+}
+
+func (r *region) Bytes() []byte { return r.bytes }
+
+func (r *region) Remote() rdma.RemoteRange {
+	return rdma.RemoteRange{Key: uint64(r.mr.RKey), Addr: r.start, Len: uint64(len(r.bytes))}
+}
+
+// Close takes the memory back from the device: from then on it is not touched.
+func (r *region) Close() error {
+	if r.closed.Swap(true) {
+		return nil
+	}
+	d := r.dom
+	d.mu.Lock()
+	d.regions.Store(d.regions.Load().Without(r))
+	d.mu.Unlock()
+	d.stats.liveRegions.Add(-1)
+	return r.mr.Close()
+}
+
+// Register pins the memory and lends it to peers.
+func (d *Domain) Register(m rdma.Memory, access rdma.Access, purpose string) (rdma.Region, error) {
+	b := m.Bytes()
+	if len(b) == 0 {
+		return nil, fmt.Errorf("verbs: register %q: no bytes: %w", purpose, rdma.ErrInvalid)
+	}
+	if access&^rdma.AccessAll != 0 {
+		return nil, fmt.Errorf("verbs: register %q: unknown access bits %#x: %w", purpose, access&^rdma.AccessAll, rdma.ErrInvalid)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("verbs: register %q: %w", purpose, rdma.ErrClosed)
+	}
+	r := &region{dom: d, bytes: b, start: addressOf(b)}
+	mr, err := d.ctx.Register(r.start, uint64(len(b)), rights(access))
+	if err != nil {
+		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, err)
+	}
+	r.mr = mr
+	d.regions.Store(d.regions.Load().With(r.start, uint64(len(b)), r))
+	d.stats.liveRegions.Add(1)
+	return r, nil
+}
+
+func rights(a rdma.Access) int {
+	var bits int
+	if a&rdma.AccessRemoteRead != 0 {
+		bits |= ibv.AccessRemoteRead
+	}
+	if a&rdma.AccessRemoteWrite != 0 {
+		bits |= ibv.AccessRemoteWrite
+	}
+	if a&rdma.AccessRemoteAtomic != 0 {
+		bits |= ibv.AccessRemoteAtomic
+	}
+	return bits
+}
