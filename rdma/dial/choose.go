@@ -13,6 +13,11 @@ var ErrNoTransport = errors.New("dial: no transport")
 type offer struct {
 	Name      string `json:"name"`
 	CrossHost bool   `json:"cross_host"`
+	// Lack says why the transport is known but cannot be used now.
+	Lack string `json:"lack,omitempty"`
+	// Rails describe its domains, where there are several; see Rail. An empty
+	// one is down.
+	Rails [][]byte `json:"rails,omitempty"`
 }
 
 // terms are one side's part in the choice.
@@ -22,14 +27,30 @@ type terms struct {
 	Facts  facts   `json:"facts"`
 }
 
+// sane bounds what a peer says.
+func (t *terms) sane() bool {
+	for _, o := range t.Offers {
+		if len(o.Rails) > maxRails {
+			return false
+		}
+		for _, r := range o.Rails {
+			if len(r) > maxAddress {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // choice is a transport to try and why.
 type choice struct {
 	name, reason string
 }
 
-// choose lists what to try, in the order of the offers here. Pure, so that
-// every rule is a line in a test.
-func choose(here, peer terms) ([]choice, error) {
+// choose lists what to try, in the order of the offers here. reaches says
+// whether two offers with rails have a pair that meets. Pure, so that every
+// rule is a line in a test.
+func choose(here, peer terms, reaches func(here, peer offer) bool) ([]choice, error) {
 	want := here.Want
 	switch {
 	case want == Auto:
@@ -39,20 +60,31 @@ func choose(here, peer terms) ([]choice, error) {
 	}
 	distance := apart(here.Facts, peer.Facts)
 	var list []choice
-	passed := "" // why a better one is not used
+	passed := ""  // why a better one is not used
+	lacking := "" // and which is lacking altogether
 	for _, o := range here.Offers {
 		if want != Auto && o.Name != want {
 			continue
 		}
 		why := ""
+		theirs, there := offered(peer.Offers, o.Name)
 		switch {
-		case !offered(peer.Offers, o.Name):
+		case o.Lack != "":
+			why = o.Lack
+		case !there:
 			why = "the peer does not offer it"
+		case theirs.Lack != "":
+			why = "the peer says: " + theirs.Lack
 		case !o.CrossHost && distance != "":
 			why = distance
+		case len(o.Rails) > 0 && !reaches(o, theirs):
+			why = "no device here reaches one of the peer's"
 		}
 		if why != "" {
-			if passed == "" {
+			switch {
+			case o.Lack != "" && lacking == "":
+				lacking = fmt.Sprintf(" (not %s: %s)", o.Name, o.Lack)
+			case passed == "":
 				passed = why
 			}
 			if want != Auto {
@@ -60,10 +92,10 @@ func choose(here, peer terms) ([]choice, error) {
 			}
 			continue
 		}
-		list = append(list, choice{o.Name, o.Name + ": " + reason(o, want, passed, here.Facts)})
+		list = append(list, choice{o.Name, o.Name + ": " + reason(o, want, passed, here.Facts) + lacking})
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: the peer offers %s, this process %s", ErrNoTransport, names(peer.Offers), names(here.Offers))
+		return nil, fmt.Errorf("%w: the peer offers %s, this process %s%s", ErrNoTransport, names(peer.Offers), names(here.Offers), lacking)
 	}
 	return list, nil
 }
@@ -74,25 +106,30 @@ func reason(o offer, want, passed string, here facts) string {
 		return "asked for by --transport " + want
 	case passed != "":
 		return passed
+	case len(o.Rails) > 0:
+		return "an RDMA device reaches the peer"
 	case !o.CrossHost:
 		return fmt.Sprintf("both processes run as uid %d on the same host", here.UID)
 	}
 	return "the best that both sides offer"
 }
 
-func offered(offers []offer, name string) bool {
+func offered(offers []offer, name string) (offer, bool) {
 	for _, o := range offers {
 		if o.Name == name {
-			return true
+			return o, true
 		}
 	}
-	return false
+	return offer{}, false
 }
 
 func names(offers []offer) string {
 	text := ""
-	for i, o := range offers {
-		if i > 0 {
+	for _, o := range offers {
+		if o.Lack != "" {
+			continue
+		}
+		if text != "" {
 			text += ", "
 		}
 		text += o.Name

@@ -15,8 +15,16 @@ func TestChoose(t *testing.T) {
 		f(&x)
 		return x
 	}
-	both := []offer{{"shm", false}, {"tcp", true}}
+	both := []offer{{Name: "shm"}, {Name: "tcp", CrossHost: true}}
 	tcpOnly := both[1:]
+	three := func(rail, lack string) []offer {
+		v := offer{Name: "verbs", CrossHost: true, Lack: lack}
+		if rail != "" {
+			v.Rails = [][]byte{[]byte(rail)}
+		}
+		return append([]offer{v}, both...)
+	}
+	meet := func(a, b offer) bool { return string(a.Rails[0]) == string(b.Rails[0]) }
 	for _, c := range []struct {
 		name       string
 		here, peer terms
@@ -41,9 +49,18 @@ func TestChoose(t *testing.T) {
 		{"asked for differently", terms{"tcp", both, here}, terms{"shm", both, here}, "", "use the same"},
 		{"asked for in vain", terms{"shm", both, here}, terms{Auto, both, change(func(f *facts) { f.Boot = "b2" })}, "", "not possible: the peer is on another host"},
 		{"nothing in common", terms{Auto, both[:1], here}, terms{Auto, tcpOnly, here}, "", "the peer offers tcp, this process shm"},
+		{"RDMA on one host", terms{Auto, three("a", ""), here}, terms{Auto, three("a", ""), here},
+			"verbs: an RDMA device reaches the peer|shm: both processes run as uid 5 on the same host|tcp: the best that both sides offer", ""},
+		{"RDMA that does not meet", terms{Auto, three("a", ""), here}, terms{Auto, three("b", ""), change(func(f *facts) { f.Boot = "b2" })},
+			"tcp: no device here reaches one of the peer's", ""},
+		{"no RDMA here", terms{Auto, three("", "no card"), here}, terms{Auto, three("a", ""), here},
+			"shm: both processes run as uid 5 on the same host (not verbs: no card)|tcp: the best that both sides offer (not verbs: no card)", ""},
+		{"no RDMA there", terms{Auto, three("a", ""), here}, terms{Auto, three("", "no card"), here},
+			"shm: the peer says: no card|tcp: the peer says: no card", ""},
+		{"RDMA asked for in vain", terms{"verbs", three("", "no card"), here}, terms{Auto, three("a", ""), here}, "", "--transport verbs is not possible: no card"},
 		{"peer offers nothing", terms{Auto, both, here}, terms{Auto, nil, here}, "", "the peer offers nothing"},
 	} {
-		list, err := choose(c.here, c.peer)
+		list, err := choose(c.here, c.peer, meet)
 		if c.err != "" {
 			if !errors.Is(err, ErrNoTransport) || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: got %v, %v, want an error with %q", c.name, list, err, c.err)

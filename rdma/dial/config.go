@@ -43,6 +43,10 @@ type Transport struct {
 	// when both processes share kernel, user and namespaces.
 	CrossHost bool
 	Open      func() (rdma.Domain, error)
+	// Rails, instead of Open, is for a transport with one Domain per device;
+	// each is a Rail. It is called once; an error says why this process cannot
+	// offer the transport.
+	Rails func() ([]rdma.Domain, error)
 }
 
 const defaultStepTimeout = 10 * time.Second

@@ -11,7 +11,7 @@ import (
 // connection behind them. The fields are not changed after Dial or Finish.
 type Conn struct {
 	Endpoints []rdma.Endpoint
-	Domain    rdma.Domain
+	Domains   []rdma.Domain // of each endpoint
 	// Control is there for its addresses. Only Call, Serve and the reader
 	// behind them read and write it.
 	Control   net.Conn
@@ -32,9 +32,9 @@ type Conn struct {
 	requests chan requestMsg // from the reader to Serve
 }
 
-func newConn(h *Host, control net.Conn, peer, transport, reason string, domain rdma.Domain, eps []rdma.Endpoint) (*Conn, error) {
+func newConn(h *Host, control net.Conn, peer, transport, reason string, domains []rdma.Domain, eps []rdma.Endpoint) (*Conn, error) {
 	c := &Conn{
-		Endpoints: eps, Domain: domain, Control: control, Transport: transport, Reason: reason, Peer: peer,
+		Endpoints: eps, Domains: domains, Control: control, Transport: transport, Reason: reason, Peer: peer,
 		host: h, done: make(chan struct{}), pending: map[uint64]chan responseMsg{},
 		requests: make(chan requestMsg, maxWaiting),
 	}

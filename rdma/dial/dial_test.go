@@ -32,7 +32,7 @@ func TestTwoHosts(t *testing.T) {
 				}
 				want := map[string]string{Auto: "shm: both processes run as uid ", "shm": "shm: asked for by --transport shm", "tcp": "tcp: asked for by --transport tcp"}[transport]
 				for _, c := range []*Conn{j.client, j.server} {
-					if !strings.HasPrefix(c.Reason, want) || c.Transport != c.Domain.Caps().Transport || len(c.Endpoints) != 3 {
+					if !strings.HasPrefix(c.Reason, want) || c.Transport != c.Domains[2].Caps().Transport || len(c.Endpoints) != 3 {
 						t.Errorf("transport %q, reason %q, %d endpoints", c.Transport, c.Reason, len(c.Endpoints))
 					}
 				}
@@ -170,7 +170,7 @@ func TestVersionMismatch(t *testing.T) {
 	if err := sendMsg(c, kindHello, helloMsg{Version: 99}, deadline); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readMsg(c, deadline, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "version 99, this program 1") {
+	if _, err := readMsg(c, deadline, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "version 99, this program 2") {
 		t.Errorf("a newer dialer was answered %v", err)
 	}
 	if r := <-told; !errors.Is(r.err, ErrVersion) {

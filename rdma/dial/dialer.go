@@ -57,15 +57,15 @@ type dialer struct {
 	count   int
 	attach  attachFunc
 
-	eps    []rdma.Endpoint // of the latest try
-	domain rdma.Domain
-	name   string
+	eps     []rdma.Endpoint // of the latest try
+	domains []rdma.Domain
+	name    string
 }
 
 func (d *dialer) soon() time.Time { return time.Now().Add(d.host.cfg.StepTimeout) }
 
 func (d *dialer) shake(hello []byte) (*Conn, []byte, error) {
-	msg := helloMsg{Version: Version, Terms: d.host.terms(), Count: d.count, Hello: hello}
+	msg := helloMsg{Version: Version, Terms: d.host.terms(d.host.offers()), Count: d.count, Hello: hello}
 	if err := sendMsg(d.control, kindHello, msg, d.soon()); err != nil {
 		return nil, nil, fmt.Errorf("send hello: %w", err)
 	}
@@ -92,7 +92,7 @@ func (d *dialer) answerTries() (*Conn, []byte, error) {
 			if !connected {
 				return nil, nil, fmt.Errorf("%w: ready although nothing is connected", wire.ErrFrame)
 			}
-			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domain, d.eps)
+			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domains, d.eps)
 			return conn, ready.Reply, err
 		}
 		closeAll(d.eps)
@@ -111,9 +111,9 @@ func (d *dialer) try(t *tryMsg) (bool, error) {
 		return false, err
 	}
 	var tried triedMsg
-	domain, err := d.host.Domain(t.Transport)
+	domains, err := d.host.onRails(t.Transport, d.count, t.Rails)
 	if err == nil {
-		d.eps, tried.Addresses, err = prepare(domain, d.count, d.attach)
+		d.eps, tried.Addresses, err = prepare(domains, d.attach)
 	}
 	tried.Error = errorText(err)
 	tried.Fatal = errors.As(err, new(attachError))
@@ -126,7 +126,7 @@ func (d *dialer) try(t *tryMsg) (bool, error) {
 		}
 		return false, nil
 	}
-	d.domain, d.name = domain, t.Transport
+	d.domains, d.name = domains, t.Transport
 	err = connectAll(d.eps, t.Addresses, d.soon())
 	if err2 := sendMsg(d.control, kindOutcome, outcomeMsg{errorText(err)}, d.soon()); err2 != nil {
 		return false, fmt.Errorf("send outcome: %w", err2)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"psrt/rdma"
 	"psrt/rdma/tcp"
+	"psrt/rdma/wire"
 )
 
 // Host is a process as its peers see it: it owns the domains, opened when the
@@ -19,18 +21,22 @@ type Host struct {
 	mu        sync.Mutex
 	closed    bool
 	dataHost  string // host part for the tcp transport's listener, "" none
-	domains   map[string]rdma.Domain
-	opened    []rdma.Domain // in order
+	domains   map[string][]rdma.Domain
+	lacks     map[string]error // transports that could not be opened
+	opened    []rdma.Domain    // in order
 	listeners map[*Listener]struct{}
 	conns     map[*Conn]struct{}
 	reason    string
+
+	turns atomic.Int64 // incoming connections
 }
 
 // New makes a host; nothing is opened yet.
 func New(cfg Config) (*Host, error) {
 	h := &Host{
 		facts:     localFacts(),
-		domains:   map[string]rdma.Domain{},
+		domains:   map[string][]rdma.Domain{},
+		lacks:     map[string]error{},
 		listeners: map[*Listener]struct{}{},
 		conns:     map[*Conn]struct{}{},
 	}
@@ -41,12 +47,29 @@ func New(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-func (h *Host) terms() terms {
+func (h *Host) terms(offers []offering) terms {
 	t := terms{Want: h.cfg.Transport, Facts: h.facts}
-	for _, x := range h.cfg.Transports {
-		t.Offers = append(t.Offers, offer{x.Name, x.CrossHost})
+	for _, o := range offers {
+		t.Offers = append(t.Offers, o.offer)
 	}
 	return t
+}
+
+// offers says what this process can do now: rails go down and come back.
+func (h *Host) offers() []offering {
+	var list []offering
+	for _, x := range h.cfg.Transports {
+		o := offering{offer: offer{Name: x.Name, CrossHost: x.CrossHost}}
+		if x.Rails != nil && (h.cfg.Transport == Auto || h.cfg.Transport == x.Name) {
+			var err error
+			if o.domains, err = h.open(x.Name); err == nil {
+				o.Rails, err = describe(o.domains)
+			}
+			o.Lack = errorText(err)
+		}
+		list = append(list, o)
+	}
+	return list
 }
 
 // openTCP opens the tcp domain on the address that the host listens on. With mu.
@@ -73,34 +96,80 @@ func (h *Host) listening(a net.Addr) error {
 	if t, ok := a.(*net.TCPAddr); ok {
 		h.dataHost = t.IP.String()
 	}
-	if d, ok := h.domains["tcp"].(*tcp.Domain); ok && h.cfg.Listen == "" {
-		return d.Listen(h.dataAddr())
+	for _, d := range h.domains["tcp"] {
+		if d, ok := d.(*tcp.Domain); ok && h.cfg.Listen == "" {
+			return d.Listen(h.dataAddr())
+		}
 	}
 	return nil
 }
 
-// Domain opens the named transport, once.
-func (h *Host) Domain(name string) (rdma.Domain, error) {
+// open opens the named transport, once.
+func (h *Host) open(name string) ([]rdma.Domain, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, fmt.Errorf("dial: open %s: %w", name, rdma.ErrClosed)
 	}
-	if d := h.domains[name]; d != nil {
-		return d, nil
+	if ds := h.domains[name]; ds != nil {
+		return ds, nil
+	}
+	if err := h.lacks[name]; err != nil {
+		return nil, err
 	}
 	for _, t := range h.cfg.Transports {
-		if t.Name == name {
-			d, err := t.Open()
-			if err != nil {
-				return nil, fmt.Errorf("dial: open transport %s: %w", name, err)
-			}
-			h.domains[name] = d
-			h.opened = append(h.opened, d)
-			return d, nil
+		if t.Name != name {
+			continue
 		}
+		ds, err := t.open()
+		if err != nil {
+			if t.Rails != nil { // devices are looked for once: it takes a while
+				h.lacks[name] = err
+				return nil, err
+			}
+			return nil, fmt.Errorf("dial: open transport %s: %w", name, err)
+		}
+		h.domains[name] = ds
+		h.opened = append(h.opened, ds...)
+		return ds, nil
 	}
-	return nil, fmt.Errorf("dial: open %s: %w: this process offers %s", name, ErrNoTransport, names(h.terms().Offers))
+	return nil, fmt.Errorf("dial: open %s: %w: this process does not offer it", name, ErrNoTransport)
+}
+
+func (t *Transport) open() ([]rdma.Domain, error) {
+	if t.Rails != nil {
+		ds, err := t.Rails()
+		if err == nil && len(ds) == 0 {
+			err = fmt.Errorf("dial: open transport %s: %w: no device", t.Name, ErrNoTransport)
+		}
+		return ds, err
+	}
+	d, err := t.Open()
+	return []rdma.Domain{d}, err
+}
+
+// onRails gives the domain of each of count endpoints: rails[k] of the
+// transport's domains, or where it has only one, that.
+func (h *Host) onRails(name string, count int, rails []int) ([]rdma.Domain, error) {
+	all, err := h.open(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rails) != count && (len(rails) > 0 || len(all) > 1) {
+		return nil, fmt.Errorf("dial: %s: %d rails are named for %d endpoints: %w", name, len(rails), count, wire.ErrFrame)
+	}
+	list := make([]rdma.Domain, count)
+	for k := range list {
+		i := 0
+		if len(rails) > 0 {
+			i = rails[k]
+		}
+		if i < 0 || i >= len(all) {
+			return nil, fmt.Errorf("dial: %s: rail %d is named, there are %d: %w", name, i, len(all), wire.ErrFrame)
+		}
+		list[k] = all[i]
+	}
+	return list, nil
 }
 
 // Domains are the transports opened so far, oldest first.

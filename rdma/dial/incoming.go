@@ -20,6 +20,7 @@ type Incoming struct {
 	host    *Host
 	control net.Conn
 	terms   terms
+	turn    int // counts the host's incoming connections
 }
 
 // Reject tells the peer why it is not wanted, and drops it.
@@ -48,7 +49,10 @@ func (in *Incoming) Finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 }
 
 func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig, reply []byte) (*Conn, error) {
-	choices, err := choose(in.host.terms(), in.terms)
+	offers := in.host.offers()
+	choices, err := choose(in.host.terms(offers), in.terms, func(here, peer offer) bool {
+		return in.pairs(offers, here.Name, peer) != nil
+	})
 	if err != nil {
 		_ = in.refuse(err) // the peer may be gone already
 		return nil, err
@@ -58,9 +62,9 @@ func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 		if failure != "" {
 			ch.reason = ch.name + ": " + failure
 		}
-		domain, eps, again, err := in.try(ch, attach)
+		domains, eps, again, err := in.try(&ch, offers, attach)
 		if err == nil {
-			return in.ready(ch, domain, eps, reply)
+			return in.ready(ch, domains, eps, reply)
 		}
 		if !again {
 			return nil, err
@@ -77,13 +81,21 @@ func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 
 // try sets up one transport. again: the failure is the transport's, the
 // handshake can go on with another.
-func (in *Incoming) try(ch choice, attach func(i int, d rdma.Domain) rdma.EndpointConfig) (_ rdma.Domain, eps []rdma.Endpoint, again bool, err error) {
-	domain, err := in.host.Domain(ch.name)
+func (in *Incoming) try(ch *choice, offers []offering, attach func(i int, d rdma.Domain) rdma.EndpointConfig) (_ []rdma.Domain, eps []rdma.Endpoint, again bool, err error) {
+	var here, there []int
+	theirs, _ := offered(in.terms.Offers, ch.name)
+	for _, p := range in.pairs(offers, ch.name, theirs) {
+		here, there = append(here, p.here), append(there, p.peer)
+	}
+	domains, err := in.host.onRails(ch.name, in.Count, here)
 	if err != nil {
 		return nil, nil, true, err
 	}
+	if len(here) > 0 {
+		ch.reason += " (" + devices(domains) + ")"
+	}
 	var addresses [][]byte
-	eps, addresses, err = prepare(domain, in.Count, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) { return attach(i, d), nil })
+	eps, addresses, err = prepare(domains, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) { return attach(i, d), nil })
 	if err != nil {
 		return nil, nil, true, err
 	}
@@ -92,7 +104,7 @@ func (in *Incoming) try(ch choice, attach func(i int, d rdma.Domain) rdma.Endpoi
 			closeAll(eps)
 		}
 	}()
-	if err = sendMsg(in.control, kindTry, tryMsg{ch.name, ch.reason, addresses}, in.soon()); err != nil {
+	if err = sendMsg(in.control, kindTry, tryMsg{Transport: ch.name, Reason: ch.reason, Addresses: addresses, Rails: there}, in.soon()); err != nil {
 		return nil, eps, false, fmt.Errorf("send endpoint addresses: %w", err)
 	}
 	var tried triedMsg
@@ -107,7 +119,7 @@ func (in *Incoming) try(ch choice, attach func(i int, d rdma.Domain) rdma.Endpoi
 	}
 	err = in.connect(eps, tried.Addresses)
 	var lost controlError
-	return domain, eps, !errors.As(err, &lost), err
+	return domains, eps, !errors.As(err, &lost), err
 }
 
 // controlError: the control connection itself failed; nothing more can be tried.
@@ -152,10 +164,25 @@ func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 	return nil
 }
 
-func (in *Incoming) ready(ch choice, domain rdma.Domain, eps []rdma.Endpoint, reply []byte) (*Conn, error) {
+func (in *Incoming) ready(ch choice, domains []rdma.Domain, eps []rdma.Endpoint, reply []byte) (*Conn, error) {
 	if err := sendMsg(in.control, kindReady, readyMsg{ch.reason, reply}, in.soon()); err != nil {
 		closeAll(eps)
 		return nil, fmt.Errorf("send ready: %w", err)
 	}
-	return newConn(in.host, in.control, in.Addr, ch.name, ch.reason, domain, eps)
+	return newConn(in.host, in.control, in.Addr, ch.name, ch.reason, domains, eps)
+}
+
+// pairs spreads the endpoints over the rails of a transport. A connection with
+// fewer endpoints than there are rails begins where the one before it ended.
+func (in *Incoming) pairs(offers []offering, name string, theirs offer) []railPair {
+	for _, o := range offers {
+		if o.Name == name && len(o.Rails) > 0 {
+			first := 0
+			if in.Count < len(o.Rails) {
+				first = in.turn * in.Count
+			}
+			return pairRails(reachOf(o.domains, o.Rails, theirs.Rails), in.Count, first)
+		}
+	}
+	return nil
 }

@@ -16,9 +16,9 @@ type attachError struct{ error }
 
 func (e attachError) Unwrap() error { return e.error }
 
-// prepare makes count endpoints and gives their addresses.
-func prepare(d rdma.Domain, count int, attach attachFunc) (eps []rdma.Endpoint, addresses [][]byte, err error) {
-	for i := range count {
+// prepare makes an endpoint on each of the domains and gives their addresses.
+func prepare(domains []rdma.Domain, attach attachFunc) (eps []rdma.Endpoint, addresses [][]byte, err error) {
+	for i, d := range domains {
 		cfg, err := attach(i, d)
 		if err != nil {
 			closeAll(eps)

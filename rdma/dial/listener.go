@@ -157,10 +157,13 @@ func (h *Host) hear(c net.Conn) (*Incoming, error) {
 		err = versionError(m.Version)
 	case m.Count < 0 || m.Count > MaxEndpoints:
 		err = fmt.Errorf("dial: the peer asks for %d endpoints, the limit is %d", m.Count, MaxEndpoints)
+	case !m.Terms.sane():
+		err = fmt.Errorf("dial: the peer describes more than %d rails, or one in more than %d bytes", maxRails, maxAddress)
 	default:
 		in.Hello, in.Count, in.terms = m.Hello, m.Count, m.Terms
 		in.Host = m.Terms.Facts.Hostname
 		in.PID = m.Terms.Facts.PID
+		in.turn = int(h.turns.Add(1) - 1)
 		return in, nil
 	}
 	_ = in.refuse(err) // the peer may be gone already

@@ -12,8 +12,8 @@ import (
 
 // Version of the handshake and of calls. Both sides must speak the same.
 //
-// 1: the first, drawn in doc.go.
-const Version = 1
+// 1: the first. 2: offers with rails, drawn in doc.go.
+const Version = 2
 
 // ErrVersion says that the two programs do not speak the same protocol.
 var ErrVersion = errors.New("dial: protocol version differs")
@@ -51,6 +51,9 @@ type tryMsg struct {
 	Transport string   `json:"transport"`
 	Reason    string   `json:"reason"`
 	Addresses [][]byte `json:"addresses"`
+	// Rails are the dialer's own, by the place in its offer, for each endpoint;
+	// empty where the transport has one domain.
+	Rails []int `json:"rails,omitempty"`
 }
 
 // triedMsg and outcomeMsg: Error is about the transport, which the listener may

@@ -84,7 +84,7 @@ func (c *Client) connect(ctx context.Context, s *serverConn) error {
 	s.conn = conn
 	open := psmsg.OpenRequest{}
 	for i, l := range lanes {
-		if err := l.attach(c, conn.Endpoints[i], conn.Domain); err != nil {
+		if err := l.attach(c, conn.Endpoints[i], conn.Domains[i]); err != nil {
 			return err
 		}
 		r, err := l.buf.remote(l.domain, psmsg.Slots*psmsg.SlotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
