@@ -3,12 +3,26 @@ package dial
 import (
 	"psrt/rdma"
 	"psrt/rdma/shm"
+	"psrt/rdma/verbs"
 )
 
 // builtin lists the transports of this program, best first.
 func (h *Host) builtin() []Transport {
 	return []Transport{
+		{Name: "verbs", CrossHost: true, Rails: h.openVerbs},
 		{Name: "shm", Open: func() (rdma.Domain, error) { return shm.New(shm.Config{Purpose: "peers on this host"}) }},
 		{Name: "tcp", CrossHost: true, Open: h.openTCP},
 	}
+}
+
+func (h *Host) openVerbs() ([]rdma.Domain, error) {
+	list, err := verbs.Open(h.cfg.Verbs)
+	if err != nil {
+		return nil, err
+	}
+	rails := make([]rdma.Domain, len(list))
+	for i, d := range list {
+		rails[i] = d
+	}
+	return rails, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/verbs"
 )
 
 // Auto lets dial choose the transport.
@@ -26,6 +27,8 @@ type Config struct {
 	Listen string
 	// Streams is the tcp transport's number of connections per direction.
 	Streams int
+	// Verbs says which RDMA devices may be used.
+	Verbs verbs.Selection
 	// StepTimeout bounds every step of a handshake; 0 means 10 s. Between a
 	// hello and its answer lies the application, which may take as long.
 	StepTimeout time.Duration

@@ -13,16 +13,15 @@ type Config struct {
 	Device string
 	// Port of the device; 0: the first active one.
 	Port int
-	// GIDIndex pins the GID; -1: the pair of GIDs that suits both peers is
-	// found when an endpoint connects.
+	// PinGID makes GIDIndex the only GID of the port that is used. Else the pair
+	// of GIDs that suits both peers is found when an endpoint connects.
+	PinGID   bool
 	GIDIndex int
 	// TrafficClass is put into every packet (DSCP << 2 | ECN), for switches
 	// that give RDMA a lossless class.
 	TrafficClass uint8
 	// SpinMicros is how long Queue.Wait polls before it blocks; 0 means 20.
 	SpinMicros int
-	// NUMANode of the device, -1 unknown: told on in Caps.
-	NUMANode int
 	// OnEvent is told of the device's asynchronous events, in words; nil: nobody
 	// is. It is called by the domain's own goroutine and must not block.
 	OnEvent func(text string)
@@ -50,8 +49,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("verbs: no device named: %w", rdma.ErrInvalid)
 	case c.Port < 0 || c.Port > 255:
 		return fmt.Errorf("verbs: %s: port %d: %w; ports are numbered from 1, 0 takes the first active one", c.Device, c.Port, rdma.ErrInvalid)
-	case c.GIDIndex < -1 || c.GIDIndex > 255:
-		return fmt.Errorf("verbs: %s: GID index %d: %w; use 0 to 255, or -1 to have it found", c.Device, c.GIDIndex, rdma.ErrInvalid)
+	case c.PinGID && (c.GIDIndex < 0 || c.GIDIndex > 255):
+		return fmt.Errorf("verbs: %s: GID index %d: %w; use 0 to 255, or none to have it found", c.Device, c.GIDIndex, rdma.ErrInvalid)
 	case c.SpinMicros < 0 || c.SpinMicros > maxSpin:
 		return fmt.Errorf("verbs: %s: %d us of spinning: %w; use 1 to %d, or 0 for %d", c.Device, c.SpinMicros, rdma.ErrInvalid, maxSpin, defaultSpin)
 	}

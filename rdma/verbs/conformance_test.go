@@ -24,7 +24,7 @@ func devices(t testing.TB) [2]string {
 
 func open(t testing.TB, device string) *verbs.Domain {
 	t.Helper()
-	d, err := verbs.New(verbs.Config{Device: device, GIDIndex: -1, NUMANode: -1})
+	d, err := verbs.New(verbs.Config{Device: device})
 	if err != nil {
 		t.Fatal(err)
 	}

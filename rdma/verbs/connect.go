@@ -85,7 +85,7 @@ func (ep *endpoint) path(remote *address) (*ibv.Path, error) {
 		MinRNRTimer: rnrTimer(min(max(remote.opTimeout, minOpTimeout), maxOpTimeout)),
 		Timeout:     ackTimeout(ep.cfg.OpTimeout), Retry: retryCount, RNRRetry: rnrRetryCount,
 	}
-	if d.portNow.LinkLayer == ibv.LinkEthernet || d.cfg.GIDIndex >= 0 {
+	if d.portNow.LinkLayer == ibv.LinkEthernet || d.cfg.PinGID {
 		mine, theirs, err := pair(ep.gids, remote.gids)
 		if err != nil {
 			return nil, err

@@ -103,7 +103,7 @@ func (d *Domain) look() (err error) {
 		MaxMessage: int(min(d.portNow.MaxMessage, maxMessage)),
 		MaxDepth:   max(min(int(d.attr.MaxQPWR)-internalWRs, maxDepth), 0),
 		SpinMicros: d.cfg.SpinMicros,
-		NUMANode:   d.cfg.NUMANode,
+		NUMANode:   nodeOf(d.cfg.Device),
 		CrossHost:  true,
 	}
 	if d.caps.SpinMicros == 0 {
@@ -118,7 +118,7 @@ func (d *Domain) look() (err error) {
 // gids are read anew for every endpoint: addresses come and go.
 func (d *Domain) gids() ([]gid, error) {
 	list := usable(d.ctx, d.port, int(d.portNow.GIDs))
-	if i := d.cfg.GIDIndex; i >= 0 {
+	if i := d.cfg.GIDIndex; d.cfg.PinGID {
 		at := slices.IndexFunc(list, func(g gid) bool { return int(g.index) == i })
 		if at < 0 {
 			return nil, fmt.Errorf("verbs: %s port %d has no GID %d: %w; it has %s", d.cfg.Device, d.port, i, rdma.ErrInvalid, indexed(list))

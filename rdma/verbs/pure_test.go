@@ -97,9 +97,9 @@ func FuzzAddress(f *testing.F) {
 
 func TestConfig(t *testing.T) {
 	for says, c := range map[string]Config{
-		"no device":     {GIDIndex: -1},
+		"no device":     {},
 		"port 300":      {Device: "x", Port: 300},
-		"GID index 999": {Device: "x", GIDIndex: 999},
+		"GID index 999": {Device: "x", PinGID: true, GIDIndex: 999},
 		"spinning":      {Device: "x", SpinMicros: -1},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), says) {

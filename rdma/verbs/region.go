@@ -1,11 +1,13 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
+	"psrt/rdma/verbs/memlock"
 )
 
 // region is registered memory. Peers address it by its real addresses: that is
@@ -56,9 +58,13 @@ func (d *Domain) Register(m rdma.Memory, access rdma.Access, purpose string) (rd
 		return nil, fmt.Errorf("verbs: register %q: %w", purpose, rdma.ErrClosed)
 	}
 	r := &region{dom: d, bytes: b, start: addressOf(b)}
+	var limit *memlock.LimitError
+	if err := memlock.Check(int64(len(b))); errors.As(err, &limit) {
+		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, err)
+	}
 	mr, err := d.ctx.Register(r.start, uint64(len(b)), rights(access))
 	if err != nil {
-		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, err)
+		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, memlock.Explain(err, int64(len(b))))
 	}
 	r.mr = mr
 	d.regions.Store(d.regions.Load().With(r.start, uint64(len(b)), r))

@@ -1,0 +1,49 @@
+package verbs
+
+import (
+	"fmt"
+
+	ibv "psrt/csrc/verbs"
+	"psrt/rdma"
+)
+
+// Describe tells peers the GIDs of the port, in the form of an endpoint's
+// address, or why the port cannot be used now.
+func (d *Domain) Describe() ([]byte, error) {
+	now, err := d.ctx.Port(d.port)
+	if err != nil {
+		return nil, err
+	}
+	if now.State != ibv.PortActive {
+		return nil, fmt.Errorf("verbs: %s port %d is down: look at `rdma link` and the cable: %w", d.cfg.Device, d.port, rdma.ErrNotSupported)
+	}
+	gids, err := d.gids()
+	if err != nil {
+		return nil, err
+	}
+	a := address{lid: now.LID, mtu: uint8(now.ActiveMTU), link: uint8(now.LinkLayer), gids: gids}
+	return a.encode(), nil
+}
+
+// Reach prefers ports that share a subnet. That both may be one device does
+// not make them nearer: a loopback in the device loads it twice.
+func (d *Domain) Reach(peer []byte) int {
+	a, err := decodeAddress(peer)
+	if err != nil || a.link != uint8(d.portNow.LinkLayer) {
+		return -1
+	}
+	if d.portNow.LinkLayer != ibv.LinkEthernet {
+		return 0
+	}
+	gids, err := d.gids()
+	if err != nil {
+		return -1
+	}
+	m, t, err := pair(gids, a.gids)
+	if err != nil {
+		return -1
+	}
+	s := score(m, t)
+	return s - s%1000 + min(s%1000, 120)
+}
+
