@@ -59,7 +59,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		return err
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
-		Exe: exe, Args: []string{"train", "--numa", f.numa}, Transport: f.transport.Value,
+		Exe: exe, Args: append([]string{"train", "--numa", f.numa}, f.transport.args()...),
 		Events: show.event,
 	})
 	show.end()
@@ -90,7 +90,11 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.Value, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
+	devices, err := f.transport.verbs()
+	if err != nil {
+		return err
+	}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.kind.Value, Verbs: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
 	linger := func() {}
 	if !started {

@@ -40,7 +40,7 @@ type trainFlags struct {
 	dataset                   *cli.Choice
 	servers, workers, threads int
 	lanes                     int
-	transport                 *cli.Choice
+	transport                 transportFlags
 	memBudget                 cli.Bytes
 	out, json, report, config string
 	rank, world               int
@@ -91,8 +91,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.workers, "workers", 1, "worker processes")
 	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
-	f.transport = cli.NewChoice("auto", "auto", "shm", "tcp")
-	fl.Var(f.transport, "transport", "how ranks reach each other; auto: shm on one host, else tcp; says which and why")
+	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
@@ -198,6 +197,9 @@ func (f *trainFlags) check() error {
 		if p.value < p.least {
 			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
+	}
+	if _, err := f.transport.verbs(); err != nil {
+		return err
 	}
 	if _, err := job.NUMANode(f.numa, 0, ""); err != nil {
 		return cli.Usagef("%w", err)

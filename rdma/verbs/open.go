@@ -20,8 +20,15 @@ type Selection struct {
 	Config Config
 }
 
+// ErrNoDevice says that the kernel knows no RDMA device.
+var ErrNoDevice = errors.New("this host has no RDMA device")
+
 // Open opens one domain per device. An error is why there is none.
 func Open(s Selection) ([]*Domain, error) {
+	// Without a device the library need not be there, either.
+	if there, err := os.ReadDir("/sys/class/infiniband"); err != nil || len(there) == 0 {
+		return nil, ErrNoDevice
+	}
 	names := s.Devices
 	if len(names) == 0 {
 		var err error
@@ -30,7 +37,7 @@ func Open(s Selection) ([]*Domain, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("verbs: this host has no RDMA device: %w", rdma.ErrNotSupported)
+		return nil, fmt.Errorf("the kernel has RDMA devices, libibverbs finds none: install ibverbs-providers: %w", rdma.ErrNotSupported)
 	}
 	var list []*Domain
 	var errs []error

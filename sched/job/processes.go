@@ -17,14 +17,13 @@ import (
 
 // ProcessConfig says how to start the ranks of a job on this machine.
 type ProcessConfig struct {
-	// Exe and Args start one rank; rank, world size, coordinator and token
+	// Exe and Args start one rank, with the transport it shall use; rank, world size, coordinator and token
 	// file are appended as flags.
-	Exe       string
-	Args      []string
-	Env       []string
-	Transport string
-	Events    func(train.Event)
-	Log       func(rank string, line string)
+	Exe    string
+	Args   []string
+	Env    []string
+	Events func(train.Event)
+	Log    func(rank string, line string)
 }
 
 // EnvLaunched is set for ranks that RunProcesses starts: they report on
@@ -67,7 +66,7 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 		args := append(append([]string(nil), cfg.Args...),
 			"--rank", strconv.Itoa(r), "--world-size", strconv.Itoa(world),
 			"--coordinator", "unix:"+socket, "--token-file", tokenFile,
-			"--listen", "unix:"+filepath.Join(dir, "rank-"+strconv.Itoa(r)), "--transport", cfg.Transport)
+			"--listen", "unix:"+filepath.Join(dir, "rank-"+strconv.Itoa(r)))
 		lc.Ranks = append(lc.Ranks, launch.Rank{Name: name(r, j.Servers), Args: args, Env: append([]string{EnvLaunched + "=1"}, cfg.Env...)})
 	}
 	var result *train.Result
