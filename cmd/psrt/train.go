@@ -90,11 +90,11 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	devices, err := f.transport.verbs()
+	devices, err := f.transport.devices()
 	if err != nil {
 		return err
 	}
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.kind.Value, Verbs: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.kind.Value, Devices: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
 	linger := func() {}
 	if !started {

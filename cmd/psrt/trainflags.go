@@ -198,7 +198,7 @@ func (f *trainFlags) check() error {
 			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
 	}
-	if _, err := f.transport.verbs(); err != nil {
+	if _, err := f.transport.devices(); err != nil {
 		return err
 	}
 	if _, err := job.NUMANode(f.numa, 0, ""); err != nil {

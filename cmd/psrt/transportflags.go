@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
+	"psrt/rdma/dial"
 	"psrt/rdma/verbs"
 )
 
@@ -34,9 +35,9 @@ func (f *transportFlags) args() []string {
 		"--gid-index", strconv.Itoa(f.gidIndex), "--traffic-class", strconv.Itoa(f.trafficClass)}
 }
 
-// verbs is the flags' choice of devices.
-func (f *transportFlags) verbs() (verbs.Selection, error) {
-	s := verbs.Selection{Config: verbs.Config{Port: f.port, PinGID: f.gidIndex >= 0, GIDIndex: f.gidIndex, TrafficClass: uint8(f.trafficClass)}}
+// devices is the flags' choice of RDMA devices.
+func (f *transportFlags) devices() (dial.Devices, error) {
+	s := dial.Devices{Config: verbs.Config{Port: f.port, PinGID: f.gidIndex >= 0, GIDIndex: f.gidIndex, TrafficClass: uint8(f.trafficClass)}}
 	for _, name := range strings.Split(f.device, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			s.Devices = append(s.Devices, name)

@@ -76,7 +76,8 @@ func (c *Context) Attr() (DeviceAttr, error) {
 	}
 	return DeviceAttr{MaxMRSize: uint64(a.max_mr_size), MaxQPWR: int32(a.max_qp_wr), MaxCQE: int32(a.max_cqe),
 		MaxResponderReads: int32(a.max_qp_rd_atom), MaxInitReads: int32(a.max_qp_init_rd_atom),
-		Atomics: int32(a.atomics), Ports: int32(a.ports)}, nil
+		Atomics: int32(a.atomics), Ports: int32(a.ports), MaxSRQWR: int32(a.max_srq_wr),
+		OnDemand: C.psrt_verbs_on_demand(c.c) != 0}, nil
 }
 
 // Port describes a port; they are numbered from 1.
@@ -126,6 +127,7 @@ const (
 	AccessRemoteRead = 1 << iota
 	AccessRemoteWrite
 	AccessRemoteAtomic
+	AccessOnDemand // the device pages; needs DeviceAttr.OnDemand
 )
 
 // Register pins memory that is not Go heap; local write access is implied.
@@ -135,6 +137,18 @@ func (c *Context) Register(addr, length uint64, access int) (MR, error) {
 	r := C.psrt_verbs_reg(c.c, C.uint64_t(addr), C.uint64_t(length), C.int(access), &m, &lkey, &rkey)
 	if r != 0 {
 		return MR{}, failed(fmt.Sprintf("register %d bytes", length), int(r))
+	}
+	return MR{mr: m, LKey: uint32(lkey), RKey: uint32(rkey)}, nil
+}
+
+// RegisterDMABuf registers memory of another device: length bytes from offset
+// of the dma-buf fd, which requests address from addr on.
+func (c *Context) RegisterDMABuf(fd int, offset, addr, length uint64, access int) (MR, error) {
+	var m unsafe.Pointer
+	var lkey, rkey C.uint32_t
+	r := C.psrt_verbs_reg_dmabuf(c.c, C.int(fd), C.uint64_t(offset), C.uint64_t(addr), C.uint64_t(length), C.int(access), &m, &lkey, &rkey)
+	if r != 0 {
+		return MR{}, failed(fmt.Sprintf("register %d bytes of a dma-buf", length), int(r))
 	}
 	return MR{mr: m, LKey: uint32(lkey), RKey: uint32(rkey)}, nil
 }

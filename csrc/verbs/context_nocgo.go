@@ -18,18 +18,28 @@ const (
 	AccessRemoteRead = 1 << iota
 	AccessRemoteWrite
 	AccessRemoteAtomic
+	AccessOnDemand
 )
 
 type Context struct{}
 
-func (*Context) Close() error                             { return unavailable() }
-func (*Context) Attr() (DeviceAttr, error)                { return DeviceAttr{}, unavailable() }
-func (*Context) Port(int) (PortAttr, error)               { return PortAttr{}, unavailable() }
-func (*Context) GID(int, int) (GID, error)                { return GID{}, unavailable() }
-func (*Context) AsyncEvent() (Event, bool, error)         { return Event{}, false, unavailable() }
-func (*Context) Register(uint64, uint64, int) (MR, error) { return MR{}, unavailable() }
-func (*Context) NewCQ(int) (*CQ, error)                   { return nil, unavailable() }
-func (*Context) NewQP(*CQ, int, int, int) (*QP, error)    { return nil, unavailable() }
+func (*Context) Close() error                                { return unavailable() }
+func (*Context) Attr() (DeviceAttr, error)                   { return DeviceAttr{}, unavailable() }
+func (*Context) Port(int) (PortAttr, error)                  { return PortAttr{}, unavailable() }
+func (*Context) GID(int, int) (GID, error)                   { return GID{}, unavailable() }
+func (*Context) AsyncEvent() (Event, bool, error)            { return Event{}, false, unavailable() }
+func (*Context) Register(uint64, uint64, int) (MR, error)    { return MR{}, unavailable() }
+func (*Context) NewCQ(int) (*CQ, error)                      { return nil, unavailable() }
+func (*Context) NewSRQ(int) (*SRQ, error)                    { return nil, unavailable() }
+func (*Context) NewQP(*CQ, *SRQ, int, int, int) (*QP, error) { return nil, unavailable() }
+func (*Context) RegisterDMABuf(int, uint64, uint64, uint64, int) (MR, error) {
+	return MR{}, unavailable()
+}
+
+type SRQ struct{}
+
+func (*SRQ) Close() error                  { return unavailable() }
+func (*SRQ) Post(uint64, int) (int, error) { return 0, unavailable() }
 
 type MR struct{ LKey, RKey uint32 }
 

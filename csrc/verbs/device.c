@@ -90,6 +90,7 @@ int psrt_verbs_attr(struct psrt_ctx *c, struct psrt_device_attr *out)
 	out->max_qp_init_rd_atom = a.max_qp_init_rd_atom;
 	out->atomics = a.atomic_cap != IBV_ATOMIC_NONE;
 	out->ports = a.phys_port_cnt;
+	out->max_srq_wr = a.max_srq > 0 ? a.max_srq_wr : 0;
 	return 0;
 }
 
@@ -156,24 +157,3 @@ int psrt_verbs_async(struct psrt_ctx *c, int32_t *type, uint32_t *number, char *
 	psrt_ibv.ack_async_event(&e);
 	return 1;
 }
-
-int psrt_verbs_reg(struct psrt_ctx *c, uint64_t addr, uint64_t length, int access, void **mr, uint32_t *lkey, uint32_t *rkey)
-{
-	int flags = IBV_ACCESS_LOCAL_WRITE;
-	if (access & 1)
-		flags |= IBV_ACCESS_REMOTE_READ;
-	if (access & 2)
-		flags |= IBV_ACCESS_REMOTE_WRITE;
-	if (access & 4)
-		flags |= IBV_ACCESS_REMOTE_ATOMIC;
-	errno = 0;
-	struct ibv_mr *m = psrt_ibv.reg_mr(c->pd, (void *)(uintptr_t)addr, length, flags);
-	if (!m)
-		return errno ? -errno : -ENOMEM;
-	*mr = m;
-	*lkey = m->lkey;
-	*rkey = m->rkey;
-	return 0;
-}
-
-int psrt_verbs_dereg(void *mr) { return -abs(psrt_ibv.dereg_mr(mr)); }

@@ -22,7 +22,7 @@ static const struct {
 	S(query_device), S(query_port), { "_ibv_query_gid_ex", &psrt_ibv.query_gid_ex },
 	S(alloc_pd), S(dealloc_pd), S(reg_mr), S(dereg_mr),
 	S(create_comp_channel), S(destroy_comp_channel), S(create_cq), S(destroy_cq),
-	S(get_cq_event), S(ack_cq_events), S(create_qp), S(modify_qp), S(destroy_qp),
+	S(get_cq_event), S(ack_cq_events), S(create_qp), S(modify_qp), S(destroy_qp), S(create_srq), S(destroy_srq),
 	S(get_async_event), S(ack_async_event), S(fork_init), S(wc_status_str), S(event_type_str),
 #undef S
 };
@@ -46,6 +46,8 @@ static void load(void)
 		}
 		memcpy(symbols[i].slot, &f, sizeof f);
 	}
+	void *f = dlsym(lib, "ibv_reg_dmabuf_mr");
+	memcpy(&psrt_ibv.reg_dmabuf_mr, &f, sizeof f);
 	/* Before any other call, so that a fork does not take registered pages
 	 * away; kernels since 5.12 need nothing and say so at once. A refusal
 	 * costs only fork safety. */

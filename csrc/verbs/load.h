@@ -29,11 +29,15 @@ struct psrt_ibv {
 	struct ibv_qp *(*create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
 	int (*modify_qp)(struct ibv_qp *, struct ibv_qp_attr *, int);
 	int (*destroy_qp)(struct ibv_qp *);
+	struct ibv_srq *(*create_srq)(struct ibv_pd *, struct ibv_srq_init_attr *);
+	int (*destroy_srq)(struct ibv_srq *);
 	int (*get_async_event)(struct ibv_context *, struct ibv_async_event *);
 	void (*ack_async_event)(struct ibv_async_event *);
 	int (*fork_init)(void);
 	const char *(*wc_status_str)(enum ibv_wc_status);
 	const char *(*event_type_str)(enum ibv_event_type);
+	/* NULL in libraries older than rdma-core 34. */
+	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);
 };
 
 /* Valid after psrt_verbs_load returned 0. */

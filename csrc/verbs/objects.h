@@ -15,6 +15,10 @@ struct psrt_cq {
 	unsigned int unacked; /* events got and not yet acknowledged; the waiter's */
 };
 
+struct psrt_srq {
+	struct ibv_srq *srq;
+};
+
 struct psrt_qp {
 	struct ibv_qp *qp;
 };

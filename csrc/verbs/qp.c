@@ -7,7 +7,7 @@
 
 enum { BATCH = 32 }; /* requests per list: what fits a modest stack */
 
-int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, int send_wr, int recv_wr, int inline_bytes,
+int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, struct psrt_srq *pool, int send_wr, int recv_wr, int inline_bytes,
 	struct psrt_qp **out, uint32_t *qpn, uint32_t *inline_got)
 {
 	struct ibv_qp_init_attr a;
@@ -19,8 +19,12 @@ int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, int send_wr, int
 	a.send_cq = a.recv_cq = q->cq;
 	a.qp_type = IBV_QPT_RC;
 	a.cap.max_send_wr = send_wr;
-	a.cap.max_recv_wr = recv_wr;
-	a.cap.max_send_sge = a.cap.max_recv_sge = 1;
+	a.cap.max_send_sge = 1;
+	a.srq = pool ? pool->srq : NULL;
+	if (!pool) {
+		a.cap.max_recv_wr = recv_wr;
+		a.cap.max_recv_sge = 1;
+	}
 	a.cap.max_inline_data = inline_bytes;
 	errno = 0;
 	p->qp = psrt_ibv.create_qp(c->pd, &a);

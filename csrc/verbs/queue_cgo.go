@@ -10,6 +10,8 @@ package verbs
 // #cgo nocallback psrt_verbs_cq_wait
 // #cgo noescape psrt_verbs_post_send
 // #cgo nocallback psrt_verbs_post_send
+// #cgo noescape psrt_verbs_srq_post
+// #cgo nocallback psrt_verbs_srq_post
 // #cgo noescape psrt_verbs_post_recv
 // #cgo nocallback psrt_verbs_post_recv
 // #include "verbs.h"
@@ -62,10 +64,40 @@ type QP struct {
 	Inline int // bytes one request may carry inline
 }
 
-func (c *Context) NewQP(q *CQ, sendWR, recvWR, inline int) (*QP, error) {
+// SRQ is a pool of receives without buffers that many queue pairs share.
+type SRQ struct{ s *C.struct_psrt_srq }
+
+func (c *Context) NewSRQ(receives int) (*SRQ, error) {
+	var s *C.struct_psrt_srq
+	if r := C.psrt_verbs_srq_create(c.c, C.int(receives), &s); r != 0 {
+		return nil, failed("create shared receive queue", int(r))
+	}
+	return &SRQ{s: s}, nil
+}
+
+// Close fails while queue pairs use it.
+func (s *SRQ) Close() error {
+	return failed("destroy shared receive queue", int(C.psrt_verbs_srq_destroy(s.s)))
+}
+
+// Post adds n receives, which all complete with the same ID, and returns how
+// many were taken.
+func (s *SRQ) Post(id uint64, n int) (int, error) {
+	var posted C.int
+	r := C.psrt_verbs_srq_post(s.s, C.uint64_t(id), C.int(n), &posted)
+	return int(posted), failed("post shared receive", int(r))
+}
+
+// NewQP makes a queue pair whose receives come from pool, or where that is nil
+// from a queue of its own of recvWR.
+func (c *Context) NewQP(q *CQ, pool *SRQ, sendWR, recvWR, inline int) (*QP, error) {
 	var p *C.struct_psrt_qp
+	var shared *C.struct_psrt_srq
+	if pool != nil {
+		shared = pool.s
+	}
 	var num, got C.uint32_t
-	r := C.psrt_verbs_qp_create(c.c, q.q, C.int(sendWR), C.int(recvWR), C.int(inline), &p, &num, &got)
+	r := C.psrt_verbs_qp_create(c.c, q.q, shared, C.int(sendWR), C.int(recvWR), C.int(inline), &p, &num, &got)
 	if r != 0 {
 		return nil, failed("create queue pair", int(r))
 	}

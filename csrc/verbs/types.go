@@ -79,6 +79,8 @@ type DeviceAttr struct {
 	MaxQPWR, MaxCQE                 int32
 	MaxResponderReads, MaxInitReads int32 // reads and atomics in flight per queue pair
 	Atomics, Ports                  int32
+	MaxSRQWR                        int32 // receives in one pool; 0: no pools
+	OnDemand                        bool  // memory need not be pinned
 }
 
 // PortActive is the State of a port that passes data (enum ibv_port_state);

@@ -9,6 +9,7 @@
 struct psrt_ctx; /* an open device and its protection domain */
 struct psrt_cq;  /* a completion queue and its channel */
 struct psrt_qp;
+struct psrt_srq;
 
 /* Mirrored by Go structs of the same layout: types.go. */
 struct psrt_send {
@@ -36,7 +37,7 @@ struct psrt_done {
 
 struct psrt_device_attr {
 	uint64_t max_mr_size;
-	int32_t max_qp_wr, max_cqe, max_qp_rd_atom, max_qp_init_rd_atom, atomics, ports;
+	int32_t max_qp_wr, max_cqe, max_qp_rd_atom, max_qp_init_rd_atom, atomics, ports, max_srq_wr;
 };
 
 struct psrt_port_attr {
@@ -65,8 +66,18 @@ int psrt_verbs_port(struct psrt_ctx *c, int port, struct psrt_port_attr *out);
 int psrt_verbs_gid(struct psrt_ctx *c, int port, int index, struct psrt_gid *out);
 int psrt_verbs_async(struct psrt_ctx *c, int32_t *type, uint32_t *number, char *text, int n);
 
+enum { PSRT_REMOTE_READ = 1, PSRT_REMOTE_WRITE = 2, PSRT_REMOTE_ATOMIC = 4, PSRT_ON_DEMAND = 8 };
 int psrt_verbs_reg(struct psrt_ctx *c, uint64_t addr, uint64_t length, int access, void **mr, uint32_t *lkey, uint32_t *rkey);
+/* Memory of another device, by its dma-buf; -ENOSYS: the library is too old. */
+int psrt_verbs_reg_dmabuf(struct psrt_ctx *c, int fd, uint64_t offset, uint64_t addr, uint64_t length, int access,
+	void **mr, uint32_t *lkey, uint32_t *rkey);
 int psrt_verbs_dereg(void *mr);
+int psrt_verbs_on_demand(struct psrt_ctx *c); /* 1: the device can page for reliable connections */
+
+/* A pool of receives without buffers, for many queue pairs; they all have one id. */
+int psrt_verbs_srq_create(struct psrt_ctx *c, int wr, struct psrt_srq **out);
+int psrt_verbs_srq_destroy(struct psrt_srq *s);
+int psrt_verbs_srq_post(struct psrt_srq *s, uint64_t id, int n, int *posted);
 
 int psrt_verbs_cq_create(struct psrt_ctx *c, int cqe, struct psrt_cq **out);
 int psrt_verbs_cq_destroy(struct psrt_cq *q);
@@ -76,7 +87,8 @@ int psrt_verbs_cq_arm(struct psrt_cq *q);
  * empties) or for the timeout, with and without event the result is 0. */
 int psrt_verbs_cq_wait(struct psrt_cq *q, int wake_fd, int64_t timeout_nanos);
 
-int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, int send_wr, int recv_wr, int inline_bytes,
+/* pool: where its receives come from, NULL: from its own queue. */
+int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, struct psrt_srq *pool, int send_wr, int recv_wr, int inline_bytes,
 	struct psrt_qp **out, uint32_t *qpn, uint32_t *inline_got);
 int psrt_verbs_qp_destroy(struct psrt_qp *q);
 int psrt_verbs_qp_init(struct psrt_qp *q, int port);

@@ -103,7 +103,7 @@ func newEnd(t *testing.T, c *Context, port int) *end {
 	if e.cq, err = c.NewCQ(64); err != nil {
 		t.Fatal(err)
 	}
-	if e.qp, err = c.NewQP(e.cq, 16, 16, 64); err != nil {
+	if e.qp, err = c.NewQP(e.cq, nil, 16, 16, 64); err != nil {
 		t.Fatal(err)
 	}
 	if err = e.qp.Init(port); err != nil {

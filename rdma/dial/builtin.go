@@ -16,7 +16,7 @@ func (h *Host) builtin() []Transport {
 }
 
 func (h *Host) openVerbs() ([]rdma.Domain, error) {
-	list, err := verbs.Open(h.cfg.Verbs)
+	list, err := verbs.Open(h.cfg.Devices)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,7 @@ type Config struct {
 	Listen string
 	// Streams is the tcp transport's number of connections per direction.
 	Streams int
-	// Verbs says which RDMA devices may be used.
-	Verbs verbs.Selection
+	Devices Devices
 	// StepTimeout bounds every step of a handshake; 0 means 10 s. Between a
 	// hello and its answer lies the application, which may take as long.
 	StepTimeout time.Duration
@@ -38,6 +37,10 @@ type Config struct {
 	// Transports replaces the built-in ones, best first.
 	Transports []Transport
 }
+
+// Devices says which RDMA devices may be used; the zero value: all that have
+// an active port.
+type Devices = verbs.Selection
 
 // Transport is a way of reaching peers that a Host may open.
 type Transport struct {

@@ -152,7 +152,7 @@ func (d *Domain) probeInline() (int, error) {
 	got := 0
 	for _, n := range []int{512, 256, autoInline, 128, 64, 0} {
 		var qp *ibv.QP
-		if qp, err = d.ctx.NewQP(cq, 1, 1, n); err == nil {
+		if qp, err = d.ctx.NewQP(cq, nil, 1, 1, n); err == nil {
 			got, err = min(qp.Inline, 1024), qp.Close()
 			break
 		}

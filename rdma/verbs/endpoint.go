@@ -157,7 +157,7 @@ func (ep *endpoint) open() error {
 	if err != nil {
 		return err
 	}
-	qp, err := ep.dom.ctx.NewQP(q.cq, ep.cfg.SendDepth+internalWRs, max(ep.cfg.RecvDepth, 1), ep.dom.caps.MaxInline)
+	qp, err := ep.dom.ctx.NewQP(q.cq, nil, ep.cfg.SendDepth+internalWRs, max(ep.cfg.RecvDepth, 1), ep.dom.caps.MaxInline)
 	if err != nil {
 		err = fmt.Errorf("verbs: endpoint to %s on %s: depths %d and %d: %w", ep.cfg.Peer, ep.dom.cfg.Device, ep.cfg.SendDepth, ep.cfg.RecvDepth, err)
 	} else if err = qp.Init(ep.dom.port); err != nil {

@@ -46,4 +46,3 @@ func (d *Domain) Reach(peer []byte) int {
 	s := score(m, t)
 	return s - s%1000 + min(s%1000, 120)
 }
-

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
-	"psrt/rdma/verbs"
 	"psrt/sched/coord"
 	"psrt/sched/train"
 )
@@ -26,7 +25,7 @@ type RankConfig struct {
 	Coord     coord.Coordinator
 	Token     []byte
 	Transport string
-	Verbs     verbs.Selection // RDMA devices that may be used
+	Devices   dial.Devices
 	// Listen is where a server rank listens: "unix:/path" or "host:port".
 	Listen string
 	Node   int
@@ -54,7 +53,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		return nil, err
 	}
 	go watchAbort(ctx, cfg.Coord, cancel)
-	host, err := dial.New(dial.Config{Transport: cfg.Transport, Verbs: cfg.Verbs, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
+	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
 	if err != nil {
 		return nil, err
 	}
