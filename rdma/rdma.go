@@ -27,6 +27,17 @@ type Memory interface {
 	NUMANode() int
 }
 
+// DeviceMemory is Memory of a GPU or another device, which Caps.DeviceMemory
+// says can be registered. Bytes are then addresses of that device: they may be
+// sliced and named in requests, and not be touched by the CPU.
+type DeviceMemory interface {
+	Memory
+	// DMABuf is a dma-buf that holds the memory, and the offset of its first
+	// byte in it; the caller keeps the descriptor. ok false: there is none, the
+	// memory is registered by its address.
+	DMABuf() (fd int, offset int64, ok bool)
+}
+
 // Domain is one device (or, without hardware, one way of reaching peers) on
 // one NUMA node. It is the parent of its regions, queues and endpoints: Close
 // closes them first. Safe for concurrent use.
@@ -50,6 +61,10 @@ type EndpointConfig struct {
 	Queue     Queue
 	SendDepth int
 	RecvDepth int
+	// SharedRecv says that the endpoint's receives have no Buf. A transport may
+	// then keep them in one pool with those of the queue's other endpoints that
+	// say so; each endpoint still has its own depth, order and IDs.
+	SharedRecv bool
 	// Peer names the other side in errors; any text a person understands.
 	Peer string
 	// OpTimeout bounds how long one request may wait for the peer before it

@@ -141,6 +141,9 @@ func (c *Context) Register(addr, length uint64, access int) (MR, error) {
 	return MR{mr: m, LKey: uint32(lkey), RKey: uint32(rkey)}, nil
 }
 
+// HasDMABuf says whether the library knows dma-bufs; the device may not.
+func HasDMABuf() bool { return Load() == nil && C.psrt_verbs_has_dmabuf() != 0 }
+
 // RegisterDMABuf registers memory of another device: length bytes from offset
 // of the dma-buf fd, which requests address from addr on.
 func (c *Context) RegisterDMABuf(fd int, offset, addr, length uint64, access int) (MR, error) {

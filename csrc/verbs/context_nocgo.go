@@ -36,6 +36,8 @@ func (*Context) RegisterDMABuf(int, uint64, uint64, uint64, int) (MR, error) {
 	return MR{}, unavailable()
 }
 
+func HasDMABuf() bool { return false }
+
 type SRQ struct{}
 
 func (*SRQ) Close() error                  { return unavailable() }

@@ -43,6 +43,8 @@ int psrt_verbs_reg_dmabuf(struct psrt_ctx *c, int fd, uint64_t offset, uint64_t 
 	return registered(psrt_ibv.reg_dmabuf_mr(c->pd, offset, length, addr, fd, access_flags(access)), mr, lkey, rkey);
 }
 
+int psrt_verbs_has_dmabuf(void) { return psrt_ibv.reg_dmabuf_mr != NULL; }
+
 int psrt_verbs_dereg(void *mr) { return -abs(psrt_ibv.dereg_mr(mr)); }
 
 int psrt_verbs_on_demand(struct psrt_ctx *c)

@@ -71,6 +71,7 @@ int psrt_verbs_reg(struct psrt_ctx *c, uint64_t addr, uint64_t length, int acces
 /* Memory of another device, by its dma-buf; -ENOSYS: the library is too old. */
 int psrt_verbs_reg_dmabuf(struct psrt_ctx *c, int fd, uint64_t offset, uint64_t addr, uint64_t length, int access,
 	void **mr, uint32_t *lkey, uint32_t *rkey);
+int psrt_verbs_has_dmabuf(void);
 int psrt_verbs_dereg(void *mr);
 int psrt_verbs_on_demand(struct psrt_ctx *c); /* 1: the device can page for reliable connections */
 

@@ -59,6 +59,7 @@ func checks() []check {
 		{"ClosePosting", write, testClosePosting},
 		{"Wait", nil, testWait},
 		{"ManyEndpoints", imm, testManyEndpoints},
+		{"SharedRecv", imm, testSharedRecv},
 		{"BothWays", imm, testBothWays},
 		{"Map", write, testMap},
 		{"Stats", write, testStats},

@@ -13,6 +13,8 @@ const flushPatience = 200 * time.Millisecond
 // Close stops the queue pair, collects what the device flushes, and destroys
 // it. Any goroutine may call it, also beside Post.
 func (ep *endpoint) Close() error {
+	ep.dom.life.RLock()
+	defer ep.dom.life.RUnlock()
 	ep.mu.Lock()
 	if ep.state == closed {
 		ep.mu.Unlock()
@@ -44,6 +46,7 @@ func (ep *endpoint) Close() error {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.flushByHand()
+	delete(q.byQPN, ep.qp.Num)
 	err := ep.qp.Close()
 	ep.qp = nil
 	q.leave(ep)
@@ -53,24 +56,37 @@ func (ep *endpoint) Close() error {
 func (ep *endpoint) outstanding() int {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	return int(ep.sendNext-ep.sendTail) + int(ep.recvNext-ep.recvTail)
+	n := int(ep.sendNext - ep.sendTail)
+	if !ep.pooled {
+		n += int(ep.recvNext - ep.recvTail)
+	}
+	return n
 }
 
 // flushByHand completes what the device did not. With queue.mu and mu.
 func (ep *endpoint) flushByHand() {
-	q, flushed := ep.queue, 0
+	q, flushed := ep.queue, uint64(0)
 	for ; ep.sendTail < ep.sendNext; ep.sendTail++ {
 		s := &ep.sends[ep.sendTail&ep.sendMask]
 		q.push(rdma.Completion{ID: s.id, Op: s.op, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(s.op)})
 		flushed++
 	}
-	for ; ep.recvTail < ep.recvNext; ep.recvTail++ {
-		q.push(rdma.Completion{ID: ep.recvIDs[ep.recvTail&ep.recvMask], Op: rdma.OpRecv, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(rdma.OpRecv)})
-		flushed++
+	ep.dom.stats.flushed.Add(flushed)
+	if ep.pooled {
+		ep.flushPooled()
+	} else {
+		ep.flushRecvs()
 	}
-	ep.dom.stats.flushed.Add(uint64(flushed))
-	if flushed > 0 {
+	if q.count.Load() > 0 {
 		q.signal()
+	}
+}
+
+// flushRecvs completes the receives that nobody took. With queue.mu and mu.
+func (ep *endpoint) flushRecvs() {
+	ep.dom.stats.flushed.Add(ep.recvNext - ep.recvTail)
+	for ; ep.recvTail < ep.recvNext; ep.recvTail++ {
+		ep.queue.push(rdma.Completion{ID: ep.recvIDs[ep.recvTail&ep.recvMask], Op: rdma.OpRecv, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(rdma.OpRecv)})
 	}
 }
 

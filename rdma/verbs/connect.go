@@ -63,6 +63,8 @@ func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
 
 // unconnected breaks the endpoint.
 func (ep *endpoint) unconnected(status rdma.Status, cause error) error {
+	ep.queue.mu.Lock()
+	defer ep.queue.mu.Unlock()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	e := ep.failure(rdma.OpWrite, status, 0, cause)
@@ -130,7 +132,7 @@ func (ep *endpoint) answer(path *ibv.Path, again bool) error {
 		if err := errors.Join(ep.qp.Reset(), ep.qp.Init(ep.dom.port)); err != nil {
 			return err
 		}
-		for seq := ep.recvTail; seq < ep.recvNext; seq++ {
+		for seq := ep.recvTail; seq < ep.recvNext && !ep.pooled; seq++ {
 			at := seq & ep.recvMask
 			ep.recvs[at].ID = ep.tag | recvBit | at
 			if _, err := ep.qp.PostRecv(ep.recvs[at : at+1]); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
@@ -25,6 +26,14 @@ type Domain struct {
 	stats   counters
 	done    chan struct{}
 	wg      sync.WaitGroup // the ticker
+	// downSince is when the port was reported down; the ticker's.
+	downSince time.Time
+
+	// life is held for reading by whoever uses the device outside of an object's
+	// own locks, and while an object is destroyed; Close takes it to close the
+	// device, and sets gone.
+	life sync.RWMutex
+	gone bool
 
 	mu        sync.Mutex
 	closed    bool
@@ -105,6 +114,8 @@ func (d *Domain) look() (err error) {
 		SpinMicros: d.cfg.SpinMicros,
 		NUMANode:   nodeOf(d.cfg.Device),
 		CrossHost:  true,
+		// Whether the device takes a dma-buf shows when one is registered.
+		DeviceMemory: ibv.HasDMABuf(),
 	}
 	if d.caps.SpinMicros == 0 {
 		d.caps.SpinMicros = defaultSpin
@@ -189,11 +200,18 @@ func (d *Domain) Close() error {
 	for _, ep := range endpoints {
 		errs = append(errs, ep.Close())
 	}
+	// An endpoint that its owner closes at the same time is still on its queue.
+	d.life.Lock()
+	//lint:ignore SA2001 a barrier, not a section
+	d.life.Unlock()
 	for _, q := range queues {
 		errs = append(errs, q.Close())
 	}
 	for r := range d.regions.Load().All() {
 		errs = append(errs, r.Close())
 	}
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.gone = true
 	return errors.Join(append(errs, d.ctx.Close())...)
 }

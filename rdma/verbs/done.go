@@ -11,6 +11,15 @@ import (
 // translate turns the device's completion into the user's; false where there
 // is nothing to tell. With queue.mu.
 func (q *queue) translate(d *ibv.Done, c *rdma.Completion) bool {
+	if d.ID == poolID {
+		ep := q.takePooled(d)
+		if ep == nil {
+			return false
+		}
+		ep.mu.Lock()
+		defer ep.mu.Unlock()
+		return ep.received(d, c)
+	}
 	index := int(d.ID >> indexShift & (maxEndpoints - 1))
 	if index >= len(q.eps) || q.eps[index] == nil {
 		return false

@@ -62,6 +62,7 @@ type endpoint struct {
 	recvTail uint64
 	recvNext uint64
 	recvLast *region
+	pooled   bool    // receives are in the queue's pool
 	sendLast *region // of the previous request: usually the same
 
 	probe     probeState
@@ -113,17 +114,16 @@ func (d *Domain) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
 		cfg.OpTimeout = defaultOpTimeout
 	}
 	cfg.OpTimeout = min(max(cfg.OpTimeout, minOpTimeout), maxOpTimeout)
-	gids, err := d.gids()
-	if err != nil {
-		return nil, err
-	}
-	ep := newEndpoint(d, q, cfg, gids)
-
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed || q.closed.Load() {
 		return nil, fmt.Errorf("verbs: endpoint to %s: %w", cfg.Peer, rdma.ErrClosed)
 	}
+	gids, err := d.gids()
+	if err != nil {
+		return nil, err
+	}
+	ep := newEndpoint(d, q, cfg, gids)
 	if err := ep.open(); err != nil {
 		return nil, err
 	}
@@ -153,11 +153,21 @@ func (ep *endpoint) open() error {
 	q := ep.queue
 	q.mu.Lock()
 	err := q.enter(ep)
+	if err == nil && ep.cfg.SharedRecv {
+		if q.pool == nil {
+			q.pool, err = ep.dom.newPool(q.depth)
+		}
+		ep.pooled = q.pool != nil
+	}
 	q.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	qp, err := ep.dom.ctx.NewQP(q.cq, nil, ep.cfg.SendDepth+internalWRs, max(ep.cfg.RecvDepth, 1), ep.dom.caps.MaxInline)
+	var shared *ibv.SRQ
+	if ep.pooled {
+		shared = q.pool.srq
+	}
+	qp, err := ep.dom.ctx.NewQP(q.cq, shared, ep.cfg.SendDepth+internalWRs, max(ep.cfg.RecvDepth, 1), ep.dom.caps.MaxInline)
 	if err != nil {
 		err = fmt.Errorf("verbs: endpoint to %s on %s: depths %d and %d: %w", ep.cfg.Peer, ep.dom.cfg.Device, ep.cfg.SendDepth, ep.cfg.RecvDepth, err)
 	} else if err = qp.Init(ep.dom.port); err != nil {
@@ -171,6 +181,11 @@ func (ep *endpoint) open() error {
 		return err
 	}
 	ep.qp = qp
+	if ep.pooled {
+		q.mu.Lock()
+		q.byQPN[qp.Num] = ep
+		q.mu.Unlock()
+	}
 	return nil
 }
 
@@ -217,7 +232,7 @@ func (ep *endpoint) refusal(what string) error {
 }
 
 // breaks ends the endpoint's service, once: what is posted comes back flushed.
-// With mu.
+// With queue.mu and mu.
 func (ep *endpoint) breaks(cause *rdma.Error) {
 	if ep.state == broken || ep.state == closed {
 		return
@@ -226,6 +241,7 @@ func (ep *endpoint) breaks(cause *rdma.Error) {
 	if ep.qp != nil {
 		_ = ep.qp.Error() // it is in that state already where the device found the failure
 	}
+	ep.flushPooled()
 }
 
 func (ep *endpoint) ringed(op rdma.Op) {

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ func (d *Domain) tick() {
 			return
 		case now := <-ticker.C:
 			d.events()
+			d.watchPort(now)
 			d.mu.Lock()
 			endpoints, queues := slices.Collect(maps.Keys(d.endpoints)), slices.Collect(maps.Keys(d.queues))
 			d.mu.Unlock()
@@ -44,6 +46,8 @@ func (d *Domain) tick() {
 // look posts a probe when the peer has shown no life for a while and nothing
 // is in flight that would tell.
 func (ep *endpoint) look(now time.Time) {
+	ep.queue.mu.Lock()
+	defer ep.queue.mu.Unlock()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.state != connected || ep.probe != probeIdle {
@@ -72,12 +76,15 @@ func (d *Domain) events() {
 		text := fmt.Sprintf("verbs: %s: %s", d.cfg.Device, e.Text)
 		switch e.Type {
 		case ibv.EventDeviceFatal:
-			d.breakAll(text+": the device has failed", func(*endpoint) bool { return true })
+			d.breakAll(rdma.StatusPeerGone, text+": the device has failed", func(*endpoint) bool { return true })
 		case ibv.EventQPFatal, ibv.EventQPRequest, ibv.EventQPAccess:
 			text += fmt.Sprintf(" (queue pair %d)", e.Number)
-			d.breakAll(text, func(ep *endpoint) bool { return ep.qp != nil && ep.qp.Num == e.Number })
+			d.breakAll(rdma.StatusPeerGone, text, func(ep *endpoint) bool { return ep.qp != nil && ep.qp.Num == e.Number })
 		case ibv.EventPortError, ibv.EventPortActive, ibv.EventGIDChange:
 			text += fmt.Sprintf(" (port %d)", e.Number)
+			if e.Type == ibv.EventPortError && int(e.Number) == d.port && d.downSince.IsZero() {
+				d.downSince = time.Now()
+			}
 		}
 		if d.cfg.OnEvent != nil {
 			d.cfg.OnEvent(text)
@@ -85,16 +92,37 @@ func (d *Domain) events() {
 	}
 }
 
+// portGrace is how long a port may be down before its endpoints break: a short
+// flap is what retries are for.
+const portGrace = time.Second
+
+// watchPort ends what a dead port would let hang until the retries run out.
+func (d *Domain) watchPort(now time.Time) {
+	if d.downSince.IsZero() {
+		return
+	}
+	if a, err := d.ctx.Port(d.port); err == nil && a.State == ibv.PortActive {
+		d.downSince = time.Time{}
+		return
+	}
+	if now.Sub(d.downSince) >= portGrace {
+		d.breakAll(rdma.StatusRetryExceeded, fmt.Sprintf("port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device),
+			func(*endpoint) bool { return true })
+	}
+}
+
 // breakAll ends endpoints that the device no longer serves.
-func (d *Domain) breakAll(why string, which func(*endpoint) bool) {
+func (d *Domain) breakAll(status rdma.Status, why string, which func(*endpoint) bool) {
 	d.mu.Lock()
 	endpoints := slices.Collect(maps.Keys(d.endpoints))
 	d.mu.Unlock()
 	for _, ep := range endpoints {
+		ep.queue.mu.Lock()
 		ep.mu.Lock()
 		if which(ep) {
-			ep.breaks(ep.failure(rdma.OpWrite, rdma.StatusPeerGone, 0, fmt.Errorf("%s", why)))
+			ep.breaks(ep.failure(rdma.OpWrite, status, 0, errors.New(why)))
 		}
 		ep.mu.Unlock()
+		ep.queue.mu.Unlock()
 	}
 }

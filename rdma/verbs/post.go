@@ -164,6 +164,9 @@ func (ep *endpoint) PostRecv(rs []rdma.Recv) (int, error) {
 	if ep.state == broken || ep.state == closed {
 		return 0, ep.refusal("receives")
 	}
+	if ep.pooled {
+		return ep.postPooled(rs)
+	}
 	n := 0
 	for n < len(rs) {
 		room := ep.cfg.RecvDepth - int(ep.recvNext-ep.recvTail) - int(ep.ringRecvs.Load())

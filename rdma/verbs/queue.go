@@ -34,7 +34,9 @@ type queue struct {
 	ring     []rdma.Completion
 	head     int // oldest in ring
 	count    atomic.Int32
-	eps      []*endpoint // by the index in wr_id; nil: free
+	eps      []*endpoint          // by the index in wr_id; nil: free
+	byQPN    map[uint32]*endpoint // those with receives in pool
+	pool     *pool                // nil: not asked for, or the device has none
 	lastGen  uint32
 }
 
@@ -58,7 +60,7 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("verbs: eventfd: %w", err), cq.Close())
 	}
-	q := &queue{dom: d, depth: depth, cq: cq, wakeFD: fd, ring: make([]rdma.Completion, depth),
+	q := &queue{dom: d, depth: depth, cq: cq, wakeFD: fd, ring: make([]rdma.Completion, depth), byQPN: map[uint32]*endpoint{},
 		spin: time.Duration(d.caps.SpinMicros) * time.Microsecond}
 	d.queues[q] = struct{}{}
 	return q, nil
@@ -93,7 +95,7 @@ func (q *queue) enter(ep *endpoint) error {
 // retag gives an endpoint a new generation: what completes under the old one
 // is stale. With mu.
 func (q *queue) retag(ep *endpoint) {
-	q.lastGen = (q.lastGen + 1) & maxGen
+	q.lastGen = max((q.lastGen+1)&maxGen, 1)
 	ep.tag = uint64(q.lastGen)<<genShift | uint64(ep.index)<<indexShift
 }
 
@@ -180,6 +182,8 @@ func (q *queue) signal() {
 
 // Close waits until a Wait that runs has left.
 func (q *queue) Close() error {
+	q.dom.life.RLock()
+	defer q.dom.life.RUnlock()
 	q.dom.mu.Lock()
 	delete(q.dom.queues, q)
 	q.dom.mu.Unlock()
@@ -206,5 +210,9 @@ func (q *queue) Close() error {
 	defer q.waiting.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return errors.Join(q.cq.Close(), unix.Close(q.wakeFD))
+	var err error
+	if q.pool != nil {
+		err = q.pool.srq.Close()
+	}
+	return errors.Join(err, q.cq.Close(), unix.Close(q.wakeFD))
 }

@@ -10,6 +10,11 @@ import (
 // Describe tells peers the GIDs of the port, in the form of an endpoint's
 // address, or why the port cannot be used now.
 func (d *Domain) Describe() ([]byte, error) {
+	d.life.RLock()
+	defer d.life.RUnlock()
+	if d.gone {
+		return nil, rdma.ErrClosed
+	}
 	now, err := d.ctx.Port(d.port)
 	if err != nil {
 		return nil, err
@@ -34,6 +39,11 @@ func (d *Domain) Reach(peer []byte) int {
 	}
 	if d.portNow.LinkLayer != ibv.LinkEthernet {
 		return 0
+	}
+	d.life.RLock()
+	defer d.life.RUnlock()
+	if d.gone {
+		return -1
 	}
 	gids, err := d.gids()
 	if err != nil {

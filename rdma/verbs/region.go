@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"syscall"
 
 	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
@@ -32,6 +33,8 @@ func (r *region) Remote() rdma.RemoteRange {
 
 // Close takes the memory back from the device: from then on it is not touched.
 func (r *region) Close() error {
+	r.dom.life.RLock()
+	defer r.dom.life.RUnlock()
 	if r.closed.Swap(true) {
 		return nil
 	}
@@ -58,18 +61,36 @@ func (d *Domain) Register(m rdma.Memory, access rdma.Access, purpose string) (rd
 		return nil, fmt.Errorf("verbs: register %q: %w", purpose, rdma.ErrClosed)
 	}
 	r := &region{dom: d, bytes: b, start: addressOf(b)}
-	var limit *memlock.LimitError
-	if err := memlock.Check(int64(len(b))); errors.As(err, &limit) {
+	var err error
+	if r.mr, err = d.register(m, r.start, uint64(len(b)), rights(access)); err != nil {
 		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, err)
 	}
-	mr, err := d.ctx.Register(r.start, uint64(len(b)), rights(access))
-	if err != nil {
-		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, memlock.Explain(err, int64(len(b))))
-	}
-	r.mr = mr
 	d.regions.Store(d.regions.Load().With(r.start, uint64(len(b)), r))
 	d.stats.liveRegions.Add(1)
 	return r, nil
+}
+
+// register asks the device. Host memory must be pinned, which the kernel may
+// not allow to so much; a device that can page takes it unpinned then.
+func (d *Domain) register(m rdma.Memory, addr, size uint64, access int) (ibv.MR, error) {
+	if dm, ok := m.(rdma.DeviceMemory); ok {
+		if fd, offset, ok := dm.DMABuf(); ok {
+			mr, err := d.ctx.RegisterDMABuf(fd, uint64(offset), addr, size, access)
+			if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
+				err = fmt.Errorf("%w: %w; copy through host memory", err, rdma.ErrNotSupported)
+			}
+			return mr, err
+		}
+	}
+	var limit *memlock.LimitError
+	if err := memlock.Check(int64(size)); errors.As(err, &limit) {
+		if d.attr.OnDemand {
+			return d.ctx.Register(addr, size, access|ibv.AccessOnDemand)
+		}
+		return ibv.MR{}, err
+	}
+	mr, err := d.ctx.Register(addr, size, access)
+	return mr, memlock.Explain(err, int64(size))
 }
 
 func rights(a rdma.Access) int {

@@ -76,7 +76,7 @@ func (c *Client) connect(ctx context.Context, s *serverConn) error {
 		if err != nil {
 			return rdma.EndpointConfig{}, err
 		}
-		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, Peer: fmt.Sprintf("server %d", s.index)}, nil
+		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("client: worker %d: connecting to server %d: %w", c.cfg.Worker, s.index, err)

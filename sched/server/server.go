@@ -185,7 +185,7 @@ func (s *Server) attach(i int, d rdma.Domain, worker int, sessions []*session) (
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
-	return rdma.EndpointConfig{Queue: q, SendDepth: 4 * psmsg.Slots, RecvDepth: psmsg.Slots, Peer: fmt.Sprintf("worker %d", worker)}, nil
+	return rdma.EndpointConfig{Queue: q, SendDepth: 4 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("worker %d", worker)}, nil
 }
 
 // adopt gives a session its number in the lane. Numbers of ended sessions are
