@@ -22,7 +22,16 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # distrusts the folder's owner (a mounted repository in a container).
 BUILD   = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)'
 
-.PHONY: help run test build bench check full generate install deps
+# Packages whose tests run in the lab, too, where there are two RDMA devices.
+LAB_TESTS := ./csrc/verbs
+
+# All but pslab, which is made only where the lab is wanted.
+COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
+
+# make lab's command line, as it is: the shell takes it from the environment.
+export CMD
+
+.PHONY: help run test build bench lab bin/pslab check full generate install deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,7 +41,7 @@ deps: ## install what this machine lacks (the other targets do it first)
 
 build: deps ## bin/psrt and bin/psbench
 	@mkdir -p bin
-	$(BUILD) -o bin/ ./cmd/...
+	$(BUILD) -o bin/ $(COMMANDS)
 
 # A million lines as of a click log, made by the project itself, cut into three
 # parts in out/; then a factorization machine through two servers and two
@@ -44,10 +53,22 @@ run: build ## train a CTR model on sample data, through 2 servers and 2 workers
 		--model fm --optimizer ftrl --lr 1 --dense-optimizer adam --epochs 10 \
 		--servers 2 --workers 2 --out out/model --report out/report.html
 
-test: build ## every test
+test: build bin/pslab ## every test; those of RDMA in the lab, too
 	$(GO) vet ./...
 	CGO_ENABLED=0 $(GO) build ./...
+	bin/pslab test $(LAB_TESTS)
 	$(GO) test ./...
+
+lab: build bin/pslab ## make lab CMD="bin/psbench lat": run it where there are two RDMA devices (docs/lab.md)
+	@[ -n "$$CMD" ] || { echo 'make lab wants a command: make lab CMD="ibv_devinfo"' >&2; exit 2; }
+	@bin/pslab run -- sh -c "$$CMD"
+
+# Without cgo: it is also the first process of a virtual machine, where there
+# are no libraries yet.
+bin/pslab: deps
+	@.ci/deps.sh lab
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/ ./cmd/pslab
 
 bench: build ## psbench's smoke suite: each transport's latency and bandwidth beside its limit
 	@for suite in lat bw; do for transport in shm tcp; do \

@@ -5,6 +5,7 @@
 #
 #   .ci/deps.sh        install, then leave .cache/bin/go and .cache/bin/gofmt
 #                      pointing at a Go that is new enough
+#   .ci/deps.sh lab    install what the lab takes besides (docs/lab.md)
 #
 #   PSRT_GO=/path/go   use this go and look for no other
 #   PSRT_CACHE=DIR     where a Go of our own is kept (~/.cache/psrt)
@@ -42,6 +43,19 @@ look() { # by what is used of each, so that it may come from elsewhere, too
 	command -v git >/dev/null || need git "version stamp, and the check that generated files are unchanged"
 }
 
+provider=/usr/lib/x86_64-linux-gnu/libibverbs
+look_lab() { # the same for the lab
+	packages=
+	reasons=
+	command -v ib_write_lat >/dev/null || need perftest "measures RDMA, beside which psbench's figures are shown"
+	set -- "$provider"/librxe-*.so
+	[ -e "$1" ] || need ibverbs-providers "libibverbs' part for soft-RoCE"
+	command -v rdma >/dev/null || [ -x /usr/sbin/rdma ] || [ -x /sbin/rdma ] || need iproute2 "makes the lab's network and RDMA devices"
+	set -- /sys/class/infiniband/*
+	[ -e "$1" ] || command -v qemu-system-x86_64 >/dev/null ||
+		need qemu-system-x86 "this machine has no RDMA device: the lab is a virtual machine that has two"
+}
+
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
@@ -76,15 +90,22 @@ install_packages() { # install_packages PACKAGE...
 	}
 }
 
-look
-if [ -n "$packages" ]; then
+install_missing() { # install_missing LOOK: what that function finds missing
+	"$1"
+	[ -n "$packages" ] || return 0
 	say "installing by apt-get (a minute or so):$reasons"
 	# shellcheck disable=SC2086 # a list of words
 	install_packages $packages
-	look
+	"$1"
 	[ -z "$packages" ] ||
 		die "apt-get says that these are installed, but they cannot be used:$packages: try apt-get install --reinstall -y$packages"
+}
+
+if [ "${1:-}" = lab ]; then
+	install_missing look_lab
+	exit
 fi
+install_missing look
 
 # --- Go --------------------------------------------------------------------
 

@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Tests are packages whose tests are to run in a machine.
+type Tests struct {
+	Go       string   // the go command
+	Root     string   // the checkout
+	Packages []string // patterns, as for go test
+	Race     bool
+	Tags     string
+	Args     []string // for the test programs, such as -test.run=X
+	Verbose  bool     // show the tests' output even if they pass
+	Env      []string // for the compiler
+	Timeout  time.Duration
+}
+
+// TestProgram is a package's tests, compiled.
+type TestProgram struct {
+	Package string // import path
+	Dir     string // the package's folder, in which its tests run
+	File    string
+}
+
+// Compile makes the test programs in the folder into: on this machine, for the
+// guest is slow. Packages without tests give none.
+func (t Tests) Compile(ctx context.Context, into string) ([]TestProgram, error) {
+	list := append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}"}, t.flags()...)
+	out, err := t.run(ctx, append(list, t.Packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	var programs []TestProgram
+	for line := range strings.Lines(out) {
+		name, dir, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok {
+			continue
+		}
+		p := TestProgram{name, dir, filepath.Join(into, strings.ReplaceAll(name, "/", "-")+".test")}
+		args := append([]string{"test", "-c", "-o", p.File}, t.flags()...)
+		if _, err := t.run(ctx, append(args, name)...); err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(p.File); err == nil {
+			programs = append(programs, p)
+		}
+	}
+	if len(programs) == 0 {
+		return nil, fmt.Errorf("lab: no package with tests in %s", strings.Join(t.Packages, " "))
+	}
+	return programs, nil
+}
+
+func (t Tests) flags() []string {
+	var flags []string
+	if t.Race {
+		flags = append(flags, "-race")
+	}
+	if t.Tags != "" {
+		flags = append(flags, "-tags", t.Tags)
+	}
+	return flags
+}
+
+func (t Tests) run(ctx context.Context, args ...string) (string, error) {
+	var stderr bytes.Buffer
+	c := exec.CommandContext(ctx, t.Go, args...)
+	c.Dir, c.Env, c.Stderr = t.Root, t.Env, &stderr
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("lab: go %s: %w\n  %s", args[0], err, strings.ReplaceAll(strings.TrimSpace(stderr.String()), "\n", "\n  "))
+	}
+	return string(out), nil
+}
+
+// Run runs one test program and prints a line as go test does, after the output
+// of what failed. A skipped test is a failure: the machine is there so that
+// nothing has to be.
+func (t Tests) Run(ctx context.Context, m Machine, p TestProgram, env []string, stdout, stderr io.Writer) (ok bool, err error) {
+	args := append([]string{p.File, "-test.v=true", "-test.paniconexit0", "-test.timeout=" + t.Timeout.String()}, t.Args...)
+	j := &judge{w: stdout, verbose: t.Verbose}
+	began := time.Now()
+	code, err := m.Run(ctx, Command{Args: args, Dir: p.Dir, Env: env, Stdout: j, Stderr: stderr})
+	if err != nil {
+		return false, err
+	}
+	return j.close(p.Package, code, time.Since(began)), nil
+}

@@ -1,0 +1,81 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"psrt/bench/lab/guest"
+	"psrt/bench/lab/wire"
+)
+
+// Files of the emulator beyond the three standard ones.
+const (
+	portFD   = 3 // the stream to the agent
+	initrdFD = 4 // the initial file system, in memory: nothing to remove later
+)
+
+// machine is what the emulator is told.
+type machine struct {
+	accel     string // "kvm" or "tcg"
+	kernel    string
+	cpus      int
+	memoryMiB int
+	numa      bool
+	shares    []wire.Share
+}
+
+// commandLine tells the kernel. The console gets warnings and worse: it is the
+// log that is judged, and it works to the end of a crash. An oops ends the
+// machine rather than leave a command waiting for a dead thread. The watchdog
+// waits longer than usual (60 s): the host may be busy.
+func (m machine) commandLine() string {
+	words := []string{"console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "watchdog_thresh=30", "mitigations=off", "rdinit=/init"}
+	if m.accel == "tcg" {
+		words = append(words, "tsc=reliable")
+	}
+	return strings.Join(append(words, "--", guest.AgentCommand), " ")
+}
+
+func (m machine) args() []string {
+	args := []string{
+		"-nodefaults", "-display", "none", "-no-reboot", "-no-user-config",
+		"-M", "q35", "-smp", strconv.Itoa(m.cpus), "-m", fmt.Sprintf("%dM", m.memoryMiB),
+		"-kernel", m.kernel, "-initrd", fmt.Sprintf("/proc/self/fd/%d", initrdFD), "-append", m.commandLine(),
+		"-serial", "stdio",
+		"-chardev", fmt.Sprintf("socket,id=lab,fd=%d", portFD), "-device", "virtio-serial-pci",
+		"-device", "virtserialport,chardev=lab,name=" + guest.PortName,
+		"-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+		"-device", "virtio-9p-pci,fsdev=root,mount_tag=" + guest.RootTag,
+	}
+	if m.accel == "kvm" {
+		args = append(args, "-accel", "kvm", "-cpu", "host")
+	} else {
+		args = append(args, "-accel", "tcg,thread=multi", "-cpu", "max")
+	}
+	for _, s := range m.shares {
+		args = append(args,
+			"-fsdev", fmt.Sprintf("local,id=%s,path=%s,security_model=none,multidevs=remap", s.Tag, escape(s.Path)),
+			"-device", fmt.Sprintf("virtio-9p-pci,fsdev=%s,mount_tag=%s", s.Tag, s.Tag))
+	}
+	if m.numa {
+		args = append(args, m.numaArgs()...)
+	}
+	return args
+}
+
+// numaArgs halves memory and processors between two nodes.
+func (m machine) numaArgs() []string {
+	var args []string
+	firstMiB := m.memoryMiB / 2
+	for node, mib := range []int{firstMiB, m.memoryMiB - firstMiB} {
+		first, last := node*m.cpus/2, (node+1)*m.cpus/2-1
+		args = append(args,
+			"-object", fmt.Sprintf("memory-backend-ram,id=memory%d,size=%dM", node, mib),
+			"-numa", fmt.Sprintf("node,nodeid=%d,cpus=%d-%d,memdev=memory%d", node, first, last, node))
+	}
+	return args
+}
+
+// escape guards a value in the emulator's lists, in which a comma separates.
+func escape(value string) string { return strings.ReplaceAll(value, ",", ",,") }
