@@ -52,7 +52,7 @@ func (s Status) remedy() string {
 	case StatusRetryExceeded:
 		return "peer unreachable, stopped or overloaded: check that its process runs and run psrt doctor on both ends"
 	case StatusRNR:
-		return "receiver out of posted receives: a credits bug, please report it"
+		return "the peer posted no receive in time: check that its process is not stopped or stuck; if it runs, its credits are wrong: please report it"
 	case StatusPeerGone:
 		return "look at the peer's log; reconnect when it is back"
 	}

@@ -33,7 +33,12 @@ func open(t testing.TB, device string) *verbs.Domain {
 
 func TestConformance(t *testing.T) {
 	names := devices(t)
-	rdmatest.Run(t, rdmatest.Factory{New: func(t testing.TB) (a, b rdma.Domain) {
-		return open(t, names[0]), open(t, names[1])
-	}})
+	rdmatest.Run(t, rdmatest.Factory{
+		New: func(t testing.TB) (a, b rdma.Domain) { return open(t, names[0]), open(t, names[1]) },
+		Kill: func(t testing.TB, d rdma.Domain) {
+			if err := d.(*verbs.Domain).Vanish(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
 }

@@ -57,7 +57,9 @@ func (ep *endpoint) look(now time.Time) {
 		ep.seen, ep.idleSince = ep.activity, now
 		return
 	}
-	if now.Sub(ep.idleSince) < min(ep.cfg.OpTimeout/2, time.Second) {
+	// Idle time, a tick and the device's retries, which take up to OpTimeout,
+	// are what a dead peer can stay unnoticed: less than 5 s by default.
+	if now.Sub(ep.idleSince) < min(ep.cfg.OpTimeout/2, 500*time.Millisecond) {
 		return
 	}
 	ep.idleSince = now
