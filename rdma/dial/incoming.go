@@ -51,28 +51,31 @@ func (in *Incoming) Finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig, reply []byte) (*Conn, error) {
 	offers := in.host.offers()
 	choices, err := choose(in.host.terms(offers), in.terms, func(here, peer offer) bool {
-		return in.pairs(offers, here.Name, peer) != nil
+		return pairRails(in.reach(offers, here.Name, peer), in.Count, 0) != nil
 	})
 	if err != nil {
 		_ = in.refuse(err) // the peer may be gone already
 		return nil, err
 	}
 	failure := ""
-	for _, ch := range choices {
-		if failure != "" {
-			ch.reason = ch.name + ": " + failure
+	for _, one := range choices {
+		for _, pairs := range in.plans(offers, one.name) {
+			ch := one
+			if failure != "" {
+				ch.reason = ch.name + ": " + failure
+			}
+			domains, eps, again, err := in.try(&ch, pairs, attach)
+			if err == nil {
+				return in.ready(ch, domains, eps, reply)
+			}
+			if !again {
+				return nil, err
+			}
+			if failure != "" {
+				failure += "; "
+			}
+			failure += fmt.Sprintf("%s could not be set up%s: %v", ch.name, onDevices(domains, pairs), err)
 		}
-		domains, eps, again, err := in.try(&ch, offers, attach)
-		if err == nil {
-			return in.ready(ch, domains, eps, reply)
-		}
-		if !again {
-			return nil, err
-		}
-		if failure != "" {
-			failure += "; "
-		}
-		failure += fmt.Sprintf("%s could not be set up: %v", ch.name, err)
 	}
 	err = fmt.Errorf("%w works: %s", ErrNoTransport, failure)
 	_ = in.refuse(err)
@@ -81,19 +84,16 @@ func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 
 // try sets up one transport. again: the failure is the transport's, the
 // handshake can go on with another.
-func (in *Incoming) try(ch *choice, offers []offering, attach func(i int, d rdma.Domain) rdma.EndpointConfig) (_ []rdma.Domain, eps []rdma.Endpoint, again bool, err error) {
+func (in *Incoming) try(ch *choice, pairs []railPair, attach func(i int, d rdma.Domain) rdma.EndpointConfig) (_ []rdma.Domain, eps []rdma.Endpoint, again bool, err error) {
 	var here, there []int
-	theirs, _ := offered(in.terms.Offers, ch.name)
-	for _, p := range in.pairs(offers, ch.name, theirs) {
+	for _, p := range pairs {
 		here, there = append(here, p.here), append(there, p.peer)
 	}
 	domains, err := in.host.onRails(ch.name, in.Count, here)
 	if err != nil {
 		return nil, nil, true, err
 	}
-	if len(here) > 0 {
-		ch.reason += " (" + devices(domains) + ")"
-	}
+	ch.reason += onDevices(domains, pairs)
 	var addresses [][]byte
 	eps, addresses, err = prepare(domains, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) { return attach(i, d), nil })
 	if err != nil {
@@ -105,14 +105,14 @@ func (in *Incoming) try(ch *choice, offers []offering, attach func(i int, d rdma
 		}
 	}()
 	if err = sendMsg(in.control, kindTry, tryMsg{Transport: ch.name, Reason: ch.reason, Addresses: addresses, Rails: there}, in.soon()); err != nil {
-		return nil, eps, false, fmt.Errorf("send endpoint addresses: %w", err)
+		return domains, eps, false, fmt.Errorf("send endpoint addresses: %w", err)
 	}
 	var tried triedMsg
 	if _, err = readMsg(in.control, in.soon(), map[uint8]any{kindTried: &tried}); err != nil {
-		return nil, eps, false, fmt.Errorf("wait for the peer's endpoint addresses: %w", err)
+		return domains, eps, false, fmt.Errorf("wait for the peer's endpoint addresses: %w", err)
 	}
 	if tried.Error != "" {
-		return nil, eps, !tried.Fatal, fmt.Errorf("the peer says: %s", tried.Error)
+		return domains, eps, !tried.Fatal, fmt.Errorf("the peer says: %s", tried.Error)
 	}
 	if err = checkAddresses(tried.Addresses, in.Count); err != nil {
 		return nil, eps, false, err
@@ -172,17 +172,37 @@ func (in *Incoming) ready(ch choice, domains []rdma.Domain, eps []rdma.Endpoint,
 	return newConn(in.host, in.control, in.Addr, ch.name, ch.reason, domains, eps)
 }
 
-// pairs spreads the endpoints over the rails of a transport. A connection with
-// fewer endpoints than there are rails begins where the one before it ended.
-func (in *Incoming) pairs(offers []offering, name string, theirs offer) []railPair {
+// reach says how well the rails here and there meet; nil for a transport of
+// one domain.
+func (in *Incoming) reach(offers []offering, name string, theirs offer) [][]int {
 	for _, o := range offers {
 		if o.Name == name && len(o.Rails) > 0 {
-			first := 0
-			if in.Count < len(o.Rails) {
-				first = in.turn * in.Count
-			}
-			return pairRails(reachOf(o.domains, o.Rails, theirs.Rails), in.Count, first)
+			return reachOf(o.domains, o.Rails, theirs.Rails)
 		}
 	}
 	return nil
+}
+
+// plans are the ways to lay the endpoints over rails, to be tried in order:
+// spread over all of them, and if one of those does not work after all, all
+// endpoints on one pair. A transport of one domain has one plan, nil.
+func (in *Incoming) plans(offers []offering, name string) [][]railPair {
+	theirs, _ := offered(in.terms.Offers, name)
+	reach := in.reach(offers, name, theirs)
+	if reach == nil {
+		return [][]railPair{nil}
+	}
+	first := 0
+	if in.Count < len(reach) { // begin where the connection before ended
+		first = in.turn * in.Count
+	}
+	plans := [][]railPair{pairRails(reach, in.Count, first)}
+	for _, p := range single(reach) {
+		plan := make([]railPair, in.Count)
+		for k := range plan {
+			plan[k] = p
+		}
+		plans = append(plans, plan)
+	}
+	return plans
 }

@@ -2,6 +2,8 @@ package dial
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"psrt/rdma"
 )
@@ -116,18 +118,36 @@ func reachOf(here []rdma.Domain, mine, theirs [][]byte) [][]int {
 	return reach
 }
 
-// devices names the rails that a connection uses, for people.
-func devices(domains []rdma.Domain) string {
-	text := ""
-	seen := map[rdma.Domain]bool{}
-	for _, d := range domains {
-		if !seen[d] {
-			if len(seen) > 0 {
-				text += ", "
+// maxSingle bounds how many pairs are tried alone.
+const maxSingle = 8
+
+// single lists the pairs that meet, best first, if there is more than one.
+func single(reach [][]int) []railPair {
+	var list []railPair
+	for i, row := range reach {
+		for j, score := range row {
+			if score >= 0 {
+				list = append(list, railPair{i, j})
 			}
-			text += d.Caps().Device
-			seen[d] = true
 		}
 	}
-	return text
+	if len(list) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b railPair) int { return reach[b.here][b.peer] - reach[a.here][a.peer] })
+	return list[:min(len(list), maxSingle)]
+}
+
+// onDevices names the rails that a plan uses, for people.
+func onDevices(domains []rdma.Domain, plan []railPair) string {
+	if len(plan) == 0 {
+		return ""
+	}
+	var names []string
+	for _, d := range domains {
+		if name := d.Caps().Device; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"psrt/csrc/seedtest"
 	"psrt/rdma"
@@ -78,14 +79,18 @@ func (p *plank) Caps() rdma.Caps {
 
 func (p *plank) Reach([]byte) int { return 1 }
 
+func openPlank(t *testing.T, name string) *plank {
+	d, err := openLoopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &plank{Domain: d, name: name}
+}
+
 func planks(t *testing.T) ([]*plank, Transport) {
 	var list []*plank
 	for _, name := range []string{"left", "right"} {
-		d, err := openLoopback()
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, &plank{Domain: d, name: name})
+		list = append(list, openPlank(t, name))
 	}
 	return list, Transport{Name: "planks", CrossHost: true, Rails: func() ([]rdma.Domain, error) {
 		return []rdma.Domain{list[0], list[1]}, nil
@@ -147,6 +152,36 @@ func TestRails(t *testing.T) {
 	}
 	ours[0].down.Store(false)
 	connect(2)
+}
+
+// broken is a rail whose description says that it works, and whose endpoints
+// never connect.
+type broken struct{ plank }
+
+func (b *broken) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
+	ep, err := b.plank.NewEndpoint(cfg)
+	return lameEndpoint{ep}, err
+}
+
+// TestBrokenRail: a link that has just gone down is still offered; the
+// connection is made over what works.
+func TestBrokenRail(t *testing.T) {
+	left, right := openPlank(t, "left"), openPlank(t, "right")
+	transport := Transport{Name: "planks", CrossHost: true, Rails: func() ([]rdma.Domain, error) {
+		return []rdma.Domain{&broken{plank{Domain: left, name: "left"}}, right}, nil
+	}}
+	_, theirs := planks(t)
+	server, client := newHost(t, Config{Transports: []Transport{transport}, StepTimeout: time.Second}), newHost(t, Config{Transports: []Transport{theirs}, StepTimeout: time.Second})
+	l := listen(t, server, "127.0.0.1:0")
+	sl, cl := newLane(t), newLane(t)
+	j := join(t, client, server, l, cl, sl, 2)
+	if j.clientErr != nil || j.servErr != nil {
+		t.Fatal(j.clientErr, j.servErr)
+	}
+	if j.server.Domains[0] != rdma.Domain(right) || j.server.Domains[1] != rdma.Domain(right) || !strings.Contains(j.client.Reason, "planks could not be set up (left, right)") {
+		t.Errorf("connected by %s", j.client.Reason)
+	}
+	exchange(t, j, cl, sl)
 }
 
 // TestHostileRails: what a peer says about rails is not believed.

@@ -29,17 +29,17 @@ func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
 	path, err := ep.path(remote)
 	ep.mu.Unlock()
 	if err != nil {
-		return ep.unconnected(rdma.StatusRemoteInvalid, err)
+		return ep.unconnected(rdma.StatusRetryExceeded, err)
 	}
 	for again := false; ; again = true {
 		if err := ep.answer(path, again); err != nil {
-			return ep.unconnected(rdma.StatusRemoteInvalid, err)
+			return ep.unconnected(rdma.StatusRetryExceeded, err)
 		}
 		// The peer is at this point, too, or nearly: a probe that it misses is
 		// sent again only after the ACK timeout, which is long.
 		time.Sleep(rtrPause)
 		if err := ep.ask(path); err != nil {
-			return ep.unconnected(rdma.StatusRemoteInvalid, err)
+			return ep.unconnected(rdma.StatusRetryExceeded, err)
 		}
 		switch outcome := ep.awaitProbe(deadline); outcome {
 		case probeOK:
