@@ -14,11 +14,12 @@ func sendStatus(s uint32) rdma.Status {
 		return rdma.StatusFlushed
 	case ibv.StatusLocalLength:
 		return rdma.StatusLocalLength
-	case ibv.StatusLocalProtection, ibv.StatusLocalAccess, ibv.StatusLocalQPOperation:
+	case ibv.StatusLocalProtection, ibv.StatusLocalAccess:
 		return rdma.StatusLocalProt
 	case ibv.StatusRemoteAccess:
 		return rdma.StatusRemoteAccess
-	case ibv.StatusRetryExceeded, ibv.StatusResponseTimeout:
+	case ibv.StatusRetryExceeded, ibv.StatusResponseTimeout, ibv.StatusLocalQPOperation:
+		// The last is what soft-RoCE says when the route to the peer is gone.
 		return rdma.StatusRetryExceeded
 	case ibv.StatusRNRExceeded:
 		return rdma.StatusRNR

@@ -19,6 +19,7 @@ type Client struct {
 	lanes   []*laneConn
 	mux     *dial.Mux
 	cs      [64]rdma.Completion
+	backlog []rdma.Completion // polled by collect, not yet handled
 	waited  time.Duration
 }
 
@@ -59,12 +60,31 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		}
 	}
 	for _, s := range c.servers {
-		if err := c.connect(ctx, s); err != nil {
+		if err := c.begin(ctx, s); err != nil {
 			c.Close()
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// beginAttempts is how often a first connection is tried: a link that goes down
+// in the middle is not offered the next time.
+const beginAttempts = 3
+
+func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
+	for attempt := range beginAttempts {
+		if attempt > 0 {
+			if s.conn != nil {
+				s.conn.Close()
+			}
+			c.collect()
+		}
+		if err = c.connect(ctx, s); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // connect dials one server and exchanges rings with all its lanes.
@@ -250,9 +270,27 @@ func (c *Client) progress(deadline time.Time) error {
 	return c.repair(deadline)
 }
 
+// collect takes completions out of the queues without handling them: what
+// closed endpoints left there takes up room that their successors need.
+func (c *Client) collect() {
+	for {
+		n := c.mux.Poll(c.cs[:])
+		c.backlog = append(c.backlog, c.cs[:n]...)
+		if n < len(c.cs) {
+			return
+		}
+	}
+}
+
 // drain handles all completions at hand.
 func (c *Client) drain() int {
 	total := 0
+	for len(c.backlog) > 0 {
+		comp := c.backlog[0]
+		c.backlog = c.backlog[1:]
+		c.complete(&comp)
+		total++
+	}
 	for {
 		n := c.mux.Poll(c.cs[:])
 		for i := range c.cs[:n] {

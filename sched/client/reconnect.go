@@ -42,6 +42,7 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 	s.conn.Close()
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		c.collect()
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		last = c.connect(ctx, s)
 		cancel()
