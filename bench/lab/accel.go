@@ -74,8 +74,10 @@ func probe(ctx context.Context, cfg Config, kernel Kernel) error {
 	<-v.killed()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if strings.Contains(strings.Join(v.console.recent, "\n"), guest.ProbeAnswer) {
+	said := strings.Join(v.console.recent, "\n")
+	if strings.Contains(said, guest.ProbeAnswer) {
 		return nil
 	}
-	return fmt.Errorf("Linux %s does not boot under it within %v", kernel.Version, probeTimeout)
+	first, _, _ := strings.Cut(said, "\n")
+	return fmt.Errorf("Linux %s does not boot under it within %v (it said %q)", kernel.Version, probeTimeout, first)
 }

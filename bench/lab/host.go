@@ -4,34 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"psrt/bench/lab/pair"
 )
 
 // host is this machine itself.
 type host struct {
-	name string
-	pair *pair.Pair // nil: the devices were there
+	name  string
+	pair  *pair.Pair // nil: the devices were there
+	grace time.Duration
 }
 
 // openHost gives this machine if it will do, nil if not.
-func openHost(ctx context.Context, log io.Writer) (Machine, error) {
+func openHost(ctx context.Context, cfg Config) (Machine, error) {
 	devices, err := pair.Devices("/sys")
 	if err != nil {
 		return nil, err
 	}
 	if len(devices) > 0 {
-		name := "device"
+		name := card
 		if strings.HasPrefix(devices[0], "rxe") {
-			name = "rxe"
+			name = simulated
 		}
-		fmt.Fprintf(log, "lab: this machine has %s: no virtual machine is booted (--vm does)\n", strings.Join(devices, ", "))
-		return &host{name: name}, nil
+		fmt.Fprintf(cfg.Log, "lab: this machine has %s: no virtual machine is booted (--vm does)\n", strings.Join(devices, ", "))
+		return &host{name: name, grace: cfg.Grace}, nil
 	}
 	if os.Getuid() != 0 || exec.CommandContext(ctx, "modprobe", "rdma_rxe").Run() != nil {
 		return nil, nil
@@ -43,8 +44,8 @@ func openHost(ctx context.Context, log io.Writer) (Machine, error) {
 	if err := pair.Cross(); err != nil {
 		return nil, errors.Join(err, p.Down(ctx))
 	}
-	fmt.Fprintf(log, "lab: this machine's kernel has rdma_rxe: %s and %s on it until the end, no virtual machine is booted (--vm does)\n", pair.DeviceA, pair.DeviceB)
-	return &host{"rxe", p}, nil
+	fmt.Fprintf(cfg.Log, "lab: this machine's kernel has rdma_rxe: %s and %s on it until the end, no virtual machine is booted (--vm does)\n", pair.DeviceA, pair.DeviceB)
+	return &host{simulated, p, cfg.Grace}, nil
 }
 
 func (h *host) Name() string { return h.name }
@@ -55,7 +56,7 @@ func (h *host) Run(ctx context.Context, c Command) (int, error) {
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdout, c.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, endSignal(context.Cause(ctx))) }
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = h.grace
 	err := cmd.Run()
 	var ended *exec.ExitError
 	switch {

@@ -16,6 +16,7 @@ const maxHeld = 4 << 20
 type judge struct {
 	w       io.Writer
 	verbose bool
+	mayskip bool
 	partial []byte
 	held    []string
 	bytes   int
@@ -73,7 +74,7 @@ func (j *judge) close(name string, code int, took time.Duration) bool {
 	switch {
 	case code != 0:
 		reason = fmt.Sprintf("exit code %d", code)
-	case len(j.skips) > 0:
+	case len(j.skips) > 0 && !j.mayskip:
 		reason = "skipped, which the lab does not allow: " + strings.Join(j.skips, ", ")
 	case j.ran == 0:
 		reason = "no test ran"

@@ -153,17 +153,18 @@ func fetchKernel(ctx context.Context, cache string, log io.Writer) (Kernel, erro
 		return Kernel{}, fmt.Errorf("lab: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	depends, err := output(ctx, tmp, "apt-cache", "depends", "linux-image-amd64")
+	name, err := download(ctx, tmp, log)
+	if err != nil && ctx.Err() == nil {
+		// No lists, or lists that name a version which is no longer offered.
+		fmt.Fprintln(log, "lab: apt-get update:", err)
+		update := updateLists()
+		if _, err := output(ctx, tmp, update[0], update[1:]...); err != nil {
+			return Kernel{}, err
+		}
+		name, err = download(ctx, tmp, log)
+	}
 	if err != nil {
 		return Kernel{}, err
-	}
-	name, err := kernelPackageOf(depends)
-	if err != nil {
-		return Kernel{}, err
-	}
-	fmt.Fprintf(log, "lab: fetching Debian's %s by apt-get (70 MB, once) into %s\n", name, cache)
-	if _, err := output(ctx, tmp, "apt-get", "download", name); err != nil {
-		return Kernel{}, fmt.Errorf("%w: if the package's version is no longer there, run apt-get update as root", err)
 	}
 	packages, err := filepath.Glob(filepath.Join(tmp, name+"_*.deb"))
 	if err != nil || len(packages) != 1 {
@@ -183,6 +184,30 @@ func fetchKernel(ctx context.Context, cache string, log io.Writer) (Kernel, erro
 		return Kernel{}, fmt.Errorf("lab: %w", err)
 	}
 	return k, nil
+}
+
+// updateLists is what brings apt's lists up to date.
+func updateLists() []string {
+	update := []string{"apt-get", "-q", "update"}
+	if os.Getuid() != 0 {
+		return append([]string{"sudo", "-n"}, update...)
+	}
+	return update
+}
+
+// download fetches the package into a folder and gives its name.
+func download(ctx context.Context, into string, log io.Writer) (string, error) {
+	depends, err := output(ctx, into, "apt-cache", "depends", "linux-image-amd64")
+	if err != nil {
+		return "", err
+	}
+	name, err := kernelPackageOf(depends)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(log, "lab: fetching Debian's %s by apt-get (70 MB, once) into %s\n", name, filepath.Dir(into))
+	_, err = output(ctx, into, "apt-get", "download", name)
+	return name, err
 }
 
 // assemble copies what is needed out of an unpacked package.

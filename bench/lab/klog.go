@@ -22,6 +22,7 @@ const (
 	maxFindings = 200
 	// traceLines is how much of a report is kept after its first line.
 	traceLines = 40
+	endOfTrace = "---[ end trace"
 )
 
 var (
@@ -67,7 +68,9 @@ func (k *kernelLog) line(line string) {
 		k.open = traceLines
 		k.keep(line)
 	case k.open > 0:
-		k.open--
+		if k.open--; strings.Contains(text, endOfTrace) {
+			k.open = 0
+		}
 		k.keep(line)
 	case stall.MatchString(text):
 		k.stalled, k.stallFor = []string{line}, 2*traceLines

@@ -18,14 +18,15 @@ type Config struct {
 	CPUs        int
 	MemoryMiB   int
 	BootTimeout time.Duration
-	Guest       string    // program with the guest's side in it, statically linked
-	Emulator    string    // program name or path
-	Log         io.Writer // a line or two on what is done
+	Grace       time.Duration // a command's, between the signal and its end
+	Guest       string        // program with the guest's side in it, statically linked
+	Emulator    string        // program name or path
+	Log         io.Writer     // a line or two on what is done
 }
 
 // Defaults are what `make lab` uses.
 func Defaults() Config {
-	return Config{CPUs: 2, MemoryMiB: 4096, BootTimeout: 3 * time.Minute, Emulator: "qemu-system-x86_64", Log: io.Discard}
+	return Config{CPUs: 2, MemoryMiB: 4096, BootTimeout: 3 * time.Minute, Grace: 5 * time.Second, Emulator: "qemu-system-x86_64", Log: io.Discard}
 }
 
 // Command is one to run. Env is all of its environment.
@@ -45,9 +46,15 @@ type Machine interface {
 	Run(ctx context.Context, c Command) (code int, err error)
 	// Close ends the machine. Its error wraps ErrKernel if the kernel complained.
 	Close() (Report, error)
-	// Name is what commands find in PSRT_LAB: rxe, or device for a real card.
+	// Name is what commands find in PSRT_LAB.
 	Name() string
 }
+
+// Names of machines.
+const (
+	simulated = "rxe"    // soft-RoCE, where every test of RDMA must run
+	card      = "device" // a card
+)
 
 // Report is what is known at the end.
 type Report struct {
@@ -58,16 +65,13 @@ type Report struct {
 // ErrKernel is wrapped when the machine's kernel reported a fault of its own.
 var ErrKernel = errors.New("the machine's kernel reported a fault")
 
-// grace is how long a command has between the signal and its end.
-const grace = 5 * time.Second
-
 // Open chooses the machine and readies it.
 func Open(ctx context.Context, cfg Config) (Machine, error) {
-	if cfg.CPUs < 1 || cfg.NUMA && cfg.CPUs < 2 || cfg.MemoryMiB < 512 {
-		return nil, fmt.Errorf("lab: %d processors and %d MiB: want 1 (2 with NUMA nodes) and 512 at least", cfg.CPUs, cfg.MemoryMiB)
+	if cfg.CPUs < 1 || cfg.NUMA && cfg.CPUs%2 != 0 || cfg.MemoryMiB < 512 {
+		return nil, fmt.Errorf("lab: %d processors and %d MiB: want at least 1 and 512; with NUMA nodes, an even number of processors", cfg.CPUs, cfg.MemoryMiB)
 	}
 	if !cfg.ForceVM && !cfg.NUMA {
-		m, err := openHost(ctx, cfg.Log)
+		m, err := openHost(ctx, cfg)
 		if m != nil || err != nil {
 			return m, err
 		}

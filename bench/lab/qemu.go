@@ -40,7 +40,7 @@ func (m machine) commandLine() string {
 func (m machine) args() []string {
 	args := []string{
 		"-nodefaults", "-display", "none", "-no-reboot", "-no-user-config",
-		"-M", "q35", "-smp", strconv.Itoa(m.cpus), "-m", fmt.Sprintf("%dM", m.memoryMiB),
+		"-M", "q35", "-smp", m.topology(), "-m", fmt.Sprintf("%dM", m.memoryMiB),
 		"-kernel", m.kernel, "-initrd", fmt.Sprintf("/proc/self/fd/%d", initrdFD), "-append", m.commandLine(),
 		"-serial", "stdio",
 		"-chardev", fmt.Sprintf("socket,id=lab,fd=%d", portFD), "-device", "virtio-serial-pci",
@@ -62,6 +62,14 @@ func (m machine) args() []string {
 		args = append(args, m.numaArgs()...)
 	}
 	return args
+}
+
+// topology gives each NUMA node a socket: a kernel warns of a socket in two nodes.
+func (m machine) topology() string {
+	if m.numa {
+		return fmt.Sprintf("%d,sockets=2,cores=%d,threads=1", m.cpus, m.cpus/2)
+	}
+	return strconv.Itoa(m.cpus)
 }
 
 // numaArgs halves memory and processors between two nodes.

@@ -20,6 +20,7 @@ import (
 // vm is a running virtual machine.
 type vm struct {
 	emulator *exec.Cmd
+	grace    time.Duration
 	port     *os.File // the stream to the agent
 	w        *wire.Writer
 	frames   chan frame
@@ -87,6 +88,7 @@ func startVM(cfg Config, kernel Kernel, accel string, config wire.Config) (*vm, 
 		return nil, fmt.Errorf("lab: %w", err)
 	}
 	v := &vm{
+		grace:  cfg.Grace,
 		port:   os.NewFile(uintptr(pair[0]), "agent"),
 		frames: make(chan frame), quit: make(chan struct{}), exited: make(chan struct{}),
 	}
@@ -195,7 +197,7 @@ func (v *vm) greeting(ctx context.Context, timeout time.Duration) (wire.Hello, e
 	return hello, nil
 }
 
-func (v *vm) Name() string { return "rxe" }
+func (v *vm) Name() string { return simulated }
 
 // Run is Machine's.
 func (v *vm) Run(ctx context.Context, c Command) (int, error) {
@@ -211,7 +213,7 @@ func (v *vm) Run(ctx context.Context, c Command) (int, error) {
 	if err := v.w.Write(wire.KindSignal, []byte{byte(endSignal(cause))}); err != nil {
 		return 0, errors.Join(cause, v.kill())
 	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.grace)
 	defer cancel()
 	if _, err := v.follow(late, c); err != nil {
 		return 0, errors.Join(cause, v.kill())
