@@ -15,6 +15,8 @@ import (
 // Client is one worker's connections to all lanes.
 type Client struct {
 	cfg     Config
+	ctx     context.Context // the client's life; see Open
+	unwatch func() bool
 	servers []*serverConn
 	lanes   []*laneConn
 	mux     *dial.Mux
@@ -46,12 +48,14 @@ type laneConn struct {
 	free    []int
 }
 
-// Open connects to every server of the map. ctx bounds the whole.
+// Open connects to every server of the map, within Config.Timeout. ctx is the
+// client's life: when it ends, every wait and every reconnect ends, at once and
+// with ctx's cause.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
+	c := &Client{cfg: cfg, ctx: ctx, mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
 		c.servers = append(c.servers, sc)
@@ -59,8 +63,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 			c.lanes = append(c.lanes, &laneConn{index: sc.firstLane + j, server: sc})
 		}
 	}
+	c.unwatch = context.AfterFunc(ctx, c.mux.Wake)
+	opening, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
 	for _, s := range c.servers {
-		if err := c.begin(ctx, s); err != nil {
+		if err := c.begin(opening, s); err != nil {
 			c.Close()
 			return nil, err
 		}
@@ -80,7 +87,9 @@ func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 			}
 			c.collect()
 		}
-		if err = c.connect(ctx, s); err == nil || ctx.Err() != nil {
+		// What took until a deadline is not tried again.
+		err = c.connect(ctx, s)
+		if !errors.As(err, new(*rdma.Error)) && !errors.Is(err, dial.ErrRefused) {
 			return err
 		}
 	}
@@ -203,7 +212,8 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 	}
 }
 
-// Wait drives progress until call is done or Config.Timeout has passed.
+// Wait drives progress until call is done, Config.Timeout has passed or the
+// client's context has ended.
 func (c *Client) Wait(call *Call) error {
 	if call.Done() {
 		return call.err
@@ -246,6 +256,9 @@ func (c *Client) missing(call *Call) string {
 func (c *Client) progress(deadline time.Time) error {
 	if c.drain() > 0 {
 		return c.repair(deadline)
+	}
+	if c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
 	}
 	if time.Now().After(deadline) {
 		return rdma.ErrDeadline
@@ -373,7 +386,7 @@ const refusalTimeout = 5 * time.Second
 
 // refusal asks a server for the numbers behind a refused request.
 func (c *Client) refusal(s *serverConn) string {
-	ctx, cancel := context.WithTimeout(context.Background(), refusalTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, refusalTimeout)
 	defer cancel()
 	var st psmsg.StatsReply
 	if s.conn.Call(ctx, psmsg.MethodStats, struct{}{}, &st) != nil || st.Refusal == "" {
