@@ -42,6 +42,7 @@ func (c *Client) Leave(ctx context.Context) error {
 
 // Close ends all connections. Working sets are closed by their owner, before.
 func (c *Client) Close() {
+	c.unwatch()
 	for _, s := range c.servers {
 		if s.conn != nil {
 			s.conn.Close()

@@ -43,16 +43,22 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		c.collect()
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		ctx, cancel := context.WithDeadline(c.ctx, deadline)
 		last = c.connect(ctx, s)
 		cancel()
 		if last == nil {
 			break
 		}
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
+		}
 		if time.Now().Add(pause).After(deadline) {
 			return fmt.Errorf("client: worker %d lost server %d (%w) and could not reach it again: %v", c.cfg.Worker, s.index, cause, last)
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done(): // the next attempt fails at once and says why
+		}
 	}
 	for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
 		if err := c.resend(c.lanes[s.firstLane+i], deadline); err != nil {

@@ -21,6 +21,7 @@ type world struct {
 	servers []*server.Server
 	m       *place.Map
 	token   []byte
+	stop    func() // ends the servers
 }
 
 type worldConfig struct {
@@ -82,7 +83,8 @@ func newWorld(t testing.TB, c worldConfig) *world {
 			}
 		})
 	}
-	t.Cleanup(func() { cancel(); running.Wait() }) // after clients, before hosts
+	w.stop = func() { cancel(); running.Wait() }
+	t.Cleanup(w.stop) // after clients, before hosts
 	if w.m, err = place.New(1, place.DefaultSlots, list); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +103,11 @@ func (w *world) host() *dial.Host {
 
 func (w *world) open(worker int) *Client {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	return w.openFor(context.Background(), worker)
+}
+
+func (w *world) openFor(ctx context.Context, worker int) *Client {
+	w.t.Helper()
 	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: w.host(), Timeout: 20 * time.Second, Node: -1})
 	if err != nil {
 		w.t.Fatal(err)
