@@ -77,7 +77,9 @@ func (e *Error) Error() string {
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
 	}
-	if r := e.Status.remedy(); r != "" {
+	// A cause of this kind has its own remedy, nearer to the fault.
+	var first *Error
+	if r := e.Status.remedy(); r != "" && !errors.As(e.Cause, &first) {
 		s += "; " + r
 	}
 	return s

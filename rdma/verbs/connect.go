@@ -20,8 +20,11 @@ func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
 	ep.mu.Lock()
 	if ep.state != fresh {
 		defer ep.mu.Unlock()
-		if ep.state == closed {
+		switch ep.state {
+		case closed:
 			return fmt.Errorf("verbs: connect to %s: %w", ep.cfg.Peer, rdma.ErrClosed)
+		case broken:
+			return ep.cause
 		}
 		return fmt.Errorf("verbs: connect to %s: an endpoint is connected once: %w; make a new one", ep.cfg.Peer, rdma.ErrInvalid)
 	}
@@ -46,8 +49,8 @@ func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
 			return nil
 		case probePosted:
 			return ep.unconnected(rdma.StatusRetryExceeded, fmt.Errorf("%w while connecting by %s", rdma.ErrDeadline, describe(path)))
-		case probeIdle:
-			return fmt.Errorf("verbs: connect to %s: %w", ep.cfg.Peer, rdma.ErrClosed)
+		case probeIdle: // closed, or broken by an event of the device
+			return ep.unconnected(rdma.StatusRetryExceeded, errStopped)
 		}
 		ep.mu.Lock()
 		heard := ep.recvTail > 0
@@ -61,15 +64,18 @@ func (ep *endpoint) Connect(peer []byte, deadline time.Time) error {
 	}
 }
 
-// unconnected breaks the endpoint.
+// unconnected breaks the endpoint and says why: what broke it before, if
+// something did.
 func (ep *endpoint) unconnected(status rdma.Status, cause error) error {
 	ep.queue.mu.Lock()
 	defer ep.queue.mu.Unlock()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	e := ep.failure(rdma.OpWrite, status, 0, cause)
-	ep.breaks(e)
-	return e
+	if ep.state == closed {
+		return fmt.Errorf("verbs: connect to %s: %w", ep.cfg.Peer, rdma.ErrClosed)
+	}
+	ep.breaks(ep.failure(rdma.OpWrite, status, 0, cause))
+	return ep.cause
 }
 
 // path is what both sides' addresses give. With mu.
