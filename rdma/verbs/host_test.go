@@ -193,3 +193,40 @@ func (e *end) want(id uint64, op rdma.Op, st rdma.Status) rdma.Completion {
 	}
 	return c
 }
+
+const streamBytes = 1 << 20 // of memory at the peer that stream writes to
+
+// stream keeps requests in flight, lets the fault happen among them, and gives
+// the first that fails; those behind it must be flushed.
+func (e *end) stream(to rdma.RemoteRange, fault func()) rdma.Completion {
+	e.t.Helper()
+	const flight = 8
+	src, _ := e.host.take(streamBytes)
+	posted, done := uint64(0), uint64(0)
+	var first *rdma.Completion
+	for happened := false; first == nil || done < posted; {
+		for first == nil && posted < done+flight {
+			e.post(rdma.WR{ID: posted, Op: rdma.OpWrite, Signaled: true, Local: src, Remote: to.Slice(0, streamBytes)})
+			posted++
+		}
+		if done == 2 && !happened {
+			fault()
+			happened = true
+		}
+		c := e.next()
+		if c.ID != done || c.Op != rdma.OpWrite {
+			e.t.Fatalf("completion %d %s, want %d", c.ID, c.Op, done)
+		}
+		done++
+		switch {
+		case first == nil && c.Status != rdma.StatusOK:
+			first = &c
+			if !happened {
+				e.t.Fatalf("failed before the fault: %v", c.Err)
+			}
+		case first != nil && c.Status != rdma.StatusFlushed:
+			e.t.Errorf("request %d behind the failed one: %s", c.ID, c.Status)
+		}
+	}
+	return *first
+}

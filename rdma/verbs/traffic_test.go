@@ -21,6 +21,7 @@ type traffic struct {
 	t      testing.TB
 	rounds atomic.Int64
 	slow   atomic.Int64 // the longest round, ns
+	failed atomic.Bool
 	quit   chan struct{} // closed: make no more rounds
 	ended  chan struct{} // closed: the last round is over
 	wg     sync.WaitGroup
@@ -50,6 +51,7 @@ func carry(t testing.TB, a, b *host) *traffic {
 		defer close(x.ended)
 		for x.wait(time.Millisecond) { // two such on two cores: leave some to the others
 			if err := x.round(here, r, src, back, farAt); err != nil {
+				x.failed.Store(true)
 				t.Errorf("traffic beside the fault, round %d: %v", x.rounds.Load(), err)
 				return
 			}
@@ -109,6 +111,7 @@ func (x *traffic) echo(e *end, far []byte, back rdma.RemoteRange) {
 				err = fmt.Errorf("arrival %+v, checksum %#x: %w", c, crc32.ChecksumIEEE(far), err)
 			}
 			if err != nil {
+				x.failed.Store(true)
 				x.t.Errorf("traffic beside the fault: %v", err)
 				return
 			}
@@ -121,7 +124,7 @@ func (x *traffic) goesOn() {
 	x.t.Helper()
 	want := x.rounds.Load() + 5
 	for deadline := time.Now().Add(patience); x.rounds.Load() < want; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) || x.t.Failed() {
+		if time.Now().After(deadline) || x.failed.Load() {
 			x.t.Fatalf("traffic beside the fault has stopped at round %d", x.rounds.Load())
 		}
 	}
