@@ -41,6 +41,8 @@ func (ep *endpoint) Close() error {
 		time.Sleep(pause)
 	}
 
+	ep.moving.Lock()
+	defer ep.moving.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ep.mu.Lock()

@@ -123,8 +123,28 @@ func describe(p *ibv.Path) string {
 const rtrPause = time.Millisecond
 
 // answer takes the queue pair to RTR, again from RESET: then it answers the
-// peer's probes.
+// peer's probes. Meanwhile the kernel asks the network for the peer, which can
+// take a second: others on the queue must not wait for that.
 func (ep *endpoint) answer(path *ibv.Path, again bool) error {
+	ep.moving.Lock()
+	defer ep.moving.Unlock()
+	if err := ep.rewind(again); err != nil {
+		return err
+	}
+	if err := ep.qp.ToRTR(path); err != nil {
+		return fmt.Errorf("%w (%s)", err, describe(path))
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.state != connecting { // who ended it may have come before RTR
+		_ = ep.qp.Error()
+		return rdma.ErrClosed
+	}
+	return nil
+}
+
+// rewind makes a queue pair that has tried begin again. With moving.
+func (ep *endpoint) rewind(again bool) error {
 	q := ep.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,21 +153,19 @@ func (ep *endpoint) answer(path *ibv.Path, again bool) error {
 	if ep.state != connecting {
 		return rdma.ErrClosed
 	}
-	if again {
-		q.retag(ep)
-		if err := errors.Join(ep.qp.Reset(), ep.qp.Init(ep.dom.port)); err != nil {
+	if !again {
+		return nil
+	}
+	q.retag(ep)
+	if err := errors.Join(ep.qp.Reset(), ep.qp.Init(ep.dom.port)); err != nil {
+		return err
+	}
+	for seq := ep.recvTail; seq < ep.recvNext && !ep.pooled; seq++ {
+		at := seq & ep.recvMask
+		ep.recvs[at].ID = ep.tag | recvBit | at
+		if _, err := ep.qp.PostRecv(ep.recvs[at : at+1]); err != nil {
 			return err
 		}
-		for seq := ep.recvTail; seq < ep.recvNext && !ep.pooled; seq++ {
-			at := seq & ep.recvMask
-			ep.recvs[at].ID = ep.tag | recvBit | at
-			if _, err := ep.qp.PostRecv(ep.recvs[at : at+1]); err != nil {
-				return err
-			}
-		}
-	}
-	if err := ep.qp.ToRTR(path); err != nil {
-		return fmt.Errorf("%w (%s)", err, describe(path))
 	}
 	return nil
 }

@@ -41,8 +41,12 @@ type endpoint struct {
 	// In the queue's ring, counted against the depths.
 	ringSends, ringRecvs atomic.Int32
 
+	// moving is held while Connect takes the queue pair to another state, which
+	// can last, and by Close when it destroys it. Before queue.mu.
+	moving sync.Mutex
+
 	mu    sync.Mutex
-	qp    *ibv.QP // nil: destroyed
+	qp    *ibv.QP // nil: destroyed; read with mu or moving, written with both
 	tag   uint64  // generation and index, as in wr_id; written with queue.mu too
 	state state
 	cause *rdma.Error // why broken
