@@ -1,0 +1,127 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Child is a running child process.
+type Child struct {
+	in     io.Closer
+	to     *json.Encoder
+	from   *json.Decoder
+	stderr *bytes.Buffer
+	ended  chan struct{}
+}
+
+// Command is a program to start.
+type Command struct {
+	Path string
+	Args []string
+	Env  []string // added to this process's own
+}
+
+// Start starts c; it is killed when ctx ends or this process dies.
+func Start(ctx context.Context, c Command) (*Child, error) {
+	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = time.Second
+	ch := &Child{stderr: &bytes.Buffer{}, ended: make(chan struct{})}
+	cmd.Stderr = ch.stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, outPeer, err := os.Pipe() // not StdoutPipe: Wait would close it under the decoder
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = outPeer
+	started := make(chan error)
+	go func() {
+		// PR_SET_PDEATHSIG fires when the starting thread ends, so this one stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		outPeer.Close()
+		started <- err
+		if err == nil {
+			cmd.Wait() // how it ended shows in what it said, or did not say
+		}
+		close(ch.ended)
+	}()
+	if err := <-started; err != nil {
+		return nil, errors.Join(fmt.Errorf("child process: %w", err), out.Close())
+	}
+	ch.in, ch.to, ch.from = in, json.NewEncoder(in), json.NewDecoder(&closing{out})
+	return ch, nil
+}
+
+// closing closes its file at the end of it.
+type closing struct{ f *os.File }
+
+func (c *closing) Read(b []byte) (int, error) {
+	n, err := c.f.Read(b)
+	if err != nil {
+		c.f.Close()
+	}
+	return n, err
+}
+
+// Tell sends v to the child.
+func (c *Child) Tell(v any) error {
+	if err := c.to.Encode(v); err != nil {
+		return c.lost(err)
+	}
+	return nil
+}
+
+// Hear waits for the child's next word; the end of Start's context ends the
+// child and so the wait.
+func (c *Child) Hear(v any) error {
+	if err := c.from.Decode(v); err != nil {
+		return c.lost(err)
+	}
+	return nil
+}
+
+// lost explains that the child is gone by its own last words.
+func (c *Child) lost(err error) error {
+	select {
+	case <-c.ended:
+	case <-time.After(2 * time.Second):
+		return fmt.Errorf("child process: %w", err)
+	}
+	if said := strings.TrimSpace(c.stderr.String()); said != "" {
+		return fmt.Errorf("child process ended: %s", said)
+	}
+	return fmt.Errorf("child process ended: %w", err)
+}
+
+// Close lets the child end by itself, a moment, then by kill.
+func (c *Child) Close(kill func()) {
+	c.in.Close()
+	select {
+	case <-c.ended:
+	case <-time.After(3 * time.Second):
+		kill()
+		<-c.ended
+	}
+	for {
+		var rest json.RawMessage // drains and so closes its output
+		if c.from.Decode(&rest) != nil {
+			return
+		}
+	}
+}
