@@ -97,7 +97,7 @@ func compareVersions(a, b string) int {
 }
 
 // FindKernel gives the newest kernel of the cache; only if there is none, it
-// fetches Debian's current one. Remove the cache to have a newer one.
+// fetches the distribution's current one. Remove the cache to have a newer one.
 func FindKernel(ctx context.Context, cache string, log io.Writer) (Kernel, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return Kernel{}, fmt.Errorf("lab: %w: set PSRT_CACHE to a folder that can be written", err)
@@ -134,15 +134,25 @@ func lock(path string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-var kernelPackage = regexp.MustCompile(`(?m)^\s*\|?Depends: (linux-image-\d\S*)$`)
+var kernelPackage = regexp.MustCompile(`(?m)^\s*\|?Depends: linux-image-(\d\S*)$`)
 
-// kernelPackageOf reads what apt-cache says the metapackage depends on.
-func kernelPackageOf(depends string) (string, error) {
+// kernelVersion reads what apt-cache says a metapackage depends on.
+func kernelVersion(depends string) (string, bool) {
 	m := kernelPackage.FindStringSubmatch(depends)
 	if m == nil {
-		return "", fmt.Errorf("lab: apt knows no kernel behind linux-image-amd64: run apt-get update as root; the lab's kernel is Debian's, so apt must be set up for Debian")
+		return "", false
 	}
-	return m[1], nil
+	return m[1], true
+}
+
+// sources are where a distribution's current kernel is: a metapackage, and the
+// packages, without the version, that hold what the guest needs.
+var sources = []struct {
+	meta     string
+	packages []string
+}{
+	{"linux-image-amd64", []string{"linux-image-"}},                                             // Debian
+	{"linux-image-generic", []string{"linux-image-", "linux-modules-", "linux-modules-extra-"}}, // Ubuntu
 }
 
 // fetchKernel downloads the package by apt, whose signatures it relies on, and
@@ -153,28 +163,29 @@ func fetchKernel(ctx context.Context, cache string, log io.Writer) (Kernel, erro
 		return Kernel{}, fmt.Errorf("lab: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	name, err := download(ctx, tmp, log)
+	version, err := download(ctx, tmp, log)
 	if err != nil && ctx.Err() == nil {
 		// No lists, or lists that name a version which is no longer offered.
-		fmt.Fprintln(log, "lab: apt-get update:", err)
+		fmt.Fprintln(log, "lab: apt-get update, for", err)
 		update := updateLists()
 		if _, err := output(ctx, tmp, update[0], update[1:]...); err != nil {
 			return Kernel{}, err
 		}
-		name, err = download(ctx, tmp, log)
+		version, err = download(ctx, tmp, log)
 	}
 	if err != nil {
 		return Kernel{}, err
 	}
-	packages, err := filepath.Glob(filepath.Join(tmp, name+"_*.deb"))
-	if err != nil || len(packages) != 1 {
-		return Kernel{}, fmt.Errorf("lab: apt-get download %s left %d packages, want 1 (%v)", name, len(packages), err)
+	packages, err := filepath.Glob(filepath.Join(tmp, "*.deb"))
+	if err != nil {
+		return Kernel{}, fmt.Errorf("lab: %w", err)
 	}
 	tree := filepath.Join(tmp, "tree")
-	if _, err := output(ctx, tmp, "dpkg-deb", "-x", packages[0], tree); err != nil {
-		return Kernel{}, err
+	for _, p := range packages {
+		if _, err := output(ctx, tmp, "dpkg-deb", "-x", p, tree); err != nil {
+			return Kernel{}, err
+		}
 	}
-	version := strings.TrimPrefix(name, "linux-image-")
 	made := filepath.Join(tmp, "made")
 	if err := assemble(tree, version, made); err != nil {
 		return Kernel{}, err
@@ -195,19 +206,26 @@ func updateLists() []string {
 	return update
 }
 
-// download fetches the package into a folder and gives its name.
+// download fetches the packages into a folder and gives the kernel's version.
 func download(ctx context.Context, into string, log io.Writer) (string, error) {
-	depends, err := output(ctx, into, "apt-cache", "depends", "linux-image-amd64")
-	if err != nil {
-		return "", err
+	for _, source := range sources {
+		depends, err := output(ctx, into, "apt-cache", "depends", source.meta)
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", err
+		}
+		version, ok := kernelVersion(depends)
+		if err != nil || !ok {
+			continue // another distribution's
+		}
+		args := []string{"download"}
+		for _, p := range source.packages {
+			args = append(args, p+version)
+		}
+		fmt.Fprintf(log, "lab: fetching %s by apt-get (once, into %s)\n", strings.Join(args[1:], ", "), filepath.Dir(into))
+		_, err = output(ctx, into, "apt-get", args...)
+		return version, err
 	}
-	name, err := kernelPackageOf(depends)
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintf(log, "lab: fetching Debian's %s by apt-get (70 MB, once) into %s\n", name, filepath.Dir(into))
-	_, err = output(ctx, into, "apt-get", "download", name)
-	return name, err
+	return "", fmt.Errorf("lab: apt knows no kernel behind %s or %s: set up apt for Debian or Ubuntu", sources[0].meta, sources[1].meta)
 }
 
 // assemble copies what is needed out of an unpacked package.
@@ -215,7 +233,11 @@ func assemble(tree, version, into string) error {
 	if err := os.MkdirAll(filepath.Join(into, "modules"), 0o755); err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
-	modules, err := selectModules(filepath.Join(tree, "lib/modules", version))
+	dir := filepath.Join(tree, "lib/modules", version)
+	if _, err := os.Stat(dir); err != nil {
+		dir = filepath.Join(tree, "usr/lib/modules", version)
+	}
+	modules, err := selectModules(dir)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // wanted are the modules that the guest loads, besides what they depend on.
 var wanted = []struct {
 	name     string
-	optional bool // faster where the processor has the instructions
+	optional bool // not in every kernel, or not for every processor
 }{
 	// the way to the host
 	{"virtio_pci", false}, {"virtio_console", false}, {"9pnet_virtio", false}, {"9p", false}, {"overlay", false},
-	// rxe asks for "crc32" by name, which no dependency tells
-	{"crc32_generic", false}, {"crc32_pclmul", true}, {"crc32c_generic", false}, {"crc32c_intel", true},
+	// rxe asks for "crc32" by name, which no dependency tells; before Linux 6.14
+	{"crc32_generic", true}, {"crc32_pclmul", true}, {"crc32c_generic", true}, {"crc32c_intel", true},
 	{"rdma_rxe", false}, {"ib_uverbs", false}, {"rdma_ucm", false},
 	{"veth", false}, {"tun", false}, {"nvme", false},
 	// loss, delay, rate limits and eBPF on the pair
@@ -148,19 +150,29 @@ func parseDepends(info []byte) []string {
 	return nil
 }
 
+// maxModule bounds a module when unpacked; the largest have 10 MB.
+const maxModule = 128 << 20
+
 // readModule reads a module's file, unpacked: newer kernels have them packed.
 func readModule(file string) ([]byte, error) {
-	unpack := map[string]string{".xz": "xz", ".zst": "zstd", ".gz": "gzip"}[filepath.Ext(file)]
-	if unpack == "" {
-		data, err := os.ReadFile(file)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	switch filepath.Ext(file) {
+	case ".zst":
+		d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxModule))
 		if err != nil {
 			return nil, fmt.Errorf("lab: %w", err)
 		}
-		return data, nil
-	}
-	data, err := exec.Command(unpack, "-dc", file).Output()
-	if err != nil {
-		return nil, fmt.Errorf("lab: unpacking %s by %s: %w", file, unpack, err)
+		defer d.Close()
+		if data, err = d.DecodeAll(data, nil); err != nil {
+			return nil, fmt.Errorf("lab: unpacking %s: %w", file, err)
+		}
+	case ".xz":
+		if data, err = exec.Command("xz", "-dc", file).Output(); err != nil {
+			return nil, fmt.Errorf("lab: unpacking %s by xz: %w", file, err)
+		}
 	}
 	return data, nil
 }

@@ -128,14 +128,14 @@ func TestKernelChoice(t *testing.T) {
 		t.Errorf("found %+v, want 6.1.0-56-amd64: the newest of this recipe", k)
 	}
 	for depends, want := range map[string]string{
-		"linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n": "linux-image-6.1.0-56-amd64",
-		"linux-image-amd64\n |Depends: linux-image-6.12.1-amd64\n":   "linux-image-6.12.1-amd64",
-		"linux-image-amd64\n  Depends: <nothing>\n":                  "",
+		"linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n":     "6.1.0-56-amd64",
+		"linux-image-generic\n |Depends: linux-image-6.8.0-88-generic\n": "6.8.0-88-generic",
+		"linux-image-amd64\n  Depends: <nothing>\n":                      "",
 		"": "",
 	} {
-		got, err := kernelPackageOf(depends)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", depends, got, err, want)
+		got, ok := kernelVersion(depends)
+		if got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", depends, got, ok, want)
 		}
 	}
 	for env, want := range map[string]string{
