@@ -1,0 +1,201 @@
+package sparse
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"psrt/bench/child"
+	"psrt/bench/report"
+	"psrt/bench/rival"
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/client"
+)
+
+// Run measures. The caller adds to the report who it is: program and commit.
+func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ch, err := child.Start(ctx, cfg.Child)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{cfg: &cfg, token: make([]byte, 32)}
+	defer func() {
+		err = errors.Join(err, r.close())
+		ch.Close(cancel)
+	}()
+	_, _ = rand.Read(r.token)
+	if err := ch.Tell(setup{cfg, r.token}); err != nil {
+		return nil, err
+	}
+	if err := ch.Hear(&r.there); err != nil {
+		return nil, err
+	}
+	if r.there.Err != "" {
+		return nil, fmt.Errorf("sparse: child: %s", r.there.Err)
+	}
+	if err := r.connect(ctx); err != nil {
+		return nil, err
+	}
+	out := &report.Report{Version: report.Version, Suite: cfg.Op, Transport: r.client.Transport(0),
+		Time: time.Now(), Seed: cfg.Seed, Machine: report.ThisMachine(), Notes: notes(&cfg)}
+	for i, d := range cfg.Dims {
+		rows, err := r.measure(ctx, i, d)
+		if err != nil {
+			return nil, fmt.Errorf("rows of %d floats: %w", d, err)
+		}
+		out.Rows = append(out.Rows, rows...)
+		out.Notes = append(out.Notes, compared(d, rows))
+	}
+	return out, nil
+}
+
+// run is the measuring side.
+type run struct {
+	cfg    *Config
+	token  []byte
+	there  addresses
+	host   *dial.Host
+	client *client.Client
+	sides  []side
+}
+
+func (r *run) connect(ctx context.Context) (err error) {
+	if r.host, err = dial.New(dial.Config{Transport: r.cfg.Transport, Token: r.token}); err != nil {
+		return err
+	}
+	m, err := oneServer(r.there.Server)
+	if err != nil {
+		return err
+	}
+	r.client, err = client.Open(ctx, client.Config{Worker: 0, Map: m, Host: r.host, Node: -1})
+	return err
+}
+
+func (r *run) close() error {
+	err := r.closeSides()
+	if r.client != nil {
+		r.client.Close()
+	}
+	if r.host != nil {
+		err = errors.Join(err, r.host.Close())
+	}
+	return err
+}
+
+func (r *run) closeSides() error {
+	var errs []error
+	for _, s := range r.sides {
+		errs = append(errs, s.close())
+	}
+	r.sides = nil
+	return errors.Join(errs...)
+}
+
+// open makes all sides ready for rows of dim floats: every row exists.
+func (r *run) open(ctx context.Context, i, dim int) error {
+	limit, err := newBare(r.cfg, spec(uint32(i), dim))
+	if err != nil {
+		return err
+	}
+	r.sides = append(r.sides, limit)
+	mine, err := newOurs(r.cfg, r.client, spec(uint32(i), dim))
+	if err != nil {
+		return err
+	}
+	r.sides = append(r.sides, mine)
+	conn, err := net.Dial("tcp", r.there.Sockets[i])
+	if err != nil {
+		return err
+	}
+	socket, err := newClassic(r.cfg, "rival over a socket", rival.NewClient(conn), dim, conn.Close)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	r.sides = append(r.sides, socket)
+	end := &messages{}
+	c, _, err := r.host.Dial(ctx, r.there.Messages, []byte(strconv.Itoa(i)), 1, func(_ int, d rdma.Domain) (rdma.EndpointConfig, error) { return end.attach(d) })
+	if err != nil {
+		return err
+	}
+	shut := func() error { return errors.Join(c.Close(), end.close()) }
+	stream, err := end.stream(c)
+	if err != nil {
+		return errors.Join(err, shut())
+	}
+	over, err := newClassic(r.cfg, "rival over "+c.Transport, rival.NewClient(stream), dim, shut)
+	if err != nil {
+		return errors.Join(err, shut())
+	}
+	r.sides = append(r.sides, over)
+	return nil
+}
+
+// times of one side, in microseconds a batch: the median of each round.
+type times struct{ pull, push []float64 }
+
+func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err error) {
+	if err := r.open(ctx, i, dim); err != nil {
+		return nil, err
+	}
+	l := newLoad(r.cfg, dim)
+	medians := make([]times, len(r.sides))
+	whole := make([]report.Histogram, len(r.sides))
+	for round := range r.cfg.Rounds + 1 { // the first one warms up
+		order := slices.Collect(indexes(len(r.sides), round))
+		for _, k := range order {
+			if err := context.Cause(ctx); err != nil {
+				return nil, err
+			}
+			var pulls, pushes []float64
+			for _, keys := range l.keys {
+				pull, push, err := r.sides[k].step(keys, l.grads)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", r.sides[k].name(), err)
+				}
+				pulls, pushes = append(pulls, micros(pull)), append(pushes, micros(push))
+				if round > 0 {
+					whole[k].Record(map[string]time.Duration{"pull": pull, "push": push}[r.cfg.Op])
+				}
+			}
+			if round > 0 {
+				medians[k].pull = append(medians[k].pull, median(pulls))
+				medians[k].push = append(medians[k].push, median(pushes))
+			}
+		}
+	}
+	sum, err := r.equal(l)
+	if err != nil {
+		return nil, err
+	}
+	rows := r.rows(dim, medians, whole, sum)
+	return rows, r.closeSides()
+}
+
+// indexes yields 0..n-1 beginning with another one each round.
+func indexes(n, round int) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield((i + round) % n) {
+				return
+			}
+		}
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / 1e3 }
+
+func median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
