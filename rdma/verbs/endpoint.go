@@ -36,7 +36,9 @@ type endpoint struct {
 	cfg   rdma.EndpointConfig
 	index uint16
 	psn   uint32
-	gids  []gid // told to the peer
+	port  ibv.PortAttr // as it was when the endpoint was made
+	gids  []gid        // told to the peer
+	mtu   uint32       // code; the port's, and with the path the smaller of both. With mu
 
 	// In the queue's ring, counted against the depths.
 	ringSends, ringRecvs atomic.Int32
@@ -127,7 +129,12 @@ func (d *Domain) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	port, err := d.ctx.Port(d.port)
+	if err != nil {
+		return nil, err
+	}
 	ep := newEndpoint(d, q, cfg, gids)
+	ep.port, ep.mtu = port, port.ActiveMTU
 	if err := ep.open(); err != nil {
 		return nil, err
 	}
@@ -197,8 +204,8 @@ func (ep *endpoint) open() error {
 func (ep *endpoint) Address() []byte {
 	d := ep.dom
 	a := address{
-		psn: ep.psn, lid: d.portNow.LID, opTimeout: ep.cfg.OpTimeout,
-		mtu: uint8(d.portNow.ActiveMTU), readsIn: uint8(min(d.attr.MaxResponderReads, 255)), link: uint8(d.portNow.LinkLayer),
+		psn: ep.psn, lid: ep.port.LID, opTimeout: ep.cfg.OpTimeout,
+		mtu: uint8(ep.port.ActiveMTU), readsIn: uint8(min(d.attr.MaxResponderReads, 255)), link: uint8(ep.port.LinkLayer),
 		gids: ep.gids,
 	}
 	ep.mu.Lock()

@@ -25,6 +25,7 @@ func (d *Domain) tick() {
 		case now := <-ticker.C:
 			d.events()
 			d.watchPort(now)
+			d.watchMTU(now)
 			d.mu.Lock()
 			endpoints, queues := slices.Collect(maps.Keys(d.endpoints)), slices.Collect(maps.Keys(d.queues))
 			d.mu.Unlock()
@@ -111,6 +112,25 @@ func (d *Domain) watchPort(now time.Time) {
 		d.breakAll(rdma.StatusRetryExceeded, fmt.Sprintf("port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device),
 			func(*endpoint) bool { return true })
 	}
+}
+
+// mtuPeriod is how often the port's MTU is looked at; no event tells of it.
+const mtuPeriod = 250 * time.Millisecond
+
+// watchMTU ends connections whose packets no longer fit the port: soft-RoCE
+// would try to send one for ever.
+func (d *Domain) watchMTU(now time.Time) {
+	if now.Sub(d.sizedAt) < mtuPeriod {
+		return
+	}
+	d.sizedAt = now
+	a, err := d.ctx.Port(d.port)
+	if err != nil || a.ActiveMTU == 0 {
+		return
+	}
+	why := fmt.Sprintf("the MTU of %s port %d has become %d bytes, less than this connection uses: connect anew, and set the interfaces' MTU before a job begins",
+		d.cfg.Device, d.port, 128<<a.ActiveMTU)
+	d.breakAll(rdma.StatusRetryExceeded, why, func(ep *endpoint) bool { return ep.mtu > a.ActiveMTU })
 }
 
 // breakAll ends endpoints that the device no longer serves.
