@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	ibv "psrt/csrc/verbs"
 	"psrt/rdma/feature"
 )
 
@@ -125,6 +126,21 @@ func portFile(t testing.TB, device, name string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(b))
+}
+
+// activeMTU is the code of a port's MTU, which is no file.
+func activeMTU(t testing.TB, device string) uint32 {
+	t.Helper()
+	c, err := ibv.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	p, err := c.Port(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.ActiveMTU
 }
 
 // packets counts what a device has received.

@@ -32,7 +32,7 @@ const (
 	blockBytes = 6000 // more than a packet
 	// stall is how long a neighbour's fault may hold a round up, in an emulated
 	// machine that others use, too.
-	stall = 2 * time.Second
+	stall = 800 * time.Millisecond
 )
 
 // carry starts traffic between new endpoints of two hosts.
