@@ -85,7 +85,9 @@ func TestCompareExit(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"lta", "did you mean lat?"},
-		{"nothing-like-it", "there are bw, lat"},
+		{"nothing-like-it", "there are bw, lat, pull, push"},
+		{"pull --dims 0", "0 floats"},
+		{"push --keys 0", "keys a batch"},
 		{"lat --transprot shm", "did you mean --transport?"},
 		{"lat --transport ship", "one of shm, tcp"},
 		{"lat --sizes 4Q", "4Q"},

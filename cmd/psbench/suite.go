@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"psrt/bench/micro"
 	"psrt/bench/report"
@@ -63,6 +64,17 @@ func newSuite(suite, sizes string, iterations int, c *cobra.Command) *cobra.Comm
 	fl.StringVar(&o.sizes, "sizes", sizes, "sizes of a message, such as 64,4K,1M (`list`; K, M, G are powers of 1024)")
 	fl.IntVar(&o.iterations, "iters", iterations, "messages per size, in all rounds together")
 	fl.DurationVar(&o.duration, "duration", 0, "measure each row for so long instead")
+	o.common(fl)
+	c.RunE = func(*cobra.Command, []string) error {
+		ctx, stop := cli.Interruptible()
+		defer stop()
+		return cli.InterruptedOr(ctx, o.run(ctx, suite))
+	}
+	return c
+}
+
+// common are the flags of every suite: the seed, and where the report goes.
+func (o *options) common(fl *pflag.FlagSet) {
 	fl.Uint64Var(&o.seed, "seed", 0, "of the bytes moved; 0 chooses one")
 	fl.StringVar(&o.json, "json", "", "one JSON object on standard output, or into `file`")
 	fl.StringVar(&o.csv, "csv", "", "CSV on standard output, or into `file`")
@@ -70,12 +82,6 @@ func newSuite(suite, sizes string, iterations int, c *cobra.Command) *cobra.Comm
 	fl.Lookup("csv").NoOptDefVal = "-"
 	fl.StringVar(&o.compare, "compare", "", "compare with a JSON `report` of before; exit 3 when a row is slower")
 	fl.Float64Var(&o.tolerance, "tolerance", 0.1, "share of speed that a row may lose (with --compare)")
-	c.RunE = func(*cobra.Command, []string) error {
-		ctx, stop := cli.Interruptible()
-		defer stop()
-		return cli.InterruptedOr(ctx, o.run(ctx, suite))
-	}
-	return c
 }
 
 // run measures and shows.
@@ -91,6 +97,11 @@ func (o *options) run(ctx context.Context, suite string) error {
 	if err != nil {
 		return err
 	}
+	return o.finish(r)
+}
+
+// finish shows the report and what changed.
+func (o *options) finish(r *report.Report) error {
 	r.Program, r.Commit = version, commit
 	if err := o.write(r); err != nil || o.old == nil {
 		return err
@@ -98,10 +109,24 @@ func (o *options) run(ctx context.Context, suite string) error {
 	return o.compared(r)
 }
 
+// checked settles the flags that all suites have.
+func (o *options) checked() error {
+	if o.seed == 0 {
+		o.seed = rand.Uint64()>>11 | 1 // fits a JSON number everywhere
+	}
+	if !(o.tolerance >= 0 && o.tolerance < 1) {
+		return cli.Usagef("--tolerance %g: want 0 or more and less than 1", o.tolerance)
+	}
+	return nil
+}
+
 // config checks the flags' values.
 func (o *options) config(suite string) (micro.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
+		return micro.Config{}, err
+	}
+	if err := o.checked(); err != nil {
 		return micro.Config{}, err
 	}
 	cfg := micro.Config{
@@ -114,12 +139,6 @@ func (o *options) config(suite string) (micro.Config, error) {
 			return cfg, cli.Usagef("--sizes: %w", err)
 		}
 		cfg.Sizes = append(cfg.Sizes, int(b))
-	}
-	if cfg.Seed == 0 {
-		cfg.Seed = rand.Uint64()>>11 | 1 // fits a JSON number everywhere
-	}
-	if !(o.tolerance >= 0 && o.tolerance < 1) {
-		return cfg, cli.Usagef("--tolerance %g: want 0 or more and less than 1", o.tolerance)
 	}
 	if err := cfg.Check(); err != nil {
 		return cfg, cli.Usagef("%w", err)
