@@ -51,6 +51,7 @@ look_lab() { # the same for the lab
 	set -- "$provider"/librxe-*.so
 	[ -e "$1" ] || need ibverbs-providers "libibverbs' part for soft-RoCE"
 	command -v rdma >/dev/null || [ -x /usr/sbin/rdma ] || [ -x /sbin/rdma ] || need iproute2 "makes the lab's network and RDMA devices"
+	command -v xz >/dev/null || need xz-utils "unpacks the modules of newer kernels"
 	set -- /sys/class/infiniband/*
 	[ -e "$1" ] || command -v qemu-system-x86_64 >/dev/null ||
 		need qemu-system-x86 "this machine has no RDMA device: the lab is a virtual machine that has two"

@@ -79,5 +79,5 @@ func probe(ctx context.Context, cfg Config, kernel Kernel) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(said, "\n")
-	return fmt.Errorf("Linux %s does not boot under it within %v (it said %q)", kernel.Version, probeTimeout, first)
+	return fmt.Errorf("kernel %s does not boot under it within %v (it said %q)", kernel.Version, probeTimeout, first)
 }

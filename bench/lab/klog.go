@@ -56,7 +56,7 @@ func (k *kernelLog) Write(p []byte) (int, error) {
 }
 
 func (k *kernelLog) line(line string) {
-	if line = strings.TrimSpace(line); line == "" {
+	if line = strings.TrimSpace(line); line == "" || strings.HasSuffix(line, "reboot: Power down") {
 		return
 	}
 	if k.recent = append(k.recent, line); len(k.recent) > maxRecent {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,7 +118,8 @@ func (o *options) within(use func(ctx context.Context, m lab.Machine) error) err
 	fmt.Fprintf(cfg.Log, "lab: ran %.1f s, gone after %.1f s; the devices sent %d packets, the link between them carried %d\n",
 		used.Seconds(), (time.Since(began) - used).Seconds(), report.DevicePackets, report.LinkPackets)
 	if closeErr != nil {
-		return errors.Join(closeErr, err)
+		// Without err, whose exit code would be taken for this one's.
+		return closeErr
 	}
 	return cli.InterruptedOr(ctx, err)
 }
