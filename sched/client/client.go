@@ -22,6 +22,7 @@ type Client struct {
 	mux     *dial.Mux
 	cs      [64]rdma.Completion
 	backlog []rdma.Completion // polled by collect, not yet handled
+	stale   []slotRef         // answered "stale ticket", to be sent again
 	waited  time.Duration
 }
 
@@ -46,6 +47,13 @@ type laneConn struct {
 	buf     *shared // request slots, then reply slots of 64 bytes
 	parts   []part  // by slot
 	free    []int
+	life    int // counts the endpoints that the lane had
+}
+
+// slotRef names a lane's slot.
+type slotRef struct {
+	lane *laneConn
+	slot int
 }
 
 // Open connects to every server of the map, within Config.Timeout. ctx is the
@@ -82,9 +90,6 @@ const beginAttempts = 3
 func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 	for attempt := range beginAttempts {
 		if attempt > 0 {
-			if s.conn != nil {
-				s.conn.Close()
-			}
 			c.collect()
 		}
 		// What took until a deadline is not tried again.
@@ -96,8 +101,10 @@ func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 	return err
 }
 
-// connect dials one server and exchanges rings with all its lanes.
-func (c *Client) connect(ctx context.Context, s *serverConn) error {
+// connect dials one server and exchanges rings with all its lanes. What it
+// began and could not finish is closed again: it holds room in queues here and
+// at the server that the next attempt needs.
+func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
 	lanes := c.lanes[s.firstLane : s.firstLane+c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID)]
 	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker})
 	conn, _, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(lanes), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
@@ -111,6 +118,11 @@ func (c *Client) connect(ctx context.Context, s *serverConn) error {
 		return fmt.Errorf("client: worker %d: connecting to server %d: %w", c.cfg.Worker, s.index, err)
 	}
 	s.conn = conn
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
 	open := psmsg.OpenRequest{}
 	for i, l := range lanes {
 		if err := l.attach(c, conn.Endpoints[i], conn.Domains[i]); err != nil {
@@ -139,6 +151,7 @@ func (c *Client) connect(ctx context.Context, s *serverConn) error {
 // stay what they were.
 func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
 	l.ep, l.domain, l.mapped, l.broken = ep, d, d.Caps().Mapped, nil
+	l.life++
 	if l.buf == nil {
 		b, err := c.share(psmsg.Slots*(psmsg.SlotBytes+psmsg.ReplySlotBytes), "worker request ring")
 		if err != nil {
@@ -195,6 +208,7 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
+	life := l.life
 	for {
 		err = l.post(slot, n)
 		if err == nil {
@@ -208,6 +222,9 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 		}
 		if err := c.progress(deadline); err != nil {
 			return err
+		}
+		if l.life != life {
+			return nil // the reconnect has sent it
 		}
 	}
 }
@@ -232,7 +249,22 @@ func (c *Client) Wait(call *Call) error {
 // Poll handles what has arrived without waiting.
 func (c *Client) Poll() error {
 	c.drain()
-	return c.repair(time.Now().Add(c.cfg.Timeout))
+	return c.followUp(time.Now().Add(c.cfg.Timeout))
+}
+
+// followUp does what the completions just handled call for.
+func (c *Client) followUp(deadline time.Time) error {
+	if err := c.repair(deadline); err != nil {
+		return err
+	}
+	for len(c.stale) > 0 {
+		ref := c.stale[0]
+		c.stale = c.stale[1:]
+		if err := c.send(ref.lane, ref.slot, deadline); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Waited is the time spent in Wait since the client was opened.
@@ -255,7 +287,7 @@ func (c *Client) missing(call *Call) string {
 // progress waits for something to happen and handles it.
 func (c *Client) progress(deadline time.Time) error {
 	if c.drain() > 0 {
-		return c.repair(deadline)
+		return c.followUp(deadline)
 	}
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -280,7 +312,7 @@ func (c *Client) progress(deadline time.Time) error {
 		default:
 		}
 	}
-	return c.repair(deadline)
+	return c.followUp(deadline)
 }
 
 // collect takes completions out of the queues without handling them: what
@@ -347,7 +379,7 @@ func (c *Client) complete(comp *rdma.Completion) {
 	c.answer(l, slot, &rep)
 }
 
-// answer takes a reply and frees its slot, unless the request goes out again.
+// answer takes a reply and frees its slot, unless the request must go out again.
 func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	p := &l.parts[slot]
 	call := p.call
@@ -362,11 +394,9 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		call.Version = max(call.Version, rep.Version)
 	case psmsg.CodeStaleTicket:
 		p.rows.tickets[p.lane] = 0
-		if err := c.send(l, slot, time.Now().Add(c.cfg.Timeout)); err == nil {
-			return
-		} else {
-			call.err = err
-		}
+		// Not sent from here: sending may reconnect, and that polls.
+		c.stale = append(c.stale, slotRef{l, slot})
+		return
 	default:
 		if call.err == nil {
 			call.err = fmt.Errorf("client: worker %d: %s at clock %d: server %d answers: %s", c.cfg.Worker, p.kind, p.clock, l.server.index, rep.Code)

@@ -14,7 +14,7 @@ import (
 // counts exactly once. Gradients are whole numbers and the rule only adds, so
 // the sums are exact.
 func TestEveryPushCountsOnce(t *testing.T) {
-	each(t, func(t *testing.T, tr string) {
+	everyTransport(t, func(t *testing.T, tr string) {
 		const workers, vocabulary, dim = 3, 150, 3
 		rounds := 60
 		if testing.Short() {
@@ -45,7 +45,7 @@ func TestEveryPushCountsOnce(t *testing.T) {
 					index := plan(t, r, list)
 					var pulled, pushed, dense Call
 					must(t, c.Pull(r, round, 0, &pulled))
-					breakSometimes(c, rng, &mu, &breaks)
+					breakSometimes(w, c, rng, &mu, &breaks)
 					must(t, c.Wait(&pulled))
 					mine := make([]float32, vocabulary*dim)
 					for i, k := range keys {
@@ -61,7 +61,7 @@ func TestEveryPushCountsOnce(t *testing.T) {
 					}
 					must(t, c.PushDense(d, round, true, &dense))
 					must(t, c.Push(r, round, true, &pushed))
-					breakSometimes(c, rng, &mu, &breaks)
+					breakSometimes(w, c, rng, &mu, &breaks)
 					must(t, c.Wait(&dense))
 					must(t, c.Wait(&pushed))
 					mu.Lock()
@@ -111,13 +111,29 @@ func TestEveryPushCountsOnce(t *testing.T) {
 	})
 }
 
-// breakSometimes ends an endpoint or a whole connection, as a cut cable would.
-func breakSometimes(c *Client, rng *rand.Rand, mu *sync.Mutex, breaks *int) {
-	switch rng.IntN(12) {
+// everyTransport adds the simulated network to those of each.
+func everyTransport(t *testing.T, f func(t *testing.T, transport string)) {
+	each(t, f)
+	t.Run("sim", func(t *testing.T) { f(t, "sim") })
+}
+
+// breakSometimes ends an endpoint or a whole connection, as a cut cable would,
+// and where the network is simulated hurts that.
+func breakSometimes(w *world, c *Client, rng *rand.Rand, mu *sync.Mutex, breaks *int) {
+	cases := 12
+	if w.sim != nil {
+		cases = 6
+	}
+	switch rng.IntN(cases) {
 	case 0:
 		c.lanes[rng.IntN(len(c.lanes))].ep.Close()
 	case 1:
 		c.servers[rng.IntN(len(c.servers))].conn.Close()
+	case 2:
+		if w.sim == nil {
+			return
+		}
+		w.sim.hurt(rng)
 	default:
 		return
 	}

@@ -47,8 +47,12 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 		last = c.connect(ctx, s)
 		cancel()
 		if last == nil {
-			break
+			last = c.resendAll(s)
 		}
+		if last == nil {
+			return nil
+		}
+		s.conn.Close()
 		if c.ctx.Err() != nil {
 			return context.Cause(c.ctx)
 		}
@@ -60,8 +64,13 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 		case <-c.ctx.Done(): // the next attempt fails at once and says why
 		}
 	}
+}
+
+func (c *Client) resendAll(s *serverConn) error {
 	for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
-		if err := c.resend(c.lanes[s.firstLane+i], deadline); err != nil {
+		l := c.lanes[s.firstLane+i]
+		c.stale = slices.DeleteFunc(c.stale, func(r slotRef) bool { return r.lane == l })
+		if err := l.resend(); err != nil {
 			return err
 		}
 	}
@@ -70,7 +79,7 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 
 // resend sends a lane's unanswered requests: pushes by sequence, then pulls.
 // Tickets are of the old connection; the pushes go with keys.
-func (c *Client) resend(l *laneConn, deadline time.Time) error {
+func (l *laneConn) resend() error {
 	var slots []int
 	for i := range l.parts {
 		if p := &l.parts[i]; p.active {

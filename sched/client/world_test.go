@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/rdma/tcp"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/server"
@@ -22,6 +24,7 @@ type world struct {
 	m       *place.Map
 	token   []byte
 	stop    func() // ends the servers
+	sim     *simNet
 }
 
 type worldConfig struct {
@@ -46,6 +49,9 @@ func sumTable(id uint32, dim int) table.Spec {
 func newWorld(t testing.TB, c worldConfig) *world {
 	t.Helper()
 	w := &world{t: t, config: c, token: []byte("a token of this test alone")}
+	if c.transport == "sim" {
+		w.sim = newSimNet(t)
+	}
 	list := make([]place.Server, c.servers)
 	for i := range list {
 		list[i] = place.Server{ID: i, Weight: 1, Lanes: c.lanes}
@@ -93,7 +99,27 @@ func newWorld(t testing.TB, c worldConfig) *world {
 
 func (w *world) host() *dial.Host {
 	w.t.Helper()
-	h, err := dial.New(dial.Config{Transport: w.config.transport, Token: w.token, Listen: "127.0.0.1:0"})
+	return w.hostWith(nil)
+}
+
+// hostWith makes a host that wraps its transport's domain, if wrap is given.
+func (w *world) hostWith(wrap func(rdma.Domain) rdma.Domain) *dial.Host {
+	w.t.Helper()
+	cfg := dial.Config{Transport: w.config.transport, Token: w.token, Listen: "127.0.0.1:0"}
+	open := map[string]func() (rdma.Domain, error){
+		"sim": func() (rdma.Domain, error) { return w.sim.domain(), nil },
+		"tcp": func() (rdma.Domain, error) { return tcp.New(tcp.Config{Listen: "127.0.0.1:0"}) },
+	}[w.config.transport]
+	if w.config.transport == "sim" || wrap != nil {
+		cfg.Transports = []dial.Transport{{Name: w.config.transport, CrossHost: true, Open: func() (rdma.Domain, error) {
+			d, err := open()
+			if err == nil && wrap != nil {
+				d = wrap(d)
+			}
+			return d, err
+		}}}
+	}
+	h, err := dial.New(cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -108,7 +134,12 @@ func (w *world) open(worker int) *Client {
 
 func (w *world) openFor(ctx context.Context, worker int) *Client {
 	w.t.Helper()
-	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: w.host(), Timeout: 20 * time.Second, Node: -1})
+	return w.openBy(ctx, worker, w.host())
+}
+
+func (w *world) openBy(ctx context.Context, worker int, h *dial.Host) *Client {
+	w.t.Helper()
+	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: h, Timeout: 20 * time.Second, Node: -1})
 	if err != nil {
 		w.t.Fatal(err)
 	}
