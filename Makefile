@@ -28,8 +28,9 @@ LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/job/
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
 
-# make lab's command line, as it is: the shell takes it from the environment.
-export CMD
+# make lab's command line as it was typed, dollar signs and quotes included: the
+# shell takes it from the environment.
+export LAB_COMMAND = $(value CMD)
 
 .PHONY: help run test build bench lab bin/pslab check full generate install deps
 
@@ -60,8 +61,8 @@ test: build bin/pslab ## every test; those of RDMA in the lab, too
 	$(GO) test ./...
 
 lab: build bin/pslab ## make lab CMD="bin/psbench lat": run it where there are two RDMA devices (docs/lab.md)
-	@[ -n "$$CMD" ] || { echo 'make lab wants a command: make lab CMD="ibv_devinfo"' >&2; exit 2; }
-	@bin/pslab run -- sh -c "$$CMD"
+	@[ -n "$$LAB_COMMAND" ] || { echo 'make lab wants a command: make lab CMD="ibv_devinfo"' >&2; exit 2; }
+	@bin/pslab run -- sh -c "$$LAB_COMMAND"
 
 # Without cgo: it is also the first process of a virtual machine, where there
 # are no libraries yet.

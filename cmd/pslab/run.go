@@ -96,8 +96,8 @@ func (o *options) run(args []string) error {
 	})
 }
 
-// within opens a machine, uses it and closes it. What use says goes before what
-// the end of the machine says, but both are said.
+// within opens a machine, uses it and closes it. A fault of the machine counts
+// more than what use says.
 func (o *options) within(use func(ctx context.Context, m lab.Machine) error) error {
 	interruptible, stop := cli.Interruptible()
 	defer stop()
