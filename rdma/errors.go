@@ -46,7 +46,7 @@ func (s Status) remedy() string {
 	case StatusLocalLength, StatusRemoteInvalid:
 		return "the message is longer than the receive posted for it: both sides must run the same psrt version"
 	case StatusLocalProt:
-		return "register the buffer before posting it"
+		return "register the buffer before posting it, and close the region after its last completion"
 	case StatusRemoteAccess:
 		return "the peer withdrew or never granted this memory: reconnect to learn its new regions"
 	case StatusRetryExceeded:

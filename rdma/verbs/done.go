@@ -60,7 +60,11 @@ func (ep *endpoint) sent(d *ibv.Done, c *rdma.Completion) bool {
 		return true
 	}
 	*c = rdma.Completion{ID: s.id, Op: s.op, Endpoint: ep}
-	ep.failed(d, sendStatus(d.Status), c)
+	status := sendStatus(d.Status)
+	if d.Status == ibv.StatusLocalQPOperation && s.local != nil && s.local.closed.Load() {
+		status = rdma.StatusLocalProt // soft-RoCE has one word for that and for a lost route
+	}
+	ep.failed(d, status, c)
 	return true
 }
 

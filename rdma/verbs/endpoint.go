@@ -103,6 +103,7 @@ type sendSlot struct {
 	bytes    uint32
 	op       rdma.Op
 	signaled bool // its owner asked
+	local    *region
 }
 
 // NewEndpoint makes a queue pair that can be connected once. It takes receives

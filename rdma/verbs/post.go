@@ -56,6 +56,9 @@ func (ep *endpoint) fill(wrs []rdma.WR) (n int, refused error) {
 			untold = 0
 		}
 		ep.sends[slot] = sendSlot{id: wr.ID, bytes: s.Length, op: wr.Op, signaled: wr.Signaled}
+		if s.Length > 0 && s.Flags&ibv.Offset == 0 {
+			ep.sends[slot].local = ep.sendLast
+		}
 	}
 	return n, nil
 }
