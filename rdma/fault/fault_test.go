@@ -18,7 +18,10 @@ import (
 // TestConformance: without a matching rule the wrapper is the transport itself,
 // hot path included.
 func TestConformance(t *testing.T) {
-	rdmatest.Run(t, rdmatest.Factory{New: func(t testing.TB) (a, b rdma.Domain) {
+	inside := map[rdma.Domain]rdma.Domain{}
+	// The wrapper is not told when what it wraps ends.
+	kill := func(t testing.TB, d rdma.Domain) { inside[d].Close() }
+	rdmatest.Run(t, rdmatest.Factory{Kill: kill, New: func(t testing.TB) (a, b rdma.Domain) {
 		s, err := fault.NewScript(fault.Rule{Peer: "nobody", Nth: 1, Fail: rdma.StatusRNR})
 		if err != nil {
 			t.Fatal(err)
@@ -30,6 +33,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			ds[i] = fault.Wrap(d, s)
+			inside[ds[i]] = d
 		}
 		return ds[0], ds[1]
 	}})

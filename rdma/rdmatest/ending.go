@@ -67,12 +67,28 @@ func testPeerClose(t *testing.T, f Factory) {
 
 func testPeerDeath(t *testing.T, f Factory) {
 	if f.Kill == nil {
-		t.Log("not run: the factory cannot kill a peer inside one process")
-		return
+		t.Fatal("the factory has no Kill: how peers learn of a death would go untested")
 	}
-	a, b := pair(t, f, shape{timeout: time.Second})
-	f.Kill(t, b.dom)
-	ends(t, a, b)
+	t.Run("idle", func(t *testing.T) {
+		a, b := pair(t, f, shape{timeout: time.Second})
+		f.Kill(t, b.dom)
+		ends(t, a, b)
+	})
+	t.Run("waiting", func(t *testing.T) { // for a receive that the peer will never post
+		a, b := pair(t, f, shape{timeout: 2 * time.Second})
+		a.post(rdma.WR{ID: 1, Op: rdma.OpWriteImm, Signaled: true, Local: a.buf[:8], Remote: b.at(0, 8)},
+			rdma.WR{ID: 2, Op: rdma.OpWrite, Signaled: true, Local: a.buf[:8], Remote: b.at(0, 8)})
+		f.Kill(t, b.dom)
+		first, second := a.next(), a.next()
+		if first.ID != 1 || first.Status != rdma.StatusPeerGone && first.Status != rdma.StatusRetryExceeded {
+			t.Errorf("the request that waited ended as %d %s %s (%v)", first.ID, first.Op, first.Status, first.Err)
+		}
+		if second.ID != 2 || second.Status != rdma.StatusFlushed {
+			t.Errorf("the request behind it ended as %d %s %s (%v)", second.ID, second.Op, second.Status, second.Err)
+		}
+		named(t, first)
+		named(t, second)
+	})
 }
 
 // testClosePosting closes under a goroutine that posts and polls.

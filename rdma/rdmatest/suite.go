@@ -17,8 +17,10 @@ type Factory struct {
 	// that shm can share. Whoever makes it frees it through t.Cleanup, after
 	// the domains are closed.
 	Memory func(t testing.TB, n int) rdma.Memory
-	// Kill makes a domain vanish without a word, as a dead process does. nil
-	// where one process cannot play that; the case is then skipped.
+	// Kill makes a domain that New gave vanish without a word, as the domain of
+	// a process that was killed does: what the kernel or the device does then
+	// happens, and nothing that Close says to peers. The domain is still closed
+	// afterwards.
 	Kill func(t testing.TB, d rdma.Domain)
 	// Allocates: a transport for tests, whose requests may allocate.
 	Allocates bool

@@ -8,8 +8,14 @@ import (
 	"psrt/rdma/shm"
 )
 
+func vanish(t testing.TB, d rdma.Domain) {
+	if err := shm.Vanish(d); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestConformance(t *testing.T) {
-	rdmatest.Run(t, rdmatest.Factory{New: func(t testing.TB) (a, b rdma.Domain) {
+	rdmatest.Run(t, rdmatest.Factory{Kill: vanish, New: func(t testing.TB) (a, b rdma.Domain) {
 		var ds [2]rdma.Domain
 		for i := range ds {
 			d, err := shm.New(shm.Config{})
