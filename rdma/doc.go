@@ -24,6 +24,11 @@
 //  4. The transport places the bytes in the peer's region (not in a message
 //     buffer), and then the peer's Queue yields a Completion with the
 //     immediate. Operations of one Endpoint take effect in the order posted.
+//     With some transports (shm) nobody but the sender moves its bytes: a
+//     request that could not be done at once, for want of room or of a posted
+//     receive, moves on only while the sender polls its Queue. Who waits for a
+//     peer's answer therefore polls, and who posts last polls until its
+//     requests have completed.
 //  5. The sender's Queue yields the request's own Completion, if it was
 //     Signaled or failed.
 //

@@ -2,13 +2,14 @@ package tcp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"psrt/rdma"
 )
 
 // Post queues requests; see rdma.Endpoint. It blocks for no longer than it
-// takes to copy directMax bytes into a socket.
+// takes to fill the sockets.
 func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 	if !ep.connected.Load() {
 		return 0, fmt.Errorf("tcp: post to %s: not connected: %w", ep.cfg.Peer, rdma.ErrInvalid)
@@ -34,9 +35,9 @@ func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 		l.start()
 	}
 	ep.mu.Unlock()
-	// Only the first stream carries small requests, and only they are worth
-	// the caller's own system call.
-	ep.ask[0].direct()
+	for _, l := range ep.ask {
+		l.ring()
+	}
 	return n, err
 }
 
@@ -45,6 +46,17 @@ func (ep *endpoint) postError() error {
 		return fmt.Errorf("tcp: post to %s: %w", ep.cfg.Peer, rdma.ErrClosed)
 	}
 	return ep.cause
+}
+
+// recvError is postError for receives: the same cause under the operation that
+// the caller asked for.
+func (ep *endpoint) recvError() error {
+	err := ep.postError()
+	var broken *rdma.Error
+	if !errors.As(err, &broken) {
+		return err
+	}
+	return ep.failure(rdma.OpRecv, broken.Status, broken.Cause)
 }
 
 // take checks a request, gives it a slot and queues its parts. With mu.
@@ -152,7 +164,7 @@ func (ep *endpoint) PostRecv(rs []rdma.Recv) (int, error) {
 	ep.recvMu.Lock()
 	defer ep.recvMu.Unlock()
 	if ep.recvClosed {
-		return 0, ep.postError()
+		return 0, ep.recvError()
 	}
 	n := 0
 	for ; n < len(rs) && int(ep.recvInUse.Load()) < ep.cfg.RecvDepth; n++ {
@@ -164,11 +176,8 @@ func (ep *endpoint) PostRecv(rs []rdma.Recv) (int, error) {
 		ep.recvInUse.Add(1)
 	}
 	ep.dom.stats.posted.Add(uint64(n))
-	if ep.rnrWaiting.Load() && n > 0 {
-		select {
-		case ep.recvPosted <- struct{}{}:
-		default:
-		}
+	if n > 0 && ep.starvedSince.Load() != 0 {
+		ep.queue.tryAgain()
 	}
 	return n, nil
 }
