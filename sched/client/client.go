@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"psrt/rdma"
@@ -17,6 +19,7 @@ type Client struct {
 	cfg     Config
 	ctx     context.Context // the client's life; see Open
 	unwatch func() bool
+	id      uint64 // tells this client from another that claims the same worker
 	servers []*serverConn
 	lanes   []*laneConn
 	mux     *dial.Mux
@@ -63,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, ctx: ctx, mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
+	c := &Client{cfg: cfg, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
 		c.servers = append(c.servers, sc)
@@ -106,7 +109,7 @@ func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 // at the server that the next attempt needs.
 func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
 	lanes := c.lanes[s.firstLane : s.firstLane+c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID)]
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker})
+	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker, Client: c.id})
 	conn, _, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(lanes), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := c.mux.Queue(d)
 		if err != nil {

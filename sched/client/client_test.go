@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, tr string) {
 		spec := sumTable(1, 4)
 		w := newWorld(t, worldConfig{transport: tr, servers: 1, lanes: 1, workers: 2, staleness: server.Async, tables: []table.Spec{spec}, maxBytes: 16 << 20})
-		good := w.open(1)
+		good, cl := w.open(1), w.open(0)
 		for name, c := range map[string]struct {
 			spec table.Spec
 			rows int
@@ -171,7 +171,6 @@ func TestRefusals(t *testing.T) {
 			"no memory":       {spec, 2_000_000, "out of memory"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				cl := w.open(0)
 				r := w.rows(cl, c.spec)
 				keys := make([]uint64, c.rows)
 				for i := range keys {

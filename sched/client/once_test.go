@@ -22,7 +22,7 @@ func TestEveryPushCountsOnce(t *testing.T) {
 		}
 		seed := seedtest.Seed(t)
 		spec := sumTable(1, dim)
-		w := newWorld(t, worldConfig{transport: tr, servers: 2, lanes: 2, workers: workers, staleness: server.Async, tables: []table.Spec{spec}, dense: 100})
+		w := newWorld(t, worldConfig{transport: tr, servers: 2, lanes: 2, workers: workers + 1, staleness: server.Async, tables: []table.Spec{spec}, dense: 100})
 		var mu sync.Mutex
 		want := make([]float32, vocabulary*dim)
 		var wantDense float32
@@ -74,7 +74,7 @@ func TestEveryPushCountsOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		c := w.open(0)
+		c := w.open(workers) // one that only looks
 		r := w.rows(c, spec)
 		keys := make([]uint64, vocabulary)
 		for i := range keys {

@@ -6,6 +6,9 @@ import "psrt/rdma"
 type Hello struct {
 	Protocol int `json:"protocol"`
 	Worker   int `json:"worker"`
+	// Client is a number drawn by each client: it tells a worker that came back
+	// from another process that claims to be the same worker.
+	Client uint64 `json:"client"`
 }
 
 // Welcome answers it.

@@ -71,7 +71,7 @@ func (l *lane) locateDense(r *request) {
 	if r.Kind == psmsg.KindPushDense {
 		r.s.enqueuePush(r)
 	}
-	if r.Values.Len != uint64(l.dense.total)*4 || l.dense.total == 0 {
+	if r.Values.Len != uint64(l.dense.total)*4 || l.dense.total == 0 || r.Values.Addr%4 != 0 {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}
@@ -80,9 +80,9 @@ func (l *lane) locateDense(r *request) {
 		return
 	}
 	if r.s.mapped {
-		b, err := r.s.ep.Map(r.Values)
-		if err != nil || r.Values.Addr%4 != 0 {
-			l.refuse(r, psmsg.CodeBadRequest)
+		b, code := r.s.lend(r.Values)
+		if code != psmsg.CodeOK {
+			l.refuse(r, code)
 			return
 		}
 		r.grads = mem.Float32s(b)
@@ -119,9 +119,9 @@ func (d *denseState) eachRun(f func(off, n int)) {
 func (l *lane) pullDense(r *request) {
 	d := &l.dense
 	if r.s.mapped {
-		b, err := r.s.ep.Map(r.Values)
-		if err != nil || r.Values.Addr%4 != 0 {
-			l.reply(r, psmsg.CodeBadRequest, 0, d.version, 0)
+		b, code := r.s.lend(r.Values)
+		if code != psmsg.CodeOK {
+			l.reply(r, code, 0, d.version, 0)
 			return
 		}
 		out := mem.Float32s(b)

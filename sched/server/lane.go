@@ -36,6 +36,7 @@ type lane struct {
 	dense    denseState
 	clock    *clock.Clock
 	lastSeq  []uint64 // by worker: exactly-once
+	client   []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
 	sessions []*session
 	current  []*session // by worker: its newest session, nil when gone
 	parked   []*request
@@ -55,11 +56,12 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:     dial.NewMux(cfg.Workers * psmsg.Slots * 8),
+		mux:     dial.NewMux(cfg.Workers * sessionsEach * (sendDepth + recvDepth)),
 		cmds:    make(chan func(), 16),
 		gone:    make(chan struct{}),
 		tables:  map[uint32]*tableState{},
 		lastSeq: make([]uint64, cfg.Workers),
+		client:  make([]uint64, cfg.Workers),
 		current: make([]*session, cfg.Workers),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
@@ -186,6 +188,9 @@ func (l *lane) complete(c *rdma.Completion) {
 		return // of a session already closed
 	}
 	s := l.sessions[sid]
+	if s.broken {
+		return // flush drops it
+	}
 	if c.Status != rdma.StatusOK {
 		s.broken = true
 		l.drop(s, c.Err)
@@ -219,6 +224,10 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 	buf := s.slotBytes(r.slot)[:c.Bytes]
 	if err := r.Decode(buf); err != nil {
 		l.drop(s, err)
+		return
+	}
+	if r.Slot != c.Imm {
+		l.drop(s, fmt.Errorf("server: worker %d wrote the request of slot %d to slot %d", s.worker, r.Slot, c.Imm))
 		return
 	}
 	r.busy, r.reads, r.keys, r.grads = true, 0, nil, nil
@@ -273,6 +282,8 @@ func (l *lane) unpark() {
 	keep := l.parked[:0]
 	for _, r := range l.parked {
 		switch {
+		case r.s.broken: // flush drops it, and what it asked
+			keep = append(keep, r)
 		case r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock):
 			keep = append(keep, r)
 		case r.Kind == psmsg.KindPull:

@@ -19,13 +19,26 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 	}
 	rows := uint64(r.Rows)
 	keyBytes, valueBytes := rows*8, rows*uint64(t.spec.Dim)*4
-	if r.Values.Len != valueBytes || r.Values.Addr%4 != 0 || r.Keys.Addr%8 != 0 {
+	wantKeys := r.Flags&psmsg.FlagTicket == 0
+	if r.Values.Len != valueBytes || r.Values.Addr%4 != 0 || r.Keys.Addr%8 != 0 || r.Kind == psmsg.KindPull && !wantKeys {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}
-	wantKeys := r.Flags&psmsg.FlagTicket == 0
 	if r.Kind == psmsg.KindPull {
 		valueBytes = 0 // they travel the other way
+	}
+	// Before anything is fetched: a slot whose request was refused is free, and
+	// no read may still be under way to its staging area.
+	inSlot := uint64(0)
+	if wantKeys && r.Flags&psmsg.FlagInlineKeys != 0 {
+		inSlot += keyBytes
+	}
+	if r.Flags&psmsg.FlagInlineGrads != 0 {
+		inSlot += valueBytes
+	}
+	if inSlot > uint64(len(inline)) {
+		l.refuse(r, psmsg.CodeBadRequest)
+		return
 	}
 	var fetch []byte // staging: keys first, then gradients
 	need := uint64(0)
@@ -57,7 +70,6 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 		}
 	}
 	if !ok {
-		r.reads = 0
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}
@@ -76,15 +88,12 @@ func (l *lane) part(r *request, isInline bool, inline, fetch *[]byte, remote rdm
 	case n == 0:
 		return nil, true
 	case isInline:
-		if uint64(len(*inline)) < n {
-			return nil, false
-		}
 		b := (*inline)[:n]
 		*inline = (*inline)[n:]
 		return b, true
 	case r.s.mapped:
-		b, err := r.s.ep.Map(remote)
-		return b, err == nil
+		b, code := r.s.lend(remote)
+		return b, code == psmsg.CodeOK
 	default:
 		b := (*fetch)[:n]
 		*fetch = (*fetch)[n:]
@@ -137,9 +146,9 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 		return psmsg.CodeOK
 	}
 	if r.s.mapped {
-		b, err := r.s.ep.Map(r.Values)
-		if err != nil || r.Values.Addr%4 != 0 {
-			return psmsg.CodeBadRequest
+		b, code := r.s.lend(r.Values)
+		if code != psmsg.CodeOK {
+			return code
 		}
 		t.rows.Gather(rows, mem.Float32s(b))
 		return psmsg.CodeOK

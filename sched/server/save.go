@@ -125,9 +125,24 @@ func (l *lane) forgetTickets(tableID uint32) {
 	}
 }
 
+// betweenSteps refuses to replace rows that held pushes name.
+func (l *lane) betweenSteps() error {
+	n := len(l.dense.held)
+	for _, t := range l.order {
+		n += len(t.held)
+	}
+	if n > 0 {
+		return fmt.Errorf("server: lane %d cannot load a model now: %d pushes wait for their step to be whole; load between steps", l.global, n)
+	}
+	return nil
+}
+
 func (l *lane) load(m *ckpt.Model) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
+	if err := l.betweenSteps(); err != nil {
+		return err
+	}
 	for _, t := range l.order {
 		saved := m.Spec(t.spec.ID)
 		if saved == nil || saved.Dim != t.spec.Dim || saved.Optimizer.Kind != t.spec.Optimizer.Kind {

@@ -17,6 +17,10 @@ import (
 // busy with a batch.
 const commandTimeout = 2 * time.Minute
 
+// defaultOpenWithin bounds how long a worker that was let in may be silent
+// before it opens its sessions: they take up room that others may need.
+const defaultOpenWithin = 10 * time.Second
+
 // Server is one server rank.
 type Server struct {
 	cfg      Config
@@ -29,6 +33,12 @@ type Server struct {
 	away   map[int]*time.Timer
 	left   map[int]bool
 	closed bool
+	// joining counts each worker's connections from hello to open; holder is
+	// the client whose connections are a worker's.
+	joining map[int]int
+	holder  map[int]uint64
+
+	openWithin time.Duration // from hello to open
 }
 
 // New makes the lanes and begins to listen; nobody is served before Serve.
@@ -39,7 +49,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.ReconnectFor == 0 {
 		cfg.ReconnectFor = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{}}
+	s := &Server{cfg: cfg, conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
+		joining: map[int]int{}, holder: map[int]uint64{}, openWithin: defaultOpenWithin}
 	first := cfg.Map.FirstLane(cfg.ID)
 	for i := 0; i < cfg.Map.LanesOf(cfg.ID); i++ {
 		l, err := newLane(&s.cfg, i, first+i)
@@ -131,11 +142,17 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		in.Reject(fmt.Errorf("server %d has %d lanes, the client asked for %d: its map is another one", s.cfg.ID, len(s.lanes), in.Count))
 		return
 	}
+	if err := s.join(hello.Worker, hello.Client); err != nil {
+		in.Reject(err)
+		return
+	}
+	joined := sync.OnceFunc(func() { s.joined(hello.Worker) })
+	defer joined()
 	sessions := make([]*session, len(s.lanes))
 	welcome, _ := json.Marshal(psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes)})
 	var failed error // an endpoint without a queue is refused, and then this says why
 	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
-		cfg, err := s.attach(i, d, hello.Worker, sessions)
+		cfg, err := s.attach(i, d, hello, sessions)
 		failed = errors.Join(failed, err)
 		return cfg
 	}, welcome)
@@ -153,9 +170,16 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		})
 	}
 	s.arrived(conn, hello.Worker)
+	silent := time.AfterFunc(s.openWithin, func() { conn.Close() })
 	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
-		return s.control(hello.Worker, sessions, method, body)
+		answer, err := s.control(hello.Worker, sessions, method, body)
+		if method == psmsg.MethodOpen && err == nil {
+			silent.Stop()
+			joined()
+		}
+		return answer, err
 	})
+	silent.Stop()
 	for i, ses := range sessions {
 		s.lanes[i].do(commandTimeout, func() { s.lanes[i].drop(ses, err) })
 	}
@@ -164,12 +188,12 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 }
 
 // attach prepares the session of one lane before its endpoint is connected.
-func (s *Server) attach(i int, d rdma.Domain, worker int, sessions []*session) (rdma.EndpointConfig, error) {
+func (s *Server) attach(i int, d rdma.Domain, hello psmsg.Hello, sessions []*session) (rdma.EndpointConfig, error) {
 	l := s.lanes[i]
 	if old := sessions[i]; old != nil { // dial tries its next transport
 		l.do(commandTimeout, func() { l.drop(old, nil) })
 	}
-	ses, err := newSession(worker, d, s.cfg.Node)
+	ses, err := newSession(hello.Worker, hello.Client, d, s.cfg.Node)
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
@@ -185,7 +209,7 @@ func (s *Server) attach(i int, d rdma.Domain, worker int, sessions []*session) (
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
-	return rdma.EndpointConfig{Queue: q, SendDepth: 4 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("worker %d", worker)}, nil
+	return rdma.EndpointConfig{Queue: q, SendDepth: sendDepth, RecvDepth: recvDepth, SharedRecv: true, Peer: fmt.Sprintf("worker %d", hello.Worker)}, nil
 }
 
 // adopt gives a session its number in the lane. Numbers of ended sessions are
@@ -217,6 +241,9 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange) error {
 	}
 	if err != nil {
 		return err
+	}
+	if l.client[ses.worker] != ses.client { // another process, with a sequence of its own
+		l.client[ses.worker], l.lastSeq[ses.worker] = ses.client, 0
 	}
 	ses.replies, ses.open = replies, true
 	l.current[ses.worker] = ses

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 
 	"psrt/rdma"
@@ -33,6 +34,7 @@ type ticket struct {
 type session struct {
 	id         uint32 // index in lane.sessions
 	worker     int
+	client     uint64 // which client speaks for the worker
 	ep         rdma.Endpoint
 	domain     rdma.Domain
 	mapped     bool
@@ -53,12 +55,22 @@ type session struct {
 	backlog []rdma.WR // accepted by no Post yet, in order
 }
 
+// What one session posts, and how many sessions of one worker may take room in
+// a lane's queues at a time: the one in use, those being set up, and one that
+// ended and is not polled empty yet.
+const (
+	sendDepth    = 4 * psmsg.Slots
+	recvDepth    = psmsg.Slots
+	maxJoining   = 2
+	sessionsEach = 1 + maxJoining + 1
+)
+
 const ringBytes = psmsg.Slots*psmsg.SlotBytes + psmsg.Slots*psmsg.ReplySlotBytes
 
 // newSession allocates what a worker's connection to one lane needs.
-func newSession(worker int, d rdma.Domain, node int) (*session, error) {
+func newSession(worker int, client uint64, d rdma.Domain, node int) (*session, error) {
 	caps := d.Caps()
-	s := &session{worker: worker, domain: d, mapped: caps.Mapped, maxMessage: caps.MaxMessage}
+	s := &session{worker: worker, client: client, domain: d, mapped: caps.Mapped, maxMessage: caps.MaxMessage}
 	var err error
 	s.ring, err = mem.New(mem.Config{Size: ringBytes, Node: node, Purpose: "server landing ring", Share: true, Lock: true})
 	if err != nil {
@@ -120,6 +132,21 @@ func (s *session) post(wrs ...rdma.WR) {
 		return
 	}
 	s.backlog = append(s.backlog, wrs[n:]...)
+}
+
+// lend gives the worker's own memory, where it can be mapped. A worker that
+// does not answer is lost, not wrong: it may have been stopped, and will send
+// its requests again over a new connection. The lane must not ask it twice.
+func (s *session) lend(r rdma.RemoteRange) ([]byte, psmsg.Code) {
+	b, err := s.ep.Map(r)
+	if err == nil {
+		return b, psmsg.CodeOK
+	}
+	var e *rdma.Error
+	if !errors.Is(err, rdma.ErrInvalid) && !(errors.As(err, &e) && e.Status == rdma.StatusRemoteAccess) {
+		s.broken = true
+	}
+	return nil, psmsg.CodeBadRequest
 }
 
 // flush retries the backlog.

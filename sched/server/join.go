@@ -1,0 +1,40 @@
+package server
+
+import "fmt"
+
+// join lets a client begin to connect as a worker. Two processes with one
+// number would take each other's connection away for ever, and each other's
+// pushes for duplicates: the second is refused while the first is connected.
+func (s *Server) join(worker int, client uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.joining[worker] >= maxJoining {
+		return fmt.Errorf("server %d: %d connections of worker %d are being set up already: wait until one is open", s.cfg.ID, s.joining[worker], worker)
+	}
+	if holder := s.holder[worker]; holder != client && s.connected(worker) {
+		return fmt.Errorf("server %d: another process is connected as worker %d: start every rank once", s.cfg.ID, worker)
+	}
+	s.holder[worker] = client
+	s.joining[worker]++
+	return nil
+}
+
+// joined ends what join began.
+func (s *Server) joined(worker int) {
+	s.mu.Lock()
+	s.joining[worker]--
+	s.mu.Unlock()
+}
+
+// connected tells whether a worker has a connection or is about to. With mu.
+func (s *Server) connected(worker int) bool {
+	if s.joining[worker] > 0 {
+		return true
+	}
+	for _, w := range s.conns {
+		if w == worker {
+			return true
+		}
+	}
+	return false
+}
