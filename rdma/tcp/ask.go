@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
+	"syscall"
 
 	"psrt/rdma"
 	"psrt/rdma/wire"
@@ -19,34 +21,35 @@ type part struct {
 // askLink is the requester's side of a link: requests out, replies in.
 //
 // Exactly one goroutine at a time is the sender: it set sending under
-// endpoint.mu. That is either the one inside Post, for what a socket takes
-// without blocking, or run, which Post hands the rest to through wake.
+// endpoint.mu. That is the one inside Post, or, after the socket was full,
+// whoever moves the queue's bytes; stuck says that it is the latter's turn.
 type askLink struct {
 	ep    *endpoint
-	conn  *net.TCPConn
+	p     *port
 	r     reader
 	w     writer // the sender's
 	heads [maxBatch][frameUnit]byte
-	wake  chan struct{} // capacity 1
+	ack   uint64 // rides on the batch in w and is sure to be read at once; else 0
+	stuck atomic.Bool
+	h     header // of the reply that is landing
 
 	// Guarded by endpoint.mu.
 	parts   []part // ring, as long as the endpoint's slots: cannot overflow
 	head    int
 	count   int
-	bytes   int // payload in parts
 	sending bool
 
 	mine bool // Post is the sender; only Post's goroutine looks
 }
 
 func newAskLink(ep *endpoint, c *net.TCPConn) (*askLink, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
+	l := &askLink{ep: ep, parts: make([]part, len(ep.slots))}
+	var err error
+	if l.p, err = newPort(ep.queue, c, l); err != nil {
 		return nil, err
 	}
-	l := &askLink{ep: ep, conn: c, wake: make(chan struct{}, 1), parts: make([]part, len(ep.slots))}
-	l.r.init(ep, raw, func() {})
-	l.w.init(ep, raw)
+	l.r.init(ep, l.p)
+	l.w.init(ep, l.p)
 	return l, nil
 }
 
@@ -54,73 +57,64 @@ func newAskLink(ep *endpoint, c *net.TCPConn) (*askLink, error) {
 func (l *askLink) put(p part) {
 	l.parts[(l.head+l.count)%len(l.parts)] = p
 	l.count++
-	if l.ep.slot(p.seq).op != rdma.OpRead {
-		l.bytes += int(p.length)
-	}
 }
 
-// start finds a sender for what is queued. With endpoint.mu, from Post.
+// start makes Post the sender, unless there is one. With endpoint.mu.
 func (l *askLink) start() {
-	if l.count == 0 || l.sending {
-		return
-	}
-	l.sending = true
-	if l == l.ep.ask[0] && l.bytes <= directMax {
-		l.mine = true
-		return
-	}
-	l.wake <- struct{}{}
-}
-
-// direct sends from Post's goroutine what the socket takes at once.
-func (l *askLink) direct() {
-	if !l.mine {
-		return
-	}
-	l.mine = false
-	if !l.send(false) {
-		l.wake <- struct{}{}
+	if l.count > 0 && !l.sending {
+		l.sending, l.mine = true, true
 	}
 }
 
-// run is the writer goroutine: it sleeps until it is made the sender.
-func (l *askLink) run() {
-	defer l.ep.dom.wg.Done()
-	for {
-		select {
-		case <-l.wake:
-			l.send(true)
-		case <-l.ep.dead:
-			return
-		}
+// ring sends, in one writev, what Post has queued.
+func (l *askLink) ring() {
+	if l.mine {
+		l.mine = false
+		l.send()
 	}
 }
 
-// send writes batches until nothing is queued and gives up being the sender.
-// false: without block, the socket is full.
-func (l *askLink) send(block bool) bool {
+// ready: something has arrived, or there is room to send again.
+func (l *askLink) ready(events uint32) {
+	if events&syscall.EPOLLOUT != 0 && l.stuck.CompareAndSwap(true, false) {
+		l.p.interest(0, syscall.EPOLLOUT)
+		l.send()
+	}
+	if events&^syscall.EPOLLOUT != 0 {
+		l.replies()
+	}
+}
+
+// send writes until nothing is queued and gives up being the sender, or until
+// the socket is full.
+func (l *askLink) send() {
 	for {
 		if l.w.empty() {
 			l.ep.mu.Lock()
 			if !l.build() {
 				l.sending = false
 				l.ep.mu.Unlock()
-				return true
+				return
 			}
 			l.ep.mu.Unlock()
 		}
-		if err := l.w.flush(block); err != nil {
+		done, err := l.w.flush()
+		if err != nil {
 			// sending stays set: nobody writes here again. A dead connection
 			// is the reader's to report, after the replies still in it.
 			if errors.Is(err, errWithdrawn) {
 				l.ep.fail(rdma.StatusLocalProt, 0, err)
 				l.ep.closeLinks()
 			}
-			return true
+			return
 		}
-		if !l.w.empty() {
-			return false
+		if !done {
+			// From here on w may be another goroutine's.
+			l.stuck.Store(true)
+			l.p.interest(syscall.EPOLLOUT, 0)
+			return
 		}
+		l.ep.responses.told(l.ack)
 	}
 }
 
@@ -128,6 +122,13 @@ func (l *askLink) send(block bool) bool {
 func (l *askLink) build() bool {
 	if l.ep.broken.Load() {
 		return false
+	}
+	// Acknowledgements ride along. They count as sent where nothing of ours
+	// can hold up the peer's reading of them: it may be waiting for a receive.
+	ack := l.ep.responses.done.Load()
+	l.ack = 0
+	if l.count > 0 && l.parts[l.head].seq == l.ep.acked+1 && l == l.ep.ask[0] {
+		l.ack = ack
 	}
 	sent := 0
 	n := 0
@@ -137,7 +138,7 @@ func (l *askLink) build() bool {
 		l.count--
 		sl := l.ep.slot(p.seq)
 		sl.unsent--
-		h := header{kind: uint8(sl.op), seq: p.seq, key: sl.key, addr: sl.addr, total: uint32(len(sl.local)), offset: p.offset, imm: sl.imm}
+		h := header{kind: uint8(sl.op), seq: p.seq, ack: ack, key: sl.key, addr: sl.addr, total: uint32(len(sl.local)), offset: p.offset, imm: sl.imm}
 		var payload []byte
 		var guard *region
 		switch sl.op {
@@ -154,24 +155,39 @@ func (l *askLink) build() bool {
 		h.length = uint32(len(payload))
 		l.w.add(h.encode(l.heads[n][:]), payload, guard)
 	}
-	l.bytes -= sent
 	l.ep.dom.stats.sent.Add(uint64(sent))
 	return n > 0
 }
 
-// replies is the reader goroutine.
+// replies handles what has arrived.
 func (l *askLink) replies() {
-	defer l.ep.dom.wg.Done()
+	l.r.turn()
 	for {
-		h, inline, err := l.r.next()
-		if err == nil {
-			err = l.reply(&h, inline)
-		}
+		more, err := l.step()
 		if err != nil {
-			l.ep.gone(fmt.Errorf("tcp: connection to %s: %w", l.conn.RemoteAddr(), err))
+			l.ep.gone(fmt.Errorf("tcp: connection to %s: %w", l.p.where, err))
+			return
+		}
+		if !more {
 			return
 		}
 	}
+}
+
+func (l *askLink) step() (more bool, err error) {
+	if l.r.left > 0 {
+		ok, err := l.r.land()
+		if !ok || err != nil {
+			return false, l.landFailed(err)
+		}
+		return true, l.landed()
+	}
+	h, inline, ok, err := l.r.next()
+	if !ok || err != nil {
+		return false, err
+	}
+	l.h = h
+	return true, l.reply(&l.h, inline)
 }
 
 func (l *askLink) reply(h *header, inline []byte) error {
@@ -252,9 +268,9 @@ func (l *askLink) land(h *header, inline []byte) error {
 		return fmt.Errorf("%w: answer to request %d, outstanding are %d to %d", wire.ErrFrame, h.seq, ep.tail, ep.next-1)
 	}
 	sl := ep.slot(h.seq)
-	atomic := sl.op == rdma.OpFetchAdd || sl.op == rdma.OpCompareSwap
+	word := sl.op == rdma.OpFetchAdd || sl.op == rdma.OpCompareSwap
 	fits := uint64(h.offset)+uint64(h.length) <= uint64(len(sl.local)) && uint64(sl.claimed)+uint64(h.length) <= uint64(len(sl.local))
-	if !fits || atomic != (h.kind == kindAtomicOld) || !atomic && sl.op != rdma.OpRead {
+	if !fits || word != (h.kind == kindAtomicOld) || !word && sl.op != rdma.OpRead {
 		ep.mu.Unlock()
 		return fmt.Errorf("%w: answer of %d bytes at %d does not fit request %d (%s)", wire.ErrFrame, h.length, h.offset, h.seq, sl.op)
 	}
@@ -262,27 +278,31 @@ func (l *askLink) land(h *header, inline []byte) error {
 	dst, guard := sl.local[h.offset:h.offset+h.length], sl.guard
 	ep.mu.Unlock()
 
+	if h.length > inlineMax {
+		return l.r.expect(dst, guard)
+	}
 	var old [8]byte
-	if atomic {
+	if word {
 		binary.NativeEndian.PutUint64(old[:], binary.LittleEndian.Uint64(inline))
 		inline = old[:]
 	}
-	if h.length > inlineMax {
-		if err := l.r.into(dst, guard); err != nil {
-			return l.landFailed(err)
-		}
-	} else if !ep.place(guard, dst, inline) {
+	if !ep.place(guard, dst, inline) {
 		return l.landFailed(errWithdrawn)
 	}
-	ep.dom.stats.received.Add(uint64(h.length))
+	return l.landed()
+}
 
+// landed: all bytes of the reply l.h are in place.
+func (l *askLink) landed() error {
+	ep := l.ep
+	ep.dom.stats.received.Add(uint64(l.h.length))
 	ep.mu.Lock()
 	if !ep.broken.Load() {
-		sl.got += h.length
+		ep.slot(l.h.seq).got += l.h.length
 		ep.advance()
 	}
 	ep.mu.Unlock()
-	return ep.acknowledged(h.ack)
+	return ep.acknowledged(l.h.ack)
 }
 
 func (l *askLink) landFailed(err error) error {

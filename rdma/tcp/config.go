@@ -27,9 +27,6 @@ const (
 	maxDepth   = 1 << 14
 	// stripeMin is the smallest message worth cutting over several streams.
 	stripeMin = 512 << 10
-	// directMax bounds the bytes that Post itself copies into a socket; above
-	// it the writer goroutine works beside the caller.
-	directMax = 64 << 10
 	// readChunk is how much of a read is answered per frame: after each the
 	// region's right is checked again.
 	readChunk = 1 << 20
@@ -64,6 +61,7 @@ func caps() rdma.Caps {
 		MaxInline:  inlineMax,
 		MaxMessage: maxMessage,
 		MaxDepth:   maxDepth,
+		SpinMicros: spinMicros,
 		NUMANode:   -1,
 		CrossHost:  true,
 	}

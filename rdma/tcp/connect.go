@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,37 +209,48 @@ func (ep *endpoint) await(a *address, deadline time.Time) ([]link, error) {
 	return links, nil
 }
 
-// activate starts the links' goroutines, unless Close came first.
+// activate gives the links to the queue's engine, unless Close came first.
 func (ep *endpoint) activate(links []link) error {
 	ask := make([]*askLink, len(links)/2)
 	answer := make([]*answerLink, len(links)/2)
 	for _, l := range links {
-		var err error
-		if err = ep.tune(l.conn, l.timeout); err != nil {
+		if err := ep.tune(l.conn, l.timeout); err != nil {
 			return err
 		}
+	}
+	// What arrives before everything is in place waits.
+	ep.queue.role.Lock()
+	defer ep.queue.role.Unlock()
+	var err error
+	for _, l := range links {
+		var made error
 		if l.weAsk {
-			ask[l.hello.index], err = newAskLink(ep, l.conn)
+			ask[l.hello.index], made = newAskLink(ep, l.conn)
 		} else {
-			answer[l.hello.index], err = newAnswerLink(ep, l.conn)
+			answer[l.hello.index], made = newAnswerLink(ep, l.conn)
 		}
-		if err != nil {
-			return err
-		}
+		err = cmp.Or(err, made)
 	}
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if ep.broken.Load() {
-		return rdma.ErrClosed
+	if err == nil && ep.broken.Load() {
+		err = rdma.ErrClosed
+	}
+	if err != nil {
+		for _, l := range ask {
+			if l != nil {
+				l.p.close()
+			}
+		}
+		for _, l := range answer {
+			if l != nil {
+				l.p.close()
+			}
+		}
+		return err
 	}
 	ep.ask, ep.answer, ep.peerTimeout = ask, answer, links[0].timeout
 	ep.connected.Store(true)
-	ep.dom.wg.Add(3 * len(ask))
-	for i := range ask {
-		go ask[i].run()
-		go ask[i].replies()
-		go answer[i].serve()
-	}
 	return nil
 }
 

@@ -64,8 +64,11 @@ type endpoint struct {
 	recvHead   int
 	recvCount  int
 	recvClosed bool
-	recvPosted chan struct{} // capacity 1: wakes a responder without receive
-	rnrWaiting atomic.Bool
+	taken      rdma.Recv // by the request that is being executed
+	hasTaken   bool
+
+	starvedSince atomic.Int64 // when a request met no posted receive, 0: none waits
+	lingering    atomic.Int64 // since when a refused peer is waited for, 0: none
 
 	live liveness // touched by the ticker alone
 }
@@ -90,16 +93,15 @@ type slot struct {
 func newEndpoint(d *Domain, q *queue, cfg rdma.EndpointConfig) *endpoint {
 	ep := &endpoint{
 		dom: d, queue: q, cfg: cfg, started: time.Now(),
-		dead:       make(chan struct{}),
-		slots:      make([]slot, max(cfg.SendDepth, 1)),
-		tail:       1,
-		next:       1,
-		recvs:      make([]rdma.Recv, max(cfg.RecvDepth, 1)),
-		recvPosted: make(chan struct{}, 1),
+		dead:  make(chan struct{}),
+		slots: make([]slot, max(cfg.SendDepth, 1)),
+		tail:  1,
+		next:  1,
+		recvs: make([]rdma.Recv, max(cfg.RecvDepth, 1)),
 	}
 	_, _ = rand.Read(ep.nonce[:]) // never fails, by its contract
 	ep.inbox.arrived = make(chan struct{}, 1)
-	ep.responses.init()
+	ep.responses.turn = 1
 	return ep
 }
 
@@ -177,6 +179,12 @@ func (ep *endpoint) fail(status rdma.Status, seq uint64, cause error) {
 
 	ep.recvMu.Lock()
 	ep.recvClosed = true
+	if ep.hasTaken {
+		ep.recvHead = (ep.recvHead + len(ep.recvs) - 1) % len(ep.recvs)
+		ep.recvs[ep.recvHead] = ep.taken
+		ep.recvCount++
+		ep.taken, ep.hasTaken = rdma.Recv{}, false
+	}
 	for ; ep.recvCount > 0; ep.recvCount-- {
 		st := rdma.StatusFlushed
 		if !told {
@@ -187,7 +195,7 @@ func (ep *endpoint) fail(status rdma.Status, seq uint64, cause error) {
 		ep.recvHead = (ep.recvHead + 1) % len(ep.recvs)
 	}
 	ep.recvMu.Unlock()
-	ep.responses.wakeAll()
+	ep.responses.stopped.Store(true)
 }
 
 // complete pushes one completion, with its error where it has one.
@@ -208,10 +216,10 @@ func (ep *endpoint) complete(c rdma.Completion, cause error) {
 
 func (ep *endpoint) closeLinks() {
 	for _, l := range ep.ask {
-		_ = l.conn.Close()
+		l.p.close()
 	}
 	for _, l := range ep.answer {
-		_ = l.conn.Close()
+		l.p.close()
 	}
 }
 

@@ -1,6 +1,10 @@
 package tcp
 
-import "psrt/rdma"
+import (
+	"syscall"
+
+	"psrt/rdma"
+)
 
 // Vanish does to a domain what the kernel does when its process is killed: the
 // connections are reset, in the middle of whatever they carry.
@@ -14,14 +18,18 @@ func Vanish(d rdma.Domain) error {
 			continue
 		}
 		for i := range ep.ask {
-			if err := ep.ask[i].conn.SetLinger(0); err != nil {
-				return err
-			}
-			if err := ep.answer[i].conn.SetLinger(0); err != nil {
-				return err
+			for _, p := range []*port{ep.ask[i].p, ep.answer[i].p} {
+				if err := p.raw.Control(reset); err != nil {
+					return err
+				}
 			}
 		}
 		ep.closeLinks()
 	}
 	return nil
+}
+
+// reset makes the close to come an abortive one.
+func reset(fd uintptr) {
+	_ = syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
 }

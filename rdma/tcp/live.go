@@ -25,10 +25,16 @@ type liveness struct {
 }
 
 func (ep *endpoint) tick(now time.Time) {
-	if !ep.connected.Load() || ep.broken.Load() {
+	if !ep.connected.Load() {
 		return
 	}
 	at := now.Sub(ep.started)
+	if since := ep.lingering.Load(); since != 0 && at-time.Duration(since) > drainTimeout {
+		ep.gone(errRefused)
+	}
+	if ep.broken.Load() {
+		return
+	}
 	var heard, asked uint64
 	for _, l := range ep.ask {
 		heard += l.r.total.Load()
@@ -47,7 +53,11 @@ func (ep *endpoint) tick(now time.Time) {
 		ep.closeLinks()
 		return
 	}
-	if asked != ep.live.asked || ep.rnrWaiting.Load() {
+	since := ep.starvedSince.Load()
+	if since != 0 && at-time.Duration(since) > ep.peerTimeout {
+		ep.queue.tryAgain() // to be refused
+	}
+	if asked != ep.live.asked || since != 0 {
 		ep.live.asked = asked
 		ep.answer[0].acknowledge()
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Post queues requests; see rdma.Endpoint. It blocks for no longer than it
-// takes to copy directMax bytes into a socket.
+// takes to fill the sockets.
 func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 	if !ep.connected.Load() {
 		return 0, fmt.Errorf("tcp: post to %s: not connected: %w", ep.cfg.Peer, rdma.ErrInvalid)
@@ -35,9 +35,9 @@ func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 		l.start()
 	}
 	ep.mu.Unlock()
-	// Only the first stream carries small requests, and only they are worth
-	// the caller's own system call.
-	ep.ask[0].direct()
+	for _, l := range ep.ask {
+		l.ring()
+	}
 	return n, err
 }
 
@@ -176,11 +176,8 @@ func (ep *endpoint) PostRecv(rs []rdma.Recv) (int, error) {
 		ep.recvInUse.Add(1)
 	}
 	ep.dom.stats.posted.Add(uint64(n))
-	if ep.rnrWaiting.Load() && n > 0 {
-		select {
-		case ep.recvPosted <- struct{}{}:
-		default:
-		}
+	if n > 0 && ep.starvedSince.Load() != 0 {
+		ep.queue.tryAgain()
 	}
 	return n, nil
 }

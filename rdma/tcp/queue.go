@@ -9,9 +9,10 @@ import (
 	"psrt/rdma"
 )
 
-// queue is a bounded ring of completions. Reader goroutines push, one
-// goroutine polls. It cannot overflow: endpoints reserve their depths, and a
-// request counts against its endpoint's depth until it is polled.
+// queue is a bounded ring of completions, and the engine that moves the bytes
+// of its endpoints (engine.go). The ring cannot overflow: endpoints reserve
+// their depths, and a request counts against its endpoint's depth until it is
+// polled.
 type queue struct {
 	dom   *Domain
 	count atomic.Int32 // in the ring; read without the lock by Poll and Wait
@@ -21,11 +22,13 @@ type queue struct {
 	head     int // oldest
 	reserved int // of len(ring), by endpoints
 
-	waiting atomic.Bool
-	woken   atomic.Bool
-	closed  atomic.Bool
-	wake    chan struct{} // capacity 1
-	timer   *time.Timer   // of Wait
+	sleeping atomic.Bool // Wait blocks, or is about to
+	woken    atomic.Bool
+	closed   atomic.Bool
+	waiter   *watcher // Wait's
+	idleSpin bool     // Wait's: spinning was in vain the last time
+
+	engine
 }
 
 // NewQueue makes a queue for depth completions.
@@ -33,14 +36,20 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if depth < 1 || depth > 64*maxDepth {
 		return nil, fmt.Errorf("tcp: queue of depth %d: %w; use 1 to %d", depth, rdma.ErrInvalid, 64*maxDepth)
 	}
-	q := &queue{dom: d, ring: make([]rdma.Completion, depth), wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-	q.timer.Stop()
+	q := &queue{dom: d, ring: make([]rdma.Completion, depth)}
+	if err := q.engine.init(q); err != nil {
+		return nil, err
+	}
+	q.waiter = q.epoll.watcher(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
+		q.engine.close()
 		return nil, fmt.Errorf("tcp: new queue: %w", rdma.ErrClosed)
 	}
 	d.queues[q] = struct{}{}
+	d.wg.Add(1)
+	go q.keep()
 	return q, nil
 }
 
@@ -70,21 +79,29 @@ func (q *queue) push(c rdma.Completion) {
 	q.ring[at] = c
 	q.count.Add(1)
 	q.mu.Unlock()
-	if q.waiting.Load() {
-		q.signal()
-	}
+	q.signal()
 }
 
+// signal ends a Wait that blocks.
 func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
+	if q.sleeping.Load() {
+		q.epoll.ring()
 	}
 }
 
 func (q *queue) Poll(cs []rdma.Completion) int {
-	if q.count.Load() == 0 || len(cs) == 0 {
+	if len(cs) == 0 {
 		return 0
+	}
+	if q.count.Load() == 0 {
+		q.looks.Add(1)
+		if q.role.TryLock() {
+			q.progress()
+			q.role.Unlock()
+		}
+		if q.count.Load() == 0 {
+			return 0
+		}
 	}
 	q.mu.Lock()
 	n := min(int(q.count.Load()), len(cs))
@@ -103,45 +120,49 @@ func (q *queue) Poll(cs []rdma.Completion) int {
 	return n
 }
 
-func (q *queue) ready() bool { return q.count.Load() > 0 || q.woken.Swap(false) }
-
-func (q *queue) Wait(deadline time.Time) error {
-	if q.ready() {
-		return nil
+// look tells whether Wait has a reason to return.
+func (q *queue) look() (done bool, err error) {
+	switch {
+	case q.count.Load() > 0 || q.woken.Swap(false):
+		return true, nil
+	case q.closed.Load():
+		return true, rdma.ErrClosed
 	}
-	if q.closed.Load() {
-		return rdma.ErrClosed
-	}
-	left := time.Until(deadline)
-	if left <= 0 {
-		return rdma.ErrDeadline
-	}
-	// Announce the wait before looking again: a push in between sees waiting.
-	q.waiting.Store(true)
-	defer q.waiting.Store(false)
-	if q.ready() {
-		return nil
-	}
-	if q.closed.Load() {
-		return rdma.ErrClosed
-	}
-	q.timer.Reset(left)
-	select {
-	case <-q.wake:
-		q.timer.Stop()
-	case <-q.timer.C:
-		if !q.ready() {
-			return rdma.ErrDeadline
-		}
-		return nil
-	}
-	q.woken.Store(false)
-	if q.closed.Load() && q.count.Load() == 0 {
-		return rdma.ErrClosed
-	}
-	return nil
+	return false, nil
 }
 
+// Wait moves bytes itself until there is something to poll.
+func (q *queue) Wait(deadline time.Time) error {
+	if done, err := q.look(); done {
+		return err
+	}
+	q.arrive()
+	defer q.leave()
+	if done, err := q.spin(deadline); done {
+		return err
+	}
+	// Announce the sleep before looking again: a push in between sees it.
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	start := time.Now()
+	for now := start; ; now = time.Now() {
+		if done, err := q.look(); done {
+			q.idleSpin = now.Sub(start) > spinBudget
+			return err
+		}
+		left := deadline.Sub(now)
+		if left <= 0 {
+			return rdma.ErrDeadline
+		}
+		q.waiter.wait(min(left, longestSleep))
+		q.role.Lock()
+		for q.progress() && q.count.Load() == 0 {
+		}
+		q.role.Unlock()
+	}
+}
+
+// Wake makes a Wait that is running or the next one return.
 func (q *queue) Wake() {
 	q.woken.Store(true)
 	q.signal()
@@ -156,6 +177,7 @@ func (q *queue) Close() error {
 		_ = ep.Close()
 	}
 	q.signal()
+	q.dismiss()
 	q.dom.mu.Lock()
 	delete(q.dom.queues, q)
 	q.dom.mu.Unlock()

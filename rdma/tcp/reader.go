@@ -8,18 +8,24 @@ import (
 	"psrt/rdma/wire"
 )
 
-// reader takes frames off one connection. One goroutine.
+// readsPerTurn bounds how often one connection is read before the others have
+// their turn.
+const readsPerTurn = 16
+
+// reader takes frames off one connection, without ever waiting. Whoever has
+// the queue's role.
 //
 // buf[lo:hi] is what has been read and not consumed; between frames it never
 // holds more than frameUnit bytes, so bulk payload never enters it (doc.go).
 type reader struct {
 	ep   *endpoint
-	raw  syscall.RawConn
-	step func(fd uintptr) bool // r.attempt, bound once: no allocation a call
-	idle func()                // called whenever the socket has nothing more
+	p    *port
+	step func(fd uintptr) // r.attempt, bound once: no allocation a call
 
 	buf    [2 * frameUnit]byte
 	lo, hi int
+	reads  int // left in this turn
+	left   int // bytes of a large payload still to land
 
 	// Of the attempt in progress.
 	iov    [2]syscall.Iovec
@@ -32,54 +38,53 @@ type reader struct {
 	total atomic.Uint64 // bytes read; the ticker looks whether it moves
 }
 
-func (r *reader) init(ep *endpoint, raw syscall.RawConn, idle func()) {
-	r.ep, r.raw, r.idle = ep, raw, idle
+func (r *reader) init(ep *endpoint, p *port) {
+	r.ep, r.p = ep, p
 	r.step = r.attempt
 }
 
-// attempt is one non-blocking readv. false: wait until the socket is readable.
-func (r *reader) attempt(fd uintptr) bool {
-	for {
-		if r.guard {
-			r.ep.dom.placing.RLock()
-			if r.ep.broken.Load() || r.target != nil && r.target.closed {
-				r.ep.dom.placing.RUnlock()
-				r.err = errWithdrawn
-				return true
-			}
+// turn allows reading until the socket has nothing more or the turn is over.
+func (r *reader) turn() { r.reads = readsPerTurn }
+
+// attempt is one non-blocking readv; n stays 0 when there is nothing.
+func (r *reader) attempt(fd uintptr) {
+	if r.guard {
+		r.ep.dom.placing.RLock()
+		defer r.ep.dom.placing.RUnlock()
+		if r.ep.broken.Load() || r.target != nil && r.target.closed {
+			r.err = errWithdrawn
+			return
 		}
-		n, errno := readv(fd, r.iov[:r.niov])
-		if r.guard {
-			r.ep.dom.placing.RUnlock()
-		}
-		switch {
-		case errno == syscall.EAGAIN:
-			r.idle()
-			return false
-		case errno == syscall.EINTR:
-			continue
-		case errno != 0:
-			r.err = errno
-		case n == 0:
-			r.err = io.EOF
-		default:
-			r.n = n
-			r.total.Add(uint64(n))
-		}
-		return true
+	}
+	n, errno := readv(fd, r.iov[:r.niov])
+	switch {
+	case errno == syscall.EAGAIN || errno == syscall.EINTR:
+		r.reads = 0 // epoll tells when there is something
+	case errno != 0:
+		r.err = errno
+	case n == 0:
+		r.err = io.EOF
+	default:
+		r.n = n
+		r.total.Add(uint64(n))
 	}
 }
 
 func (r *reader) read() (int, error) {
 	r.n, r.err = 0, nil
-	if err := r.raw.Read(r.step); err != nil {
+	if r.reads == 0 {
+		return 0, nil
+	}
+	r.reads--
+	if err := r.p.raw.Control(r.step); err != nil {
 		return 0, err
 	}
 	return r.n, r.err
 }
 
 // fill makes at least need (<= frameUnit) bytes available at a frame boundary.
-func (r *reader) fill(need int) error {
+// false: they are not there yet.
+func (r *reader) fill(need int) (bool, error) {
 	if r.lo == r.hi {
 		r.lo, r.hi = 0, 0
 	}
@@ -88,80 +93,95 @@ func (r *reader) fill(need int) error {
 			r.hi = copy(r.buf[:], r.buf[r.lo:r.hi])
 			r.lo = 0
 		}
-		r.iov[0], r.niov, r.guard = iovec(r.buf[r.hi:r.lo+frameUnit]), 1, false
+		room := r.lo + frameUnit - r.hi
+		r.iov[0], r.niov, r.guard = iovec(r.buf[r.hi:r.hi+room]), 1, false
 		n, err := r.read()
 		if err != nil {
 			if err == io.EOF && r.hi > r.lo {
 				err = io.ErrUnexpectedEOF
 			}
-			return err
+			return false, err
+		}
+		if n == 0 {
+			return false, nil
+		}
+		if n < room {
+			r.reads = 0 // the socket is empty: no need to hear it from it
 		}
 		r.hi += n
 	}
-	return nil
+	return true, nil
 }
 
-// next reads a header. inline is the payload of a small frame, valid until the
-// next call; a large frame's payload is to be fetched with into or discard.
-func (r *reader) next() (h header, inline []byte, err error) {
-	if err = r.fill(headerSize); err != nil {
-		return h, nil, err
+// next reads a header; false: it is not there yet. inline is the payload of a
+// small frame, valid until the next call; a large frame's payload is to be
+// fetched by expect and land.
+func (r *reader) next() (h header, inline []byte, ok bool, err error) {
+	if ok, err = r.fill(headerSize); !ok {
+		return h, nil, false, err
 	}
 	if h, err = decodeHeader(r.buf[r.lo:r.hi]); err != nil {
-		return h, nil, err
+		return h, nil, false, err
 	}
-	if h.length > inlineMax {
-		if err = r.fill(frameUnit); err != nil {
-			return h, nil, err
-		}
-		r.lo += frameUnit
-		return h, nil, nil
+	size := frameUnit
+	if h.length <= inlineMax {
+		size = headerSize + int(h.length)
 	}
-	size := headerSize + int(h.length)
-	if err = r.fill(size); err != nil {
-		return h, nil, err
+	if ok, err = r.fill(size); !ok {
+		return h, nil, false, err
 	}
-	inline = r.buf[r.lo+headerSize : r.lo+size]
+	if h.length <= inlineMax {
+		inline = r.buf[r.lo+headerSize : r.lo+size]
+	}
 	r.lo += size
-	return h, inline, nil
+	return h, inline, true, nil
 }
 
-// into reads a large frame's payload straight to dst, and whatever of the next
-// header comes with it. errWithdrawn: the region was closed, or the endpoint
-// broke, before all of it had landed.
-func (r *reader) into(dst []byte, target *region) error {
+// expect says where the payload of a large frame goes.
+func (r *reader) expect(dst []byte, target *region) error {
 	if r.lo != r.hi {
 		return wire.ErrFrame // cannot happen: see the invariant of buf
 	}
 	r.lo, r.hi = 0, 0
-	r.iov[0], r.iov[1], r.niov = iovec(dst), iovec(r.buf[:frameUnit]), 2
-	r.guard, r.target = true, target
-	left := len(dst)
-	for left > 0 {
+	r.iov[0], r.target, r.left = iovec(dst), target, len(dst)
+	return nil
+}
+
+// land reads payload straight to its place, and whatever of the next header
+// comes with it. false: not all of it is there yet. errWithdrawn: the region
+// was closed, or the endpoint broke, before.
+func (r *reader) land() (bool, error) {
+	for r.left > 0 {
+		r.iov[1], r.niov, r.guard = iovec(r.buf[:frameUnit]), 2, true
 		n, err := r.read()
 		if err != nil {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
-			return err
+			return false, err
 		}
-		if n >= left {
-			r.hi = n - left
-			return nil
+		if n == 0 {
+			return false, nil
 		}
-		left -= n
+		if n >= r.left {
+			if n < r.left+frameUnit {
+				r.reads = 0
+			}
+			r.hi, r.left = n-r.left, 0
+			return true, nil
+		}
+		r.left -= n
 		skip(&r.iov[0], n)
 	}
-	return nil
+	return true, nil
 }
 
-// drain throws away everything until the connection ends.
-func (r *reader) drain() {
-	scratch := make([]byte, 64<<10)
+// drain throws away what is there. The error is the connection's end.
+func (r *reader) drain(scratch []byte) error {
 	for {
 		r.iov[0], r.niov, r.guard = iovec(scratch), 1, false
-		if _, err := r.read(); err != nil {
-			return
+		if n, err := r.read(); n == 0 || err != nil {
+			return err
 		}
 	}
 }

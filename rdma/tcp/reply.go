@@ -1,41 +1,65 @@
 package tcp
 
 import (
+	"syscall"
 	"time"
 
 	"psrt/rdma"
 )
 
-// send writes one reply frame, waiting for the socket: replies with data have
-// no other place to be.
-func (l *answerLink) send(h *header, payload []byte, guard *region) error {
+// add puts one reply frame behind what is being written, which flush has
+// found to be nothing.
+func (l *answerLink) add(h *header, payload []byte, guard *region) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.w.empty() { // the rest of an acknowledgement
-		if err := l.w.flush(true); err != nil {
-			return err
-		}
-	}
 	h.ack = l.ep.responses.done.Load()
 	l.w.add(h.encode(l.head[:]), payload, guard)
-	if err := l.w.flush(true); err != nil {
-		return err
-	}
-	l.ep.responses.ackSent.Store(max(h.ack, l.ep.responses.ackSent.Load()))
-	return nil
+	l.ep.responses.told(h.ack)
+	l.mu.Unlock()
 }
 
-// idle acknowledges what is new; the link's own goroutine calls it before it
-// blocks.
-func (l *answerLink) idle() {
-	l.requests, l.bytes = 0, 0
-	done := l.ep.responses.done.Load()
-	if done == l.ep.responses.ackSent.Load() {
-		return
-	}
+// flush writes what is there. false: the socket is full; ready comes when it
+// has room.
+func (l *answerLink) flush() (bool, error) {
 	l.mu.Lock()
-	l.ack(done)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	return l.flushLocked()
+}
+
+func (l *answerLink) flushLocked() (bool, error) {
+	if l.w.empty() {
+		return true, nil
+	}
+	done, err := l.w.flush()
+	if !done && err == nil {
+		l.p.interest(syscall.EPOLLOUT, 0)
+	}
+	return done, err
+}
+
+// owe notes that the peer is owed an acknowledgement: at once where it is
+// owed many, else when there is nothing else to do.
+func (l *answerLink) owe() {
+	r := &l.ep.responses
+	r.requests++
+	r.bytes += int(l.h.length)
+	switch {
+	case r.requests >= ackRequests || r.bytes >= ackBytes:
+		l.acknowledgeNew()
+	case !r.due:
+		r.due = true
+		l.ep.queue.due = append(l.ep.queue.due, l.ep)
+	}
+}
+
+// acknowledgeNew acknowledges if there is anything new. With the queue's role.
+func (l *answerLink) acknowledgeNew() {
+	r := &l.ep.responses
+	r.requests, r.bytes = 0, 0
+	if done := r.done.Load(); done != r.ackSent.Load() {
+		l.mu.Lock()
+		l.ack(done)
+		l.mu.Unlock()
+	}
 }
 
 // acknowledge repeats the acknowledgement even if nothing is new: to the
@@ -48,33 +72,45 @@ func (l *answerLink) acknowledge() {
 	l.mu.Unlock()
 }
 
-// ack writes without blocking. What does not fit stays in w for the next
-// reply or tick; errors are left to the reader, which sees them too.
+// ack writes an acknowledgement. What does not fit stays in w; errors are left
+// to the reader, which sees them too.
 func (l *answerLink) ack(done uint64) {
-	if !l.w.empty() && (l.w.flush(false) != nil || !l.w.empty()) {
+	if ok, err := l.flushLocked(); !ok || err != nil {
 		return
 	}
 	h := header{kind: kindAck, ack: done}
 	l.w.add(h.encode(l.head[:]), nil, nil)
-	l.ep.responses.ackSent.Store(done)
-	_ = l.w.flush(false)
+	l.ep.responses.told(done)
+	_, _ = l.flushLocked()
 }
 
 // refuse tells the peer that its request failed. Its endpoint is broken then;
 // ours is where the failure is ours too.
-func (l *answerLink) refuse(seq uint64, status rdma.Status) {
+func (l *answerLink) refuse(status rdma.Status) {
 	if status == rdma.StatusRemoteInvalid {
 		l.ep.fail(rdma.StatusFlushed, 0, errRefused)
 	}
-	l.ep.responses.wakeAll()
-	_ = l.conn.SetWriteDeadline(time.Now().Add(drainTimeout))
-	_ = l.send(&header{kind: kindNak, seq: seq, status: uint32(status)}, nil, nil)
+	l.ep.responses.stopped.Store(true)
+	l.stage, l.refused = stageNak, status
+}
+
+func (l *answerLink) nak() (bool, error) {
+	if done, err := l.flush(); !done || err != nil {
+		return false, err
+	}
+	l.add(&header{kind: kindNak, seq: l.h.seq, status: uint32(l.refused)}, nil, nil)
+	if _, err := l.flush(); err != nil {
+		return false, err
+	}
+	l.linger()
+	return true, nil
 }
 
 // linger reads on until the peer, having read its refusal, closes: closing
 // first, with bytes unread, would reset the connection and could destroy it.
+// The ticker ends it after drainTimeout.
 func (l *answerLink) linger() {
-	_ = l.conn.SetReadDeadline(time.Now().Add(drainTimeout))
-	l.r.drain()
-	l.ep.gone(errRefused)
+	l.stage, l.scratch = stageDrain, make([]byte, 64<<10)
+	l.r.left = 0
+	l.ep.lingering.CompareAndSwap(0, int64(time.Since(l.ep.started)))
 }

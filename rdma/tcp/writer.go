@@ -7,23 +7,22 @@ import (
 // maxBatch is how many frames leave in one writev.
 const maxBatch = 32
 
-// writer puts frames on one connection. Its user sees to it that only one
-// goroutine at a time calls it.
+// writer puts frames on one connection, without ever waiting. Its user sees to
+// it that only one goroutine at a time calls it.
 type writer struct {
 	ep   *endpoint
-	raw  syscall.RawConn
-	step func(fd uintptr) bool
+	p    *port
+	step func(fd uintptr)
 
 	iov    [2 * maxBatch]syscall.Iovec
 	lo, hi int // iov[lo:hi] is still to be written
 	guards [maxBatch]*region
 	nguard int
-	block  bool
 	err    error
 }
 
-func (w *writer) init(ep *endpoint, raw syscall.RawConn) {
-	w.ep, w.raw = ep, raw
+func (w *writer) init(ep *endpoint, p *port) {
+	w.ep, w.p = ep, p
 	w.step = w.attempt
 }
 
@@ -46,13 +45,12 @@ func (w *writer) add(head, payload []byte, guard *region) {
 	}
 }
 
-// attempt writes until everything is gone or the socket is full. false: wait
-// until it is writable.
-func (w *writer) attempt(fd uintptr) bool {
+// attempt writes until everything is gone or the socket is full.
+func (w *writer) attempt(fd uintptr) {
 	for !w.empty() {
 		if !w.guarded() {
 			w.err = errWithdrawn
-			return true
+			return
 		}
 		n, errno := writev(fd, w.iov[w.lo:w.hi])
 		w.ep.dom.placing.RUnlock()
@@ -61,20 +59,20 @@ func (w *writer) attempt(fd uintptr) bool {
 			w.advance(n)
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			return !w.block
+			return
 		default:
 			w.err = errno
-			return true
+			return
 		}
 	}
-	return true
 }
 
-// guarded takes placing for reading if all memory of the batch is still there.
+// guarded takes placing for reading if all memory of the batch is still there
+// for us.
 func (w *writer) guarded() bool {
 	w.ep.dom.placing.RLock()
 	for _, g := range w.guards[:w.nguard] {
-		if g.closed {
+		if g.closed || w.ep.broken.Load() {
 			w.ep.dom.placing.RUnlock()
 			return false
 		}
@@ -97,12 +95,12 @@ func (w *writer) advance(n int) {
 	}
 }
 
-// flush writes what was added. Without block it may leave a rest, which the
-// next flush goes on with.
-func (w *writer) flush(block bool) error {
-	w.block, w.err = block, nil
-	if err := w.raw.Write(w.step); err != nil {
-		return err
+// flush writes what was added. false: a rest does not fit the socket; it stays
+// for the next flush, when the port has told of room.
+func (w *writer) flush() (bool, error) {
+	w.err = nil
+	if err := w.p.raw.Control(w.step); err != nil {
+		return false, err
 	}
-	return w.err
+	return w.empty(), w.err
 }

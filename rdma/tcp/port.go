@@ -1,0 +1,134 @@
+package tcp
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// handler is told what epoll says about its port. Its queue's role is held.
+type handler interface {
+	ready(events uint32)
+}
+
+// port is a connected socket that the queue's engine watches. It is kept out
+// of the Go runtime's poller, which would wake a thread for every arrival that
+// the polling goroutine takes by itself.
+type port struct {
+	q     *queue
+	file  *os.File        // for its count of users: no system call meets a closed descriptor
+	raw   syscall.RawConn // of file; Control alone is used
+	token int
+	where string // the peer's address
+
+	mu     sync.Mutex
+	events uint32 // epoll's interest
+	fd     int    // of apply, which is bound once: no allocation a call
+	apply  [2]func(fd uintptr)
+}
+
+// newPort takes c over, also where it fails.
+func newPort(q *queue, c *net.TCPConn, h handler) (*port, error) {
+	p := &port{q: q, where: c.RemoteAddr().String(), events: syscall.EPOLLIN}
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { p.file, err = duplicate(fd) })
+	}
+	_ = c.Close() // leaves the runtime's poller; the connection lives on in file
+	if err == nil && p.file == nil {
+		err = os.ErrInvalid
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tcp: connection to %s: %w", p.where, err)
+	}
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		_ = p.file.Close()
+		return nil, err
+	}
+	p.apply[0] = func(fd uintptr) {
+		p.fd = int(fd)
+		_ = q.epoll.rawFD.Control(p.apply[1])
+	}
+	p.apply[1] = func(ep uintptr) {
+		ev := event(p.events, p.token)
+		_ = syscall.EpollCtl(int(ep), syscall.EPOLL_CTL_MOD, p.fd, &ev) // cannot fail: it was added
+	}
+	p.token = q.ports.add(h)
+	var added error
+	err = p.raw.Control(func(fd uintptr) { added = q.epoll.add(int(fd), p.events, p.token) })
+	if err == nil {
+		err = added
+	}
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("tcp: watch the connection to %s: %w", p.where, err)
+	}
+	return p, nil
+}
+
+// duplicate gives a file that does not block and that the runtime does not
+// poll: os.NewFile polls only what does not block when it is called.
+func duplicate(fd uintptr) (*os.File, error) {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, 0)
+	if errno != 0 {
+		return nil, os.NewSyscallError("fcntl", errno)
+	}
+	if err := syscall.SetNonblock(int(n), false); err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	f := os.NewFile(n, "tcp")
+	if err := syscall.SetNonblock(int(n), true); err != nil {
+		_ = f.Close()
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return f, nil
+}
+
+// interest changes what epoll reports. Any goroutine.
+func (p *port) interest(set, clear uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.events&^clear | set; e != p.events {
+		p.events = e
+		_ = p.raw.Control(p.apply[0])
+	}
+}
+
+// close may come at any time, more than once. Any goroutine.
+func (p *port) close() {
+	p.q.ports.drop(p.token)
+	_ = p.file.Close()
+}
+
+// ports finds the handler behind an epoll event.
+type ports struct {
+	mu   sync.Mutex
+	next int // a counter, not an index: tokens are not used twice
+	at   map[int]handler
+}
+
+func (s *ports) add(h handler) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	if s.at == nil {
+		s.at = make(map[int]handler)
+	}
+	s.at[s.next] = h
+	return s.next
+}
+
+func (s *ports) drop(token int) {
+	s.mu.Lock()
+	delete(s.at, token)
+	s.mu.Unlock()
+}
+
+// get is nil for a port closed since epoll reported it.
+func (s *ports) get(token int) handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at[token]
+}
