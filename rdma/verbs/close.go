@@ -30,12 +30,12 @@ func (ep *endpoint) Close() error {
 	d.mu.Unlock()
 	d.stats.liveEndpoints.Add(-1)
 
-	deadline := time.Now().Add(flushPatience)
+	deadline, marked := time.Now().Add(flushPatience), false
 	for pause := 10 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		q.mu.Lock()
 		q.gather()
 		q.mu.Unlock()
-		if ep.outstanding() == 0 || !time.Now().Before(deadline) {
+		if ep.drained(&marked) || !time.Now().Before(deadline) {
 			break
 		}
 		time.Sleep(pause)
@@ -55,14 +55,19 @@ func (ep *endpoint) Close() error {
 	return err
 }
 
-func (ep *endpoint) outstanding() int {
+// drained says whether the device has given back everything. Unsignaled
+// requests that went well make no completion: a request behind them, which is
+// flushed, tells that they are done.
+func (ep *endpoint) drained(marked *bool) bool {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	n := int(ep.sendNext - ep.sendTail)
-	if !ep.pooled {
-		n += int(ep.recvNext - ep.recvTail)
+	switch {
+	case ep.sendNext == ep.sendTail || *marked && ep.probe != probePosted:
+		return ep.pooled || ep.recvNext == ep.recvTail
+	case !*marked && ep.probe != probePosted:
+		*marked = ep.postProbe() == nil
 	}
-	return n
+	return false
 }
 
 // flushByHand completes what the device did not. With queue.mu and mu.
