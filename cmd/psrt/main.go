@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func newRoot() *cobra.Command {
 		Short:         "A parameter-server runtime for recommendation and click-through models",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(newTrain(), newEval(), newPredict(), newGen(), newVersion(), newMan())
@@ -41,8 +42,26 @@ func newRoot() *cobra.Command {
 			c.Args = noArgs
 		}
 	}
-	root.SuggestionsMinimumDistance = 2
 	return root
+}
+
+// unknownCommand names the command that was probably meant: an argument that
+// the root itself gets is none of its commands.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	hint := ""
+	if best := cli.Nearest(args[0], names); best != "" {
+		hint = fmt.Sprintf(" (did you mean %s?)", best)
+	}
+	return cli.Usagef("unknown command %q%s; see psrt --help", args[0], hint)
 }
 
 func noArgs(c *cobra.Command, args []string) error {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
 	"psrt/sched/train"
 	"psrt/sched/train/metric"
 )
@@ -57,13 +59,25 @@ func printResult(w io.Writer, r *train.Result) {
 	fmt.Fprintf(w, "%-12s %s examples/s, %d examples in %.1f s of training, %.1f s in all\n", "speed", si(r.ExamplesPerS), r.Examples, r.TrainSeconds, r.WallSeconds)
 	fmt.Fprintf(w, "%-12s io %.0f %%, comm %.0f %%, compute %.0f %%\n", "time", 100*r.Stages.IO, 100*r.Stages.Comm, 100*r.Stages.Compute)
 	fmt.Fprintf(w, "%-12s %d features, peak %d MB in one process\n", "memory", r.Features, r.PeakRSSBytes/1e6)
-	if len(r.ServerUse) > 0 && r.ServerUse[0].Memory != "" {
-		fmt.Fprintf(w, "%-12s %s\n", "", r.ServerUse[0].Memory)
+	for _, s := range r.ServerUse {
+		if slowPages(s) {
+			fmt.Fprintf(w, "%-12s server %d: %s\n", "", s.Server, s.Memory)
+		}
 	}
 	if len(r.Transfers) > 0 {
 		fmt.Fprintf(w, "%-12s %s\n", "transport", r.Transfers[0])
 	}
 	fmt.Fprintf(w, "%-12s %s\n", "digest", r.Digest)
+}
+
+// largeTables is where pages of 4 KiB begin to cost: well above what the
+// processor's second translation cache covers with them.
+const largeTables = 64 << 20
+
+// slowPages says whether what the server tells of its memory is worth a line:
+// --json has it in any case.
+func slowPages(s psmsg.StatsReply) bool {
+	return s.TableBytes >= largeTables && strings.Contains(s.Memory, mem.SmallPages.String())
 }
 
 // printReport is `psrt eval` for people.

@@ -80,8 +80,9 @@ func (j *Job) Validate() error {
 	case j.Staleness > 0 && j.Sync != SSP:
 		return fmt.Errorf("train: staleness %d is for --sync ssp, not %s", j.Staleness, j.Sync)
 	}
-	if _, _, err := j.shares(); err != nil {
-		return err
+	if _, leaves := tree.Leaves(j.Batch); j.Workers > leaves {
+		return fmt.Errorf("train: --batch %d is cut into %d micro-batches, too few for --workers %d; use at most --workers %d, or --batch %d",
+			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
 	}
 	for _, o := range []table.Optimizer{j.Optimizer, j.DenseOptimizer} {
 		if err := o.Validate(); err != nil {
@@ -89,6 +90,16 @@ func (j *Job) Validate() error {
 		}
 	}
 	return j.Model.Validate()
+}
+
+// batchFor is a batch that occupies so many workers: the job's own, doubled
+// until it does.
+func (j *Job) batchFor(workers int) int {
+	batch := j.Batch
+	for _, leaves := tree.Leaves(batch); leaves < workers; _, leaves = tree.Leaves(batch) {
+		batch *= 2
+	}
+	return batch
 }
 
 // shares cuts the global batch into leaves and deals them to workers.

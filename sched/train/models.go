@@ -37,7 +37,7 @@ func (w *worker) modelDir() string {
 
 // keep has worker 0 save the model as it is after epoch e.
 func (w *worker) keep(ctx context.Context, e int) error {
-	return w.lead(ctx, fmt.Sprintf("keep-%d", e), func() error {
+	return w.lead(ctx, fmt.Sprintf("keep-%d", e+1), func() error {
 		_, err := w.save(ctx, e)
 		return err
 	})

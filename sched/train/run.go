@@ -81,7 +81,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 			return err
 		}
 		if valid != nil {
-			acc, err := w.evaluate(ctx, valid, fmt.Sprintf("valid-%d", e))
+			acc, err := w.evaluate(ctx, valid, fmt.Sprintf("valid-%d", e+1))
 			if err != nil {
 				return err
 			}
@@ -132,7 +132,7 @@ func (w *worker) trainEpoch(ctx context.Context, data *dataset.Reader, e int, re
 	if err := w.epoch(ctx, data, e, acc); err != nil {
 		return nil, err
 	}
-	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e), passReport{Metrics: acc, Examples: w.meter.examples.Load() - before, Seconds: time.Since(start).Seconds()})
+	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e+1), passReport{Metrics: acc, Examples: w.meter.examples.Load() - before, Seconds: time.Since(start).Seconds()})
 	if err != nil {
 		return nil, err
 	}

@@ -235,8 +235,8 @@ func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *m
 			inFlight = inFlight[1:]
 			err := errors.Join(w.client.Wait(&b.push), w.client.Wait(&b.pushDense))
 			if b.push.Refused > 0 || b.pushDense.Refused > 0 {
-				err = errors.Join(err, fmt.Errorf("train: epoch %d, step at clock %d: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data",
-					epoch, b.clock, b.push.Refused+b.pushDense.Refused))
+				err = errors.Join(err, fmt.Errorf("train: epoch %d, step %d since the start: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data",
+					epoch+1, b.clock+1, b.push.Refused+b.pushDense.Refused))
 			}
 			w.free <- b
 			if err != nil {

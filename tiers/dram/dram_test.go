@@ -92,7 +92,7 @@ func TestBudget(t *testing.T) {
 	if !errors.Is(err, ErrBudget) || made == 0 || made != tab.Len() {
 		t.Fatalf("%d rows made of %d, error %v", made, tab.Len(), err)
 	}
-	for _, part := range []string{`"t"`, "8388608", "raise"} {
+	for _, part := range []string{`"t"`, "8388608 of 8388608"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q: %v", part, err)
 		}

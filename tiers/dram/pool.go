@@ -8,6 +8,7 @@ import (
 )
 
 // ErrBudget marks a table that has reached Config.MaxBytes.
+// What to do about it is for callers to say: they know the flag that set it.
 var ErrBudget = errors.New("the table's memory budget is used up")
 
 const (
@@ -52,7 +53,7 @@ func (p *pool) grow(n int) error {
 	if p.maxBytes > 0 {
 		size = min(size, p.maxBytes-p.reserved)
 		if size < int64(n) {
-			return fmt.Errorf("%w: %d bytes more are needed, %d of %d are taken; raise the budget (max bytes) or use more servers",
+			return fmt.Errorf("%w: %d bytes more are needed, %d of %d are taken",
 				ErrBudget, n, p.reserved, p.maxBytes)
 		}
 	}

@@ -112,10 +112,15 @@ func NewChoice(value string, allowed ...string) *Choice { return &Choice{value, 
 
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.allowed, s) {
-		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(c.named(), ", "))
 	}
 	c.Value = s
 	return nil
 }
 func (c *Choice) String() string { return c.Value }
-func (c *Choice) Type() string   { return strings.Join(c.allowed, "|") }
+func (c *Choice) Type() string   { return strings.Join(c.named(), "|") }
+
+// named are the values that can be written: "" stands for the flag left out.
+func (c *Choice) named() []string {
+	return slices.DeleteFunc(slices.Clone(c.allowed), func(s string) bool { return s == "" })
+}
