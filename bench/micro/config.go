@@ -1,6 +1,7 @@
 package micro
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -38,17 +39,24 @@ type Command struct {
 
 // Config of one run.
 type Config struct {
-	Suite      string // lat or bw
-	Transport  string // given to Open, here and in the peer
-	Sizes      []int  // bytes
-	Iterations int    // per size, over all rounds
-	Rounds     int    // 0: 5
+	Suite     string // lat or bw
+	Transport string // given to Open
+	// PeerTransport is given to Open in the peer; empty: as here.
+	PeerTransport string
+	Sizes         []int // bytes
+	Iterations    int   // per size, over all rounds
+	Rounds        int   // 0: 5
 	// Duration, if not 0, repeats rounds of Iterations/Rounds for so long per
 	// row instead.
 	Duration  time.Duration
 	Seed      uint64 // of the bytes moved
 	BulkBytes int    // of the bulk memcpy; 0: 64 MiB
 	Open      Opener
+	// Rival, if not nil, measures the same operation by another program, which
+	// then takes its turn in every round: the result in the unit of the row
+	// (microseconds or GB/s), or ok false where it has no such operation.
+	RivalName string
+	Rival     func(ctx context.Context, op string, bytes, iterations int) (value float64, ok bool, err error)
 	Peer      Command
 }
 
@@ -56,6 +64,9 @@ type Config struct {
 func (c *Config) Check() error {
 	if c.Rounds == 0 {
 		c.Rounds = 5
+	}
+	if c.PeerTransport == "" {
+		c.PeerTransport = c.Transport
 	}
 	if c.BulkBytes == 0 {
 		c.BulkBytes = 64 << 20

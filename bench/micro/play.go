@@ -20,7 +20,7 @@ type played struct {
 // prepare puts the phase's bytes where this side's are sent from.
 func (s *station) prepare(p phase) {
 	switch {
-	case p.Kind == kindLatency:
+	case p.Kind == kindLatency || p.Kind == kindFlag:
 		fill(place(s.buf, p.Bytes, 1), p.Seed+boolSeed(s.first))
 	case s.first == (p.Kind == kindWrite) && (p.Kind == kindWrite || p.Kind == kindRead):
 		fill(s.moved(p), p.Seed)
@@ -44,7 +44,7 @@ func (s *station) moved(p phase) []byte {
 // they left.
 func (s *station) checksum(p phase) uint32 {
 	switch p.Kind {
-	case kindLatency: // the answers
+	case kindLatency, kindFlag: // the answers
 		if s.first {
 			return checksum(place(s.buf, p.Bytes, 0))
 		}
@@ -66,10 +66,15 @@ func (s *station) play(p phase, halves []time.Duration) (played, error) {
 	switch p.Kind {
 	case kindLatency:
 		err = pingPong(s.newWritePing(p), p.Iterations, s.first, halves)
+	case kindFlag:
+		err = pingPong(s.newFlagPing(p), p.Iterations, s.first, halves)
 	case kindLatencyLimit:
-		if s.caps.Mapped {
+		switch {
+		case s.caps.Mapped:
 			err = pingPong(s.newLinePing(p), p.Iterations, s.first, halves)
-		} else {
+		case s.bare != nil:
+			err = s.barePing(p, halves)
+		default:
 			err = pingPong(s.newSocketPing(p), p.Iterations, s.first, halves)
 		}
 	case kindWrite, kindRead:
@@ -82,6 +87,10 @@ func (s *station) play(p phase, halves []time.Duration) (played, error) {
 		}
 	case kindWriteLimit, kindReadLimit:
 		switch {
+		case s.bare != nil:
+			if s.first {
+				r.took, err = s.bareStream(p)
+			}
 		case !s.caps.Mapped:
 			r.bytes, r.took, err = s.streaming(p)
 		case s.first:

@@ -21,6 +21,7 @@ type greeting struct {
 const (
 	kindLatency      = "lat"
 	kindLatencyLimit = "lat-limit"
+	kindFlag         = "flag" // ping-pong by plain writes that the peer finds in its memory
 	kindWrite        = "write"
 	kindRead         = "read"
 	kindWriteLimit   = "write-limit"
@@ -37,7 +38,7 @@ type phase struct {
 
 // slots is how much of the ring the phase moves.
 func (p phase) slots() int {
-	if p.Kind == kindLatency || p.Kind == kindLatencyLimit {
+	if p.Kind == kindLatency || p.Kind == kindLatencyLimit || p.Kind == kindFlag {
 		return 1
 	}
 	return slots(p.Bytes)

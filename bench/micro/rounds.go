@@ -12,9 +12,13 @@ import (
 // kind is a phase of the transport and that of its limit.
 type kind struct{ op, phase, limit string }
 
-func (r *runner) kinds() []kind {
+func (r *runner) kinds(n int) []kind {
 	if r.cfg.Suite == SuiteLatency {
-		return []kind{{"write-imm", kindLatency, kindLatencyLimit}}
+		list := []kind{{"write-imm", kindLatency, kindLatencyLimit}}
+		if r.st.bare != nil && n%8 == 0 { // its flag is an aligned word
+			list = append([]kind{{"write", kindFlag, kindLatencyLimit}}, list...)
+		}
+		return list
 	}
 	return []kind{{"write", kindWrite, kindWriteLimit}, {"read", kindRead, kindReadLimit}}
 }
@@ -60,6 +64,10 @@ func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 	row.Limit, row.BulkLimit, row.Ratio = median(m.limits), median(m.bulks), median(m.ratios)
 	row.CPUSecondsPerGB = m.cpu / (float64(m.bytes) / 1e9)
 	row.Load = report.Load()
+	if len(m.rivals) > 0 {
+		row.Rival = &report.Rival{Name: r.cfg.RivalName, Value: median(m.rivals), Ratio: median(m.toRival),
+			Least: slices.Min(m.toRival), Most: slices.Max(m.toRival), Limit: median(m.limitToRival)}
+	}
 	if r.cfg.Suite == SuiteLatency {
 		row.Latency = m.times.Latency()
 	} else {
@@ -71,6 +79,8 @@ func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 // measured gathers the rounds of a row.
 type measured struct {
 	limits, ratios, bulks []float64
+	rivals, toRival       []float64 // per round: the other program's figure, ours divided by it
+	limitToRival          []float64
 	times                 report.Histogram
 	took                  time.Duration
 	bytes                 int // both ways
@@ -80,7 +90,7 @@ type measured struct {
 
 // round is one phase of the limit and one of the transport.
 func (r *runner) round(ctx context.Context, m *measured, k kind, n, count int, transportFirst bool) error {
-	var limit, reached float64
+	var limit, reached, rival float64
 	asked := func() error {
 		_, _, err := r.run(ctx, k.limit, n, count)
 		return err
@@ -102,6 +112,19 @@ func (r *runner) round(ctx context.Context, m *measured, k kind, n, count int, t
 			}
 			if r.cfg.Suite == SuiteLatency {
 				limit = typical(r.halves[:count], nil)
+			}
+			return nil
+		},
+		func() error {
+			if r.cfg.Rival == nil {
+				return nil
+			}
+			var ok bool
+			var err error
+			if rival, ok, err = r.cfg.Rival(ctx, k.op, n, count); err != nil {
+				return fmt.Errorf("rival: %w", err)
+			} else if !ok {
+				rival = 0
 			}
 			return nil
 		},
@@ -135,6 +158,11 @@ func (r *runner) round(ctx context.Context, m *measured, k kind, n, count int, t
 		}
 	}
 	m.limits = append(m.limits, limit)
+	if rival > 0 {
+		m.rivals = append(m.rivals, rival)
+		m.toRival = append(m.toRival, reached/rival)
+		m.limitToRival = append(m.limitToRival, limit/rival)
+	}
 	if r.cfg.Suite == SuiteLatency {
 		m.ratios = append(m.ratios, limit/max(reached, 1e-3))
 	} else {
@@ -169,11 +197,16 @@ func (r *runner) notes() []string {
 		SuiteLatency + "mapped":   "limit: the same bytes copied into the peer's memory and a store to the cache line it spins on",
 		SuiteLatency:              "limit: the same bytes over a raw TCP socket with blocking calls",
 		SuiteBandwidth + "mapped": "limit: memcpy between the same addresses; bulk: memcpy of " + fmt.Sprint(r.cfg.BulkBytes>>20) + " MiB",
+		SuiteLatency + "bare":     "limit: a loop in C on the same connection: plain writes, found by looking at memory",
+		SuiteBandwidth + "bare":   "limit: a loop in C on the same connection",
 		SuiteBandwidth:            "limit: one raw TCP stream in pieces of 256 KiB",
 	}
 	key := r.cfg.Suite
-	if r.st.caps.Mapped {
+	switch {
+	case r.st.caps.Mapped:
 		key += "mapped"
+	case r.st.bare != nil:
+		key += "bare"
 	}
 	notes := []string{
 		limit[key],
@@ -182,6 +215,9 @@ func (r *runner) notes() []string {
 	}
 	if r.cfg.Suite == SuiteLatency {
 		notes = append(notes, "times are half round trips, each with one reading of the clock in it")
+	}
+	if r.cfg.Rival != nil {
+		notes = append(notes, "rival: "+r.cfg.RivalName+", which takes its turn in every round; /rival: ours divided by it, median, least and most of the rounds; limit/rival: the bare loop divided by it")
 	}
 	return notes
 }

@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	}
 	out.Machine.NUMANode = r.st.caps.NUMANode
 	for _, n := range cfg.Sizes {
-		for _, k := range r.kinds() {
+		for _, k := range r.kinds(n) {
 			row, err := r.row(ctx, k, n)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %d bytes: %w", k.op, n, err)
@@ -67,9 +67,11 @@ type runner struct {
 
 // join is our side of the exchange before the first phase.
 func (r *runner) join() error {
-	s := setup{Transport: r.cfg.Transport, Bytes: regionBytes(r.cfg.Sizes), Nonce: mix(r.cfg.Seed ^ uint64(time.Now().UnixNano()))}
+	s := setup{Transport: r.cfg.PeerTransport, Bytes: regionBytes(r.cfg.Sizes), Nonce: mix(r.cfg.Seed ^ uint64(time.Now().UnixNano()))}
 	var err error
-	if r.st, err = open(r.cfg.Open, s, true); err != nil {
+	mine := s
+	mine.Transport = r.cfg.Transport
+	if r.st, err = open(r.cfg.Open, mine, true); err != nil {
 		return err
 	}
 	if r.st.caps.Mapped && r.cfg.Suite == SuiteBandwidth {

@@ -70,7 +70,7 @@ func join(from *json.Decoder, to *json.Encoder, opener Opener) (_ *station, err 
 	}()
 	g := st.greeting()
 	var raw *net.TCPListener
-	if !st.caps.Mapped {
+	if _, bare := st.ep.(bareEndpoint); !st.caps.Mapped && !bare {
 		if raw, err = rawListen(); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,8 @@ type station struct {
 	remote rdma.RemoteRange
 	mapped []byte // the peer's region, where Caps.Mapped
 	raw    *rawSocket
-	first  bool // the one that starts and measures
+	bare   bareEndpoint // where the limit is bare loops on the same connection
+	first  bool         // the one that starts and measures
 
 	stopped atomic.Bool // the run has ended: whoever waits gives up
 	owed    int         // receives used up and not posted again
@@ -72,6 +73,7 @@ func (s *station) connect(g greeting) error {
 	if err := s.ep.Connect(g.Address, time.Now().Add(stall)); err != nil {
 		return err
 	}
+	s.bare, _ = s.ep.(bareEndpoint)
 	if !s.caps.Mapped {
 		return nil
 	}

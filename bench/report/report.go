@@ -39,11 +39,24 @@ type Row struct {
 	// there is no such limit.
 	BulkLimit float64 `json:"bulk_limit,omitempty"`
 	Ratio     float64 `json:"ratio"`
+	// Rival is what another program reached in turns with it, where one ran.
+	Rival *Rival `json:"rival,omitempty"`
 	// CPUSecondsPerGB is of both processes together.
 	CPUSecondsPerGB float64 `json:"cpu_s_per_gb"`
 	Load            float64 `json:"load"` // 1-minute load average
 	// Checksum of what was moved, the same at both ends.
 	Checksum string `json:"checksum"`
+}
+
+// Rival compares a row with another program that took turns with it. Ratios are
+// times or bandwidths of this program divided by the other's.
+type Rival struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"` // its median, in the unit of the row
+	Ratio float64 `json:"ratio"` // median over the rounds
+	Least float64 `json:"ratio_min"`
+	Most  float64 `json:"ratio_max"`
+	Limit float64 `json:"limit_ratio"` // of the row's limit to it, median
 }
 
 // Latency is in microseconds.

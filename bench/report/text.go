@@ -39,13 +39,38 @@ var commonColumns = []column{
 	{"load", 2, func(r *Row) float64 { return r.Load }},
 }
 
+// rivalColumns are shown where another program took turns; rows without it
+// have 0 there.
+var rivalColumns = []column{
+	{"rival", 3, rivals(func(v *Rival) float64 { return v.Value })},
+	{"/rival", 2, rivals(func(v *Rival) float64 { return v.Ratio })},
+	{"min", 2, rivals(func(v *Rival) float64 { return v.Least })},
+	{"max", 2, rivals(func(v *Rival) float64 { return v.Most })},
+	{"limit/rival", 2, rivals(func(v *Rival) float64 { return v.Limit })},
+}
+
+func rivals(f func(*Rival) float64) func(*Row) float64 {
+	return func(r *Row) float64 {
+		if r.Rival == nil {
+			return 0
+		}
+		return f(r.Rival)
+	}
+}
+
 // columns are those of this report: all its rows are of one kind.
 func (r *Report) columns() []column {
 	special := bandwidthColumns
 	if len(r.Rows) > 0 && r.Rows[0].Latency != nil {
 		special = latencyColumns
 	}
-	return append(append([]column{}, special...), commonColumns...)
+	all := append(append([]column{}, special...), commonColumns...)
+	for i := range r.Rows {
+		if r.Rows[i].Rival != nil {
+			return append(all, rivalColumns...)
+		}
+	}
+	return all
 }
 
 // Text writes the table for people.

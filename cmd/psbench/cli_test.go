@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"psrt/bench/report"
+	"psrt/rdma/feature"
 )
 
 // The test binary is psbench itself when this is set, and so is its peer.
@@ -42,6 +43,12 @@ func TestSuites(t *testing.T) {
 	for _, suite := range []string{"lat", "bw"} {
 		for _, transport := range transports {
 			code, out, errs := psbench(t, suite, "--transport", transport, "--sizes", "64,4K", "--iters", "50", "--json")
+			if transport == "verbs" && feature.NewProber("").Check(feature.RDMADevice) != nil && os.Getenv("PSRT_LAB") != "rxe" {
+				if code != 2 || !strings.Contains(errs, "no RDMA device") {
+					t.Errorf("%s over verbs without a device: exit %d, %s", suite, code, errs)
+				}
+				continue
+			}
 			var r report.Report
 			if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil {
 				t.Fatalf("%s over %s: exit %d, %v\n%s", suite, transport, code, err, errs)
@@ -89,10 +96,11 @@ func TestBadUsage(t *testing.T) {
 		{"pull --dims 0", "0 floats"},
 		{"push --keys 0", "keys a batch"},
 		{"lat --transprot shm", "did you mean --transport?"},
-		{"lat --transport ship", "one of shm, tcp"},
+		{"lat --transport ship", "one of shm, tcp, verbs"},
 		{"lat --sizes 4Q", "4Q"},
 		{"lat --sizes 4", "want 8"},
 		{"lat --iters 0", "iterations"},
+		{"lat --perftest", "needs --transport verbs"},
 		{"lat --tolerance 2", "tolerance"},
 		{"lat --compare absent.json", "absent.json"},
 		{"lat --json --csv", "give one a file"},

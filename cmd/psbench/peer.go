@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,15 +12,24 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/shm"
 	"psrt/rdma/tcp"
+	"psrt/rdma/verbs"
 )
 
 // peerName is the hidden command that is the other process.
 const peerName = "peer"
 
-var transports = []string{"shm", "tcp"}
+var transports = []string{"shm", "tcp", "verbs"}
 
-// openDomain opens one of transports for a peer on this machine.
+// openDomain opens one of transports for a peer on this machine; verbs with
+// its device and what else is needed, as verbsFlags.transport writes it.
 func openDomain(transport string) (rdma.Domain, error) {
+	if spec, ok := strings.CutPrefix(transport, "verbs:"); ok {
+		var cfg verbs.Config
+		if err := json.Unmarshal([]byte(spec), &cfg); err != nil {
+			return nil, err
+		}
+		return verbs.New(cfg)
+	}
 	switch transport {
 	case "shm":
 		return shm.New(shm.Config{Purpose: "psbench"})

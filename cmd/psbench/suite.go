@@ -45,6 +45,9 @@ tcp.`,
 // options are the flags that all suites have.
 type options struct {
 	transport          *cli.Choice
+	verbs              verbsFlags
+	perftest           bool
+	rounds             int
 	sizes              string
 	iterations         int
 	duration           time.Duration
@@ -61,6 +64,9 @@ func newSuite(suite, sizes string, iterations int, c *cobra.Command) *cobra.Comm
 	fl := c.Flags()
 	fl.SortFlags = false
 	fl.Var(o.transport, "transport", "what moves the bytes")
+	o.verbs.add(fl)
+	fl.BoolVar(&o.perftest, "perftest", false, "let ib_write_lat, ib_write_bw and ib_read_bw take turns (with --transport verbs)")
+	fl.IntVar(&o.rounds, "rounds", 0, "rounds, in which all take turns (5; 9 with --perftest)")
 	fl.StringVar(&o.sizes, "sizes", sizes, "sizes of a message, such as 64,4K,1M (`list`; K, M, G are powers of 1024)")
 	fl.IntVar(&o.iterations, "iters", iterations, "messages per size, in all rounds together")
 	fl.DurationVar(&o.duration, "duration", 0, "measure each row for so long instead")
@@ -132,6 +138,30 @@ func (o *options) config(suite string) (micro.Config, error) {
 	cfg := micro.Config{
 		Suite: suite, Transport: o.transport.Value, Iterations: o.iterations, Duration: o.duration, Seed: o.seed,
 		Open: openDomain, Peer: micro.Command{Path: self, Args: []string{peerName}},
+	}
+	if cfg.Transport == "verbs" {
+		here, peer, err := o.verbs.names()
+		if err != nil {
+			return cfg, err
+		}
+		if cfg.Transport, err = o.verbs.transport(here); err != nil {
+			return cfg, err
+		}
+		if cfg.PeerTransport, err = o.verbs.transport(peer); err != nil {
+			return cfg, err
+		}
+	}
+	cfg.Rounds = o.rounds
+	if o.perftest {
+		if o.transport.Value != "verbs" {
+			return cfg, cli.Usagef("--perftest measures RDMA: it needs --transport verbs, not %s", o.transport.Value)
+		}
+		if o.rounds == 0 {
+			cfg.Rounds = 9
+		}
+		if err := o.verbs.beside(&cfg); err != nil {
+			return cfg, err
+		}
 	}
 	for _, s := range strings.Split(o.sizes, ",") {
 		var b cli.Bytes

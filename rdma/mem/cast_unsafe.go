@@ -25,6 +25,9 @@ func cast[T Number](b []byte) []T {
 	return unsafe.Slice((*T)(p), len(b)/size)
 }
 
+// Address is where b lies, as a device or a peer is told.
+func Address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
 // Float32s reads b as float32s, without a copy. It panics when b is not
 // aligned to 4 bytes or its length no multiple of 4. So do the next ones.
 func Float32s(b []byte) []float32 { return cast[float32](b) }

@@ -24,7 +24,7 @@ type Config struct {
 	SpinMicros int
 	// OnEvent is told of the device's asynchronous events, in words; nil: nobody
 	// is. It is called by the domain's own goroutine and must not block.
-	OnEvent func(text string)
+	OnEvent func(text string) `json:"-"`
 }
 
 const (
