@@ -96,11 +96,29 @@ func (c *Context) GID(port, index int) (GID, error) {
 	if r := C.psrt_verbs_gid(c.c, C.int(port), C.int(index), &g); r != 0 {
 		return GID{}, failed(fmt.Sprintf("query gid %d of port %d", index, port), int(r))
 	}
-	out := GID{Type: uint32(g._type), IfIndex: uint32(g.ifindex)}
+	return gidOf(&g), nil
+}
+
+// GIDs reads the entries of a port's table that are set, by one system call.
+func (c *Context) GIDs(port int) ([]GID, error) {
+	var all [C.PSRT_GIDS]C.struct_psrt_gid
+	n := C.psrt_verbs_gids(c.c, C.int(port), &all[0], C.int(len(all)))
+	if n < 0 {
+		return nil, failed(fmt.Sprintf("query the gids of port %d", port), int(n))
+	}
+	list := make([]GID, n)
+	for i := range list {
+		list[i] = gidOf(&all[i])
+	}
+	return list, nil
+}
+
+func gidOf(g *C.struct_psrt_gid) GID {
+	out := GID{Type: uint32(g._type), IfIndex: uint32(g.ifindex), Index: uint32(g.index)}
 	for i := range out.Raw {
 		out.Raw[i] = byte(g.raw[i])
 	}
-	return out, nil
+	return out
 }
 
 // AsyncEvent takes the next event without waiting; ok is false when there is

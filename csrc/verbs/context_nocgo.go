@@ -27,6 +27,7 @@ func (*Context) Close() error                                { return unavailabl
 func (*Context) Attr() (DeviceAttr, error)                   { return DeviceAttr{}, unavailable() }
 func (*Context) Port(int) (PortAttr, error)                  { return PortAttr{}, unavailable() }
 func (*Context) GID(int, int) (GID, error)                   { return GID{}, unavailable() }
+func (*Context) GIDs(int) ([]GID, error)                     { return nil, unavailable() }
 func (*Context) AsyncEvent() (Event, bool, error)            { return Event{}, false, unavailable() }
 func (*Context) Register(uint64, uint64, int) (MR, error)    { return MR{}, unavailable() }
 func (*Context) NewCQ(int) (*CQ, error)                      { return nil, unavailable() }

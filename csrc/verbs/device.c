@@ -120,7 +120,29 @@ int psrt_verbs_gid(struct psrt_ctx *c, int port, int index, struct psrt_gid *out
 	memcpy(out->raw, e.gid.raw, 16);
 	out->type = e.gid_type;
 	out->ifindex = e.ndev_ifindex;
+	out->index = e.gid_index;
 	return 0;
+}
+
+/* One system call for a table of, with soft-RoCE, 1024 entries of which two are
+ * set. The library refuses where more are set than fit. */
+int psrt_verbs_gids(struct psrt_ctx *c, int port, struct psrt_gid *out, int n)
+{
+	struct ibv_gid_entry all[PSRT_GIDS];
+	int found = 0;
+	memset(all, 0, sizeof all);
+	ssize_t got = psrt_ibv.query_gid_table(c->ctx, all, PSRT_GIDS, 0, sizeof *all);
+	if (got < 0)
+		return (int)got;
+	for (ssize_t i = 0; i < got && found < n; i++) {
+		if (all[i].port_num != (uint32_t)port)
+			continue;
+		memcpy(out[found].raw, all[i].gid.raw, 16);
+		out[found].type = all[i].gid_type;
+		out[found].ifindex = all[i].ndev_ifindex;
+		out[found++].index = all[i].gid_index;
+	}
+	return found;
 }
 
 int psrt_verbs_async(struct psrt_ctx *c, int32_t *type, uint32_t *number, char *text, int n)

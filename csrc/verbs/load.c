@@ -20,6 +20,7 @@ static const struct {
 #define S(f) { "ibv_" #f, &psrt_ibv.f }
 	S(get_device_list), S(free_device_list), S(get_device_name), S(open_device), S(close_device),
 	S(query_device), S(query_port), { "_ibv_query_gid_ex", &psrt_ibv.query_gid_ex },
+	{ "_ibv_query_gid_table", &psrt_ibv.query_gid_table },
 	S(alloc_pd), S(dealloc_pd), S(reg_mr), S(dereg_mr),
 	S(create_comp_channel), S(destroy_comp_channel), S(create_cq), S(destroy_cq),
 	S(get_cq_event), S(ack_cq_events), S(create_qp), S(modify_qp), S(destroy_qp), S(create_srq), S(destroy_srq),

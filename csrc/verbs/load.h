@@ -16,6 +16,7 @@ struct psrt_ibv {
 	int (*query_device)(struct ibv_context *, struct ibv_device_attr *);
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *); /* fills a prefix */
 	int (*query_gid_ex)(struct ibv_context *, uint32_t, uint32_t, struct ibv_gid_entry *, uint32_t, size_t);
+	ssize_t (*query_gid_table)(struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *);
 	int (*dealloc_pd)(struct ibv_pd *);
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *, void *, size_t, int);

@@ -107,6 +107,7 @@ type GID struct {
 	Raw     [16]byte
 	Type    uint32
 	IfIndex uint32 // of the network interface, 0 where there is none
+	Index   uint32 // in the table
 }
 
 // Path is what connecting a queue pair needs of both sides.

@@ -44,9 +44,12 @@ struct psrt_port_attr {
 	uint32_t state, active_mtu, link_layer, lid, gids, max_msg;
 };
 
+/* Entries of a device's GID tables that are looked at. */
+#define PSRT_GIDS 512
+
 struct psrt_gid {
 	uint8_t raw[16];
-	uint32_t type, ifindex;
+	uint32_t type, ifindex, index;
 };
 
 /* What the ladder from INIT to RTS needs of both sides. */
@@ -64,6 +67,7 @@ int psrt_verbs_close(struct psrt_ctx *c);
 int psrt_verbs_attr(struct psrt_ctx *c, struct psrt_device_attr *out);
 int psrt_verbs_port(struct psrt_ctx *c, int port, struct psrt_port_attr *out);
 int psrt_verbs_gid(struct psrt_ctx *c, int port, int index, struct psrt_gid *out);
+int psrt_verbs_gids(struct psrt_ctx *c, int port, struct psrt_gid *out, int n); /* returns the count, of all that are set */
 int psrt_verbs_async(struct psrt_ctx *c, int32_t *type, uint32_t *number, char *text, int n);
 
 enum { PSRT_REMOTE_READ = 1, PSRT_REMOTE_WRITE = 2, PSRT_REMOTE_ATOMIC = 4, PSRT_ON_DEMAND = 8 };

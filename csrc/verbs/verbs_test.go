@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,6 +73,10 @@ func routable(t *testing.T, c *Context) (port int, attr PortAttr, index int, gid
 				continue // empty entries
 			}
 			if attr.LinkLayer != LinkEthernet || gid.Type == GIDTypeRoCEv2 && gid.Raw[10] == 0xff && gid.Raw[11] == 0xff {
+				all, err := c.GIDs(port)
+				if gid.Index = uint32(index); err != nil || !slices.Contains(all, gid) {
+					t.Errorf("GID %d is %+v, all at once are %+v: %v", index, gid, all, err)
+				}
 				return port, attr, index, gid
 			}
 		}

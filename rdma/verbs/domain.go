@@ -129,7 +129,10 @@ func (d *Domain) look() (err error) {
 
 // gids are read anew for every endpoint: addresses come and go.
 func (d *Domain) gids() ([]gid, error) {
-	list := usable(d.ctx, d.port, int(d.portNow.GIDs))
+	list, err := usable(d.ctx, d.port)
+	if err != nil {
+		return nil, err
+	}
 	if i := d.cfg.GIDIndex; d.cfg.PinGID {
 		at := slices.IndexFunc(list, func(g gid) bool { return int(g.index) == i })
 		if at < 0 {

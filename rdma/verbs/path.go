@@ -80,17 +80,17 @@ func common(a, b [16]byte) int {
 	return 128
 }
 
-// usable leaves out the entries that are empty.
-func usable(ctx *ibv.Context, port, size int) []gid {
+// usable leaves out the entries that are empty, and those that a queue pair
+// cannot be given.
+func usable(ctx *ibv.Context, port int) ([]gid, error) {
+	all, err := ctx.GIDs(port)
 	var list []gid
-	for i := 0; i < size && len(list) < maxGIDs; i++ {
-		g, err := ctx.GID(port, i)
-		if err != nil || g.Raw == [16]byte{} {
-			continue
+	for _, g := range all {
+		if g.Raw != [16]byte{} && g.Index <= 255 && len(list) < maxGIDs {
+			list = append(list, gid{index: uint8(g.Index), kind: uint8(g.Type), raw: g.Raw})
 		}
-		list = append(list, gid{index: uint8(i), kind: uint8(g.Type), raw: g.Raw})
 	}
-	return list
+	return list, err
 }
 
 func (g gid) String() string {
