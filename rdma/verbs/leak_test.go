@@ -2,11 +2,14 @@ package verbs_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,36 +84,100 @@ func leakConnects(t testing.TB) int {
 	return n
 }
 
-// TestLeakConnects makes and closes connections on two open devices.
+// TestLeakConnects makes and closes connections on two open devices, in a few
+// lanes at once: connecting is mostly waiting.
 func TestLeakConnects(t *testing.T) {
+	const lanes = 4
 	n := leakConnects(t)
 	names := devices(t)
 	a, b := newHost(t, verbs.Config{Device: names[0]}), newHost(t, verbs.Config{Device: names[1]})
-	src, _ := a.take(64)
-	dst, at := b.take(64)
-	once := func(i int) {
-		x, y := pair(t, a, b, 0)
-		y.recv(rdma.Recv{ID: 1}, rdma.Recv{ID: 2})
-		src[0] = byte(i)
-		x.post(rdma.WR{Op: rdma.OpWriteImm, Imm: uint32(i), Local: src, Remote: at})
-		if c := y.want(1, rdma.OpRecvImm, rdma.StatusOK); c.Imm != uint32(i) || dst[0] != byte(i) {
-			t.Fatalf("connection %d carried %+v, first byte %d", i, c, dst[0])
+	var all [lanes]*connecting
+	for i := range all {
+		all[i] = newConnecting(t, a, b)
+	}
+	each := func(times int) {
+		t.Helper()
+		var wg sync.WaitGroup
+		var errs [lanes]error
+		for i, c := range all {
+			wg.Go(func() {
+				for k := 0; k < times && errs[i] == nil; k++ {
+					errs[i] = c.once(uint32(k))
+				}
+			})
 		}
-		x.close()
-		y.close()
+		wg.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for i := range 30 { // what is made once is not a leak
-		once(i)
-	}
+	each(10) // what is made once is not a leak
 	before := count(t, names)
 	start := time.Now()
-	for i := range n {
-		once(i)
-	}
+	each((n + lanes - 1) / lanes)
 	took := time.Since(start)
 	t.Logf("%d connections in %.1f s, %.1f ms each", n, took.Seconds(), took.Seconds()*1000/float64(n))
 	// A leak of 1 KiB a connection shows at 10,000; a few MiB are the heap's.
 	settled(t, names, before, fmt.Sprintf("%d connections", n), 8<<20)
+}
+
+// connecting is a lane: a queue on each device, and a block of memory.
+type connecting struct {
+	a, b     *host
+	qa, qb   rdma.Queue
+	src, dst []byte
+	at       rdma.RemoteRange
+}
+
+func newConnecting(t testing.TB, a, b *host) *connecting {
+	t.Helper()
+	c := &connecting{a: a, b: b}
+	var err, err2 error
+	c.qa, err = a.dom.NewQueue(8)
+	c.qb, err2 = b.dom.NewQueue(8)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	c.src, _ = a.take(64)
+	c.dst, c.at = b.take(64)
+	return c
+}
+
+// once connects, sends a few bytes, and closes with a receive still posted.
+func (c *connecting) once(i uint32) error {
+	x, err := c.a.dom.NewEndpoint(rdma.EndpointConfig{Queue: c.qa, SendDepth: 4, RecvDepth: 4, Peer: "bob"})
+	if err != nil {
+		return err
+	}
+	y, err := c.b.dom.NewEndpoint(rdma.EndpointConfig{Queue: c.qb, SendDepth: 4, RecvDepth: 4, Peer: "alice"})
+	if err != nil {
+		return err
+	}
+	if ea, eb := tryConnect(&end{ep: x}, &end{ep: y}, patience); ea != nil || eb != nil {
+		return fmt.Errorf("connect: %w; %w", ea, eb)
+	}
+	if n, err := y.PostRecv([]rdma.Recv{{ID: 1}, {ID: 2}}); n != 2 || err != nil {
+		return fmt.Errorf("PostRecv took %d: %w", n, err)
+	}
+	binary.NativeEndian.PutUint32(c.src, i)
+	if n, err := x.Post([]rdma.WR{{Op: rdma.OpWriteImm, Imm: i, Local: c.src, Remote: c.at}}); n != 1 || err != nil {
+		return fmt.Errorf("Post took %d: %w", n, err)
+	}
+	var cs [8]rdma.Completion
+	for deadline := time.Now().Add(patience); c.qb.Poll(cs[:1]) == 0; {
+		if err := c.qb.Wait(deadline); err != nil {
+			return fmt.Errorf("nothing arrives: %w", err)
+		}
+	}
+	if got := cs[0]; got.Status != rdma.StatusOK || got.ID != 1 || got.Imm != i || !bytes.Equal(c.src, c.dst) {
+		return fmt.Errorf("%d arrived as %+v, %x", i, got, c.dst[:4])
+	}
+	err = errors.Join(x.Close(), y.Close())
+	c.qa.Poll(cs[:]) // the request: done or flushed
+	if n := c.qb.Poll(cs[:]); n != 1 || cs[0].Status != rdma.StatusFlushed || cs[0].ID != 2 {
+		return fmt.Errorf("closing gave %d completions, the first %+v: want the receive flushed (%v)", n, cs[0], err)
+	}
+	return err
 }
 
 // TestLeakDomains opens and closes devices with all that may be on them.
