@@ -119,6 +119,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err := f.check(); err != nil {
 		return nil, "", err
 	}
+	if err := f.withoutEffect(c); err != nil {
+		return nil, "", err
+	}
 	opts, err := f.input.options()
 	if err != nil {
 		return nil, "", err
@@ -169,13 +172,13 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 			}
 		}
 	}
+	if err := j.Validate(); err != nil {
+		return nil, "", cli.Usagef("%w", err)
+	}
 	if j.Out != "" {
 		if err := writable(j.Out); err != nil {
 			return nil, "", err
 		}
-	}
-	if err := j.Validate(); err != nil {
-		return nil, "", cli.Usagef("%w", err)
 	}
 	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
 		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)

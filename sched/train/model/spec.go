@@ -54,6 +54,9 @@ type Spec struct {
 // Deep says whether the kind has an MLP over pooled field embeddings.
 func (s Spec) Deep() bool { return s.Kind == WideDeep || s.Kind == DeepFM || s.Kind == DCN }
 
+// CrossNetwork says whether the kind has cross layers.
+func (s Spec) CrossNetwork() bool { return s.Kind == DCN }
+
 // Validate says what is wrong with the spec, with the value and the limit.
 func (s Spec) Validate() error {
 	if !slices.Contains(Kinds(), s.Kind) {
@@ -94,7 +97,7 @@ func (s Spec) validateDeep() error {
 		return fmt.Errorf("model: %d hidden layers for %s, must be 1 to %d", len(s.Hidden), s.Kind, MaxLayers)
 	case !(s.Dropout >= 0 && s.Dropout < 1):
 		return fmt.Errorf("model: dropout %v, must be at least 0 and less than 1", s.Dropout)
-	case s.Kind == DCN && (s.CrossLayers < 1 || s.CrossLayers > MaxCrossLayers):
+	case s.CrossNetwork() && (s.CrossLayers < 1 || s.CrossLayers > MaxCrossLayers):
 		return fmt.Errorf("model: %d cross layers for dcn, must be 1 to %d", s.CrossLayers, MaxCrossLayers)
 	}
 	for i, units := range s.Hidden {
