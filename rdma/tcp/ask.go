@@ -21,7 +21,7 @@ type part struct {
 // askLink is the requester's side of a link: requests out, replies in.
 //
 // Exactly one goroutine at a time is the sender: it set sending under
-// endpoint.mu. That is the one inside Post, or, after the socket was full,
+// endpoint.mu. That is the one inside Post or Poll, or, after the socket was full,
 // whoever moves the queue's bytes; stuck says that it is the latter's turn.
 type askLink struct {
 	ep    *endpoint
@@ -38,8 +38,6 @@ type askLink struct {
 	head    int
 	count   int
 	sending bool
-
-	mine bool // Post is the sender; only Post's goroutine looks
 }
 
 func newAskLink(ep *endpoint, c *net.TCPConn) (*askLink, error) {
@@ -59,19 +57,17 @@ func (l *askLink) put(p part) {
 	l.count++
 }
 
-// start makes Post the sender, unless there is one. With endpoint.mu.
-func (l *askLink) start() {
-	if l.count > 0 && !l.sending {
-		l.sending, l.mine = true, true
-	}
-}
-
-// ring sends, in one writev, what Post has queued.
+// ring sends, in one writev, what Post has queued, unless somebody is sending:
+// then that goroutine takes it along.
 func (l *askLink) ring() {
-	if l.mine {
-		l.mine = false
-		l.send()
+	l.ep.mu.Lock()
+	if l.sending || !l.build() {
+		l.ep.mu.Unlock()
+		return
 	}
+	l.sending = true
+	l.ep.mu.Unlock()
+	l.send()
 }
 
 // ready: something has arrived, or there is room to send again.

@@ -30,6 +30,10 @@ const (
 	// readChunk is how much of a read is answered per frame: after each the
 	// region's right is checked again.
 	readChunk = 1 << 20
+	// Post holds requests of at most so many bytes that come at most so long
+	// after others.
+	holdBytes = 4 << 10
+	holdNanos = 20_000
 	// A responder acknowledges at least this often, in requests and bytes.
 	ackRequests = 32
 	ackBytes    = 256 << 10

@@ -54,6 +54,9 @@ type endpoint struct {
 	busySince int64  // when tail last became the oldest of a non-empty ring
 	ask       []*askLink
 	lastLocal *region // of the previous request: usually the same
+	rungAt    int64   // when Post last sent; see Post
+	held      int     // requests since
+	heldBytes int
 
 	// Responder.
 	responses responses

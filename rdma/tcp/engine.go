@@ -37,6 +37,10 @@ type engine struct {
 	attended atomic.Bool   // the polling goroutine is in Wait
 	retry    atomic.Bool   // requests that wait for a receive are to be tried again
 
+	holding atomic.Bool // held is not empty
+	heldMu  sync.Mutex
+	held    []*endpoint // have requests that Post has not sent
+
 	role    sync.Mutex // below: whoever moves bytes
 	watcher *watcher
 	due     []*endpoint   // owe an acknowledgement
@@ -78,6 +82,7 @@ func (e *engine) close() {
 // was nothing. Acknowledgements leave only then: what comes meanwhile shares
 // them, or a request of ours takes them along. With role.
 func (e *engine) progress() bool {
+	e.letGo()
 	if e.retry.Swap(false) {
 		e.feed()
 	}
@@ -93,6 +98,35 @@ func (e *engine) progress() bool {
 		e.acknowledge()
 	}
 	return moved
+}
+
+// hold leaves it to letGo to send what ep has queued.
+func (e *engine) hold(ep *endpoint) {
+	e.heldMu.Lock()
+	if n := len(e.held); n == 0 || e.held[n-1] != ep {
+		e.held = append(e.held, ep)
+	}
+	e.heldMu.Unlock()
+	e.holding.Store(true)
+}
+
+// letGo sends what was held. Any goroutine.
+func (e *engine) letGo() {
+	for e.holding.Load() {
+		e.heldMu.Lock()
+		n := len(e.held)
+		if n == 0 {
+			e.holding.Store(false)
+			e.heldMu.Unlock()
+			return
+		}
+		ep := e.held[n-1]
+		e.held[n-1], e.held = nil, e.held[:n-1]
+		e.heldMu.Unlock()
+		for _, l := range ep.ask {
+			l.ring()
+		}
+	}
 }
 
 // feed tries again what waits for a posted receive.

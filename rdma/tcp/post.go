@@ -10,6 +10,11 @@ import (
 
 // Post queues requests; see rdma.Endpoint. It blocks for no longer than it
 // takes to fill the sockets.
+//
+// A few small requests close behind others in flight are held for a moment:
+// they leave together, by the first Post that is not so close, or by Poll or
+// Wait, or by the keeper. A system call and a peer to be woken cost more than
+// the request.
 func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 	if !ep.connected.Load() {
 		return 0, fmt.Errorf("tcp: post to %s: not connected: %w", ep.cfg.Peer, rdma.ErrInvalid)
@@ -21,8 +26,10 @@ func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 	}
 	n := 0
 	var err error
-	if ep.tail == ep.next {
-		ep.busySince = ep.now()
+	now := ep.now()
+	idle := ep.tail == ep.next
+	if idle {
+		ep.busySince = now
 	}
 	for n < len(wrs) && int(ep.sendInUse.Load()) < ep.cfg.SendDepth {
 		if err = ep.take(&wrs[n]); err != nil {
@@ -31,10 +38,17 @@ func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 		n++
 	}
 	ep.dom.stats.posted.Add(uint64(n))
-	for _, l := range ep.ask {
-		l.start()
+	hold := !idle && ep.held+n <= maxBatch && ep.heldBytes <= holdBytes && now-ep.rungAt < holdNanos
+	if hold {
+		ep.held += n
+	} else {
+		ep.rungAt, ep.held, ep.heldBytes = now, 0, 0
 	}
 	ep.mu.Unlock()
+	if hold {
+		ep.queue.hold(ep)
+		return n, err
+	}
 	for _, l := range ep.ask {
 		l.ring()
 	}
@@ -82,6 +96,7 @@ func (ep *endpoint) take(wr *rdma.WR) error {
 	}
 	ep.next++
 	ep.sendInUse.Add(1)
+	ep.heldBytes += len(sl.local)
 	ep.queueParts(seq, sl)
 	return nil
 }

@@ -93,6 +93,7 @@ func (q *queue) Poll(cs []rdma.Completion) int {
 	if len(cs) == 0 {
 		return 0
 	}
+	q.letGo()
 	if q.count.Load() == 0 {
 		q.looks.Add(1)
 		if q.role.TryLock() {

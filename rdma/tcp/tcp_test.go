@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,29 +179,62 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
+// lane polls a queue, as a server's does, until the benchmark ends.
+func lane(b *testing.B, s *side) {
+	var over sync.WaitGroup
+	var ended atomic.Bool
+	over.Go(func() {
+		cs := make([]rdma.Completion, 64)
+		for !ended.Load() {
+			if s.q.Poll(cs) == 0 && s.q.Wait(time.Now().Add(time.Second)) == rdma.ErrClosed {
+				return
+			}
+		}
+	})
+	b.Cleanup(func() {
+		ended.Store(true)
+		s.q.Wake()
+		over.Wait()
+	})
+}
+
+// attendances are who moves the peer's bytes: its lane, or the keeper while
+// the lane is away.
+var attendances = []struct {
+	name   string
+	attend func(*testing.B, *side)
+}{{"lane", lane}, {"keeper", func(*testing.B, *side) {}}}
+
 func BenchmarkWriteLatency(b *testing.B) {
-	x, y := newPair(b, pairConfig{})
-	wr := []rdma.WR{{ID: 1, Op: rdma.OpWrite, Signaled: true, Local: x.mem[:8], Remote: y.reg.Remote().Slice(0, 8)}}
-	for b.Loop() {
-		_, _ = x.ep.Post(wr)
-		x.next()
+	for _, peer := range attendances {
+		b.Run(peer.name, func(b *testing.B) {
+			x, y := newPair(b, pairConfig{})
+			peer.attend(b, y)
+			wr := []rdma.WR{{ID: 1, Op: rdma.OpWrite, Signaled: true, Local: x.mem[:8], Remote: y.reg.Remote().Slice(0, 8)}}
+			for b.Loop() {
+				_, _ = x.ep.Post(wr)
+				x.next()
+			}
+		})
 	}
 }
 
+// posted=1: one Post per write; posted=16: what finished is posted again in
+// one batch, as a lane does.
 func BenchmarkWriteOutstanding16(b *testing.B) {
-	x, y := newPair(b, pairConfig{depth: 16})
-	wr := []rdma.WR{{ID: 1, Op: rdma.OpWrite, Signaled: true, Local: x.mem[:8], Remote: y.reg.Remote().Slice(0, 8)}}
-	stream(b, x, wr)
-}
-
-// What finished is posted again in one batch, as a lane does.
-func BenchmarkWriteOutstanding16Batched(b *testing.B) {
-	x, y := newPair(b, pairConfig{depth: 16})
-	wr := make([]rdma.WR, 16)
-	for i := range wr {
-		wr[i] = rdma.WR{ID: 1, Op: rdma.OpWrite, Signaled: true, Local: x.mem[:8], Remote: y.reg.Remote().Slice(0, 8)}
+	for _, peer := range attendances {
+		for _, batch := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/posted=%d", peer.name, batch), func(b *testing.B) {
+				x, y := newPair(b, pairConfig{depth: 16})
+				peer.attend(b, y)
+				wr := make([]rdma.WR, batch)
+				for i := range wr {
+					wr[i] = rdma.WR{ID: 1, Op: rdma.OpWrite, Signaled: true, Local: x.mem[:8], Remote: y.reg.Remote().Slice(0, 8)}
+				}
+				stream(b, x, wr)
+			})
+		}
 	}
-	stream(b, x, wr)
 }
 
 func BenchmarkWriteBulk(b *testing.B) {
