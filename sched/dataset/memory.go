@@ -23,7 +23,7 @@ func (r *Reader) load() (*store, error) {
 	if limit == 0 {
 		limit, why = availableBytes()/2, "half of the memory available"
 	}
-	p := startPipeline(r.ctx, r.src, r.share, r.opts.Threads, r.pool)
+	p := startPipeline(r.ctx, r.src, r.share, r.opts, r.pool)
 	defer p.close()
 	st := &store{}
 	for {

@@ -1,5 +1,7 @@
 package dataset
 
+import "psrt/sched/usage"
+
 // Format names a file format. Auto asks Open to find out.
 type Format string
 
@@ -39,6 +41,9 @@ type ReaderOptions struct {
 	Seed     uint64 // of the shuffle
 	MaxBytes int64  // memory mode: most bytes of parsed rows; 0: half of what the machine has available
 	Window   int    // queue mode with Shuffle: batches shuffled together; 0: 16
+	// Busy runs while the reader reads, parses or copies rows, in any of its
+	// goroutines, and stands while all of them wait. May be nil.
+	Busy *usage.Clock
 }
 
 // Description is what Open learned.

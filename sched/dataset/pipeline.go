@@ -5,6 +5,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"psrt/sched/usage"
 )
 
 // aheadSteps is how many steps may be parsed and waiting for the consumer.
@@ -47,14 +49,16 @@ type pipeline struct {
 	tasks  chan *leafText
 	idle   chan *leafText // texts to fill again
 	pool   *stepPool
+	busy   *usage.Clock
 	wait   sync.WaitGroup
 	err    error // sticky
 }
 
-func startPipeline(ctx context.Context, src *Source, share Share, threads int, pool *stepPool) *pipeline {
+func startPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool) *pipeline {
+	threads := opts.Threads
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipeline{
-		src: src, share: share, ctx: ctx, cancel: cancel, pool: pool,
+		src: src, share: share, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy,
 		order: make(chan *pending, aheadSteps),
 		tasks: make(chan *leafText, threads),
 		idle:  make(chan *leafText, 2*threads+1),
@@ -75,10 +79,12 @@ func (p *pipeline) parse() {
 	for t := range p.tasks {
 		b := t.batch
 		if p.ctx.Err() == nil {
+			p.busy.Enter()
 			leaf := &b.step.Leaves[t.leaf]
 			if err := parseLeaf(p.src.parser, p.src.files, t, leaf); err != nil {
 				b.fail(t.leaf, err)
 			}
+			p.busy.Leave()
 		}
 		t.reset()
 		p.idle <- t // never blocks: idle has room for every text

@@ -103,13 +103,13 @@ func (r *Reader) start() (stepper, error) {
 			r.store = store
 		}
 		if r.opts.Shuffle {
-			return newGather(r.ctx, r.store, r.share, r.shuffle(), r.pool), nil
+			return newGather(r.ctx, r.store, r.share, r.shuffle(), r.opts.Busy, r.pool), nil
 		}
 		return &replay{store: r.store}, nil
 	}
-	p := startPipeline(r.ctx, r.src, r.share, r.opts.Threads, r.pool)
+	p := startPipeline(r.ctx, r.src, r.share, r.opts, r.pool)
 	if r.opts.Shuffle {
-		return newWindow(p, r.share, r.shuffle(), r.opts.Window, r.pool), nil
+		return newWindow(p, r.share, r.shuffle(), r.opts, r.pool), nil
 	}
 	return p, nil
 }

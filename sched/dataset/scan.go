@@ -8,6 +8,8 @@ func (p *pipeline) scan() {
 	defer p.wait.Done()
 	defer close(p.order)
 	defer close(p.tasks)
+	p.busy.Enter()
+	defer p.busy.Leave()
 	s := scanner{pipeline: p}
 	for i := range p.src.files {
 		if err := s.file(i); err != nil {
@@ -74,9 +76,8 @@ func (s *scanner) line(line []byte, file, number int) error {
 	leaf := s.row / s.share.Micro
 	if leaf >= s.share.First && leaf < s.share.Last {
 		if s.text == nil {
-			select {
-			case s.text = <-s.idle:
-			case <-s.ctx.Done():
+			var ok bool
+			if s.text, ok = receive(s.ctx, s.busy, s.idle); !ok {
 				return errStopped{}
 			}
 		}
@@ -101,13 +102,11 @@ func (s *scanner) endLeaf(leaf int) error {
 	t := s.text
 	t.batch, t.leaf = s.batch, leaf-s.share.First
 	s.batch.left.Add(1)
-	select {
-	case s.tasks <- t:
-		s.text = nil
-		return nil
-	case <-s.ctx.Done():
+	if !send(s.ctx, s.busy, s.tasks, t) {
 		return errStopped{}
 	}
+	s.text = nil
+	return nil
 }
 
 func (s *scanner) endBatch() error {
@@ -122,12 +121,10 @@ func (s *scanner) endBatch() error {
 }
 
 func (s *scanner) announce(b *pending) error {
-	select {
-	case s.order <- b:
-		return nil
-	case <-s.ctx.Done():
+	if !send(s.ctx, s.busy, s.order, b) {
 		return errStopped{}
 	}
+	return nil
 }
 
 // fail lets the error take its turn behind the batches before it. Bad rows

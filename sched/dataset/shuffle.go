@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"math/bits"
+
+	"psrt/sched/usage"
 )
 
 // A shuffle moves rows only inside their virtual partition: partition j is leaf
@@ -92,16 +94,18 @@ type gather struct {
 	done   chan struct{}
 }
 
-func newGather(ctx context.Context, st *store, share Share, sh shuffle, pool *stepPool) *gather {
+func newGather(ctx context.Context, st *store, share Share, sh shuffle, busy *usage.Clock, pool *stepPool) *gather {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &gather{cancel: cancel, steps: make(chan *Step, 2), ctx: ctx, done: make(chan struct{})}
-	go g.run(st, share, sh, pool)
+	go g.run(st, share, sh, busy, pool)
 	return g
 }
 
-func (g *gather) run(st *store, share Share, sh shuffle, pool *stepPool) {
+func (g *gather) run(st *store, share Share, sh shuffle, busy *usage.Clock, pool *stepPool) {
 	defer close(g.done)
 	defer close(g.steps)
+	busy.Enter()
+	defer busy.Leave()
 	parts := make([]partition, share.Last-share.First)
 	for i := range parts {
 		parts[i] = partition{steps: st.steps, leaf: i}
@@ -113,9 +117,7 @@ func (g *gather) run(st *store, share Share, sh shuffle, pool *stepPool) {
 		for i := range parts {
 			parts[i].fill(&step.Leaves[i], k)
 		}
-		select {
-		case g.steps <- step:
-		case <-g.ctx.Done():
+		if !send(g.ctx, busy, g.steps, step) {
 			return
 		}
 	}

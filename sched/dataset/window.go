@@ -1,6 +1,10 @@
 package dataset
 
-import "io"
+import (
+	"io"
+
+	"psrt/sched/usage"
+)
 
 // window shuffles a stream: it takes size batches at a time, and permutes each
 // partition's rows within them. Memory is two windows of steps: one being given
@@ -11,6 +15,7 @@ type window struct {
 	how    shuffle
 	size   int
 	pool   *stepPool
+	busy   *usage.Clock
 	parts  []partition
 	steps  []*Step
 	at     int
@@ -18,8 +23,8 @@ type window struct {
 	err    error
 }
 
-func newWindow(in stepper, share Share, how shuffle, size int, pool *stepPool) *window {
-	w := &window{in: in, share: share, how: how, size: size, pool: pool}
+func newWindow(in stepper, share Share, how shuffle, opts ReaderOptions, pool *stepPool) *window {
+	w := &window{in: in, share: share, how: how, size: opts.Window, pool: pool, busy: opts.Busy}
 	w.parts = make([]partition, share.Last-share.First)
 	return w
 }
@@ -30,6 +35,8 @@ func (w *window) next() (*Step, error) {
 			return nil, err
 		}
 	}
+	w.busy.Enter()
+	defer w.busy.Leave()
 	from := w.steps[w.at]
 	step := w.pool.take(w.share)
 	step.Index, step.Rows, step.FirstRow = from.Index, from.Rows, from.FirstRow

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"psrt/csrc/kernels"
+	"psrt/sched/usage"
 )
 
 type merge = kernels.Merge
@@ -15,11 +16,13 @@ type busy struct{ nanos atomic.Int64 }
 func (b *busy) add(d time.Duration) { b.nanos.Add(int64(d)) }
 func (b *busy) seconds() float64    { return float64(b.nanos.Load()) / 1e9 }
 
-// meter is where one worker's time goes while it trains. io is the wait for
-// parsed steps, plan the dedup, comm the wait for values and for room to push.
+// meter is where one worker's time goes while it trains. io runs while rows are
+// read, parsed or numbered, in whatever goroutine; comm is the wait for values
+// and for room to push.
 type meter struct {
-	io, plan, comm, compute busy
-	examples                atomic.Int64
+	io            usage.Clock
+	comm, compute busy
+	examples      atomic.Int64
 }
 
 // Stages is the share of the training time that each stage was busy, averaged

@@ -20,20 +20,20 @@ type tableSpec = table.Spec
 // run trains, evaluates and collects the figures.
 func (w *worker) run(ctx context.Context) (*Result, error) {
 	begin := time.Now()
-	data, err := w.open(ctx, w.job.Data)
+	data, err := w.open(ctx, w.job.Data, &w.meter.io)
 	if err != nil {
 		return nil, err
 	}
 	defer data.Close()
 	var valid, test *dataset.Reader
 	if len(w.job.Valid) > 0 {
-		if valid, err = w.open(ctx, w.job.Valid); err != nil {
+		if valid, err = w.open(ctx, w.job.Valid, nil); err != nil {
 			return nil, err
 		}
 		defer valid.Close()
 	}
 	if len(w.job.Test) > 0 {
-		if test, err = w.open(ctx, w.job.Test); err != nil {
+		if test, err = w.open(ctx, w.job.Test, nil); err != nil {
 			return nil, err
 		}
 		defer test.Close()
@@ -52,15 +52,15 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// open makes a reader of this worker's share.
-func (w *worker) open(ctx context.Context, paths []string) (*dataset.Reader, error) {
+// open makes a reader of this worker's share; busy may be nil.
+func (w *worker) open(ctx context.Context, paths []string, busy *usage.Clock) (*dataset.Reader, error) {
 	opts := w.job.Reading
 	src, err := dataset.Open(paths, opts)
 	if err != nil {
 		return nil, err
 	}
 	return src.NewReader(ctx, w.share, dataset.ReaderOptions{
-		Threads: w.job.Threads, Mode: w.job.Dataset, Shuffle: w.job.Shuffle, Seed: w.job.Seed,
+		Threads: w.job.Threads, Mode: w.job.Dataset, Shuffle: w.job.Shuffle, Seed: w.job.Seed, Busy: busy,
 	})
 }
 
@@ -162,7 +162,7 @@ func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (
 		return nil, err
 	}
 	acc := metric.NewAccumulator(w.job.Model.Task)
-	err := w.stream(ctx, r, func(b *batch) error {
+	err := w.stream(ctx, r, nil, func(b *batch) error {
 		b.clock = w.clock
 		return w.pull(b, client.ReadOnly|client.AnyClock)
 	}, func(b *batch) error {
@@ -241,7 +241,7 @@ func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) 
 type workerUsage struct {
 	RSS     int64      `json:"rss"`
 	CPU     float64    `json:"cpu"`
-	Stages  [4]float64 `json:"stages"` // io, plan, comm, compute seconds
+	Stages  [3]float64 `json:"stages"` // io, comm, compute seconds
 	Reached []string   `json:"reached"`
 }
 
@@ -250,7 +250,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
 	m := &w.meter
 	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(),
-		Stages: [4]float64{m.io.seconds(), m.plan.seconds(), m.comm.seconds(), m.compute.seconds()}})
+		Stages: [3]float64{m.io.Busy().Seconds(), m.comm.seconds(), m.compute.seconds()}})
 	if err != nil {
 		return err
 	}
@@ -269,9 +269,9 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}
-		io += u.Stages[0] + u.Stages[1]
-		comm += u.Stages[2]
-		compute += u.Stages[3]
+		io += u.Stages[0]
+		comm += u.Stages[1]
+		compute += u.Stages[2]
 	}
 	for _, r := range res.Ranks {
 		res.PeakRSSBytes = max(res.PeakRSSBytes, r.PeakRSSBytes)

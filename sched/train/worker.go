@@ -15,6 +15,7 @@ import (
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
+	"psrt/sched/usage"
 	"psrt/tiers/table"
 )
 
@@ -145,12 +146,11 @@ type planned struct {
 }
 
 // planAhead reads and plans steps until the reader ends, at most depth ahead.
-func (w *worker) planAhead(ctx context.Context, r *dataset.Reader, out chan<- planned) {
+// The clock runs while it plans.
+func (w *worker) planAhead(ctx context.Context, r *dataset.Reader, clock *usage.Clock, out chan<- planned) {
 	defer close(out)
 	for {
-		t := time.Now()
 		step, err := r.Next()
-		w.meter.io.add(time.Since(t))
 		var b *batch
 		if err == nil {
 			select {
@@ -159,9 +159,9 @@ func (w *worker) planAhead(ctx context.Context, r *dataset.Reader, out chan<- pl
 				step.Release()
 				return
 			}
-			t = time.Now()
+			clock.Enter()
 			err = b.plan(step)
-			w.meter.plan.add(time.Since(t))
+			clock.Leave()
 		}
 		select {
 		case out <- planned{b, err}:
@@ -180,10 +180,10 @@ func (w *worker) planAhead(ctx context.Context, r *dataset.Reader, out chan<- pl
 
 // stream runs f over all batches of the reader's epoch; begin is called for
 // each batch one step ahead of f, to post its pulls.
-func (w *worker) stream(ctx context.Context, r *dataset.Reader, begin, f func(*batch) error) error {
+func (w *worker) stream(ctx context.Context, r *dataset.Reader, clock *usage.Clock, begin, f func(*batch) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	plans := make(chan planned)
-	go w.planAhead(ctx, r, plans)
+	go w.planAhead(ctx, r, clock, plans)
 	defer func() {
 		cancel()
 		for p := range plans { // the planner has returned its batch or hands it over here
@@ -233,7 +233,9 @@ func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *m
 		for len(inFlight) > keep {
 			b := inFlight[0]
 			inFlight = inFlight[1:]
+			t := time.Now()
 			err := errors.Join(w.client.Wait(&b.push), w.client.Wait(&b.pushDense))
+			w.meter.comm.add(time.Since(t))
 			if b.push.Refused > 0 || b.pushDense.Refused > 0 {
 				err = errors.Join(err, fmt.Errorf("train: epoch %d, step %d since the start: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data",
 					epoch+1, b.clock+1, b.push.Refused+b.pushDense.Refused))
@@ -245,15 +247,18 @@ func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *m
 		}
 		return nil
 	}
-	err := w.stream(ctx, r, func(b *batch) error {
+	err := w.stream(ctx, r, &w.meter.io, func(b *batch) error {
 		b.clock = w.clock
 		w.clock++
 		return w.pull(b, 0)
 	}, func(b *batch) error {
-		if err := w.waitPull(b); err != nil {
+		t := time.Now()
+		err := w.waitPull(b)
+		w.meter.comm.add(time.Since(t))
+		if err != nil {
 			return err
 		}
-		t := time.Now()
+		t = time.Now()
 		if err := w.compute(b, epoch, acc); err != nil {
 			return err
 		}
@@ -277,13 +282,10 @@ func (w *worker) pull(b *batch, opt client.PullOption) error {
 }
 
 func (w *worker) waitPull(b *batch) error {
-	t := time.Now()
-	err := w.client.Wait(&b.pull)
-	if err == nil {
-		err = w.client.Wait(&b.pullDense)
+	if err := w.client.Wait(&b.pull); err != nil {
+		return err
 	}
-	w.meter.comm.add(time.Since(t))
-	return err
+	return w.client.Wait(&b.pullDense)
 }
 
 // compute runs the leaves and adds their gradients.
