@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,9 @@ ids seen at least 20 times in the training part.`,
 		if err != nil {
 			return cli.InterruptedOr(ctx, err)
 		}
+		if w := genWarning(r); w != "" {
+			fmt.Fprintln(os.Stderr, "psrt: warning: "+w)
+		}
 		if asJSON != "" {
 			out, err := cli.OpenOutput("json", asJSON)
 			if err != nil {
@@ -60,9 +64,27 @@ ids seen at least 20 times in the training part.`,
 			fmt.Printf("%-24s %d rows\n", f.Path, f.Rows)
 		}
 		fmt.Printf("%-24s %s, %d fields, %.1f %% clicks, %d ids, %.0f %% of them seen once\n", "data", r.Format, r.Fields, 100*r.BaseRate, r.IDs, 100*r.SeenOnceShare)
-		fmt.Printf("%-24s %.4f\n", "planted AUC", r.AUCPlanted)
-		fmt.Printf("%-24s %.4f  (ids seen at least %d times in training)\n", "reachable AUC", r.AUCReachable, gen.Seen)
+		fmt.Printf("%-24s %s\n", "planted AUC", aucText(r.AUCPlanted))
+		fmt.Printf("%-24s %s  (ids seen at least %d times in training)\n", "reachable AUC", aucText(r.AUCReachable), gen.Seen)
 		return nil
 	}
 	return c
+}
+
+func aucText(auc *float64) string {
+	if auc == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", *auc)
+}
+
+// genWarning is what must be known before the figures are used, or "".
+func genWarning(r gen.Result) string {
+	switch {
+	case r.AUCPlanted == nil:
+		return fmt.Sprintf("the %d rows to test on are all of one label, so there is no AUC; give more --rows, or a --split with a larger last part", r.Judged)
+	case r.Luck:
+		return fmt.Sprintf("on the %d rows to test on the restricted model did better than the planted one, by luck; the reachable AUC is given as the planted; give more --rows for figures that mean something", r.Judged)
+	}
+	return ""
 }

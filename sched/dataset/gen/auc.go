@@ -21,8 +21,8 @@ func (c *curve) add(logit float64, label byte) {
 }
 
 // auc is the chance that a positive row has a higher logit than a negative one,
-// ties counted half; .5 when one kind is absent.
-func (c *curve) auc() float64 {
+// ties counted half. Where one kind is absent there is none: false.
+func (c *curve) auc() (auc float64, ok bool) {
 	var negatives, positives, wins float64
 	for i := range c.counts[0] {
 		n, p := float64(c.counts[0][i]), float64(c.counts[1][i])
@@ -31,7 +31,7 @@ func (c *curve) auc() float64 {
 		positives += p
 	}
 	if negatives == 0 || positives == 0 {
-		return 0.5
+		return 0, false
 	}
-	return wins / negatives / positives
+	return wins / negatives / positives, true
 }

@@ -155,9 +155,35 @@ func TestShape(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.AUCPlanted < .74 || r.AUCPlanted > .86 || r.AUCReachable > r.AUCPlanted+.01 || r.AUCReachable < .5 || math.Abs(r.BaseRate-positiveShare) > .03 {
+		if *r.AUCPlanted < .74 || *r.AUCPlanted > .86 || *r.AUCReachable > *r.AUCPlanted || *r.AUCReachable < .5 || r.Judged != c.Rows || math.Abs(r.BaseRate-positiveShare) > .03 {
 			t.Errorf("%+v: %+v", c, r)
 		}
+	}
+}
+
+// On a few rows luck cannot make the restricted model better than the planted
+// one, and rows of one kind have no AUC: seeds enough to meet both.
+func TestFewRows(t *testing.T) {
+	lucky, none := 0, 0
+	for seed := range uint64(10) {
+		r, err := Run(t.Context(), Config{Kind: "zipf", Rows: 12, Fields: 4, Vocab: 1000, Seed: seed, Out: filepath.Join(t.TempDir(), "x"), Split: "1:1", Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case r.AUCPlanted == nil:
+			none++
+			if r.AUCReachable != nil || r.Luck {
+				t.Errorf("seed %d: %+v", seed, r)
+			}
+		case *r.AUCReachable > *r.AUCPlanted:
+			t.Errorf("seed %d: reachable %v above planted %v", seed, *r.AUCReachable, *r.AUCPlanted)
+		case r.Luck:
+			lucky++
+		}
+	}
+	if lucky == 0 || none == 0 {
+		t.Errorf("%d lucky samples, %d of one kind: the test looks at nothing", lucky, none)
 	}
 }
 
@@ -232,11 +258,16 @@ func TestCurve(t *testing.T) {
 			}
 		}
 	}
-	if want := wins / float64(len(logits[0])*len(logits[1])); math.Abs(c.auc()-want) > 1e-4 {
-		t.Errorf("auc %v, all pairs give %v", c.auc(), want)
+	got, ok := c.auc()
+	if want := wins / float64(len(logits[0])*len(logits[1])); !ok || math.Abs(got-want) > 1e-4 {
+		t.Errorf("auc %v, all pairs give %v", got, want)
 	}
-	if newCurve().auc() != .5 {
-		t.Error("auc of nothing")
+	one := newCurve()
+	one.add(1, 1)
+	for _, c := range []*curve{newCurve(), one} {
+		if auc, ok := c.auc(); ok {
+			t.Errorf("auc %v without a positive and a negative row", auc)
+		}
 	}
 }
 

@@ -22,8 +22,15 @@ type Result struct {
 	BaseRate float64 `json:"base_rate"` // share of positive labels, over all parts
 
 	// Over the test part, or over all rows when there is no split.
-	AUCPlanted   float64 `json:"auc_planted"`   // of the planted model: nothing can be better
-	AUCReachable float64 `json:"auc_reachable"` // with ids seen less than 20 times in training replaced by their field's mean
+	// Absent where these rows are all positive or all negative, and no AUC
+	// exists.
+	AUCPlanted   *float64 `json:"auc_planted,omitempty"`   // of the planted model: nothing can be better but by luck
+	AUCReachable *float64 `json:"auc_reachable,omitempty"` // with ids seen less than 20 times in training replaced by their field's mean; at most AUCPlanted
+	Judged       int64    `json:"judged"`                  // rows these are over
+
+	// Luck says that so few rows were judged that the restricted model came
+	// out above the planted one; AUCReachable is then AUCPlanted.
+	Luck bool `json:"luck,omitempty"`
 
 	// Over the training part, or over all rows when there is no split.
 	IDs           int64   `json:"ids"`
@@ -155,6 +162,7 @@ func (g *generator) judge(ctx context.Context) error {
 	planted, reachable := newCurve(), newCurve()
 	take := func(c *chunk) error {
 		for _, j := range c.judged {
+			g.result.Judged++
 			planted.add(j.planted, j.label)
 			reachable.add(j.reachable, j.label)
 		}
@@ -163,6 +171,14 @@ func (g *generator) judge(ctx context.Context) error {
 	if err := inOrder(ctx, g.config.Rows, g.config.Threads, len(g.parts), fill, take); err != nil {
 		return err
 	}
-	g.result.AUCPlanted, g.result.AUCReachable = planted.auc(), reachable.auc()
+	best, ok := planted.auc()
+	if !ok {
+		return nil
+	}
+	learnt, _ := reachable.auc() // over the same labels
+	if learnt > best {
+		learnt, g.result.Luck = best, true
+	}
+	g.result.AUCPlanted, g.result.AUCReachable = &best, &learnt
 	return nil
 }
