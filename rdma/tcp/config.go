@@ -17,7 +17,8 @@ type Config struct {
 	// messages are striped; the smaller of both sides' counts. 0 means 1.
 	Streams int
 	// SocketBytes sets the sockets' buffers; 0 leaves them to the kernel's
-	// autotuning, which is right unless the path is very long.
+	// autotuning, which is right unless the path is very long (or never leaves
+	// the host, which is seen and allowed for).
 	SocketBytes int
 }
 
@@ -30,6 +31,8 @@ const (
 	// readChunk is how much of a read is answered per frame: after each the
 	// region's right is checked again.
 	readChunk = 1 << 20
+	// sameHostBytes is what may queue up in a socket to a peer on this host.
+	sameHostBytes = 512 << 10
 	// Post holds requests of at most so many bytes that come at most so long
 	// after others.
 	holdBytes = 4 << 10

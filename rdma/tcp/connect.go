@@ -254,6 +254,13 @@ func (ep *endpoint) activate(links []link) error {
 	return nil
 }
 
+// sameHost: the connection never leaves this machine.
+func sameHost(c *net.TCPConn) bool {
+	here, ok1 := c.LocalAddr().(*net.TCPAddr)
+	there, ok2 := c.RemoteAddr().(*net.TCPAddr)
+	return ok1 && ok2 && here.IP.Equal(there.IP)
+}
+
 const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, linux/tcp.h; not in package syscall
 
 // tune sets what the kernel should know. The user timeout ends a responder's
@@ -268,6 +275,12 @@ func (ep *endpoint) tune(c *net.TCPConn, peer time.Duration) error {
 	}
 	if n := ep.dom.cfg.SocketBytes; n > 0 {
 		if err := errors.Join(c.SetReadBuffer(n), c.SetWriteBuffer(n)); err != nil {
+			return err
+		}
+	} else if sameHost(c) {
+		// Autotuning would let megabytes queue up, which leave the caches before
+		// the peer reads them: 0.40 s of CPU a GB instead of 0.32.
+		if err := c.SetWriteBuffer(sameHostBytes); err != nil {
 			return err
 		}
 	}
