@@ -19,21 +19,33 @@
 // ever holding up the replies its own side waits for, so nothing can deadlock
 // and TCP's own flow control is the back-pressure.
 //
+// Whoever polls a queue moves the bytes of its endpoints. Their sockets are in
+// an epoll of the queue's own, outside the runtime's poller; Poll and Wait look
+// there, and read, execute, answer and complete until nothing is left
+// (engine.go). Wait looks for Caps.SpinMicros if that was worth it the last
+// time, then blocks. While the polling goroutine is in neither, for longer than
+// a moment, a keeper does the same in its place, so that one-sided requests are
+// served whatever their target's owner is busy with (keeper.go). Nothing in the
+// engine waits: a link that cannot go on remembers its stage (answer.go), and
+// what lets it go on (bytes, room, a receive, its turn) resumes it.
+//
 // The life of one write with immediate:
 //
 //  1. Post checks it against the regions, gives it a sequence number and a
-//     slot, and, when the link is idle and the batch small, writes headers and
-//     payloads of the whole batch in one writev without blocking. What does
-//     not fit the socket is left to the link's writer goroutine.
-//  2. The responder's goroutine reads the header, finds the region by its key,
-//     checks range and right, and reads the payload into the region itself
-//     (readv: payload and next header in one call).
+//     slot, and writes headers and payloads of all that is queued in one writev
+//     without blocking. What does not fit the socket goes when epoll says that
+//     there is room. A few small requests close behind others in flight are
+//     held until the next Poll or Wait: they leave together.
+//  2. The responder reads the header, finds the region by its key, checks range
+//     and right, and reads the payload into the region itself (readv: payload
+//     and next header in one call).
 //  3. When every byte has landed and every earlier request is done, it takes a
-//     posted receive (waiting at most the requester's OpTimeout) and pushes the
-//     completion with the immediate to its queue.
-//  4. Before it would block for more input, and at least every ackRequests
-//     requests or ackBytes bytes, it sends one cumulative acknowledgement; the
-//     requester's goroutine completes every slot up to it: placed at the peer.
+//     posted receive (which may come at most the requester's OpTimeout later)
+//     and puts the completion with the immediate in its queue.
+//  4. When it has nothing else to do, and at least every ackRequests requests
+//     or ackBytes bytes, it sends one cumulative acknowledgement, unless a
+//     request of its own has taken that along; the requester completes every
+//     slot up to it: placed at the peer.
 //
 // Small payloads (up to inlineMax bytes) ride with their header; headers of
 // larger ones are padded to frameUnit bytes, so a reader may always read
@@ -48,8 +60,9 @@
 // in Address, over the set-up connection. Every header field is checked before
 // use. Payload is not encrypted.
 //
-// Locks, in this order: endpoint.mu, endpoint.recvMu, queue.mu; responses.mu
-// alone. Domain.placing is held only around one non-blocking system call or
-// copy on region memory: Region.Close and a failing endpoint take it for
-// writing, and after that nobody touches the memory any more.
+// Locks, in this order: engine.role, endpoint.mu, endpoint.recvMu, queue.mu or
+// answerLink.mu, port.mu; engine.heldMu and ports.mu alone. Domain.placing is
+// held only around one non-blocking system call or copy on region memory:
+// Region.Close and a failing endpoint take it for writing, and after that
+// nobody touches the memory any more.
 package tcp

@@ -39,7 +39,7 @@ type header struct {
 	kind   uint8
 	length uint32 // payload bytes in this frame
 	seq    uint64 // from 1, per endpoint and direction
-	ack    uint64 // replies: all requests up to this one are done
+	ack    uint64 // all requests from the other side up to this one are done
 	key    uint64
 	addr   uint64
 	total  uint32
