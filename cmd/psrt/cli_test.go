@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,6 +132,11 @@ func TestTrainEvalPredict(t *testing.T) {
 		if p, err := strconv.ParseFloat(l, 64); err != nil || p <= 0 || p >= 1 {
 			t.Fatalf("score %q", l)
 		}
+	}
+	bare := regexp.MustCompile(`(?m)^[01] `).ReplaceAllString(rows(1000, 2), "")
+	unlabelled := psrt(t, "predict", "--model", model, "--data", write(t, dir, "bare.libffm", bare))
+	if unlabelled.code != 0 || unlabelled.stdout != o.stdout {
+		t.Errorf("predict without labels: exit %d, the same scores: %v\n%s", unlabelled.code, unlabelled.stdout == o.stdout, unlabelled.stderr)
 	}
 }
 

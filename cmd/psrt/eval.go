@@ -32,9 +32,9 @@ func (f *modelFlags) register(c *cobra.Command) {
 	f.input.register(c)
 }
 
-// open loads the model and looks at the data. How the training data were read
+// open loads the model and looks at the data; labelled asks for labels in it. How the training data were read
 // is in the model; flags that were given win.
-func (f *modelFlags) open(c *cobra.Command) (*train.Scorer, *dataset.Source, error) {
+func (f *modelFlags) open(c *cobra.Command, labelled bool) (*train.Scorer, *dataset.Source, error) {
 	switch {
 	case f.model == "":
 		return nil, nil, cli.Usagef("--model is missing: the directory that psrt train --out wrote")
@@ -59,6 +59,7 @@ func (f *modelFlags) open(c *cobra.Command) (*train.Scorer, *dataset.Source, err
 	if !c.Flags().Changed("task") {
 		opts.Task = known.Task
 	}
+	opts.IgnoreLabels = !labelled
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
@@ -86,7 +87,7 @@ func newEval() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		s, src, err := f.open(c)
+		s, src, err := f.open(c, true)
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,8 @@ func newPredict() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "predict",
 		Short: "Print a score for every row",
-		Long:  "Prints one score a line, in the order of the rows: the probability of a click (ctr) or the value (regression).",
+		Long: `Prints one score a line, in the order of the rows: the probability of a click
+(ctr) or the value (regression). Labels are not looked at and may be absent.`,
 		Example: `  psrt predict --model model --data new.libffm > scores
   psrt predict --model model --data new.libffm --out scores`,
 	}
@@ -128,7 +130,7 @@ func newPredict() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		s, src, err := f.open(c)
+		s, src, err := f.open(c, false)
 		if err != nil {
 			return err
 		}

@@ -93,6 +93,9 @@ func (p *criteoParser) parse(line []byte, _ int, b *Batch) *lineError {
 	if e != nil {
 		return e
 	}
+	if p.labels.ignored() && bytes.Count(line, []byte("\t")) == criteoFields-1 {
+		end = -1 // the first column is I1 already
+	}
 	n := len(b.Keys)
 	keys := grow(b.Keys, n+criteoFields)
 	fields := grow(b.Fields, n+criteoFields)

@@ -250,6 +250,8 @@ func (p *csvParser) label(c *csvColumn, cell []byte, start int) (float32, *lineE
 		return slices.ContainsFunc(list, func(s string) bool { return s == string(cell) })
 	}
 	switch {
+	case p.labels.ignored():
+		return 0, nil
 	case len(cell) == 0:
 		return 0, badLine(start, "%s: the label is missing; drop the row", c.Name)
 	case c.PositiveAbove != nil:
@@ -292,6 +294,8 @@ func (p *csvParser) layout(s *Schema, first []byte) (layout []int, isHeader bool
 		j, ok := at[c.Name]
 		if ok {
 			byName[j] = k
+		} else if p.labels.ignored() && c.Kind == "label" {
+			continue
 		} else if mode == "yes" {
 			return nil, false, badLine(0, "the header has no column %q; it has %s", c.Name, quote(first))
 		} else {
@@ -299,6 +303,9 @@ func (p *csvParser) layout(s *Schema, first []byte) (layout []int, isHeader bool
 		}
 	}
 	if mode == "no" {
+		if p.labels.ignored() && p.count(first) == len(inOrder)-1 {
+			inOrder = slices.DeleteFunc(inOrder, func(k int) bool { return s.Columns[k].Kind == "label" })
+		}
 		return inOrder, false, nil
 	}
 	for j, name := range names {

@@ -4,12 +4,28 @@ package dataset
 // not both conventions in one source: a 0 among -1 and 1 usually means "unknown".
 type labelRule struct {
 	task     Task
-	negative int8 // what the sniffed rows use for "no": 0, -1, or unknownNegative
+	negative int8 // what the sniffed rows use for "no": 0, -1, unknownNegative or ignoredLabels
 }
 
-const unknownNegative = 1
+const (
+	unknownNegative = 1
+	ignoredLabels   = 2 // any text is a label, and means 0
+)
+
+// rule is what the options ask of labels before any was seen.
+func (o *Options) rule() labelRule {
+	if o.IgnoreLabels {
+		return labelRule{task: o.Task, negative: ignoredLabels}
+	}
+	return labelRule{task: o.Task, negative: unknownNegative}
+}
+
+func (r labelRule) ignored() bool { return r.negative == ignoredLabels }
 
 func (r labelRule) parse(cell []byte, offset int) (float32, *lineError) {
+	if r.ignored() {
+		return 0, nil
+	}
 	if r.task != Regression && len(cell) == 1 {
 		if cell[0] == '1' {
 			return 1, nil

@@ -31,6 +31,11 @@ type Options struct {
 	Fields  int     // number of fields; 0: the most found while sniffing
 	Schema  *Schema // for csv
 	MaxLine int     // longest line accepted, in bytes; 0: 4 MiB
+
+	// IgnoreLabels takes rows with any label, and rows without: sparse lines
+	// that begin with a feature, criteo lines of 39 columns, csv files without
+	// the label's column. All labels arrive as 0.
+	IgnoreLabels bool `json:"-"`
 }
 
 // ReaderOptions say how one worker runs through a source.

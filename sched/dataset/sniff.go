@@ -102,7 +102,7 @@ func (s *sniffer) realLabels(h *head) bool {
 // parser makes the parser for the format, still open as to fields.
 func (s *sniffer) parser(h *head) (lineParser, error) {
 	o := s.src.opts
-	rule := labelRule{task: o.Task, negative: unknownNegative}
+	rule := o.rule()
 	switch o.Format {
 	case Criteo:
 		for _, line := range h.lines {
@@ -168,7 +168,7 @@ func (s *sniffer) sameGrammar(f Format) bool {
 // quantiles of numeric columns that do not bring their own.
 func (s *sniffer) statistics(h *head) error {
 	schema := s.src.opts.Schema
-	s.csv = newCSVParser(schema, labelRule{task: s.src.opts.Task, negative: unknownNegative})
+	s.csv = newCSVParser(schema, s.src.opts.rule())
 	layout, isHeader, e := s.csv.layout(schema, h.lines[0])
 	if e != nil {
 		return e.at(h.path, h.numbers[0])

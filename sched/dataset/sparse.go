@@ -30,13 +30,20 @@ func (p *sparseParser) parse(line []byte, _ int, b *Batch) *lineError {
 	}
 	end := wordEnd(line, i)
 	if bytes.IndexByte(line[i:end], ':') >= 0 {
+		if p.labels.ignored() {
+			return p.features(line, i, 0, b)
+		}
 		return badLine(i, "line begins with %s where the label should be; put the label first", quote(line[i:end]))
 	}
 	label, e := p.labels.parse(line[i:end], i)
 	if e != nil {
 		return e
 	}
-	i = end
+	return p.features(line, end, label, b)
+}
+
+// features reads what is behind the label, from i on.
+func (p *sparseParser) features(line []byte, i int, label float32, b *Batch) *lineError {
 	n := len(b.Keys)
 	room := n + len(line)/4 + 1 // the shortest feature, " 1:1", takes four bytes
 	keys, fields, values := grow(b.Keys, room), grow(b.Fields, room), grow(b.Values, room)
