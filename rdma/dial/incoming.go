@@ -51,7 +51,8 @@ func (in *Incoming) Finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig, reply []byte) (*Conn, error) {
 	offers := in.host.offers()
 	choices, err := choose(in.host.terms(offers), in.terms, func(here, peer offer) bool {
-		return pairRails(in.reach(offers, here.Name, peer), in.Count, 0) != nil
+		reach, distances := in.reach(offers, here.Name, peer)
+		return pairRails(reach, distances, in.Count, 0) != nil
 	})
 	if err != nil {
 		_ = in.refuse(err) // the peer may be gone already
@@ -174,13 +175,13 @@ func (in *Incoming) ready(ch choice, domains []rdma.Domain, eps []rdma.Endpoint,
 
 // reach says how well the rails here and there meet; nil for a transport of
 // one domain.
-func (in *Incoming) reach(offers []offering, name string, theirs offer) [][]int {
+func (in *Incoming) reach(offers []offering, name string, theirs offer) (reach [][]int, distances []int) {
 	for _, o := range offers {
 		if o.Name == name && len(o.Rails) > 0 {
-			return reachOf(o.domains, o.Rails, theirs.Rails)
+			return reachOf(o.domains, o.Rails, theirs.Rails), distancesOf(o.domains)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // plans are the ways to lay the endpoints over rails, to be tried in order:
@@ -188,7 +189,7 @@ func (in *Incoming) reach(offers []offering, name string, theirs offer) [][]int 
 // endpoints on one pair. A transport of one domain has one plan, nil.
 func (in *Incoming) plans(offers []offering, name string) [][]railPair {
 	theirs, _ := offered(in.terms.Offers, name)
-	reach := in.reach(offers, name, theirs)
+	reach, distances := in.reach(offers, name, theirs)
 	if reach == nil {
 		return [][]railPair{nil}
 	}
@@ -196,7 +197,7 @@ func (in *Incoming) plans(offers []offering, name string) [][]railPair {
 	if in.Count < len(reach) { // begin where the connection before ended
 		first = in.turn * in.Count
 	}
-	plans := [][]railPair{pairRails(reach, in.Count, first)}
+	plans := [][]railPair{pairRails(reach, distances, in.Count, first)}
 	for _, p := range single(reach) {
 		plan := make([]railPair, in.Count)
 		for k := range plan {

@@ -19,6 +19,9 @@ type Rail interface {
 	// Reach says how well this rail reaches a described one: the more the
 	// better, negative not at all. Nothing is sent.
 	Reach(peer []byte) int
+	// Distance from this process's memory: of the rails that reach the peer
+	// the nearest share the load, the others wait until these are down.
+	Distance() int
 }
 
 // maxRails bounds what a peer may offer.
@@ -68,16 +71,18 @@ type railPair struct{ here, peer int }
 // rail i here reaches rail j of the peer. Endpoint k takes the rails here in
 // turns, beginning with first, and for each the best of the peer's; of equally
 // good ones the least used so far, so that both sides' rails share the load.
-// nil where no rail reaches any.
-func pairRails(reach [][]int, count, first int) []railPair {
+// Only the nearest of the rails here are used. nil where no rail reaches any.
+func pairRails(reach [][]int, distances []int, count, first int) []railPair {
 	var usable []int
 	peers := 0
 	for i, row := range reach {
 		peers = max(peers, len(row))
-		for _, score := range row {
-			if score >= 0 {
+		if slices.ContainsFunc(row, func(score int) bool { return score >= 0 }) {
+			if len(usable) > 0 && distances[i] < distances[usable[0]] {
+				usable = nil
+			}
+			if len(usable) == 0 || distances[i] == distances[usable[0]] {
 				usable = append(usable, i)
-				break
 			}
 		}
 	}
@@ -101,6 +106,17 @@ func pairRails(reach [][]int, count, first int) []railPair {
 		pairs[k] = railPair{here, best}
 	}
 	return pairs
+}
+
+// distancesOf the rails here.
+func distancesOf(here []rdma.Domain) []int {
+	list := make([]int, len(here))
+	for i, d := range here {
+		if r, ok := d.(Rail); ok {
+			list[i] = r.Distance()
+		}
+	}
+	return list
 }
 
 // reachOf fills the matrix for pairRails.
@@ -145,9 +161,13 @@ func onDevices(domains []rdma.Domain, plan []railPair) string {
 	}
 	var names []string
 	for _, d := range domains {
-		if name := d.Caps().Device; !slices.Contains(names, name) {
+		name := d.Caps().Device
+		if c, ok := d.(interface{ Choice() string }); ok {
+			name = c.Choice()
+		}
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	return " (" + strings.Join(names, ", ") + ")"
+	return " (" + strings.Join(names, "; ") + ")"
 }

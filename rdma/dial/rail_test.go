@@ -2,6 +2,7 @@ package dial
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,12 +31,21 @@ func TestPairRails(t *testing.T) {
 			}
 		}
 		count := r.IntN(12)
-		pairs := pairRails(reach, count, r.IntN(5))
+		distances := make([]int, len(reach))
+		for i := range distances {
+			distances[i] = r.IntN(2)
+		}
+		pairs := pairRails(reach, distances, count, r.IntN(5))
 		if (pairs == nil) != (usable == 0) || pairs != nil && len(pairs) != count {
 			t.Fatalf("%v: %d pairs of %d", reach, len(pairs), count)
 		}
 		used := make([]int, len(reach))
 		for _, p := range pairs {
+			for i, row := range reach {
+				if distances[i] < distances[p.here] && slices.Max(row) >= 0 {
+					t.Fatalf("%v, distances %v: rail %d is used, %d is nearer", reach, distances, p.here, i)
+				}
+			}
 			used[p.here]++
 			for _, other := range reach[p.here] {
 				if reach[p.here][p.peer] < 0 || other > reach[p.here][p.peer] {
@@ -52,7 +62,7 @@ func TestPairRails(t *testing.T) {
 		}
 	}
 	same := [][]int{{5, 5}, {5, 5}}
-	if p := pairRails(same, 4, 0); p[0] != (railPair{0, 0}) || p[1] != (railPair{1, 1}) || p[2] != (railPair{0, 0}) || p[3] != (railPair{1, 1}) {
+	if p := pairRails(same, []int{1, 1}, 4, 0); p[0] != (railPair{0, 0}) || p[1] != (railPair{1, 1}) || p[2] != (railPair{0, 0}) || p[3] != (railPair{1, 1}) {
 		t.Errorf("equal rails are paired %v, want each with its like", p)
 	}
 }
@@ -78,6 +88,8 @@ func (p *plank) Caps() rdma.Caps {
 }
 
 func (p *plank) Reach([]byte) int { return 1 }
+
+func (p *plank) Distance() int { return 10 }
 
 func openPlank(t *testing.T, name string) *plank {
 	d, err := openLoopback()
@@ -130,7 +142,7 @@ func TestRails(t *testing.T) {
 			t.Errorf("four endpoints are on %d and %d rails", a, b)
 		}
 	}
-	if want := "planks: an RDMA device reaches the peer (left, right)"; j.client.Reason != want {
+	if want := "planks: an RDMA device reaches the peer (left; right)"; j.client.Reason != want {
 		t.Errorf("reason %q, want %q", j.client.Reason, want)
 	}
 	one, two := connect(1), connect(1)
@@ -178,7 +190,7 @@ func TestBrokenRail(t *testing.T) {
 	if j.clientErr != nil || j.servErr != nil {
 		t.Fatal(j.clientErr, j.servErr)
 	}
-	if j.server.Domains[0] != rdma.Domain(right) || j.server.Domains[1] != rdma.Domain(right) || !strings.Contains(j.client.Reason, "planks could not be set up (left, right)") {
+	if j.server.Domains[0] != rdma.Domain(right) || j.server.Domains[1] != rdma.Domain(right) || !strings.Contains(j.client.Reason, "planks could not be set up (left; right)") {
 		t.Errorf("connected by %s", j.client.Reason)
 	}
 	exchange(t, j, cl, sl)

@@ -13,6 +13,9 @@ type Config struct {
 	Device string
 	// Port of the device; 0: the first active one.
 	Port int
+	// MayBeDown: a port that is not active now is no error; its link may come
+	// up later.
+	MayBeDown bool
 	// PinGID makes GIDIndex the only GID of the port that is used. Else the pair
 	// of GIDs that suits both peers is found when an endpoint connects.
 	PinGID   bool

@@ -12,6 +12,7 @@ import (
 	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
 	"psrt/rdma/span"
+	"psrt/rdma/verbs/pick"
 )
 
 // Domain implements rdma.Domain on one port of one device.
@@ -22,6 +23,8 @@ type Domain struct {
 	port    int
 	portNow ibv.PortAttr // as it was when the domain was opened
 	caps    rdma.Caps
+	rail    pick.Rail // where Open chose it
+	notes   string    // of Open, about the devices that it left out
 	regions atomic.Pointer[span.Set[*region]]
 	stats   counters
 	done    chan struct{}
@@ -94,11 +97,17 @@ func (d *Domain) look() (err error) {
 			d.port, d.portNow = p, a
 		}
 	}
+	if d.port == 0 && d.cfg.MayBeDown && first <= last {
+		if d.portNow, err = d.ctx.Port(first); err != nil {
+			return err
+		}
+		d.port = first
+	}
 	if d.port == 0 {
 		return fmt.Errorf("verbs: %s has no active port among %d to %d of its %d: %w; look at `rdma link` and the cable, or choose another by --device and --port",
 			d.cfg.Device, first, last, d.attr.Ports, rdma.ErrInvalid)
 	}
-	if _, err := d.gids(); err != nil {
+	if _, err := d.gids(); err != nil && !d.cfg.MayBeDown {
 		return err
 	}
 	inline, err := d.probeInline()
@@ -113,7 +122,7 @@ func (d *Domain) look() (err error) {
 		MaxMessage: int(min(d.portNow.MaxMessage, maxMessage)),
 		MaxDepth:   max(min(int(d.attr.MaxQPWR)-internalWRs, maxDepth), 0),
 		SpinMicros: d.cfg.SpinMicros,
-		NUMANode:   nodeOf(d.cfg.Device),
+		NUMANode:   -1,
 		CrossHost:  true,
 		// Whether the device takes a dma-buf shows when one is registered.
 		DeviceMemory: ibv.HasDMABuf(),

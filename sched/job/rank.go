@@ -53,6 +53,9 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		return nil, err
 	}
 	go watchAbort(ctx, cfg.Coord, cancel)
+	if cfg.Node >= 0 {
+		cfg.Devices.Node, cfg.Devices.HasNode = cfg.Node, true
+	}
 	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
 	if err != nil {
 		return nil, err
