@@ -176,8 +176,13 @@ func (q *queue) signal() {
 	q.fdMu.Lock()
 	defer q.fdMu.Unlock()
 	if !q.closed.Load() {
-		_, _ = unix.Write(q.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // EAGAIN: it is signaled as much as can be
+		q.knock()
 	}
+}
+
+// knock ends a blocking Wait. With fdMu.
+func (q *queue) knock() {
+	_, _ = unix.Write(q.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // EAGAIN: it is signaled as much as can be
 }
 
 // Close waits until a Wait that runs has left.
@@ -201,9 +206,10 @@ func (q *queue) Close() error {
 		}
 		return nil
 	}
-	q.signal()
+	// In this order: a Wait that is woken must see why, and not begin again.
 	q.fdMu.Lock()
 	q.closed.Store(true)
+	q.knock()
 	q.fdMu.Unlock()
 	q.mu.Unlock()
 	q.waiting.Lock()
