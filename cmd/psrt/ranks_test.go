@@ -72,11 +72,15 @@ func TestRanksThatDoNotMeet(t *testing.T) {
 		want string
 	}{
 		{"a rank alone", first, 1, "rank 1 (worker 0)"},
-		{"another token", stranger, 1, "token"},
+		{"another token", stranger, 2, "the same --token-file"},
 		{"no coordinator", psrt(t, args(token, "--rank", "1", "--join-timeout", "200ms")...), 1, addr},
 		{"short token", psrt(t, args(short, "--rank", "1")...), 2, "at least 16"},
 		{"no token", psrt(t, "train", "--data", data, "--rank", "0", "--world-size", "2", "--coordinator", addr), 2, "--token-file"},
 		{"rank beyond the world", psrt(t, args(token, "--rank", "2")...), 2, "--world-size"},
+		{"negative rank", psrt(t, args(token, "--rank", "-1")...), 2, "--rank -1"},
+		{"no rank", psrt(t, args(token)...), 2, "--world-size is for ranks started by hand: give --rank"},
+		{"token file without rank", psrt(t, "train", "--data", data, "--token-file", token), 2, "--token-file is for"},
+		{"coordinator without rank", psrt(t, "train", "--data", data, "--coordinator", addr), 2, "--coordinator is for"},
 		{"missing token file", psrt(t, args(filepath.Join(dir, "nope"), "--rank", "0")...), 2, "nope"},
 	} {
 		if c.got.code != c.code || !strings.Contains(c.got.stderr, c.want) {

@@ -23,7 +23,9 @@ func newTrain() *cobra.Command {
 		Long: `Train a click-through or regression model. Starts --servers and --workers
 processes on this machine; with --rank, --world-size and --coordinator this
 process is one rank of a job whose ranks are started elsewhere too (the first
---servers ranks serve, the others work; rank 0 keeps the coordinator).`,
+--servers ranks serve, the others work; rank 0 keeps the coordinator). All ranks
+may have the same flags; a flag that describes the job counts at rank 0, and
+--json and --report at the first worker.`,
 		Example: `  psrt train --data train.libffm --valid valid.libffm --test test.libffm --model fm --servers 2 --workers 2
   psrt train --data 'logs/*.tsv.gz' --format criteo --model deepfm --hidden 256,256 --out model --json
   psrt train --data a.csv --schema a.yaml --task regression --model lr --sync bsp --seed 7`,
@@ -41,14 +43,17 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	if f.rank >= 0 {
+	if c.Flags().Changed("rank") {
 		return runRank(ctx, c, f)
+	}
+	if err := f.onlyWithRank(c); err != nil {
+		return err
 	}
 	j, note, err := f.describe(c)
 	if err != nil {
 		return err
 	}
-	out, err := cli.OpenOutput("json", f.json)
+	out, err := f.openOutputs()
 	if err != nil {
 		return err
 	}
@@ -71,7 +76,10 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 
 // runRank is one rank, started by RunProcesses or by a launcher.
 func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
-	if f.world < 2 || f.rank >= f.world {
+	switch {
+	case f.rank < 0:
+		return cli.Usagef("--rank %d: must be 0 or more; leave it out to have psrt start all ranks", f.rank)
+	case f.world < 2 || f.rank >= f.world:
 		return cli.Usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
 	}
 	if f.coordinator == "embedded" {
@@ -96,14 +104,29 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.kind.Value, Devices: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
-	linger := func() {}
+	linger := func(error) {}
+	var asked *train.Job
+	var out io.WriteCloser
 	if !started {
 		cfg.Events = show.event
+		cfg.Check = func(j *train.Job) (err error) {
+			if asked = j; f.rank == 0 {
+				return nil
+			}
+			if err := f.agree(c, j); err != nil {
+				return err
+			}
+			if f.rank == j.Servers {
+				out, err = f.openOutputs()
+			}
+			return err
+		}
 		if f.rank == 0 {
 			j, note, err := f.describe(c)
 			if err != nil {
 				return err
 			}
+			j.Flags = jobFlags(c)
 			show.note(note)
 			host, err := job.HostCoordinator(ctx, f.coordinator, token, j)
 			if err != nil {
@@ -114,8 +137,8 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		}
 	}
 	res, err := job.JoinAndRun(ctx, f.coordinator, cfg)
-	if err == nil {
-		linger()
+	if ctx.Err() == nil {
+		linger(err)
 	}
 	show.end()
 	if started {
@@ -135,11 +158,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if res == nil || f.rank != f.world-res.Workers {
 		return nil
 	}
-	out, err := cli.OpenOutput("json", f.json)
-	if err != nil {
-		return err
-	}
-	return report(res, nil, f, out)
+	return report(res, asked, f, out)
 }
 
 // report prints the result: JSON alone on stdout, or for people.
@@ -154,8 +173,8 @@ func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser) 
 		return errors.Join(enc.Encode(res), out.Close())
 	}
 	printResult(os.Stdout, res)
-	if f.out != "" {
-		fmt.Printf("model        %s  (psrt eval --model %s --data …)\n", f.out, f.out)
+	if j.Out != "" {
+		fmt.Printf("model        %s  (psrt eval --model %s --data …)\n", j.Out, j.Out)
 	}
 	if f.report != "" {
 		fmt.Printf("report       %s\n", f.report)

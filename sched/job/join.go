@@ -60,13 +60,26 @@ type Hosted struct {
 	world  int
 }
 
-// lingerFor bounds how long the coordinator waits for ranks that are ending.
-const lingerFor = 5 * time.Second
+// lingerFor bounds how long the coordinator waits for ranks that are ending;
+// abortedFor where the job was aborted and some may never have begun.
+const (
+	lingerFor  = 5 * time.Second
+	abortedFor = 2 * time.Second
+)
 
 // Linger waits until every rank has said that it needs the coordinator no
-// more. Rank 0 calls it when its own part went well.
-func (h *Hosted) Linger() {
-	ctx, cancel := context.WithTimeout(context.Background(), lingerFor)
+// more. Rank 0 calls it with what became of its own part: where another rank
+// aborted the job the rest shall learn why, those too that are still starting.
+func (h *Hosted) Linger(err error) {
+	limit := lingerFor
+	var aborted *coord.AbortError
+	switch {
+	case errors.As(err, &aborted):
+		limit = abortedFor
+	case err != nil:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for rank := range h.world {
 		if _, err := coord.Await(ctx, h.store, endKey(rank)); err != nil {
@@ -102,7 +115,7 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 			return RunRank(ctx, cfg)
 		}
 		if errors.Is(err, secure.ErrToken) {
-			return nil, fmt.Errorf("job: rank %d is refused by the coordinator at %s: %w; give every rank the same --token-file", cfg.Rank, addr, err)
+			return nil, &train.InputError{Err: fmt.Errorf("job: rank %d and the coordinator at %s hold different tokens; give every rank the same --token-file, and check that no other job listens there", cfg.Rank, addr)}
 		}
 		select {
 		case <-dialing.Done():

@@ -30,6 +30,8 @@ type RankConfig struct {
 	Listen string
 	Node   int
 	Events func(train.Event)
+	// Check may refuse the job before the rank joins the others; may be nil.
+	Check func(*train.Job) error
 	// JoinTimeout bounds the wait for the job and for other ranks at the start.
 	JoinTimeout time.Duration
 }
@@ -46,10 +48,18 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		return nil, err
 	}
 	if world := job.Servers + job.Workers; cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world {
-		return nil, fmt.Errorf("job: rank %d of %d, but the job has %d servers and %d workers: start %d ranks, or change --servers and --workers",
-			cfg.Rank, cfg.World, job.Servers, job.Workers, world)
+		return nil, &train.InputError{Err: fmt.Errorf("job: rank %d of %d, but the job has %d servers and %d workers: start %d ranks, or change --servers and --workers",
+			cfg.Rank, cfg.World, job.Servers, job.Workers, world)}
+	}
+	if cfg.Check != nil {
+		if err := cfg.Check(job); err != nil {
+			raise(cfg.Coord, name(cfg.Rank, job.Servers), err)
+			leave(cfg)
+			return nil, err
+		}
 	}
 	if err := assemble(ctx, cfg, job); err != nil {
+		leave(cfg)
 		return nil, err
 	}
 	go watchAbort(ctx, cfg.Coord, cancel)
@@ -70,16 +80,24 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		res, err = train.RunWorker(ctx, job, rank)
 	}
 	if err == nil {
-		// Nobody waits for the answer: the coordinator may be gone with it.
-		_, _ = cfg.Coord.Put(ctx, endKey(cfg.Rank), nil, 0)
+		leave(cfg)
 	}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
+			leave(cfg)
 			return nil, cause // what ended the job explains more than what it broke here
 		}
 		raise(cfg.Coord, name(cfg.Rank, job.Servers), err)
 	}
 	return res, err
+}
+
+// leave says that this rank needs the coordinator no more. Nobody waits for the
+// answer: the coordinator may be gone with it.
+func leave(cfg RankConfig) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _ = cfg.Coord.Put(ctx, endKey(cfg.Rank), nil, 0)
 }
 
 // dataListen is where data connections of the tcp transport arrive: beside a
@@ -108,7 +126,12 @@ func assemble(ctx context.Context, cfg RankConfig, job *train.Job) error {
 	party := coord.Party{Name: "join", N: cfg.World, ID: cfg.Rank, Who: func(id int) string {
 		return fmt.Sprintf("rank %d (%s)", id, name(id, job.Servers))
 	}}
-	if err := party.Barrier(ctx, cfg.Coord); err != nil {
+	var aborted *coord.AbortError
+	err := party.Barrier(ctx, cfg.Coord)
+	if errors.As(err, &aborted) {
+		return aborted
+	}
+	if err != nil {
 		return fmt.Errorf("job: %s: %w; start every rank, with the same --coordinator and --token-file", name(cfg.Rank, job.Servers), err)
 	}
 	return nil

@@ -47,6 +47,10 @@ type Job struct {
 	Lanes    int   `json:"lanes"` // per server
 	MaxBytes int64 `json:"max_bytes"`
 
+	// Flags is what rank 0 was asked, by the name of the flag, where ranks are
+	// started by hand: each compares what it was given itself.
+	Flags map[string]string `json:"flags,omitempty"`
+
 	Out     string `json:"out,omitempty"` // model directory
 	Scratch string `json:"scratch"`       // for the best epoch's model when Out is empty
 }
