@@ -328,13 +328,30 @@ func TestADeadRankEndsTheJob(t *testing.T) {
 	}
 }
 
-// Whoever kills psrt itself leaves no ranks either.
-func TestKillingTheLauncherKillsTheRanks(t *testing.T) {
-	c, _, _ := start(t)
+// Whoever kills psrt itself leaves no ranks either, and its files go with the
+// next start; those of a job that runs stay.
+func TestKillingTheLauncher(t *testing.T) {
+	c, _, tmp := start(t)
 	ranks := children(t, c.Process.Pid)
+	short := []string{"train", "--data", write(t, t.TempDir(), "train.libffm", rows(600, 1)), "--quiet"}
+	next := func() {
+		c := command(t.Context(), short...)
+		c.Env = append(c.Env, "TMPDIR="+tmp)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	next()
+	if left, _ := os.ReadDir(tmp); len(left) != 1 {
+		t.Fatalf("beside a running job: %v", left)
+	}
 	c.Process.Kill()
 	c.Wait()
-	checkGone(t, ranks, t.TempDir())
+	if left, _ := os.ReadDir(tmp); len(left) != 1 {
+		t.Fatalf("after the kill: %v", left)
+	}
+	next()
+	checkGone(t, ranks, tmp)
 }
 
 func TestTwoJobsAtOnce(t *testing.T) {

@@ -34,16 +34,18 @@ const EnvLaunched = "PSRT_LAUNCHED"
 const tokenBytes = 32
 
 // RunProcesses starts every rank as a process, and returns worker 0's result.
-// Nothing is left behind: no process, file, socket or shared memory.
+// Nothing is left behind: no process, file, socket or shared memory. If this
+// process is killed, its directory is left to the next RunProcesses.
 func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.Result, error) {
 	if err := j.Validate(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "psrt-")
+	scratch, err := launch.OpenScratch(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("job: no directory for sockets: %w; set TMPDIR", err)
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer scratch.Close()
+	dir := scratch.Path
 	if j.Scratch == "" {
 		j.Scratch = filepath.Join(dir, "best")
 	}

@@ -1,7 +1,7 @@
 // Package launch starts the ranks of a job as processes of this machine and
 // sees to it that none outlives the job.
 //
-// It owns starting, the event pipe and the last log lines of each rank, the
+// It owns the launcher's directory (Scratch), starting, the event pipe and the last log lines of each rank, the
 // judgement who died first and of what, and the orderly end. It must not know
 // what a rank does or which flags it takes.
 //
@@ -10,5 +10,6 @@
 // its output is kept as a tail. When a rank ends badly the others are told to
 // end (SIGTERM), and after Grace they are killed; Run then says who died, how,
 // and shows its tail. Cancelling the context ends the job the same way. If the
-// launcher itself is killed the kernel kills the ranks (PR_SET_PDEATHSIG).
+// launcher itself is killed the kernel kills the ranks (PR_SET_PDEATHSIG), and
+// the next launcher of the same user removes its directory.
 package launch
