@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/bench/child"
 	"psrt/rdma"
 )
 
@@ -30,13 +31,6 @@ const (
 // Opener opens a domain of the named transport.
 type Opener func(transport string) (rdma.Domain, error)
 
-// Command starts the peer: a program that calls ServePeer.
-type Command struct {
-	Path string
-	Args []string
-	Env  []string // added to this process's own
-}
-
 // Config of one run.
 type Config struct {
 	Suite     string // lat or bw
@@ -57,7 +51,7 @@ type Config struct {
 	// (microseconds or GB/s), or ok false where it has no such operation.
 	RivalName string
 	Rival     func(ctx context.Context, op string, bytes, iterations int) (value float64, ok bool, err error)
-	Peer      Command
+	Peer      child.Command
 }
 
 // Check fills in defaults and refuses what cannot be run.

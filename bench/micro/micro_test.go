@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/bench/child"
 	"psrt/bench/report"
 	"psrt/rdma"
 	"psrt/rdma/shm"
@@ -49,7 +50,7 @@ func openTest(transport string) (rdma.Domain, error) {
 func config(suite, transport, peer string) Config {
 	return Config{
 		Suite: suite, Transport: transport, Sizes: []int{8, 13, 4096, 1 << 20}, Iterations: 101, Rounds: 3,
-		Seed: 7, BulkBytes: 1 << 20, Open: openTest, Peer: Command{Path: os.Args[0], Env: []string{peerEnv + "=" + peer}},
+		Seed: 7, BulkBytes: 1 << 20, Open: openTest, Peer: child.Command{Path: os.Args[0], Env: []string{peerEnv + "=" + peer}},
 	}
 }
 

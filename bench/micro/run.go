@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/bench/child"
 	"psrt/bench/report"
 )
 
@@ -18,13 +19,13 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.budget(),
 		fmt.Errorf("micro: not finished within %s; give fewer sizes or iterations", cfg.budget()))
 	defer cancel()
-	p, err := startPeer(ctx, cfg.Peer)
+	p, err := child.Start(ctx, cfg.Peer)
 	if err != nil {
 		return nil, err
 	}
 	r := &runner{cfg: cfg, peer: p}
 	defer func() {
-		p.close(cancel)
+		p.Close(cancel)
 		err = errors.Join(err, r.close())
 		if err != nil && ctx.Err() != nil && context.Cause(ctx) != context.Canceled {
 			err = context.Cause(ctx)
@@ -58,7 +59,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 // runner is the measuring side.
 type runner struct {
 	cfg    Config
-	peer   *peer
+	peer   *child.Child
 	st     *station
 	bulk   *bulk
 	phases uint64 // so far, so that no two move the same bytes
@@ -79,14 +80,14 @@ func (r *runner) join() error {
 			return err
 		}
 	}
-	if err := r.peer.tell(s); err != nil {
+	if err := r.peer.Tell(s); err != nil {
 		return err
 	}
 	var theirs greeting
 	if err := r.heard(&theirs); err != nil {
 		return err
 	}
-	if err := r.peer.tell(r.st.greeting()); err != nil {
+	if err := r.peer.Tell(r.st.greeting()); err != nil {
 		return err
 	}
 	if theirs.RawAddress != "" {
@@ -105,7 +106,7 @@ func (r *runner) join() error {
 }
 
 func (r *runner) heard(g *greeting) error {
-	if err := r.peer.hear(g); err != nil {
+	if err := r.peer.Hear(g); err != nil {
 		return err
 	}
 	if g.Err != "" {
@@ -133,7 +134,7 @@ func (r *runner) run(ctx context.Context, kind string, n, iterations int) (playe
 		return played{}, 0, err
 	}
 	r.st.prepare(p)
-	if err := r.peer.tell(p); err != nil {
+	if err := r.peer.Tell(p); err != nil {
 		return played{}, 0, err
 	}
 	var a answer
@@ -144,7 +145,7 @@ func (r *runner) run(ctx context.Context, kind string, n, iterations int) (playe
 	if err != nil {
 		return played{}, 0, err
 	}
-	if err := r.peer.tell(true); err != nil {
+	if err := r.peer.Tell(true); err != nil {
 		return played{}, 0, err
 	}
 	if err := r.answered(&a); err != nil {
@@ -159,7 +160,7 @@ func (r *runner) run(ctx context.Context, kind string, n, iterations int) (playe
 }
 
 func (r *runner) answered(a *answer) error {
-	if err := r.peer.hear(a); err != nil {
+	if err := r.peer.Hear(a); err != nil {
 		return err
 	}
 	if a.Err != "" {

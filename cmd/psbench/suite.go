@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"psrt/bench/child"
 	"psrt/bench/micro"
 	"psrt/bench/report"
 	"psrt/cmd/internal/cli"
@@ -137,7 +138,7 @@ func (o *options) config(suite string) (micro.Config, error) {
 	}
 	cfg := micro.Config{
 		Suite: suite, Transport: o.transport.Value, Iterations: o.iterations, Duration: o.duration, Seed: o.seed,
-		Open: openDomain, Peer: micro.Command{Path: self, Args: []string{peerName}},
+		Open: openDomain, Peer: child.Command{Path: self, Args: []string{peerName}},
 	}
 	if cfg.Transport == "verbs" {
 		here, peer, err := o.verbs.names()
