@@ -91,7 +91,7 @@ func (r *Report) Text(w io.Writer) error {
 		cells := []string{row.Op, strconv.Itoa(row.Bytes), strconv.Itoa(row.Iterations)}
 		for _, c := range cols {
 			v := c.value(row)
-			if v == 0 && c.name == "bulk[GB/s]" {
+			if v == 0 && (c.name == "bulk[GB/s]" || c.name == "cpu[s/GB]") { // not measured
 				cells = append(cells, "-")
 				continue
 			}
