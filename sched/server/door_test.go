@@ -18,8 +18,8 @@ import (
 type stub struct {
 	rdma.Endpoint
 	done    []rdma.Completion // not yet polled
-	mem     []byte // what the worker lends, at addresses 0..len
-	silent  bool   // does not answer when it is asked for memory
+	mem     []byte            // what the worker lends, at addresses 0..len
+	silent  bool              // does not answer when it is asked for memory
 	asked   int
 	replies []psmsg.Reply
 }
