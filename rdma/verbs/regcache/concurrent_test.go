@@ -162,3 +162,46 @@ func TestCloseWaits(t *testing.T) {
 		t.Errorf("Close: %v, %d open", err, len(d.live))
 	}
 }
+
+// slow is a registration whose Close waits.
+type slow struct{ entered, let chan struct{} }
+
+func (s slow) Close() error {
+	close(s.entered)
+	<-s.let
+	return nil
+}
+
+// TestInvalidateWaitsForCloses: a registration that another goroutine is
+// closing still pins the memory, so Invalidate does not return before.
+func TestInvalidateWaitsForCloses(t *testing.T) {
+	s := slow{make(chan struct{}), make(chan struct{})}
+	c, err := New(Config[slow]{Register: func(_, _ uint64) (slow, error) { return s, nil }, MaxBytes: page, MaxCount: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := c.Get(0, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if busy, err := c.Invalidate(0, page); busy != 1 || err != nil {
+		t.Fatalf("%d busy, %v", busy, err)
+	}
+	go l.Release()
+	<-s.entered
+	done := make(chan int, 1)
+	go func() {
+		busy, _ := c.Invalidate(0, page)
+		done <- busy
+	}()
+	select {
+	case busy := <-done:
+		close(s.let)
+		t.Fatalf("returned %d while the close was under way", busy)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(s.let)
+	if busy := <-done; busy != 0 {
+		t.Errorf("%d busy after the close", busy)
+	}
+}
