@@ -1,0 +1,129 @@
+package fanin
+
+// Grants appends to dst all that may be granted now. Call it after Announce,
+// Arrived, Cancel and Leave, once for all that a poll has brought, and at
+// Deadline. It alone judges who is silent: after the poll, so that a lane that
+// was late itself blames nobody.
+func (p *Policy) Grants(now int64, dst []Grant) []Grant {
+	p.now = max(p.now, now)
+	p.judge()
+	for {
+		if !p.drain.may(p) {
+			return dst
+		}
+		at, k, trial := p.pick()
+		if at == out {
+			p.est.idle(p.outstanding)
+			return dst
+		}
+		w := &p.workers[at]
+		t := w.first(k)
+		n := p.part(t.size - t.granted)
+		if p.outstanding+n > p.Window() {
+			return dst
+		}
+		if !trial {
+			p.turn(at, k, n)
+		}
+		dst = append(dst, Grant{Worker: int(at), ID: t.id, Offset: t.granted, Bytes: n})
+		p.owe(at, t, n)
+		if trial && p.trial.has(at) {
+			p.trial.rotate()
+		}
+	}
+}
+
+// part is how much of the rest of a transfer goes into the next grant. The last
+// two are of a size, so that there is no message of a few bytes.
+func (p *Policy) part(rest int64) int64 {
+	chunk := p.est.chunk
+	switch {
+	case rest <= chunk:
+		return rest
+	case rest < 2*chunk:
+		return min((rest/2+63)&^63, chunk)
+	}
+	return chunk
+}
+
+// pick names the worker whose turn it is, and of what kind.
+func (p *Policy) pick() (at int32, k Kind, trial bool) {
+	if p.onTrial == 0 && p.trial.front != out {
+		at = p.trial.front
+		if p.workers[at].waiting[Pull] > 0 {
+			return at, Pull, true
+		}
+		return at, Push, true
+	}
+	pull, push := p.turns[Pull].front, p.turns[Push].front
+	if pull != out && (push == out || p.ahead < p.cfg.PullRun) {
+		return pull, Pull, false
+	}
+	return push, Push, false
+}
+
+// turn is the deficit round robin: a worker may grant itself a chunk each
+// round; what it leaves of it, because its transfers end unevenly, it keeps for
+// the next, so that all have the same in bytes. A grant is never more than a
+// chunk, so a worker at the front always gets one.
+func (p *Policy) turn(at int32, k Kind, n int64) {
+	w, chunk := &p.workers[at], p.est.chunk
+	if w.deficit[k] < n {
+		w.deficit[k] += chunk
+	}
+	w.deficit[k] -= n
+	if k == Pull && p.turns[Push].front != out {
+		p.ahead += n
+	} else {
+		p.ahead = 0
+	}
+}
+
+// owe books a grant and moves the rings on.
+func (p *Policy) owe(at int32, t *transfer, n int64) {
+	w, k := &p.workers[at], t.kind
+	p.est.granted(&w.sample, t.id, t.granted+n, n, p.outstanding, p.now)
+	t.granted += n
+	p.outstanding += n
+	if w.trial {
+		p.onTrial += n
+	}
+	if w.owed == 0 {
+		w.since = p.now
+		p.owing.add(at)
+	}
+	w.owed += n
+	p.stats.Grants++
+	p.stats.GrantedBytes += n
+	if t.granted == t.size {
+		w.waiting[k]--
+	}
+	p.queue(at)
+	if w.trial || !p.turns[k].has(at) {
+		return
+	}
+	if next := w.first(k); w.deficit[k] < p.part(next.size-next.granted) {
+		p.turns[k].rotate()
+	}
+}
+
+// queue puts a worker into the rings it belongs to and out of the others.
+func (p *Policy) queue(at int32) {
+	w := &p.workers[at]
+	for k := range Kind(kinds) {
+		r := &p.turns[k]
+		switch wants := w.waiting[k] > 0 && !w.aside && !w.trial; {
+		case wants && !r.has(at):
+			r.add(at)
+		case !wants && r.has(at):
+			r.remove(at)
+			w.deficit[k] = 0
+		}
+	}
+	switch wants := w.trial && !w.aside && w.waiting[Pull]+w.waiting[Push] > 0; {
+	case wants && !p.trial.has(at):
+		p.trial.add(at)
+	case !wants && p.trial.has(at):
+		p.trial.remove(at)
+	}
+}

@@ -1,0 +1,192 @@
+package fanin
+
+import "slices"
+
+// naive is the rule of doc.go once more: without rings, counters or an
+// estimator, each answer counted anew from a plain list. It takes valid calls
+// only.
+type naive struct {
+	cfg       Config
+	rate, rtt int64
+	now       int64
+	all       []*nTransfer
+	order     [3][]int // workers in turn: pulls, pushes, on trial
+	deficit   [2]map[int]int64
+	silent    map[int]bool
+	trial     map[int]bool
+	heard     map[int]int64
+	ahead     int64
+}
+
+type nTransfer struct {
+	worker                int
+	id                    uint64
+	kind                  Kind
+	size, granted, landed int64
+}
+
+func newNaive(cfg Config) *naive {
+	return &naive{cfg: cfg.withDefaults(), deficit: [2]map[int]int64{{}, {}},
+		silent: map[int]bool{}, trial: map[int]bool{}, heard: map[int]int64{}}
+}
+
+func (n *naive) window() int64 {
+	c := Chunk(n.rate)
+	return c * Chunks(n.rate, n.rtt, c)
+}
+
+func (n *naive) owed(which func(worker int) bool) (sum int64) {
+	for _, t := range n.all {
+		if which(t.worker) {
+			sum += t.granted - t.landed
+		}
+	}
+	return sum
+}
+
+func (n *naive) owedBy(w int) int64 { return n.owed(func(v int) bool { return v == w }) }
+
+func (n *naive) outstanding() int64 { return n.owed(func(w int) bool { return !n.silent[w] }) }
+
+func (n *naive) next(w int, kinds ...Kind) *nTransfer {
+	for _, k := range kinds {
+		for _, t := range n.all {
+			if t.worker == w && t.kind == k && t.granted < t.size {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+func (n *naive) find(w int, id uint64) *nTransfer {
+	for _, t := range n.all {
+		if t.worker == w && t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+func (n *naive) tidy() {
+	n.all = slices.DeleteFunc(n.all, func(t *nTransfer) bool { return t.landed == t.size })
+	for i := range n.order {
+		belongs := func(w int) bool {
+			if n.silent[w] {
+				return false
+			}
+			if i == 2 {
+				return n.trial[w] && n.next(w, Pull, Push) != nil
+			}
+			return !n.trial[w] && n.next(w, Kind(i)) != nil
+		}
+		n.order[i] = slices.DeleteFunc(n.order[i], func(w int) bool {
+			if belongs(w) {
+				return false
+			}
+			if i < 2 {
+				n.deficit[i][w] = 0
+			}
+			return true
+		})
+		for w := range n.cfg.Workers {
+			if belongs(w) && !slices.Contains(n.order[i], w) {
+				n.order[i] = append(n.order[i], w)
+			}
+		}
+	}
+}
+
+func (n *naive) announce(w int, id uint64, size int64, k Kind, now int64) {
+	n.now = now
+	n.all = append(n.all, &nTransfer{worker: w, id: id, kind: k, size: size})
+	n.tidy()
+}
+
+func (n *naive) arrived(w int, id uint64, bytes, now int64) bool {
+	n.now = now
+	t := n.find(w, id)
+	t.landed += bytes
+	if n.silent[w] {
+		n.silent[w], n.trial[w] = false, true
+	} else if n.owedBy(w) == 0 {
+		n.trial[w] = false
+	}
+	n.heard[w] = now
+	n.tidy()
+	return t.landed == t.size
+}
+
+func (n *naive) cancel(w int, id uint64, now int64) int64 {
+	n.now = now
+	t := n.find(w, id)
+	t.size = t.granted
+	n.tidy()
+	return t.granted - t.landed
+}
+
+func (n *naive) leave(w int, now int64) {
+	n.now = now
+	n.all = slices.DeleteFunc(n.all, func(t *nTransfer) bool { return t.worker == w })
+	n.silent[w], n.trial[w] = false, false
+	n.tidy()
+}
+
+func (n *naive) grants(now int64) (granted []Grant) {
+	n.now = now
+	for w := range n.cfg.Workers {
+		late := max(n.cfg.SilenceNanos, 4*(n.rtt+n.window()*1e9/n.rate))
+		if !n.silent[w] && n.owedBy(w) > 0 && now-n.heard[w] >= late {
+			n.silent[w] = true
+		}
+	}
+	n.tidy()
+	chunk := Chunk(n.rate)
+	size := func(t *nTransfer) int64 {
+		rest := t.size - t.granted
+		if rest > chunk && rest < 2*chunk {
+			return min((rest/2+63)/64*64, chunk)
+		}
+		return min(rest, chunk)
+	}
+	for {
+		ring := 1
+		if len(n.order[0]) > 0 && (len(n.order[1]) == 0 || n.ahead < n.cfg.PullRun) {
+			ring = 0
+		}
+		if len(n.order[2]) > 0 && n.owed(func(w int) bool { return n.trial[w] && !n.silent[w] }) == 0 {
+			ring = 2
+		}
+		if len(n.order[ring]) == 0 {
+			return granted
+		}
+		w := n.order[ring][0]
+		t := n.next(w, []Kind{Pull, Push}...)
+		if ring < 2 {
+			t = n.next(w, Kind(ring))
+		}
+		b := size(t)
+		if n.outstanding()+b > n.window() {
+			return granted
+		}
+		if n.owedBy(w) == 0 {
+			n.heard[w] = now
+		}
+		granted = append(granted, Grant{w, t.id, t.granted, b})
+		t.granted += b
+		if ring == 2 {
+			n.order[2] = append(n.order[2][1:], w)
+			n.tidy()
+			continue
+		}
+		n.ahead = map[bool]int64{true: n.ahead + b, false: 0}[ring == 0 && len(n.order[1]) > 0]
+		if n.deficit[ring][w] < b {
+			n.deficit[ring][w] += chunk
+		}
+		n.deficit[ring][w] -= b
+		if more := n.next(w, Kind(ring)); more == nil || n.deficit[ring][w] < size(more) {
+			n.order[ring] = append(n.order[ring][1:], w)
+		}
+		n.tidy()
+	}
+}

@@ -1,0 +1,52 @@
+package fanin
+
+// Stats is what an operator wants to see of a receiver.
+type Stats struct {
+	Rate             int64 // estimate, bytes/s
+	RTTNanos         int64 // estimate
+	ChunkBytes       int64
+	WindowBytes      int64 // k chunks
+	OutstandingBytes int64 // granted, not landed, in the window
+	AsideBytes       int64 // owed by workers that are silent for too long
+	WaitingWorkers   int   // that wait for a grant
+	Grants           int64 // since the start, as all below
+	GrantedBytes     int64
+	LandedBytes      int64
+	SetAside         int64 // workers gone silent, times
+	Resumed          int64 // and heard of again
+}
+
+// Stats counts the waiting workers one by one; call it a few times a second.
+func (p *Policy) Stats() Stats {
+	s := p.stats
+	s.Rate, s.RTTNanos = p.est.rate, p.est.rtt
+	s.ChunkBytes, s.WindowBytes = p.est.chunk, p.est.window
+	s.OutstandingBytes, s.AsideBytes = p.outstanding, p.aside
+	s.LandedBytes = p.est.delivered
+	for w := range p.workers {
+		if p.turns[Pull].has(int32(w)) || p.turns[Push].has(int32(w)) || p.trial.has(int32(w)) {
+			s.WaitingWorkers++
+		}
+	}
+	return s
+}
+
+// WorkerStats is one worker's part.
+type WorkerStats struct {
+	Transfers int
+	OwedBytes int64
+	Silent    bool // set aside: it gets no grants until it lands a byte
+}
+
+// Worker returns a zero value for a worker that does not exist.
+func (p *Policy) Worker(worker int) WorkerStats {
+	if worker < 0 || worker >= len(p.workers) {
+		return WorkerStats{}
+	}
+	w := &p.workers[worker]
+	return WorkerStats{Transfers: len(w.transfers), OwedBytes: w.owed, Silent: w.aside}
+}
+
+// Window is how many bytes may be outstanding, Outstanding how many are.
+func (p *Policy) Window() int64      { return p.est.window }
+func (p *Policy) Outstanding() int64 { return p.outstanding }
