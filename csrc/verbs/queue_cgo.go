@@ -144,8 +144,8 @@ func (p *QP) Reset() error { return failed("queue pair to RESET", int(C.psrt_ver
 // Error stops the queue pair; what is posted completes as StatusFlushed.
 func (p *QP) Error() error { return failed("queue pair to ERR", int(C.psrt_verbs_qp_error(p.q))) }
 
-// PostSend posts requests with one doorbell per 32 of them and returns how
-// many were taken. inline holds the bytes of those with Offset.
+// PostSend posts requests with one doorbell per 32 of them, or 32 KiB, and
+// returns how many were taken. inline holds the bytes of those with Offset.
 func (p *QP) PostSend(ss []Send, inline []byte) (int, error) {
 	if len(ss) == 0 {
 		return 0, nil
