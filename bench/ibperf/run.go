@@ -40,6 +40,10 @@ func Missing() error {
 	return nil
 }
 
+// ackTimeout is 4.096 us x 2^17 = 0.54 s: with the tools' own 67 ms, emulated
+// devices send again what was only late, and break.
+const ackTimeout = "17"
+
 // timeout bounds one run.
 const timeout = 60 * time.Second
 
@@ -68,7 +72,7 @@ func once(ctx context.Context, tool string, here, there Side, size, iterations i
 	// Fewer than five iterations are refused by the tools.
 	args := func(s Side) []string {
 		a := []string{"-d", s.Device, "-i", strconv.Itoa(max(s.Port, 1)), "-x", strconv.Itoa(s.GIDIndex), "-p", strconv.Itoa(port),
-			"-s", strconv.Itoa(size), "-n", strconv.Itoa(max(iterations, 5)), "-F"}
+			"-s", strconv.Itoa(size), "-n", strconv.Itoa(max(iterations, 5)), "-F", "-u", ackTimeout}
 		if tool != WriteLat {
 			a = append(a, "--report_gbits")
 		}

@@ -23,6 +23,7 @@ const (
 	// ringBytes is how much memory the requests in flight rotate through.
 	ringBytes = 16 << 20
 
+	rivalTime     = 10 * time.Second // a round of another program's, with its start
 	maxIterations = 1 << 24
 	maxRounds     = 10_000
 	stall         = 10 * time.Second // without progress a phase fails
@@ -40,6 +41,9 @@ type Config struct {
 	Sizes         []int // bytes
 	Iterations    int   // per size, over all rounds
 	Rounds        int   // 0: 5
+	// Volume, if not 0, is how many bytes a size moves at most, over all rounds;
+	// each round moves one message at least.
+	Volume int
 	// Duration, if not 0, repeats rounds of Iterations/Rounds for so long per
 	// row instead.
 	Duration  time.Duration
@@ -74,6 +78,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("micro: %d iterations, want 1 to %d", c.Iterations, maxIterations)
 	case c.Rounds < 1 || c.Rounds > maxRounds:
 		return fmt.Errorf("micro: %d rounds, want 1 to %d", c.Rounds, maxRounds)
+	case c.Volume < 0:
+		return fmt.Errorf("micro: volume of %d bytes, want 1 or more, or 0 for any", c.Volume)
 	case c.Duration < 0 || c.Duration > time.Hour:
 		return fmt.Errorf("micro: duration %s, want at most 1h", c.Duration)
 	}
@@ -86,9 +92,21 @@ func (c *Config) Check() error {
 	return nil
 }
 
+// iterations is how many messages of n bytes all rounds together move.
+func (c *Config) iterations(n int) int {
+	if c.Volume == 0 {
+		return c.Iterations
+	}
+	return min(c.Iterations, max(c.Volume/n, c.Rounds))
+}
+
 // budget is how long the whole run may take.
 func (c *Config) budget() time.Duration {
-	return 5*time.Minute + time.Duration(4*len(c.Sizes))*c.Duration
+	d := 5*time.Minute + time.Duration(4*len(c.Sizes))*c.Duration
+	if c.Rival != nil {
+		d += time.Duration(2*len(c.Sizes)*c.Rounds) * rivalTime
+	}
+	return d
 }
 
 // slots is how many places for n bytes the requests of bw rotate through; a

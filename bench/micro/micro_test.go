@@ -165,6 +165,7 @@ func TestCheck(t *testing.T) {
 		"large":      func(c *Config) { c.Sizes = []int{maxBytes + 1} },
 		"iterations": func(c *Config) { c.Iterations = 0 },
 		"rounds":     func(c *Config) { c.Rounds = -1 },
+		"volume":     func(c *Config) { c.Volume = -1 },
 		"duration":   func(c *Config) { c.Duration = -1 },
 	} {
 		cfg := config(SuiteLatency, "shm", "serves")

@@ -29,7 +29,8 @@ const warmUp = 60 * time.Millisecond
 // row measures one operation at one size, in rounds.
 func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 	row := report.Row{Op: k.op, Bytes: n}
-	per := r.cfg.Iterations / r.cfg.Rounds
+	iterations := r.cfg.iterations(n)
+	per := iterations / r.cfg.Rounds
 	if len(r.halves) < per+r.cfg.Rounds {
 		r.halves = make([]time.Duration, per+r.cfg.Rounds)
 	}
@@ -52,7 +53,7 @@ func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 			break
 		}
 		count := per
-		if r.cfg.Duration == 0 && round < r.cfg.Iterations%r.cfg.Rounds {
+		if r.cfg.Duration == 0 && round < iterations%r.cfg.Rounds {
 			count++
 		}
 		if err := r.round(ctx, &m, k, n, count, round%2 == 1); err != nil {
@@ -65,13 +66,16 @@ func (r *runner) row(ctx context.Context, k kind, n int) (report.Row, error) {
 	row.CPUSecondsPerGB = m.cpu / (float64(m.bytes) / 1e9)
 	row.Load = report.Load()
 	if len(m.rivals) > 0 {
-		row.Rival = &report.Rival{Name: r.cfg.RivalName, Value: median(m.rivals), Ratio: median(m.toRival),
-			Least: slices.Min(m.toRival), Most: slices.Max(m.toRival), Limit: median(m.limitToRival)}
+		row.Rival = &report.Rival{Name: r.cfg.RivalName, Value: median(m.rivals), Rounds: len(m.rivals),
+			Least: slices.Min(m.toRival), Lower: quantile(m.toRival, 0.25), Ratio: median(m.toRival),
+			Upper: quantile(m.toRival, 0.75), Most: slices.Max(m.toRival), Limit: median(m.limitToRival),
+			LimitLeast: slices.Min(m.limitToRival), LimitMost: slices.Max(m.limitToRival)}
 	}
 	if r.cfg.Suite == SuiteLatency {
 		row.Latency = m.times.Latency()
 	} else {
-		row.Bandwidth = &report.Bandwidth{Avg: gbs(m.bytes, m.took), Peak: m.peak}
+		avg := gbs(m.bytes, m.took)
+		row.Bandwidth = &report.Bandwidth{Avg: avg, Peak: m.peak, Rate: avg * 1e3 / float64(n)}
 	}
 	return row, nil
 }
@@ -187,8 +191,16 @@ func median(v []float64) float64 {
 	if len(v) == 0 {
 		return 0
 	}
+	return quantile(v, 0.5)
+}
+
+// quantile lies between two neighbours in proportion; v is not empty.
+func quantile(v []float64, q float64) float64 {
 	v = slices.Sorted(slices.Values(v))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	at := q * float64(len(v)-1)
+	below := int(at)
+	above := min(below+1, len(v)-1)
+	return v[below] + (at-float64(below))*(v[above]-v[below])
 }
 
 // notes say what the figures mean.
@@ -217,7 +229,7 @@ func (r *runner) notes() []string {
 		notes = append(notes, "times are half round trips, each with one reading of the clock in it")
 	}
 	if r.cfg.Rival != nil {
-		notes = append(notes, "rival: "+r.cfg.RivalName+", which takes its turn in every round; /rival: ours divided by it, median, least and most of the rounds; limit/rival: the bare loop divided by it")
+		notes = append(notes, "rival: "+r.cfg.RivalName+", which takes its turn in every round; /rival: ours divided by it, median, least, quartiles and most of the rounds; limit/rival: the bare loop divided by it")
 	}
 	return notes
 }

@@ -55,8 +55,14 @@ type Rival struct {
 	Value float64 `json:"value"` // its median, in the unit of the row
 	Ratio float64 `json:"ratio"` // median over the rounds
 	Least float64 `json:"ratio_min"`
+	Lower float64 `json:"ratio_q1"` // a quarter of the rounds is below
+	Upper float64 `json:"ratio_q3"`
 	Most  float64 `json:"ratio_max"`
 	Limit float64 `json:"limit_ratio"` // of the row's limit to it, median
+	// Of the limit's ratio, likewise.
+	LimitLeast float64 `json:"limit_ratio_min"`
+	LimitMost  float64 `json:"limit_ratio_max"`
+	Rounds     int     `json:"rounds"`
 }
 
 // Latency is in microseconds.
@@ -72,6 +78,8 @@ type Latency struct {
 type Bandwidth struct {
 	Avg  float64 `json:"avg_gb_s"`
 	Peak float64 `json:"peak_gb_s"` // the best round
+	// Rate is the average in million messages a second.
+	Rate float64 `json:"rate_m_s"`
 }
 
 // JSON writes the report.

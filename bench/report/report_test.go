@@ -29,8 +29,12 @@ func sample(suite string) *Report {
 		if suite == "lat" {
 			row.Latency = &Latency{Min: 0.1, Typical: 0.15 * float64(1+i), Avg: 0.2, P99: 1.5, P999: 12.25}
 		} else {
-			row.Bandwidth = &Bandwidth{Avg: 10.5 / float64(1+i), Peak: 12}
+			row.Bandwidth = &Bandwidth{Avg: 10.5 / float64(1+i), Peak: 12, Rate: 0.001234}
 			row.BulkLimit = 9.75 * float64(i)
+			if i == 1 {
+				row.Rival = &Rival{Name: "another", Value: 0.0425, Ratio: 0.97, Least: 0.5, Lower: 0.9, Upper: 1.02, Most: 1.5,
+					Limit: 1.01, LimitLeast: 0.6, LimitMost: 1.1, Rounds: 9}
+			}
 		}
 		r.Rows = append(r.Rows, row)
 	}

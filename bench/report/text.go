@@ -17,6 +17,15 @@ type column struct {
 	value  func(*Row) float64
 }
 
+// text shows small figures with three digits that count.
+func (c column) text(v float64) string {
+	digits := c.digits
+	for small := v; digits >= 3 && small > 0 && small < 0.1 && digits < 7; small *= 10 {
+		digits++
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
 var latencyColumns = []column{
 	{"t_min[us]", 3, func(r *Row) float64 { return r.Latency.Min }},
 	{"t_typical[us]", 3, func(r *Row) float64 { return r.Latency.Typical }},
@@ -29,6 +38,7 @@ var latencyColumns = []column{
 var bandwidthColumns = []column{
 	{"avg[GB/s]", 3, func(r *Row) float64 { return r.Bandwidth.Avg }},
 	{"peak[GB/s]", 3, func(r *Row) float64 { return r.Bandwidth.Peak }},
+	{"rate[M/s]", 3, func(r *Row) float64 { return r.Bandwidth.Rate }},
 	{"limit[GB/s]", 3, func(r *Row) float64 { return r.Limit }},
 	{"bulk[GB/s]", 3, func(r *Row) float64 { return r.BulkLimit }},
 }
@@ -45,8 +55,12 @@ var rivalColumns = []column{
 	{"rival", 3, rivals(func(v *Rival) float64 { return v.Value })},
 	{"/rival", 2, rivals(func(v *Rival) float64 { return v.Ratio })},
 	{"min", 2, rivals(func(v *Rival) float64 { return v.Least })},
+	{"q1", 2, rivals(func(v *Rival) float64 { return v.Lower })},
+	{"q3", 2, rivals(func(v *Rival) float64 { return v.Upper })},
 	{"max", 2, rivals(func(v *Rival) float64 { return v.Most })},
 	{"limit/rival", 2, rivals(func(v *Rival) float64 { return v.Limit })},
+	{"limit min", 2, rivals(func(v *Rival) float64 { return v.LimitLeast })},
+	{"limit max", 2, rivals(func(v *Rival) float64 { return v.LimitMost })},
 }
 
 func rivals(f func(*Rival) float64) func(*Row) float64 {
@@ -95,7 +109,7 @@ func (r *Report) Text(w io.Writer) error {
 				cells = append(cells, "-")
 				continue
 			}
-			cells = append(cells, strconv.FormatFloat(v, 'f', c.digits, 64))
+			cells = append(cells, c.text(v))
 		}
 		line(append(cells, row.Checksum))
 	}

@@ -43,6 +43,9 @@ tcp.`,
 	})
 }
 
+// verbsVolume is enough for a card, and soft-RoCE's few seconds.
+const verbsVolume = 256 << 20
+
 // options are the flags that all suites have.
 type options struct {
 	transport          *cli.Choice
@@ -51,6 +54,7 @@ type options struct {
 	rounds             int
 	sizes              string
 	iterations         int
+	volume             cli.Bytes
 	duration           time.Duration
 	seed               uint64
 	json, csv, compare string
@@ -70,6 +74,7 @@ func newSuite(suite, sizes string, iterations int, c *cobra.Command) *cobra.Comm
 	fl.IntVar(&o.rounds, "rounds", 0, "rounds, in which all take turns (5; 9 with --perftest)")
 	fl.StringVar(&o.sizes, "sizes", sizes, "sizes of a message, such as 64,4K,1M (`list`; K, M, G are powers of 1024)")
 	fl.IntVar(&o.iterations, "iters", iterations, "messages per size, in all rounds together")
+	fl.Var(&o.volume, "volume", "bytes per size at most, in all rounds together (256M over verbs, as soft-RoCE moves 10 to 50 MB/s; else any)")
 	fl.DurationVar(&o.duration, "duration", 0, "measure each row for so long instead")
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {
@@ -138,9 +143,12 @@ func (o *options) config(suite string) (micro.Config, error) {
 	}
 	cfg := micro.Config{
 		Suite: suite, Transport: o.transport.Value, Iterations: o.iterations, Duration: o.duration, Seed: o.seed,
-		Open: openDomain, Peer: child.Command{Path: self, Args: []string{peerName}},
+		Volume: int(o.volume), Open: openDomain, Peer: child.Command{Path: self, Args: []string{peerName}},
 	}
 	if cfg.Transport == "verbs" {
+		if cfg.Volume == 0 {
+			cfg.Volume = verbsVolume
+		}
 		here, peer, err := o.verbs.names()
 		if err != nil {
 			return cfg, err

@@ -16,12 +16,14 @@ import (
 type verbsFlags struct {
 	devices        string
 	port, gidIndex int
+	spinMicros     int
 }
 
 func (f *verbsFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.devices, "device", "", "RDMA `device` of this process and, after a comma, of the peer (the first two there are)")
 	fl.IntVar(&f.port, "port", 0, "`port` of the RDMA devices (0: the first active one)")
 	fl.IntVar(&f.gidIndex, "gid-index", -1, "`index` of the GID on both RDMA devices (-1: the pair that suits both)")
+	fl.IntVar(&f.spinMicros, "spin", 0, "`microseconds` that a wait over verbs polls before it blocks (0: 20, as in training; perftest never blocks)")
 }
 
 // names are the two devices.
@@ -46,6 +48,6 @@ func (f *verbsFlags) transport(device string) (string, error) {
 	if f.gidIndex < -1 || f.gidIndex > 255 {
 		return "", cli.Usagef("--gid-index %d: want 0 to 255, or -1 to have it found", f.gidIndex)
 	}
-	b, err := json.Marshal(verbs.Config{Device: device, Port: f.port, PinGID: f.gidIndex >= 0, GIDIndex: max(f.gidIndex, 0)})
+	b, err := json.Marshal(verbs.Config{Device: device, Port: f.port, PinGID: f.gidIndex >= 0, GIDIndex: max(f.gidIndex, 0), SpinMicros: f.spinMicros})
 	return fmt.Sprintf("verbs:%s", b), err
 }
