@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"net"
 
 	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
@@ -50,9 +51,24 @@ func (d *Domain) Reach(peer []byte) int {
 		return -1
 	}
 	m, t, err := pair(gids, a.gids)
-	if err != nil {
+	if err != nil || !routes(m, t) {
 		return -1
 	}
 	s := score(m, t)
 	return s - s%1000 + min(s%1000, 120)
+}
+
+// routes asks the kernel whether packets from one IPv4 address may go to the
+// other. Nothing is sent: a UDP socket only looks its route up.
+func routes(from, to gid) bool {
+	if from.kind != ibv.GIDTypeRoCEv2 || from.family() != mapped4 {
+		return true // not known
+	}
+	const port = 4791 // of RoCE v2
+	c, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IP(from.raw[12:])}, &net.UDPAddr{IP: net.IP(to.raw[12:]), Port: port})
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
 }
