@@ -1,92 +1,72 @@
 package tcp
 
 import (
-	"cmp"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
-	"time"
 )
 
-const (
-	// spinMicros is how long Wait looks before it blocks, where that was worth
-	// it the last time.
-	spinMicros = 20
-	spinBudget = spinMicros * time.Microsecond
-	// looksPerYield is how often Wait looks between two offers of the core to
-	// other goroutines.
-	looksPerYield = 8
-	longestSleep  = time.Second
-	// grace is how long the polling goroutine may be away before the keeper
-	// stands in for it.
-	grace     = 100 * time.Microsecond
-	maxEvents = 64
-)
+// maxEvents is how many connections one look finds ready; the next finds more.
+const maxEvents = 64
 
 // engine moves the bytes of a queue's endpoints. Whoever holds role does: the
 // goroutine that polls the queue, as part of Poll and Wait, so that what has
 // arrived is handled where it is wanted, without a goroutine woken in between;
-// or, while that one is busy elsewhere, the keeper.
+// or, while that one is busy elsewhere, the keeper (keeper.go).
 type engine struct {
 	q     *queue
 	epoll *epoll
 	ports ports
-
-	looks    atomic.Uint64 // of the polling goroutine; the keeper looks whether it moves
-	attended atomic.Bool   // the polling goroutine is in Wait
-	retry    atomic.Bool   // requests that wait for a receive are to be tried again
+	retry atomic.Bool // requests that wait for a receive are to be tried again
 
 	holding atomic.Bool // held is not empty
 	heldMu  sync.Mutex
 	held    []*endpoint // have requests that Post has not sent
 
-	role    sync.Mutex // below: whoever moves bytes
-	watcher *watcher
+	role    sync.Mutex    // below: whoever moves bytes
 	due     []*endpoint   // owe an acknowledgement
 	starved []*answerLink // have requests that wait for a receive
 
-	// The keeper's; see keeper.go.
-	standIn *epoll
-	onDuty  atomic.Bool
-	parked  atomic.Bool
-	left    chan struct{} // capacity 1
-	done    chan struct{}
+	sleeper  *sleeper // Wait's
+	standIn  *sleeper // the keeper's; armed while not attended
+	duty     sync.Mutex
+	attended atomic.Bool // the polling goroutine is in Wait
 }
 
 func (e *engine) init(q *queue) error {
-	e.q, e.left, e.done = q, make(chan struct{}, 1), make(chan struct{})
+	e.q = q
 	var err error
-	if e.epoll, err = newEpoll(); err != nil {
+	if e.epoll, err = newEpoll(maxEvents); err != nil {
 		return err
 	}
-	if e.standIn, err = newEpoll(); err != nil {
+	if e.sleeper, err = newSleeper(e.epoll); err != nil {
 		e.epoll.close()
 		return err
 	}
-	e.watcher = e.epoll.watcher(maxEvents)
-	var added error
-	err = e.epoll.rawFD.Control(func(fd uintptr) { added = e.standIn.add(int(fd), syscall.EPOLLIN, 1) })
-	if err = cmp.Or(err, added); err != nil {
-		e.close()
+	if e.standIn, err = newSleeper(e.epoll); err != nil {
+		e.epoll.close()
+		e.sleeper.close()
+		return err
 	}
-	return err
+	e.standIn.arm()
+	return nil
 }
 
 func (e *engine) close() {
 	e.epoll.close()
+	e.sleeper.close()
 	e.standIn.close()
 }
 
 // progress handles what has arrived and what has become possible. false: there
-// was nothing. Acknowledgements leave only then: what comes meanwhile shares
-// them, or a request of ours takes them along. With role.
+// was nothing. Acknowledgements leave then, so that what comes meanwhile shares
+// them, or before the polling goroutine gets something to do: it may be away
+// for long. With role.
 func (e *engine) progress() bool {
 	e.letGo()
 	if e.retry.Swap(false) {
 		e.feed()
 	}
-	events := e.watcher.wait(0)
+	events := e.epoll.ask()
 	moved := false
 	for i := range events {
 		if h := e.ports.get(tokenOf(&events[i])); h != nil {
@@ -94,13 +74,15 @@ func (e *engine) progress() bool {
 			moved = true
 		}
 	}
-	if !moved {
+	if !moved || e.q.count.Load() > 0 {
 		e.acknowledge()
 	}
 	return moved
 }
 
-// hold leaves it to letGo to send what ep has queued.
+// hold leaves it to letGo to send what ep has queued. Whatever is in flight
+// before it wakes somebody when it is done. With endpoint.mu, so that it is not
+// done in between.
 func (e *engine) hold(ep *endpoint) {
 	e.heldMu.Lock()
 	if n := len(e.held); n == 0 || e.held[n-1] != ep {
@@ -146,9 +128,7 @@ func (e *engine) feed() {
 func (e *engine) tryAgain() {
 	e.retry.Store(true)
 	e.q.signal()
-	if e.onDuty.Load() {
-		e.standIn.ring()
-	}
+	e.standIn.wake()
 }
 
 func (e *engine) acknowledge() {
@@ -158,36 +138,4 @@ func (e *engine) acknowledge() {
 		e.due[i] = nil
 	}
 	e.due = e.due[:0]
-}
-
-// spin makes progress until there is something to poll, for as long as that
-// is likely to be soon.
-func (q *queue) spin(deadline time.Time) (done bool, err error) {
-	var start time.Time
-	for looks := 1; ; looks++ {
-		q.role.Lock()
-		moved := q.progress()
-		q.role.Unlock()
-		if done, err := q.look(); done {
-			q.idleSpin = false
-			return true, err
-		}
-		if moved {
-			start = time.Time{}
-			continue
-		}
-		if q.idleSpin {
-			return false, nil
-		}
-		now := time.Now()
-		switch {
-		case start.IsZero():
-			start = now
-		case now.Sub(start) >= spinBudget || !now.Before(deadline):
-			return false, nil
-		}
-		if looks%looksPerYield == 0 {
-			runtime.Gosched()
-		}
-	}
 }

@@ -2,78 +2,53 @@ package tcp
 
 import "time"
 
-// The keeper makes progress while the polling goroutine is neither in Poll nor
-// in Wait: peers read and write this side's memory, and acknowledge, whatever
-// its owner is busy with. It costs the polling goroutine nothing but a counter:
-//
-//   - parked: the polling goroutine is in Wait; it says when it leaves.
-//   - watching: it was seen within the last grace.
-//   - on duty: it was not. The keeper blocks in epoll until it is back.
+// The keeper makes progress while the polling goroutine is not in Wait: peers
+// read and write this side's memory, and are answered, whatever its owner is
+// busy with. Its sleeper is armed exactly then, so that it costs two system
+// calls for each Wait that does not return at once, and nothing else while the
+// polling goroutine is faster than it.
 func (q *queue) keep() {
 	defer q.dom.wg.Done()
 	defer q.engine.close()
-	duty := q.standIn.watcher(1)
-	for seen := q.looks.Load(); ; {
-		time.Sleep(grace)
-		if q.closed.Load() {
-			return
-		}
-		now := q.looks.Load()
-		switch {
-		case now != seen:
-			seen = now
-		case q.attended.Load():
-			if !q.park(seen) {
-				return
+	var last time.Time // that something came
+	for !q.closed.Load() {
+		q.standIn.sleep(time.Time{})
+		now := time.Now()
+		// As Wait does, it looks for a while where that was long enough before.
+		linger := now.Sub(last) < spinTime
+		last = now
+		for looks := 1; ; looks++ {
+			q.role.Lock()
+			moved := q.progress()
+			q.role.Unlock()
+			if moved {
+				last = time.Now()
+			} else if !linger || q.attended.Load() || time.Since(last) > spinTime {
+				break
+			} else {
+				yield(looks)
 			}
-		default:
-			q.stand(duty, seen)
 		}
-	}
-}
-
-// park waits until the polling goroutine leaves Wait. false: closed.
-func (q *queue) park(seen uint64) bool {
-	q.parked.Store(true)
-	if q.looks.Load() != seen && q.parked.CompareAndSwap(true, false) {
-		return true
-	}
-	select {
-	case <-q.left:
-		return true
-	case <-q.done:
-		return false
-	}
-}
-
-// stand makes progress until the polling goroutine is back.
-func (q *queue) stand(duty *watcher, seen uint64) {
-	q.onDuty.Store(true)
-	defer q.onDuty.Store(false)
-	for q.looks.Load() == seen && !q.closed.Load() {
-		q.role.Lock()
-		for q.progress() {
+		q.duty.Lock()
+		if !q.attended.Load() {
+			q.standIn.arm()
 		}
-		q.role.Unlock()
-		duty.wait(longestSleep)
+		q.duty.Unlock()
 	}
 }
 
+// arrive: the polling goroutine has come to Wait.
 func (q *queue) arrive() {
+	q.duty.Lock()
 	q.attended.Store(true)
-	q.looks.Add(1)
+	q.standIn.disarm()
+	q.duty.Unlock()
 }
 
+// leave: it is busy elsewhere.
 func (q *queue) leave() {
+	q.duty.Lock()
 	q.attended.Store(false)
-	q.looks.Add(1)
-	if q.parked.Load() && q.parked.CompareAndSwap(true, false) {
-		q.left <- struct{}{}
-	}
-}
-
-// dismiss ends the keeper.
-func (q *queue) dismiss() {
-	close(q.done)
-	q.standIn.ring()
+	q.standIn.arm()
+	q.duty.Unlock()
 }

@@ -34,7 +34,7 @@ func newPort(q *queue, c *net.TCPConn, h handler) (*port, error) {
 	p := &port{q: q, where: c.RemoteAddr().String(), events: syscall.EPOLLIN}
 	raw, err := c.SyscallConn()
 	if err == nil {
-		err = raw.Control(func(fd uintptr) { p.file, err = duplicate(fd) })
+		err = raw.Control(func(fd uintptr) { p.file, err = duplicate(fd, false) })
 	}
 	_ = c.Close() // leaves the runtime's poller; the connection lives on in file
 	if err == nil && p.file == nil {
@@ -49,7 +49,7 @@ func newPort(q *queue, c *net.TCPConn, h handler) (*port, error) {
 	}
 	p.apply[0] = func(fd uintptr) {
 		p.fd = int(fd)
-		_ = q.epoll.rawFD.Control(p.apply[1])
+		_ = q.epoll.raw.Control(p.apply[1])
 	}
 	p.apply[1] = func(ep uintptr) {
 		ev := event(p.events, p.token)
@@ -68,18 +68,19 @@ func newPort(q *queue, c *net.TCPConn, h handler) (*port, error) {
 	return p, nil
 }
 
-// duplicate gives a file that does not block and that the runtime does not
-// poll: os.NewFile polls only what does not block when it is called.
-func duplicate(fd uintptr) (*os.File, error) {
+// duplicate gives a file that does not block. Whether the runtime polls it
+// depends on what os.NewFile sees: it takes what does not block.
+func duplicate(fd uintptr, polled bool) (*os.File, error) {
 	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, 0)
 	if errno != 0 {
 		return nil, os.NewSyscallError("fcntl", errno)
 	}
-	if err := syscall.SetNonblock(int(n), false); err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
-	}
+	err := syscall.SetNonblock(int(n), polled)
 	f := os.NewFile(n, "tcp")
-	if err := syscall.SetNonblock(int(n), true); err != nil {
+	if err == nil {
+		err = syscall.SetNonblock(int(n), true)
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}

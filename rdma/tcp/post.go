@@ -13,7 +13,7 @@ import (
 //
 // A few small requests close behind others in flight are held for a moment:
 // they leave together, by the first Post that is not so close, or by Poll or
-// Wait, or by the keeper. A system call and a peer to be woken cost more than
+// Wait, or when those in flight are done: none could be done earlier. A system call and a peer to be woken cost more than
 // the request.
 func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 	if !ep.connected.Load() {
@@ -41,12 +41,12 @@ func (ep *endpoint) Post(wrs []rdma.WR) (int, error) {
 	hold := !idle && ep.held+n <= maxBatch && ep.heldBytes <= holdBytes && now-ep.rungAt < holdNanos
 	if hold {
 		ep.held += n
+		ep.queue.hold(ep)
 	} else {
 		ep.rungAt, ep.held, ep.heldBytes = now, 0, 0
 	}
 	ep.mu.Unlock()
 	if hold {
-		ep.queue.hold(ep)
 		return n, err
 	}
 	for _, l := range ep.ask {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"psrt/rdma"
 )
@@ -25,8 +24,7 @@ type queue struct {
 	sleeping atomic.Bool // Wait blocks, or is about to
 	woken    atomic.Bool
 	closed   atomic.Bool
-	waiter   *watcher // Wait's
-	idleSpin bool     // Wait's: spinning was in vain the last time
+	patient  bool // Wait's: the last arrival took longer than spinning does
 
 	engine
 }
@@ -40,7 +38,6 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if err := q.engine.init(q); err != nil {
 		return nil, err
 	}
-	q.waiter = q.epoll.watcher(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -85,7 +82,7 @@ func (q *queue) push(c rdma.Completion) {
 // signal ends a Wait that blocks.
 func (q *queue) signal() {
 	if q.sleeping.Load() {
-		q.epoll.ring()
+		q.sleeper.wake()
 	}
 }
 
@@ -95,7 +92,6 @@ func (q *queue) Poll(cs []rdma.Completion) int {
 	}
 	q.letGo()
 	if q.count.Load() == 0 {
-		q.looks.Add(1)
 		if q.role.TryLock() {
 			q.progress()
 			q.role.Unlock()
@@ -121,48 +117,6 @@ func (q *queue) Poll(cs []rdma.Completion) int {
 	return n
 }
 
-// look tells whether Wait has a reason to return.
-func (q *queue) look() (done bool, err error) {
-	switch {
-	case q.count.Load() > 0 || q.woken.Swap(false):
-		return true, nil
-	case q.closed.Load():
-		return true, rdma.ErrClosed
-	}
-	return false, nil
-}
-
-// Wait moves bytes itself until there is something to poll.
-func (q *queue) Wait(deadline time.Time) error {
-	if done, err := q.look(); done {
-		return err
-	}
-	q.arrive()
-	defer q.leave()
-	if done, err := q.spin(deadline); done {
-		return err
-	}
-	// Announce the sleep before looking again: a push in between sees it.
-	q.sleeping.Store(true)
-	defer q.sleeping.Store(false)
-	start := time.Now()
-	for now := start; ; now = time.Now() {
-		if done, err := q.look(); done {
-			q.idleSpin = now.Sub(start) > spinBudget
-			return err
-		}
-		left := deadline.Sub(now)
-		if left <= 0 {
-			return rdma.ErrDeadline
-		}
-		q.waiter.wait(min(left, longestSleep))
-		q.role.Lock()
-		for q.progress() && q.count.Load() == 0 {
-		}
-		q.role.Unlock()
-	}
-}
-
 // Wake makes a Wait that is running or the next one return.
 func (q *queue) Wake() {
 	q.woken.Store(true)
@@ -178,7 +132,7 @@ func (q *queue) Close() error {
 		_ = ep.Close()
 	}
 	q.signal()
-	q.dismiss()
+	q.standIn.wake()
 	q.dom.mu.Lock()
 	delete(q.dom.queues, q)
 	q.dom.mu.Unlock()

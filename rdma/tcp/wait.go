@@ -1,0 +1,97 @@
+package tcp
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+
+	"psrt/rdma"
+)
+
+const (
+	// spinMicros is how long Wait looks before it blocks, where that was long
+	// enough the last time. Between two looks it yields the core: the peer, if
+	// on this host, may be there too.
+	spinMicros = 50
+	spinTime   = spinMicros * time.Microsecond
+	// looksPerYield is how often it looks between two offers to other
+	// goroutines.
+	looksPerYield = 8
+	// blockMillis is how long it then blocks its thread, before it sleeps as
+	// goroutines do.
+	blockMillis = 1
+	blockTime   = blockMillis * time.Millisecond
+)
+
+// look tells whether Wait has a reason to return.
+func (q *queue) look() (done bool, err error) {
+	switch {
+	case q.count.Load() > 0 || q.woken.Swap(false):
+		return true, nil
+	case q.closed.Load():
+		return true, rdma.ErrClosed
+	}
+	return false, nil
+}
+
+// called tells whether Wait has a reason not to block, and leaves it there.
+func (q *queue) called() bool {
+	return q.count.Load() > 0 || q.woken.Load() || q.closed.Load() || q.retry.Load() || q.holding.Load()
+}
+
+// Wait moves bytes itself until there is something to poll.
+func (q *queue) Wait(deadline time.Time) error {
+	if done, err := q.look(); done {
+		return err
+	}
+	q.arrive()
+	defer q.leave()
+	quiet := time.Now() // since then nothing has come
+	for looks := 1; ; looks++ {
+		q.role.Lock()
+		moved := q.progress()
+		q.role.Unlock()
+		done, err := q.look()
+		now := time.Now()
+		since := now.Sub(quiet)
+		if moved {
+			q.patient, quiet = since > spinTime, now
+		}
+		switch {
+		case done:
+			return err
+		case moved:
+		case !now.Before(deadline):
+			return rdma.ErrDeadline
+		case since < spinTime && !q.patient:
+			yield(looks)
+		default:
+			q.block(since, deadline)
+		}
+	}
+}
+
+// block waits for something to come.
+func (q *queue) block(since time.Duration, deadline time.Time) {
+	// Announce it before looking again: a push in between sees it.
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	switch {
+	case q.called():
+	case since < blockTime:
+		runtime.Gosched() // what can run must not have to wait for this thread
+		q.epoll.block()
+	default:
+		q.sleeper.arm()
+		if !q.sleeper.sleep(deadline) {
+			q.sleeper.disarm()
+		}
+	}
+}
+
+func yield(looks int) {
+	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	if looks%looksPerYield == 0 {
+		runtime.Gosched()
+	}
+}
