@@ -35,8 +35,11 @@ type Config struct {
 	// (100e9).
 	MaxRate int64
 	// SilenceNanos is the least time after which a worker that lands nothing is
-	// set aside (1_000_000). On a slow or long link it is more: see Deadline.
+	// set aside (1_000_000). On a slow or long link it is more.
 	SilenceNanos int64
+	// BurstBytes is how much is granted at once after a pause; a switch must be
+	// able to hold it (1 MiB).
+	BurstBytes int64
 	// PullRun is how many bytes of pulls go ahead of a waiting push (2 MiB).
 	PullRun int64
 }
@@ -56,6 +59,7 @@ func (c Config) withDefaults() Config {
 	def(&c.RTTNanos, 20_000)
 	def(&c.MaxRate, maxRate)
 	def(&c.SilenceNanos, 1_000_000)
+	def(&c.BurstBytes, 1<<20)
 	def(&c.PullRun, 2<<20)
 	return c
 }
@@ -73,6 +77,7 @@ func (c Config) check() error {
 		{"RTTNanos", c.RTTNanos, 1, 1 << 50},
 		{"MaxRate", c.MaxRate, minRate, maxRate},
 		{"SilenceNanos", c.SilenceNanos, 1, 1 << 50},
+		{"BurstBytes", c.BurstBytes, MaxChunk, 1 << 40},
 		{"PullRun", c.PullRun, 1, 1 << 50},
 	} {
 		if f.v < f.least || f.v > f.max {

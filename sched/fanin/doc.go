@@ -13,10 +13,11 @@
 //	window  k x chunk: a grant is made only if the bytes granted and not yet
 //	        landed, of all workers together, stay within it
 //
-// B is the highest delivery rate and RTT the lowest time from a grant to its
-// bytes of the recent past. RTT x B keeps the link busy, the chunk more hides
-// that bytes are granted by the chunk; all beyond would only wait in the
-// switch. So the queue is about a chunk, however many workers there are.
+// B is the highest delivery rate of the recent past. RTT is the least time, from
+// a grant of a chunk to its last byte, when nothing else is on its way: so long
+// a chunk holds its place in the window. RTT x B keeps the link busy, the chunk
+// more covers that bytes come and go by the chunk; all beyond would only wait
+// in the switch. So the queue is a chunk or two, however many workers there are.
 //
 // # The life of a transfer
 //
@@ -28,18 +29,27 @@
 // grant. The last byte ends the transfer. Cancel gives up what is not granted
 // yet; Leave forgets a worker whose connection is gone.
 //
+// Grants are spread: after a pause BurstBytes at once, then a quarter more than
+// B. So Grants may hold one back that the window allows, until Deadline.
+//
 // # Workers that go silent
 //
-// A worker that owes bytes and lands none for Deadline is set aside: what it
-// owes no longer holds the window, and it gets no grants. Its next byte counts
-// the rest it owes back in, and it is on trial: all workers on trial together
-// may owe one chunk, until it lands one in time. Bytes counted back in, and
-// estimates that fall, may leave more outstanding than the window: then
-// nothing is granted until it has drained. Nothing else does.
+// A worker that owes bytes and lands none for one and a half times what a full
+// window takes is late: it gets no grants, and its place in the window is lent
+// to others, a window's worth in all. One silent for SilenceNanos is set aside:
+// nobody waits for it. The next byte of either counts the rest that it owes
+// back in. One that was aside is on trial: all workers on trial together may
+// owe one chunk, until they land one in time. Bytes counted back in, and
+// estimates that fall, may leave more outstanding than the window: then nothing
+// is granted until it has drained.
 //
-// # Two windows on one link
+// So on their way are at most two windows, and what workers owe that have been
+// silent for SilenceNanos: at most a window each, since they get no more.
 //
-// The window belongs to what is the bottleneck: one Policy per link (device),
-// shared by its lanes, is the rule as proved. A Policy per lane is as good if
-// each is given its part of the link by Config.MaxRate.
+// # One Policy per link
+//
+// The window belongs to the bottleneck: one Policy for all lanes behind a
+// device. Two on one link would each take the other's queue for its round trip,
+// and both would grow by it. Where lanes must share nothing, each is told its
+// part of the link by Measured.
 package fanin

@@ -1,14 +1,21 @@
 package fanin
 
-// The estimates are those of BBR (Cardwell et al. 2016), seen from the
-// receiver: the rate is the windowed maximum of what lands between a grant and
-// its landing, the round trip the windowed minimum of the time that takes.
+import "slices"
+
+// The estimates are BBR's (Cardwell et al. 2016) seen from the receiver. The
+// rate is the windowed maximum of what lands between a grant and its landing.
+// The round trip is measured with the window run empty, and is the median of
+// the last times: the least would not know how late workers usually react, and
+// the window would be too small for that.
 const (
-	rateRounds  = 5             // of half the window of the rate, in round trips
-	rateNanos   = 5_000_000     // and at least this long
-	rttNanos    = 5_000_000_000 // half the window of the round trip
-	drainNanos  = 100_000_000   // between two drains
-	drainRounds = 64            // and at least so many round trips
+	rateRounds  = 5           // of half the window of the rate, in round trips
+	rateNanos   = 5_000_000   // and at least this long
+	drainFirst  = 1_000_000   // from the first drain to the second, then twice that, and so on
+	drainAfter  = 4           // windows granted without a pause, so not in the crowd at a step's start
+	medianOf    = 9           // drains
+	trusted     = 3           // drains, after which the guess is forgotten
+	drainNanos  = 100_000_000 // at most
+	drainRounds = 64          // or so many round trips, if that is more
 )
 
 // best is a windowed maximum: of this half window and the last.
@@ -24,10 +31,9 @@ func (b *best) value() int64 {
 // has landed: so their number is bounded.
 type sample struct {
 	active      bool
-	alone       bool // nothing was on its way at the grant: its time has no queue in it
+	alone       bool // made by a drain: its time has no queue in it
 	id          uint64
 	end         int64 // landed bytes of the transfer at which it ends
-	bytes       int64
 	at          int64
 	delivered   int64 // of all, at the grant
 	deliveredAt int64 // when the last of these landed; at, if nothing was on its way
@@ -40,6 +46,8 @@ type estimator struct {
 	rate, rtt     int64 // bytes/s, ns: what counts
 	chunk, window int64 // bytes: what follows
 
+	empty int64 // ns: the round trip of next to no bytes; rtt has a chunk's time besides
+
 	rates        best
 	delivered    int64
 	deliveredAt  int64
@@ -48,13 +56,14 @@ type estimator struct {
 	ratesTurned  int64
 	limitedUntil int64 // samples granted below were short of announcements
 
-	rtts       best // of -RTT: a minimum; 0 is none
-	rttsTurned int64
-	aloneAt    int64 // of the last sample without a queue
+	rtts   [medianOf]int64 // the last drains', in a circle
+	drains int
+	guess  int64 // Config.RTTNanos
 }
 
 func newEstimator(cfg Config) estimator {
-	e := estimator{maxRate: cfg.MaxRate, rtt: min(cfg.RTTNanos, maxRTTNanos)}
+	e := estimator{maxRate: cfg.MaxRate, guess: min(cfg.RTTNanos, maxRTTNanos)}
+	e.empty = e.guess
 	e.rates.add(cfg.Rate)
 	e.settle()
 	return e
@@ -65,6 +74,9 @@ func (e *estimator) settle() {
 		e.rate = min(max(e.rates.value(), minRate), e.maxRate)
 	}
 	e.chunk = Chunk(e.rate)
+	if !e.fixed {
+		e.rtt = min(e.empty+e.chunk*1e9/e.rate, maxRTTNanos)
+	}
 	e.window = e.chunk * Chunks(e.rate, e.rtt, e.chunk)
 }
 
@@ -72,13 +84,12 @@ func (e *estimator) settle() {
 // shows the senders' speed, not the link's.
 func (e *estimator) idle(outstanding int64) { e.limitedUntil = e.delivered + outstanding }
 
-func (e *estimator) granted(s *sample, id uint64, end, bytes, outstanding, now int64) {
+func (e *estimator) granted(s *sample, id uint64, end, outstanding int64, alone bool, now int64) {
 	if s.active {
 		return
 	}
-	*s = sample{active: true, alone: outstanding == 0, id: id, end: end, bytes: bytes, at: now,
-		delivered: e.delivered, deliveredAt: e.deliveredAt}
-	if s.alone {
+	*s = sample{active: true, alone: alone, id: id, end: end, at: now, delivered: e.delivered, deliveredAt: e.deliveredAt}
+	if outstanding == 0 {
 		s.deliveredAt = now
 	}
 }
@@ -95,7 +106,7 @@ func (e *estimator) landed(s *sample, id uint64, landed, bytes, now int64) {
 	}
 	e.sampleRate(s, now)
 	if s.alone {
-		e.sampleRTT(now-s.at-s.bytes*1e9/e.rate, now)
+		e.sampleRTT(now - s.at)
 	}
 	e.settle()
 }
@@ -114,60 +125,63 @@ func (e *estimator) sampleRate(s *sample, now int64) {
 	e.rates.add(rate)
 }
 
-func (e *estimator) sampleRTT(rtt, now int64) {
-	if e.aloneAt == 0 || now-e.rttsTurned >= rttNanos {
-		e.rtts.turn()
-		e.rttsTurned = now
-	}
-	e.aloneAt = now
-	v := -min(max(rtt, 100), maxRTTNanos)
-	if e.rtts.now == 0 || v > e.rtts.now {
-		e.rtts.now = v
-	}
-	e.rtt = -e.rtts.now
-	if e.rtts.last != 0 {
-		e.rtt = -max(e.rtts.now, e.rtts.last)
+func (e *estimator) sampleRTT(rtt int64) {
+	e.rtts[e.drains%medianOf] = min(max(rtt, 100), maxRTTNanos)
+	e.drains++
+	sorted := e.rtts
+	known := sorted[:min(e.drains, medianOf)]
+	slices.Sort(known)
+	e.empty = known[len(known)/2]
+	// The first drains may have met all workers' announcements at once.
+	if e.drains < trusted {
+		e.empty = min(e.empty, e.guess)
 	}
 }
 
-// drain lets the window run empty now and then for one grant whose time has no
-// queue in it. Without it a full window would measure its own queue, and
-// grow by it.
+// drain lets the window run empty now and then for one grant of MinChunk, whose
+// time has no queue in it and next to no bytes. Without it a full window would
+// measure its own queue, and grow by it.
 type drain struct {
 	state drainState
-	since int64
+	next  int64 // when
+	pause int64 // to the one after that
 }
 
 type drainState uint8
 
 const (
-	open    drainState = iota
-	closing            // until nothing is outstanding
-	alone              // one grant is
+	open   drainState = iota
+	closed            // until nothing is outstanding
+	alone             // one grant is
 )
 
 // may says whether the next grant may be made.
 func (d *drain) may(p *Policy) bool {
+	if p.est.fixed {
+		d.state = open
+		return true
+	}
 	if d.state == open {
-		last := max(d.since, p.est.aloneAt)
-		if p.est.fixed || p.now-last < max(drainNanos, drainRounds*p.est.rtt) {
+		if p.now < d.next || p.est.delivered-p.est.limitedUntil < drainAfter*p.est.window {
 			return true
 		}
-		d.state = closing
+		d.state = closed
 	}
 	if p.outstanding > 0 {
 		return false
 	}
-	if d.state == closing {
+	if d.state == closed {
 		d.state = alone
-	} else {
-		d.state, d.since = open, p.now
+		return true
 	}
+	d.state = open
+	d.pause = min(max(2*d.pause, drainFirst), max(drainNanos, drainRounds*p.est.rtt))
+	d.next = p.now + d.pause
 	return true
 }
 
-// Measured fixes the round trip and the rate, in bytes/s, where the caller
-// knows better than the estimates.
+// Measured fixes the round trip, of a chunk, and the rate, in bytes/s, where
+// the caller knows better than the estimates.
 func (p *Policy) Measured(rttNanos, rate int64) {
 	p.est.fixed = true
 	p.est.rtt = min(max(rttNanos, 0), maxRTTNanos)

@@ -7,6 +7,7 @@ package fanin
 func (p *Policy) Grants(now int64, dst []Grant) []Grant {
 	p.now = max(p.now, now)
 	p.judge()
+	p.pacedUntil = Never
 	for {
 		if !p.drain.may(p) {
 			return dst
@@ -19,7 +20,13 @@ func (p *Policy) Grants(now int64, dst []Grant) []Grant {
 		w := &p.workers[at]
 		t := w.first(k)
 		n := p.part(t.size - t.granted)
+		if p.drain.state == alone {
+			n = min(n, MinChunk)
+		}
 		if p.outstanding+n > p.Window() {
+			return dst
+		}
+		if !p.pace(n) {
 			return dst
 		}
 		if !trial {
@@ -44,6 +51,21 @@ func (p *Policy) part(rest int64) int64 {
 		return min((rest/2+63)&^63, chunk)
 	}
 	return chunk
+}
+
+// pace spreads grants over time: BurstBytes at once, then a quarter more than
+// the link carries. Without it an empty window of many chunks, granted to as
+// many workers at once, would arrive at once, and a long link's window is more
+// than a switch can hold.
+func (p *Policy) pace(n int64) bool {
+	nanos := func(bytes int64) int64 { return int64(float64(bytes) * 0.8e9 / float64(p.est.rate)) }
+	to := max(p.pacedTo, p.now) + nanos(n)
+	if wait := to - nanos(p.cfg.BurstBytes); wait > p.now {
+		p.pacedUntil = wait
+		return false
+	}
+	p.pacedTo = to
+	return true
 }
 
 // pick names the worker whose turn it is, and of what kind.
@@ -82,7 +104,7 @@ func (p *Policy) turn(at int32, k Kind, n int64) {
 // owe books a grant and moves the rings on.
 func (p *Policy) owe(at int32, t *transfer, n int64) {
 	w, k := &p.workers[at], t.kind
-	p.est.granted(&w.sample, t.id, t.granted+n, n, p.outstanding, p.now)
+	p.est.granted(&w.sample, t.id, t.granted+n, p.outstanding, p.drain.state == alone, p.now)
 	t.granted += n
 	p.outstanding += n
 	if w.trial {
@@ -112,7 +134,7 @@ func (p *Policy) queue(at int32) {
 	w := &p.workers[at]
 	for k := range Kind(kinds) {
 		r := &p.turns[k]
-		switch wants := w.waiting[k] > 0 && !w.aside && !w.trial; {
+		switch wants := w.waiting[k] > 0 && w.standing == inWindow && !w.trial; {
 		case wants && !r.has(at):
 			r.add(at)
 		case !wants && r.has(at):
@@ -120,7 +142,7 @@ func (p *Policy) queue(at int32) {
 			w.deficit[k] = 0
 		}
 	}
-	switch wants := w.trial && !w.aside && w.waiting[Pull]+w.waiting[Push] > 0; {
+	switch wants := w.trial && w.standing == inWindow && w.waiting[Pull]+w.waiting[Push] > 0; {
 	case wants && !p.trial.has(at):
 		p.trial.add(at)
 	case !wants && p.trial.has(at):

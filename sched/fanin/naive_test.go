@@ -12,7 +12,9 @@ type naive struct {
 	all       []*nTransfer
 	order     [3][]int // workers in turn: pulls, pushes, on trial
 	deficit   [2]map[int]int64
-	silent    map[int]bool
+	silent    map[int]standing
+	owing     []int // the longest silent first, late ones too
+	paced     int64
 	trial     map[int]bool
 	heard     map[int]int64
 	ahead     int64
@@ -27,7 +29,7 @@ type nTransfer struct {
 
 func newNaive(cfg Config) *naive {
 	return &naive{cfg: cfg.withDefaults(), deficit: [2]map[int]int64{{}, {}},
-		silent: map[int]bool{}, trial: map[int]bool{}, heard: map[int]int64{}}
+		silent: map[int]standing{}, trial: map[int]bool{}, heard: map[int]int64{}}
 }
 
 func (n *naive) window() int64 {
@@ -46,7 +48,9 @@ func (n *naive) owed(which func(worker int) bool) (sum int64) {
 
 func (n *naive) owedBy(w int) int64 { return n.owed(func(v int) bool { return v == w }) }
 
-func (n *naive) outstanding() int64 { return n.owed(func(w int) bool { return !n.silent[w] }) }
+func (n *naive) outstanding() int64 {
+	return n.owed(func(w int) bool { return n.silent[w] == inWindow })
+}
 
 func (n *naive) next(w int, kinds ...Kind) *nTransfer {
 	for _, k := range kinds {
@@ -72,7 +76,7 @@ func (n *naive) tidy() {
 	n.all = slices.DeleteFunc(n.all, func(t *nTransfer) bool { return t.landed == t.size })
 	for i := range n.order {
 		belongs := func(w int) bool {
-			if n.silent[w] {
+			if n.silent[w] != inWindow {
 				return false
 			}
 			if i == 2 {
@@ -107,14 +111,48 @@ func (n *naive) arrived(w int, id uint64, bytes, now int64) bool {
 	n.now = now
 	t := n.find(w, id)
 	t.landed += bytes
-	if n.silent[w] {
-		n.silent[w], n.trial[w] = false, true
-	} else if n.owedBy(w) == 0 {
+	switch {
+	case n.silent[w] == aside:
+		n.trial[w] = true
+	case n.silent[w] == inWindow && n.owedBy(w) == 0:
 		n.trial[w] = false
 	}
-	n.heard[w] = now
+	n.silent[w] = inWindow
+	n.hear(w)
 	n.tidy()
 	return t.landed == t.size
+}
+
+func (n *naive) hear(w int) {
+	n.heard[w] = n.now
+	n.owing = slices.DeleteFunc(n.owing, func(v int) bool { return v == w })
+	if n.owedBy(w) > 0 {
+		n.owing = append(n.owing, w)
+	}
+}
+
+func (n *naive) judge() {
+	patience := (n.rtt + n.window()*1e9/n.rate) * 3 / 2
+	silence := max(n.cfg.SilenceNanos, 4*patience)
+	for _, w := range n.owing {
+		if n.silent[w] == late && n.now-n.heard[w] >= silence {
+			n.silent[w] = aside
+		}
+	}
+	for _, w := range n.owing {
+		if n.silent[w] != inWindow {
+			continue
+		}
+		lent := n.owed(func(v int) bool { return n.silent[v] == late })
+		switch quiet := n.now - n.heard[w]; {
+		case quiet >= silence:
+			n.silent[w] = aside
+		case quiet >= patience && lent+n.owedBy(w) <= n.window():
+			n.silent[w] = late
+		default:
+			return
+		}
+	}
 }
 
 func (n *naive) cancel(w int, id uint64, now int64) int64 {
@@ -128,18 +166,14 @@ func (n *naive) cancel(w int, id uint64, now int64) int64 {
 func (n *naive) leave(w int, now int64) {
 	n.now = now
 	n.all = slices.DeleteFunc(n.all, func(t *nTransfer) bool { return t.worker == w })
-	n.silent[w], n.trial[w] = false, false
+	n.silent[w], n.trial[w] = inWindow, false
+	n.hear(w)
 	n.tidy()
 }
 
 func (n *naive) grants(now int64) (granted []Grant) {
 	n.now = now
-	for w := range n.cfg.Workers {
-		late := max(n.cfg.SilenceNanos, 4*(n.rtt+n.window()*1e9/n.rate))
-		if !n.silent[w] && n.owedBy(w) > 0 && now-n.heard[w] >= late {
-			n.silent[w] = true
-		}
-	}
+	n.judge()
 	n.tidy()
 	chunk := Chunk(n.rate)
 	size := func(t *nTransfer) int64 {
@@ -154,7 +188,7 @@ func (n *naive) grants(now int64) (granted []Grant) {
 		if len(n.order[0]) > 0 && (len(n.order[1]) == 0 || n.ahead < n.cfg.PullRun) {
 			ring = 0
 		}
-		if len(n.order[2]) > 0 && n.owed(func(w int) bool { return n.trial[w] && !n.silent[w] }) == 0 {
+		if len(n.order[2]) > 0 && n.owed(func(w int) bool { return n.trial[w] && n.silent[w] == inWindow }) == 0 {
 			ring = 2
 		}
 		if len(n.order[ring]) == 0 {
@@ -169,11 +203,19 @@ func (n *naive) grants(now int64) (granted []Grant) {
 		if n.outstanding()+b > n.window() {
 			return granted
 		}
-		if n.owedBy(w) == 0 {
-			n.heard[w] = now
+		// At 1.25 x the rate, all up to the grant has passed at to; a burst is
+		// what may be passed in advance.
+		to := max(n.paced, now) + int64(float64(b)*0.8e9/float64(n.rate))
+		if to-int64(float64(n.cfg.BurstBytes)*0.8e9/float64(n.rate)) > now {
+			return granted
 		}
+		n.paced = to
+		first := n.owedBy(w) == 0
 		granted = append(granted, Grant{w, t.id, t.granted, b})
 		t.granted += b
+		if first {
+			n.hear(w)
+		}
 		if ring == 2 {
 			n.order[2] = append(n.order[2][1:], w)
 			n.tidy()

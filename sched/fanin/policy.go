@@ -38,8 +38,8 @@ type worker struct {
 	deficit   [kinds]int64
 	owed      int64 // granted and not landed
 	since     int64 // of this silence; meaningful while in Policy.owing
-	aside     bool  // silent for too long: owed is not in outstanding
-	trial     bool  // was aside, has landed nothing in time since
+	standing  standing
+	trial     bool // was aside, has landed nothing in time since
 	sample    sample
 }
 
@@ -49,17 +49,20 @@ type Policy struct {
 	cfg     Config
 	workers []worker
 	// turns are the workers that wait for a grant, by kind; trial are those on
-	// trial that wait, of either kind. One that is aside is in none.
+	// trial that wait, of either kind. One that is late or aside is in none.
 	turns [kinds]ring
 	trial ring
 	// owing are the workers in outstanding, the longest silent in front.
-	owing ring
+	// late are those in lent, in the same order.
+	owing, late ring
 
 	now         int64
-	outstanding int64
-	aside       int64 // owed by workers set aside
+	outstanding int64 // bytes that count for the window; owed is this, lent and aside
+	lent, aside int64
 	onTrial     int64 // part of outstanding: owed by workers on trial
 	ahead       int64 // bytes of pulls since a push waits
+	pacedTo     int64 // when all granted so far has passed at the pace
+	pacedUntil  int64 // when it allows the next grant; Never if it does not hold one up
 	est         estimator
 	drain       drain
 	stats       Stats
@@ -71,7 +74,8 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	p := &Policy{cfg: cfg, workers: make([]worker, cfg.Workers), trial: newRing(cfg.Workers), owing: newRing(cfg.Workers)}
+	p := &Policy{cfg: cfg, workers: make([]worker, cfg.Workers), pacedUntil: Never,
+		trial: newRing(cfg.Workers), owing: newRing(cfg.Workers), late: newRing(cfg.Workers)}
 	for k := range p.turns {
 		p.turns[k] = newRing(cfg.Workers)
 	}
@@ -127,10 +131,8 @@ func (p *Policy) Arrived(worker int, id uint64, bytes, now int64) (done bool, er
 	}
 	p.now = max(p.now, now)
 	at := int32(worker)
-	onTime := !w.aside
-	if w.aside {
-		p.resume(at)
-	}
+	onTime := w.standing == inWindow
+	p.resume(at)
 	t.landed += bytes
 	p.outstanding -= bytes
 	if w.trial {
@@ -181,22 +183,13 @@ func (p *Policy) Leave(worker int, now int64) error {
 	}
 	p.now = max(p.now, now)
 	w := &p.workers[worker]
-	switch {
-	case w.aside:
-		p.aside -= w.owed
-	case w.owed > 0:
-		p.outstanding -= w.owed
-		if w.trial {
-			p.onTrial -= w.owed
-		}
-		p.owing.remove(int32(worker))
-	}
-	*w = workerOf(w.transfers[:0])
+	p.forget(int32(worker))
+	w.reset()
 	p.queue(int32(worker))
 	return nil
 }
 
-func workerOf(room []transfer) worker { return worker{transfers: room} }
+func (w *worker) reset() { *w = worker{transfers: w.transfers[:0]} }
 
 func (p *Policy) lookup(op string, at int, id uint64) (*worker, int, error) {
 	if at < 0 || at >= len(p.workers) {

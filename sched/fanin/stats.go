@@ -7,13 +7,14 @@ type Stats struct {
 	ChunkBytes       int64
 	WindowBytes      int64 // k chunks
 	OutstandingBytes int64 // granted, not landed, in the window
+	LateBytes        int64 // owed by workers that are late: their place is lent to others
 	AsideBytes       int64 // owed by workers that are silent for too long
 	WaitingWorkers   int   // that wait for a grant
 	Grants           int64 // since the start, as all below
 	GrantedBytes     int64
 	LandedBytes      int64
-	SetAside         int64 // workers gone silent, times
-	Resumed          int64 // and heard of again
+	Late             int64 // times that a worker was
+	SetAside         int64 // times that a worker was
 }
 
 // Stats counts the waiting workers one by one; call it a few times a second.
@@ -21,7 +22,7 @@ func (p *Policy) Stats() Stats {
 	s := p.stats
 	s.Rate, s.RTTNanos = p.est.rate, p.est.rtt
 	s.ChunkBytes, s.WindowBytes = p.est.chunk, p.est.window
-	s.OutstandingBytes, s.AsideBytes = p.outstanding, p.aside
+	s.OutstandingBytes, s.LateBytes, s.AsideBytes = p.outstanding, p.lent, p.aside
 	s.LandedBytes = p.est.delivered
 	for w := range p.workers {
 		if p.turns[Pull].has(int32(w)) || p.turns[Push].has(int32(w)) || p.trial.has(int32(w)) {
@@ -35,7 +36,8 @@ func (p *Policy) Stats() Stats {
 type WorkerStats struct {
 	Transfers int
 	OwedBytes int64
-	Silent    bool // set aside: it gets no grants until it lands a byte
+	Late      bool // it gets no grants until it lands a byte
+	Aside     bool // the same, and nobody waits for it
 }
 
 // Worker returns a zero value for a worker that does not exist.
@@ -44,7 +46,7 @@ func (p *Policy) Worker(worker int) WorkerStats {
 		return WorkerStats{}
 	}
 	w := &p.workers[worker]
-	return WorkerStats{Transfers: len(w.transfers), OwedBytes: w.owed, Silent: w.aside}
+	return WorkerStats{Transfers: len(w.transfers), OwedBytes: w.owed, Late: w.standing == late, Aside: w.standing == aside}
 }
 
 // Window is how many bytes may be outstanding, Outstanding how many are.
