@@ -23,10 +23,10 @@
 // an epoll of the queue's own, outside the runtime's poller; Poll and Wait look
 // there, and read, execute, answer and complete until nothing is left
 // (engine.go). Wait looks for Caps.SpinMicros if that was worth it the last
-// time, then blocks. While the polling goroutine is in neither, for longer than
-// a moment, a keeper does the same in its place, so that one-sided requests are
-// served whatever their target's owner is busy with (keeper.go). Nothing in the
-// engine waits: a link that cannot go on remembers its stage (answer.go), and
+// time, yielding the core in between, then blocks (wait.go). While the polling
+// goroutine is not in Wait, arrivals wake a keeper that does the same in its
+// place (keeper.go, sleeper.go), so that one-sided requests are served whatever
+// their target's owner is busy with. Nothing in the engine waits: a link that cannot go on remembers its stage (answer.go), and
 // what lets it go on (bytes, room, a receive, its turn) resumes it.
 //
 // The life of one write with immediate:
@@ -35,15 +35,16 @@
 //     slot, and writes headers and payloads of all that is queued in one writev
 //     without blocking. What does not fit the socket goes when epoll says that
 //     there is room. A few small requests close behind others in flight are
-//     held until the next Poll or Wait: they leave together.
+//     held until the next Poll or Wait, or until those are done: they leave
+//     together.
 //  2. The responder reads the header, finds the region by its key, checks range
 //     and right, and reads the payload into the region itself (readv: payload
 //     and next header in one call).
 //  3. When every byte has landed and every earlier request is done, it takes a
 //     posted receive (which may come at most the requester's OpTimeout later)
 //     and puts the completion with the immediate in its queue.
-//  4. When it has nothing else to do, and at least every ackRequests requests
-//     or ackBytes bytes, it sends one cumulative acknowledgement, unless a
+//  4. When it has nothing else to do, before its owner gets something to do,
+//     and at least every ackRequests requests or ackBytes bytes, it sends one cumulative acknowledgement, unless a
 //     request of its own has taken that along; the requester completes every
 //     slot up to it: placed at the peer.
 //
@@ -61,7 +62,7 @@
 // use. Payload is not encrypted.
 //
 // Locks, in this order: engine.role, endpoint.mu, endpoint.recvMu, queue.mu or
-// answerLink.mu, port.mu; engine.heldMu and ports.mu alone. Domain.placing is
+// answerLink.mu, port.mu; engine.heldMu, engine.duty and ports.mu last. Domain.placing is
 // held only around one non-blocking system call or copy on region memory:
 // Region.Close and a failing endpoint take it for writing, and after that
 // nobody touches the memory any more.
