@@ -43,8 +43,8 @@ tcp.`,
 	})
 }
 
-// verbsVolume is enough for a card, and soft-RoCE's few seconds.
-const verbsVolume = 256 << 20
+// verbsVolume takes soft-RoCE a few seconds a row.
+const verbsVolume = 64 << 20
 
 // options are the flags that all suites have.
 type options struct {
@@ -74,7 +74,7 @@ func newSuite(suite, sizes string, iterations int, c *cobra.Command) *cobra.Comm
 	fl.IntVar(&o.rounds, "rounds", 0, "rounds, in which all take turns (5; 9 with --perftest)")
 	fl.StringVar(&o.sizes, "sizes", sizes, "sizes of a message, such as 64,4K,1M (`list`; K, M, G are powers of 1024)")
 	fl.IntVar(&o.iterations, "iters", iterations, "messages per size, in all rounds together")
-	fl.Var(&o.volume, "volume", "bytes per size at most, in all rounds together (256M over verbs, as soft-RoCE moves 10 to 50 MB/s; else any)")
+	fl.Var(&o.volume, "volume", "bytes per size at most, in all rounds together (64M over verbs, as soft-RoCE moves 10 to 50 MB/s; else any)")
 	fl.DurationVar(&o.duration, "duration", 0, "measure each row for so long instead")
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {
