@@ -28,8 +28,11 @@ func TestEveryPushCountsOnce(t *testing.T) {
 		var wantDense float32
 		breaks := 0
 		var all sync.WaitGroup
+		var clients []*Client
 		for id := range workers {
-			c := w.open(id)
+			clients = append(clients, w.open(id))
+		}
+		for id, c := range clients {
 			r := w.rows(c, spec)
 			d, err := c.NewDense(100, 1)
 			must(t, err)

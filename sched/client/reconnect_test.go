@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"psrt/rdma"
 	"psrt/tiers/table"
@@ -53,5 +54,37 @@ func TestFailedReconnectsLeaveNothing(t *testing.T) {
 	}
 	if n := f.Stats().LiveEndpoints; n != 2 {
 		t.Errorf("%d endpoints live, one for each of the 2 lanes is in use", n)
+	}
+}
+
+// TestSilentlyLostLane: a server that gives up a lane's session says so over the
+// control connection. Here its endpoint breaks while nothing of it reaches the
+// worker, which waits for an answer and has nothing under way that could fail.
+func TestSilentlyLostLane(t *testing.T) {
+	spec := sumTable(1, 2)
+	w := newWorld(t, worldConfig{transport: "sim", servers: 1, lanes: 1, workers: 2, tables: []table.Spec{spec}})
+	c, other := w.open(0), w.open(1)
+	const serverName, clientName = "process 0", "process 1" // in the order of their first use
+	now, next, ro := w.rows(c, spec), w.rows(c, spec), w.rows(other, spec)
+	for _, r := range []*Rows{now, next, ro} {
+		plan(t, r, []uint64{1, 2, 3})
+	}
+	pull(t, c, now, 0, 0)
+	pull(t, other, ro, 0, 0)
+	var ended, waits, pushed Call
+	must(t, c.Push(now, 0, true, &ended))
+	must(t, c.Pull(next, 1, 0, &waits)) // until both workers have ended step 0
+	time.Sleep(20 * time.Millisecond)
+	w.sim.net.Cut(serverName, clientName)
+	w.sim.net.Break(serverName, clientName)
+	time.Sleep(50 * time.Millisecond)
+	w.sim.net.Heal(serverName, clientName)
+	must(t, other.Push(ro, 0, true, &pushed))
+	start := time.Now()
+	must(t, c.Wait(&waits))
+	must(t, c.Wait(&ended))
+	must(t, other.Wait(&pushed))
+	if d := time.Since(start); d > 4*time.Second {
+		t.Errorf("the worker learned of it after %v", d)
 	}
 }

@@ -336,5 +336,11 @@ func (l *lane) drop(s *session, cause error) {
 		l.current[s.worker] = nil
 	}
 	s.close()
+	if s.hangUp != nil {
+		// A transport cannot always tell the worker that its endpoint is no more
+		// (what would tell it may be lost too), and a worker that only waits for
+		// an answer would not ask.
+		s.hangUp()
+	}
 	runtime.KeepAlive(cause)
 }

@@ -167,6 +167,11 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	for i, ses := range sessions {
 		s.lanes[i].do(commandTimeout, func() {
 			ses.ep = conn.Endpoints[i]
+			// Closing tells the peer goodbye, which may take a while.
+			ses.hangUp = sync.OnceFunc(func() { go conn.Control.Close() })
+			if s.lanes[i].sessions[ses.id] == nil {
+				ses.hangUp() // it broke before it had begun
+			}
 		})
 	}
 	s.arrived(conn, hello.Worker)

@@ -39,7 +39,8 @@ type session struct {
 	domain     rdma.Domain
 	mapped     bool
 	maxMessage int
-	open       bool // rings exchanged, requests may come
+	open       bool   // rings exchanged, requests may come
+	hangUp     func() // ends the whole connection
 	broken     bool
 
 	ring    *mem.Arena // landing slots, then reply staging
