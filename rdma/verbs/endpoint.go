@@ -73,7 +73,7 @@ type endpoint struct {
 
 	probe     probeState
 	activity  uint64 // counts what shows that the peer lives
-	seen      uint64 // activity at the ticker's last look
+	seen      uint64 // activity and posts at the ticker's last look
 	idleSince time.Time
 	released  bool // reservation given back to queue; with queue.mu
 }

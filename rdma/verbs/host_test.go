@@ -204,7 +204,7 @@ func (e *end) stream(to rdma.RemoteRange, fault func()) rdma.Completion {
 	src, _ := e.host.take(streamBytes)
 	posted, done := uint64(0), uint64(0)
 	var first *rdma.Completion
-	refused := false // first is Post's
+	refused := false // first is Post's: the ticker found the failed completion, which is still to come
 	for happened := false; first == nil || done < posted; {
 		for first == nil && posted < done+flight {
 			n, err := e.ep.Post([]rdma.WR{{ID: posted, Op: rdma.OpWrite, Signaled: true, Local: src, Remote: to.Slice(0, streamBytes)}})
@@ -237,6 +237,8 @@ func (e *end) stream(to rdma.RemoteRange, fault func()) rdma.Completion {
 				e.t.Fatalf("failed before the fault: %v", c.Err)
 			}
 		case refused && c.Status == rdma.StatusOK: // done before
+		case refused && c.Status == first.Status:
+			refused = false
 		case first != nil && c.Status != rdma.StatusFlushed:
 			e.t.Errorf("request %d behind the failed one: %s", c.ID, c.Status)
 		}

@@ -45,28 +45,57 @@ func (d *Domain) tick() {
 }
 
 // look posts a probe when the peer has shown no life for a while and nothing
-// is in flight that would tell.
+// is in flight that would tell. What is in flight tells by its own retries, but
+// for a device that forgets a request: that has its deadline here.
 func (ep *endpoint) look(now time.Time) {
 	ep.queue.mu.Lock()
 	defer ep.queue.mu.Unlock()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if ep.state != connected || ep.probe != probeIdle {
+	if ep.state != connected {
 		return
 	}
-	if ep.activity != ep.seen || ep.sendTail != ep.sendNext || ep.idleSince.IsZero() {
-		ep.seen, ep.idleSince = ep.activity, now
+	if seen := ep.activity + ep.sendNext; seen != ep.seen || ep.idleSince.IsZero() {
+		ep.seen, ep.idleSince = seen, now
+		return
+	}
+	still := now.Sub(ep.idleSince)
+	if ep.sendNext-ep.sendTail > uint64(ep.untold) || ep.probe == probePosted {
+		if limit, status := ep.patience(); still >= limit {
+			op := ep.sends[ep.sendTail&ep.sendMask].op
+			why := fmt.Errorf("%s has completed none of %d requests for %s, not even as failed", ep.dom.cfg.Device, ep.sendNext-ep.sendTail, still.Round(time.Millisecond))
+			ep.breaks(ep.failure(op, status, 0, why))
+		}
 		return
 	}
 	// Idle time, a tick and the device's retries, which take up to OpTimeout,
 	// are what a dead peer can stay unnoticed: less than 5 s by default.
-	if now.Sub(ep.idleSince) < min(ep.cfg.OpTimeout/2, 500*time.Millisecond) {
+	if still < min(ep.cfg.OpTimeout/2, 500*time.Millisecond) {
 		return
 	}
 	ep.idleSince = now
 	if err := ep.postProbe(); err != nil {
 		ep.breaks(ep.failure(rdma.OpWrite, rdma.StatusPeerGone, 0, fmt.Errorf("sign of life on %s: %w", ep.dom.cfg.Device, err)))
 	}
+}
+
+// slowestBytesPerMilli is less than any wire we serve gives one connection.
+const slowestBytesPerMilli = 4 << 10
+
+// patience is how long a device may complete nothing of what is in flight: the
+// retries of the request and of a receiver that is not ready, and the time
+// that the bytes need. After that, what went wrong. Less where a request's own
+// memory was withdrawn under it, which soft-RoCE can fail to report. With mu.
+func (ep *endpoint) patience() (time.Duration, rdma.Status) {
+	bytes := uint64(0)
+	for seq := ep.sendTail; seq != ep.sendNext; seq++ {
+		s := &ep.sends[seq&ep.sendMask]
+		if s.local != nil && s.local.closed.Load() {
+			return min(ep.cfg.OpTimeout, 500*time.Millisecond), rdma.StatusLocalProt
+		}
+		bytes += uint64(s.bytes)
+	}
+	return 2*ep.cfg.OpTimeout + time.Duration(bytes/slowestBytesPerMilli)*time.Millisecond, rdma.StatusRetryExceeded
 }
 
 // events takes what the device reports about itself.
