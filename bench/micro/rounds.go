@@ -3,6 +3,7 @@ package micro
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -224,6 +225,9 @@ func (r *runner) notes() []string {
 		limit[key],
 		"ratio: share of the limit reached, median of rounds in which limit and transport take turns",
 		"not measured: a network between hosts; both processes run on this machine",
+	}
+	if r.st.bare != nil {
+		notes = append(notes, fmt.Sprintf("threads that run Go in each process: %d; perftest has one", runtime.GOMAXPROCS(0)))
 	}
 	if r.cfg.Suite == SuiteLatency {
 		notes = append(notes, "times are half round trips, each with one reading of the clock in it")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,15 +29,26 @@ func openDomain(transport string) (rdma.Domain, error) {
 		if err := json.Unmarshal([]byte(spec), &cfg); err != nil {
 			return nil, err
 		}
-		return verbs.New(cfg)
+		// One thread runs Go, as one runs perftest: a second would look for work
+		// on the core that a software device needs.
+		runtime.GOMAXPROCS(1)
+		return opened(verbs.New(cfg))
 	}
 	switch transport {
 	case "shm":
-		return shm.New(shm.Config{Purpose: "psbench"})
+		return opened(shm.New(shm.Config{Purpose: "psbench"}))
 	case "tcp":
-		return tcp.New(tcp.Config{Listen: "127.0.0.1:0"})
+		return opened(tcp.New(tcp.Config{Listen: "127.0.0.1:0"}))
 	}
 	return nil, fmt.Errorf("transport %q is not one of %v", transport, transports)
+}
+
+// opened makes an interface without a value where there is no domain.
+func opened[D rdma.Domain](d D, err error) (rdma.Domain, error) {
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func newPeer() *cobra.Command {

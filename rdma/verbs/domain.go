@@ -29,9 +29,8 @@ type Domain struct {
 	stats   counters
 	done    chan struct{}
 	wg      sync.WaitGroup // the ticker
-	// downSince is when the port was reported down, sizedAt when its MTU was
-	// looked at; the ticker's.
-	downSince, sizedAt time.Time
+	// downSince is when the port was reported down; the ticker's.
+	downSince time.Time
 
 	// life is held for reading by whoever uses the device outside of an object's
 	// own locks, and while an object is destroyed; Close takes it to close the

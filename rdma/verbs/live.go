@@ -11,8 +11,9 @@ import (
 	"psrt/rdma"
 )
 
-// tickPeriod is how often the domain looks after its endpoints.
-const tickPeriod = 50 * time.Millisecond
+// tickPeriod is how often the domain looks after its endpoints: seldom, for it
+// takes locks and a core from those who move data.
+const tickPeriod = 250 * time.Millisecond
 
 // tick probes idle peers and takes asynchronous events until the domain closes.
 func (d *Domain) tick() {
@@ -25,14 +26,14 @@ func (d *Domain) tick() {
 		case now := <-ticker.C:
 			d.events()
 			d.watchPort(now)
-			d.watchMTU(now)
+			d.watchMTU()
 			d.mu.Lock()
 			endpoints, queues := slices.Collect(maps.Keys(d.endpoints)), slices.Collect(maps.Keys(d.queues))
 			d.mu.Unlock()
 			// Completions of probes, for owners who wait for the peer's word
 			// and so do not poll.
 			for _, q := range queues {
-				if q.mu.TryLock() {
+				if !q.polled.Swap(false) && q.mu.TryLock() {
 					q.gather()
 					q.mu.Unlock()
 				}
@@ -143,16 +144,9 @@ func (d *Domain) watchPort(now time.Time) {
 	}
 }
 
-// mtuPeriod is how often the port's MTU is looked at; no event tells of it.
-const mtuPeriod = 250 * time.Millisecond
-
 // watchMTU ends connections whose packets no longer fit the port: soft-RoCE
-// would try to send one for ever.
-func (d *Domain) watchMTU(now time.Time) {
-	if now.Sub(d.sizedAt) < mtuPeriod {
-		return
-	}
-	d.sizedAt = now
+// would try to send one for ever. No event tells of it.
+func (d *Domain) watchMTU() {
 	a, err := d.ctx.Port(d.port)
 	if err != nil || a.ActiveMTU == 0 {
 		return

@@ -25,6 +25,7 @@ type queue struct {
 
 	fdMu    sync.Mutex // wakeFD is open as long as closed is not set under it
 	woken   atomic.Bool
+	polled  atomic.Bool // since the ticker's last look
 	closed  atomic.Bool
 	waiting sync.Mutex // held by Wait while it uses cq and wakeFD
 
@@ -100,6 +101,9 @@ func (q *queue) retag(ep *endpoint) {
 }
 
 func (q *queue) Poll(cs []rdma.Completion) int {
+	if !q.polled.Load() {
+		q.polled.Store(true)
+	}
 	q.mu.Lock()
 	n := q.drain(cs)
 	n += q.reap(cs[n:])

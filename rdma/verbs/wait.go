@@ -7,20 +7,21 @@ import (
 	"psrt/rdma"
 )
 
-// looksPerYield is about 10 us of them.
-const looksPerYield = 64
+// yieldEvery is how long Wait polls before it gives way to other goroutines.
+// Doing so is not for nothing even where there are none: the runtime wakes a
+// thread to look for work, which takes a core from the device's.
+const yieldEvery = 500 * time.Microsecond
 
 func (q *queue) ready() bool { return q.count.Load() > 0 || q.woken.Swap(false) }
 
 // Wait polls for a short while and then blocks on the device's completion
 // channel: two spinning processes on two cores would starve the softirq that
-// works for them. Meanwhile it gives way to other goroutines, not often: to one
-// that is locked to its thread, as pinned lanes are, each time costs two thread
-// switches.
+// works for them.
 func (q *queue) Wait(deadline time.Time) error {
 	q.waiting.Lock()
 	defer q.waiting.Unlock()
-	for start, looks := time.Now(), 1; ; looks++ {
+	start := time.Now()
+	for yielded := start; ; {
 		if q.look() {
 			return nil
 		}
@@ -34,8 +35,9 @@ func (q *queue) Wait(deadline time.Time) error {
 		if now.Sub(start) >= q.spin {
 			break
 		}
-		if looks%looksPerYield == 0 {
+		if now.Sub(yielded) >= yieldEvery {
 			runtime.Gosched()
+			yielded = now
 		}
 	}
 	if err := q.cq.Arm(); err != nil {
