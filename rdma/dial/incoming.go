@@ -23,6 +23,13 @@ type Incoming struct {
 	turn    int // counts the host's incoming connections
 }
 
+// OneKernel says whether the peer shares this process's kernel and network
+// namespace: TCP between the two crosses no link.
+func (in *Incoming) OneKernel() bool {
+	here, peer := localFacts(), in.terms.Facts
+	return here.Boot != "" && here.Boot == peer.Boot && here.Namespaces["net"] != "" && here.Namespaces["net"] == peer.Namespaces["net"]
+}
+
 // Reject tells the peer why it is not wanted, and drops it.
 func (in *Incoming) Reject(err error) error {
 	sent := in.refuse(err)

@@ -129,6 +129,7 @@ func (c *Client) nextSeq(lane int) uint64 {
 
 // encode writes p's request into a slot buffer and returns its length.
 func (l *laneConn) encode(p *part, slot int, buf []byte) (int, error) {
+	buf = buf[:psmsg.RequestBytes+l.eager]
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
 	n := psmsg.RequestBytes
 	if p.dense != nil {

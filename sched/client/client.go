@@ -47,6 +47,7 @@ type laneConn struct {
 	broken  error
 	seq     uint64
 	landing rdma.RemoteRange
+	eager   int     // bytes of payload that a slot may carry
 	buf     *shared // request slots, then reply slots of 64 bytes
 	parts   []part  // by slot
 	free    []int
@@ -146,6 +147,7 @@ func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
 	}
 	for i, l := range lanes {
 		l.landing = rep.Landing[i]
+		l.eager = min(max(rep.Eager, 0), psmsg.SlotBytes-psmsg.RequestBytes)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,8 +38,12 @@ type worldConfig struct {
 }
 
 // transports is what every test runs over: one where memory is mapped, one
-// where it is not.
-var transports = []string{"shm", "tcp"}
+// where it is not, and that one with grants.
+var transports = []string{"shm", "tcp", "tcp" + grants}
+
+// grants behind a transport's name makes the server grant, which over loopback
+// it does not by itself.
+const grants = " granted"
 
 // sumTable adds what is pushed: rows start at zero and SGD of rate 1 subtracts
 // gradients, so with whole numbers the sums are exact.
@@ -48,6 +53,10 @@ func sumTable(id uint32, dim int) table.Spec {
 
 func newWorld(t testing.TB, c worldConfig) *world {
 	t.Helper()
+	fanIn := server.FanInAuto
+	if name, ok := strings.CutSuffix(c.transport, grants); ok {
+		c.transport, fanIn = name, server.FanInGranted
+	}
 	w := &world{t: t, config: c, token: []byte("a token of this test alone")}
 	if c.transport == "sim" {
 		w.sim = newSimNet(t)
@@ -77,7 +86,7 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	var running sync.WaitGroup
 	for i := range list {
 		s, err := server.New(server.Config{ID: i, Map: m, Host: w.host(), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
-			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute})
+			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn})
 		if err != nil {
 			t.Fatal(err)
 		}

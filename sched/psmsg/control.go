@@ -35,6 +35,9 @@ type OpenRequest struct {
 // OpenReply gives the client each lane's landing ring.
 type OpenReply struct {
 	Landing []rdma.RemoteRange `json:"landing"`
+	// Eager is how many bytes of payload a request may carry in its slot; what
+	// has more, the server fetches.
+	Eager int `json:"eager"`
 }
 
 // DigestReply is the digest of all that a server's lanes hold, in hex, to be

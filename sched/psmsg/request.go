@@ -9,7 +9,7 @@ import (
 
 // Version changes whenever a layout below does. A server refuses a client of
 // another version when the connection is made, not message by message.
-const Version = 1
+const Version = 2
 
 // Kind says what a request asks for.
 type Kind uint8

@@ -42,6 +42,7 @@ type Config struct {
 	// tables of all lanes together, 0 = none.
 	Node     int
 	MaxBytes int64
+	FanIn    FanIn
 	// ReconnectFor is how long a worker whose connection broke may take to
 	// come back before OnWorkerLost is called; 0 means 10 s.
 	ReconnectFor time.Duration

@@ -46,7 +46,7 @@ func (s *Server) control(worker int, sessions []*session, method string, body js
 }
 
 func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenReply, error) {
-	rep := psmsg.OpenReply{Landing: make([]rdma.RemoteRange, len(sessions))}
+	rep := psmsg.OpenReply{Landing: make([]rdma.RemoteRange, len(sessions)), Eager: psmsg.SlotBytes - psmsg.RequestBytes}
 	if len(req.Replies) != len(sessions) {
 		return rep, fmt.Errorf("server: open names %d reply rings for %d lanes", len(req.Replies), len(sessions))
 	}
@@ -57,6 +57,9 @@ func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenRep
 			return rep, errors.Join(e, err)
 		}
 		rep.Landing[i] = ses.landing()
+		if ses.link != nil {
+			rep.Eager = eagerBytes
+		}
 	}
 	return rep, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 
 	"psrt/csrc/kernels"
-	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
@@ -96,12 +95,9 @@ func (l *lane) locateDense(r *request) {
 	}
 	r.grads = mem.Float32s(b)
 	l.dense.eachRun(func(off, n int) {
-		r.reads++
-		r.s.postRange(rdma.OpRead, b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4), wrID(r.s.id, r.slot))
+		r.fetch.add(b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4))
 	})
-	if r.reads == 0 {
-		l.ready(r)
-	}
+	l.begin(r)
 }
 
 // eachRun calls f for each maximal run of adjacent blocks.
@@ -139,7 +135,7 @@ func (l *lane) pullDense(r *request) {
 			copy(out[blk.Offset:blk.Offset+blk.Len], blk.state.Values())
 		}
 		d.eachRun(func(off, n int) {
-			r.s.postRange(rdma.OpWrite, b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4), wrID(r.s.id, r.slot))
+			r.s.write(b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4), r.slot)
 		})
 	}
 	l.reply(r, psmsg.CodeOK, 0, d.version, 0)
@@ -154,6 +150,7 @@ func (l *lane) applyDense(due []*request) {
 	d.sum = grow(d.sum, densemap.BlockFloats)
 	refused := 0
 	for _, b := range d.blocks {
+		l.keepFetching()
 		if b.Rule == "ema" && l.cfg.Staleness != 0 {
 			for _, r := range due {
 				refused += b.state.Apply(r.grads[b.Offset : b.Offset+b.Len])

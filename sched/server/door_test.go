@@ -33,7 +33,7 @@ func (e *stub) Post(wrs []rdma.WR) (int, error) {
 		case uint64(len(wr.Local)) != wr.Remote.Len:
 			return 0, rdma.ErrInvalid
 		case wr.Op == rdma.OpRead && wr.Signaled:
-			e.done = append(e.done, rdma.Completion{ID: wr.ID, Op: rdma.OpRead, Endpoint: e})
+			e.done = append(e.done, rdma.Completion{ID: wr.ID, Op: rdma.OpRead, Bytes: len(wr.Local), Endpoint: e})
 		case wr.Op == rdma.OpWriteImm:
 			var rep psmsg.Reply
 			if err := rep.Decode(wr.Local); err != nil {
@@ -58,8 +58,18 @@ func (e *stub) Map(r rdma.RemoteRange) ([]byte, error) {
 	return e.mem[r.Addr : r.Addr+r.Len], nil
 }
 
-// newDoor makes a lane that does not run, with one open session.
-func newDoor(t testing.TB, mapped bool) (*lane, *session, *stub) {
+// reach is how a stub's memory is got at.
+type reach int
+
+const (
+	mapped reach = iota
+	fetchedAtOnce
+	fetchedAsGranted
+)
+
+// newDoor makes a lane that does not run, with one open session: where memory
+// is mapped, where it is not, and where it is fetched as granted.
+func newDoor(t testing.TB, how reach) (*lane, *session, *stub) {
 	t.Helper()
 	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1}})
 	must(t, err)
@@ -75,9 +85,16 @@ func newDoor(t testing.TB, mapped bool) (*lane, *session, *stub) {
 	s, err := newSession(0, 1, d, -1)
 	must(t, err)
 	ep := &stub{mem: make([]byte, 1<<16)}
-	s.mapped, s.ep, s.open = mapped, ep, true
+	s.mapped, s.ep, s.open = how == mapped, ep, true
 	s.replies = rdma.RemoteRange{Len: psmsg.Slots * psmsg.ReplySlotBytes}
 	l.adopt(s)
+	if how == fetchedAsGranted {
+		all := newLinks()
+		all.lanes = []*lane{l}
+		k, err := all.of(d, cfg)
+		must(t, err)
+		l.join(s, k)
+	}
 	l.current[0] = s
 	t.Cleanup(func() {
 		l.drop(s, nil)
@@ -96,10 +113,12 @@ func (l *lane) arrival(s *session, slot uint32, b []byte) {
 		copy(s.slotBytes(int(slot)), b)
 	}
 	l.complete(&rdma.Completion{ID: wrID(s.id, 0), Op: rdma.OpRecvImm, Imm: slot, Bytes: len(b)})
+	l.fetchGranted()
 	for ep := s.ep.(*stub); len(ep.done) > 0; {
 		c := ep.done[0]
 		ep.done = ep.done[1:]
 		l.complete(&c)
+		l.fetchGranted()
 	}
 	l.applyReady()
 	l.unpark()
@@ -122,8 +141,8 @@ func FuzzDoor(f *testing.F) {
 		if len(payload) > psmsg.SlotBytes-psmsg.RequestBytes {
 			return
 		}
-		for _, mapped := range []bool{true, false} {
-			l, s, ep := newDoor(t, mapped)
+		for _, how := range []reach{mapped, fetchedAtOnce, fetchedAsGranted} {
+			l, s, ep := newDoor(t, how)
 			const messages = 3
 			for slot := range uint32(messages) { // again, and once after a right pull
 				if slot == 1 {
@@ -149,10 +168,10 @@ func FuzzDoor(f *testing.F) {
 				}
 			}
 			if busy+len(ep.replies) != messages {
-				t.Errorf("mapped %v: %d messages, %d replies and %d kept", mapped, messages, len(ep.replies), busy)
+				t.Errorf("reach %d: %d messages, %d replies and %d kept", how, messages, len(ep.replies), busy)
 			}
 			if kept := len(l.parked) + len(s.order); kept != busy {
-				t.Errorf("mapped %v: %d requests kept, %d slots busy", mapped, kept, busy)
+				t.Errorf("reach %d: %d requests kept, %d slots busy", how, kept, busy)
 			}
 		}
 	})
@@ -171,7 +190,7 @@ func FuzzMessage(f *testing.F) {
 		if len(b) > psmsg.SlotBytes {
 			return
 		}
-		l, s, _ := newDoor(t, true)
+		l, s, _ := newDoor(t, mapped)
 		l.arrival(s, imm, b)
 		l.arrival(s, imm, b)
 	})
@@ -181,7 +200,7 @@ func FuzzMessage(f *testing.F) {
 // once, and hangs up: each question costs all other workers seconds. The worker
 // comes back and sends its requests again.
 func TestSilentOwner(t *testing.T) {
-	l, s, ep := newDoor(t, true)
+	l, s, ep := newDoor(t, mapped)
 	request := func(slot uint32, clock uint64) []byte {
 		r := psmsg.Request{Kind: psmsg.KindPullDense, Slot: slot, Clock: clock, Values: rdma.RemoteRange{Len: testDense * 4}}
 		b := make([]byte, psmsg.RequestBytes)
@@ -210,7 +229,7 @@ func TestSilentOwner(t *testing.T) {
 
 // TestLaneGone: control calls to a lane that has ended fail at once.
 func TestLaneGone(t *testing.T) {
-	l, _, _ := newDoor(t, true)
+	l, _, _ := newDoor(t, mapped)
 	close(l.gone)
 	start := time.Now()
 	if err := l.do(time.Minute, func() {}); err == nil || errors.Is(err, rdma.ErrDeadline) || time.Since(start) > time.Second {

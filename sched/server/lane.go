@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma"
@@ -46,6 +47,13 @@ type lane struct {
 	pinned   error // why the thread could not be kept on its node
 	refusal  error // why rows could not be made, newest
 	cs       [64]rdma.Completion
+
+	links     []*link     // of this lane's sessions
+	granted   atomic.Bool // some link's inbox has grants for this lane
+	inbox     []granted
+	lastFetch uint64
+	later     []rdma.Completion // found by keepFetching, in order
+	whole     []*request        // fetched meanwhile
 }
 
 type laneStats struct {
@@ -63,6 +71,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		lastSeq: make([]uint64, cfg.Workers),
 		client:  make([]uint64, cfg.Workers),
 		current: make([]*session, cfg.Workers),
+		later:   make([]rdma.Completion, 0, laterMax),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
 	for _, spec := range cfg.Tables {
@@ -109,11 +118,13 @@ func (l *lane) run() {
 		l.pinned = pin(l.cfg.Node, "/sys") // a lane that cannot be pinned works, slower; stats say so
 	}
 	for !l.quit {
-		n := l.mux.Poll(l.cs[:])
+		n := l.poll()
 		start := time.Now()
 		for i := range l.cs[:n] {
 			l.complete(&l.cs[i])
 		}
+		n += l.readyWhole()
+		l.fetchGranted()
 		if n > 0 {
 			l.applyReady()
 			l.unpark()
@@ -123,7 +134,7 @@ func (l *lane) run() {
 		ran := l.commands()
 		if n == 0 && !ran && !l.quit {
 			l.flush()
-			l.mux.Wait(time.Now().Add(time.Second))
+			l.mux.Wait(l.nextGrant(time.Now()))
 		}
 	}
 	for _, s := range l.sessions {
@@ -133,6 +144,34 @@ func (l *lane) run() {
 	}
 	l.closeTables()
 	l.mux.Close()
+}
+
+// laterMax bounds what keepFetching takes off the queues beside reads.
+const laterMax = 1024
+
+// poll takes completions, first those that keepFetching has put aside.
+func (l *lane) poll() int {
+	if len(l.later) == 0 {
+		return l.mux.Poll(l.cs[:])
+	}
+	n := copy(l.cs[:], l.later)
+	rest := copy(l.later, l.later[n:])
+	clear(l.later[rest:])
+	l.later = l.later[:rest]
+	return n
+}
+
+// readyWhole goes on with requests that became whole in keepFetching.
+func (l *lane) readyWhole() int {
+	n := len(l.whole)
+	for _, r := range l.whole {
+		if !r.s.broken {
+			l.ready(r)
+		}
+	}
+	clear(l.whole)
+	l.whole = l.whole[:0]
+	return n
 }
 
 func (l *lane) commands() bool {
@@ -183,13 +222,9 @@ func (l *lane) closeTables() {
 
 // complete handles one completion.
 func (l *lane) complete(c *rdma.Completion) {
-	sid, slot := splitID(c.ID)
-	if int(sid) >= len(l.sessions) || l.sessions[sid] == nil {
-		return // of a session already closed
-	}
-	s := l.sessions[sid]
-	if s.broken {
-		return // flush drops it
+	s := l.sessionOf(c)
+	if s == nil {
+		return
 	}
 	if c.Status != rdma.StatusOK {
 		s.broken = true
@@ -200,13 +235,19 @@ func (l *lane) complete(c *rdma.Completion) {
 	case rdma.OpRecvImm:
 		l.arrive(s, c)
 	case rdma.OpRead:
-		r := &s.reqs[slot%psmsg.Slots]
-		if r.busy && r.reads > 0 {
-			if r.reads--; r.reads == 0 {
-				l.ready(r)
-			}
+		if r := &s.reqs[slotOf(c)]; l.fetched(r, c.Bytes) {
+			l.ready(r)
 		}
 	}
+}
+
+// sessionOf is nil where the session has been closed, or flush is to drop it.
+func (l *lane) sessionOf(c *rdma.Completion) *session {
+	sid := uint32(c.ID >> 32)
+	if int(sid) >= len(l.sessions) || l.sessions[sid] == nil || l.sessions[sid].broken {
+		return nil
+	}
+	return l.sessions[sid]
 }
 
 // arrive takes a request out of its landing slot.
@@ -230,7 +271,8 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d wrote the request of slot %d to slot %d", s.worker, r.Slot, c.Imm))
 		return
 	}
-	r.busy, r.reads, r.keys, r.grads = true, 0, nil, nil
+	r.busy, r.keys, r.grads = true, nil, nil
+	r.fetch.reset()
 	switch r.Kind {
 	case psmsg.KindPull, psmsg.KindPush:
 		l.locateSparse(r, buf[psmsg.RequestBytes:])
@@ -336,6 +378,9 @@ func (l *lane) drop(s *session, cause error) {
 		l.current[s.worker] = nil
 	}
 	s.close()
+	if s.link != nil {
+		s.link.leave(s)
+	}
 	if s.hangUp != nil {
 		// A transport cannot always tell the worker that its endpoint is no more
 		// (what would tell it may be lost too), and a worker that only waits for

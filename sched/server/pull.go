@@ -27,8 +27,6 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 	if r.Kind == psmsg.KindPull {
 		valueBytes = 0 // they travel the other way
 	}
-	// Before anything is fetched: a slot whose request was refused is free, and
-	// no read may still be under way to its staging area.
 	inSlot := uint64(0)
 	if wantKeys && r.Flags&psmsg.FlagInlineKeys != 0 {
 		inSlot += keyBytes
@@ -73,13 +71,11 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}
-	if r.reads == 0 {
-		l.ready(r)
-	}
+	l.begin(r)
 }
 
-// part finds n bytes of a request's payload, and starts to fetch them if they
-// are neither inline nor mapped. Alignment: regions begin on a page, the
+// part finds n bytes of a request's payload, or the place to fetch them to if
+// they are neither inline nor mapped. Alignment: regions begin on a page, the
 // header's length and keys are multiples of 8, so checking the remote
 // addresses is enough.
 func (l *lane) part(r *request, isInline bool, inline, fetch *[]byte, remote rdma.RemoteRange, n uint64) ([]byte, bool) {
@@ -97,8 +93,7 @@ func (l *lane) part(r *request, isInline bool, inline, fetch *[]byte, remote rdm
 	default:
 		b := (*fetch)[:n]
 		*fetch = (*fetch)[n:]
-		r.reads++
-		r.s.postRange(rdma.OpRead, b, remote, wrID(r.s.id, r.slot))
+		r.fetch.add(b, remote)
 		return b, true
 	}
 }
@@ -159,6 +154,6 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 		return psmsg.CodeNoMemory
 	}
 	t.rows.Gather(rows, mem.Float32s(b))
-	r.s.postRange(rdma.OpWrite, b, r.Values, wrID(r.s.id, r.slot))
+	r.s.write(b, r.Values, r.slot)
 	return psmsg.CodeOK
 }

@@ -30,7 +30,7 @@ func (s *session) removePush(r *request) {
 func (l *lane) takePushes(s *session) {
 	for len(s.order) > 0 && !s.broken {
 		r := s.order[0]
-		if r.reads > 0 || r.Seq > l.lastSeq[s.worker]+1 {
+		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1 {
 			return
 		}
 		s.removePush(r)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ const defaultOpenWithin = 10 * time.Second
 
 // Server is one server rank.
 type Server struct {
+	links    *links
 	cfg      Config
 	lanes    []*lane
 	listener *dial.Listener
@@ -49,7 +51,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.ReconnectFor == 0 {
 		cfg.ReconnectFor = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
+	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
 		joining: map[int]int{}, holder: map[int]uint64{}, openWithin: defaultOpenWithin}
 	first := cfg.Map.FirstLane(cfg.ID)
 	for i := 0; i < cfg.Map.LanesOf(cfg.ID); i++ {
@@ -62,6 +64,7 @@ func New(cfg Config) (*Server, error) {
 		}
 		s.lanes = append(s.lanes, l)
 	}
+	s.links.lanes = s.lanes
 	var err error
 	if s.listener, err = cfg.Host.Listen(cfg.Listen); err != nil {
 		for _, l := range s.lanes {
@@ -152,7 +155,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	welcome, _ := json.Marshal(psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes)})
 	var failed error // an endpoint without a queue is refused, and then this says why
 	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
-		cfg, err := s.attach(i, d, hello, sessions)
+		cfg, err := s.attach(in, i, d, hello, sessions)
 		failed = errors.Join(failed, err)
 		return cfg
 	}, welcome)
@@ -193,7 +196,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 }
 
 // attach prepares the session of one lane before its endpoint is connected.
-func (s *Server) attach(i int, d rdma.Domain, hello psmsg.Hello, sessions []*session) (rdma.EndpointConfig, error) {
+func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hello, sessions []*session) (rdma.EndpointConfig, error) {
 	l := s.lanes[i]
 	if old := sessions[i]; old != nil { // dial tries its next transport
 		l.do(commandTimeout, func() { l.drop(old, nil) })
@@ -202,6 +205,13 @@ func (s *Server) attach(i int, d rdma.Domain, hello psmsg.Hello, sessions []*ses
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
+	var k *link
+	if s.grants(ses, in) {
+		if k, err = s.links.of(d, &s.cfg); err != nil {
+			ses.close()
+			return rdma.EndpointConfig{}, err
+		}
+	}
 	var q rdma.Queue
 	err = errors.Join(l.do(commandTimeout, func() {
 		if q, err = l.mux.Queue(d); err != nil {
@@ -209,6 +219,7 @@ func (s *Server) attach(i int, d rdma.Domain, hello psmsg.Hello, sessions []*ses
 			return
 		}
 		l.adopt(ses)
+		l.join(ses, k)
 		sessions[i] = ses
 	}), err)
 	if err != nil {
@@ -217,10 +228,33 @@ func (s *Server) attach(i int, d rdma.Domain, hello psmsg.Hello, sessions []*ses
 	return rdma.EndpointConfig{Queue: q, SendDepth: sendDepth, RecvDepth: recvDepth, SharedRecv: true, Peer: fmt.Sprintf("worker %d", hello.Worker)}, nil
 }
 
+// grants says whether a session's fetches wait for grants: mapped memory needs
+// none, nor does what never leaves the kernel.
+func (s *Server) grants(ses *session, in *dial.Incoming) bool {
+	switch {
+	case ses.mapped || s.cfg.FanIn == FanInBlast:
+		return false
+	case s.cfg.FanIn == FanInGranted:
+		return true
+	}
+	return !(in.OneKernel() && ses.domain.Caps().Transport == "tcp")
+}
+
+// join makes a session one of a link's sources; k may be nil.
+func (l *lane) join(ses *session, k *link) {
+	if k == nil {
+		return
+	}
+	k.enter(ses)
+	if !slices.Contains(l.links, k) {
+		l.links = append(l.links, k)
+	}
+}
+
 // adopt gives a session its number in the lane. Numbers of ended sessions are
 // not used again while the lane lives, so a late completion finds nobody.
 func (l *lane) adopt(ses *session) {
-	ses.id = uint32(len(l.sessions))
+	ses.id, ses.lane = uint32(len(l.sessions)), l
 	l.sessions = append(l.sessions, ses)
 }
 

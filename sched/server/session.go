@@ -16,7 +16,7 @@ type request struct {
 	s     *session
 	slot  int
 	busy  bool      // from arrival to reply
-	reads int       // fetches not yet complete
+	fetch fetch     // what has not landed yet
 	keys  []uint64  // where they lie: slot, staging or the worker's memory
 	grads []float32 // likewise; for dense pushes the worker's whole vector
 	rows  []uint32  // row ids, owned by this request until it is applied
@@ -36,7 +36,10 @@ type session struct {
 	worker     int
 	client     uint64 // which client speaks for the worker
 	ep         rdma.Endpoint
+	lane       *lane
 	domain     rdma.Domain
+	link       *link // nil: nobody grants
+	source     int   // in link
 	mapped     bool
 	maxMessage int
 	open       bool   // rings exchanged, requests may come
@@ -163,16 +166,22 @@ func (s *session) flush() {
 	s.backlog = s.backlog[:copy(s.backlog, s.backlog[n:])]
 }
 
-// postRange posts op between local and remote in pieces the transport takes.
-// The last piece is signaled with id.
-func (s *session) postRange(op rdma.Op, local []byte, remote rdma.RemoteRange, id uint64) {
-	for {
+// write posts writes of local to remote in pieces that the transport takes.
+func (s *session) write(local []byte, remote rdma.RemoteRange, slot int) {
+	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpWrite}, local, remote)
+}
+
+// read posts reads of remote into local. Each piece is signaled: its bytes are
+// counted when they land.
+func (s *session) read(local []byte, remote rdma.RemoteRange, slot int) {
+	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpRead, Signaled: true}, local, remote)
+}
+
+func (s *session) inPieces(wr rdma.WR, local []byte, remote rdma.RemoteRange) {
+	for len(local) > 0 {
 		n := min(len(local), s.maxMessage)
-		last := n == len(local)
-		s.post(rdma.WR{ID: id, Op: op, Signaled: last && op == rdma.OpRead, Local: local[:n], Remote: remote.Slice(0, uint64(n))})
-		if last {
-			return
-		}
+		wr.Local, wr.Remote = local[:n], remote.Slice(0, uint64(n))
+		s.post(wr)
 		local, remote = local[n:], remote.Slice(uint64(n), remote.Len-uint64(n))
 	}
 }
@@ -203,7 +212,7 @@ func (s *session) putTicket(tableID uint32, rows []uint32) (id uint64, displaced
 // wrID carries session and slot through a completion.
 func wrID(session uint32, slot int) uint64 { return uint64(session)<<32 | uint64(slot) }
 
-func splitID(id uint64) (session uint32, slot int) { return uint32(id >> 32), int(uint32(id)) }
+func slotOf(c *rdma.Completion) int { return int(uint32(c.ID)) % psmsg.Slots }
 
 // stage is a registered buffer that grows; used where the worker's memory is
 // not mapped.

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"psrt/rdma"
+	"psrt/sched/fanin"
+	"psrt/sched/psmsg"
+)
+
+// FanIn is how a server fetches what requests name in memory that it cannot
+// map.
+type FanIn uint8
+
+const (
+	// FanInAuto grants where the bytes cross a link, and does not where both
+	// processes use TCP in one network namespace.
+	FanInAuto FanIn = iota
+	// FanInGranted fetches chunk by chunk as the policy in sched/fanin allows,
+	// so that what is on its way to this server never exceeds what its link
+	// holds.
+	FanInGranted
+	// FanInBlast fetches everything at once.
+	FanInBlast
+)
+
+// eagerBytes is how much of a request may ride in its slot where the rest is
+// granted.
+const eagerBytes = 4 << 10
+
+// links are the server's links: one policy for all lanes behind a device.
+type links struct {
+	mu    sync.Mutex
+	all   map[rdma.Domain]*link
+	lanes []*lane
+	start time.Time
+}
+
+func newLinks() *links { return &links{all: map[rdma.Domain]*link{}, start: time.Now()} }
+
+// of is the link behind a domain, made at the first call.
+func (s *links) of(d rdma.Domain, cfg *Config) (*link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.all[d]; k != nil {
+		return k, nil
+	}
+	sources := len(s.lanes) * cfg.Workers * sessionsEach
+	p, err := fanin.New(fanin.Config{Workers: sources, Transfers: psmsg.Slots, EagerBytes: eagerBytes, MaxBytes: MaxStageBytes})
+	if err != nil {
+		return nil, err
+	}
+	k := &link{lanes: s.lanes, start: s.start, policy: p, sources: make([]*session, sources), inbox: make([][]granted, len(s.lanes))}
+	for i := range sources {
+		k.free = append(k.free, sources-1-i)
+	}
+	k.deadline.Store(fanin.Never)
+	s.all[d] = k
+	return k, nil
+}
+
+// list is for stats.
+func (s *links) list() []*link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*link
+	for _, k := range s.all {
+		all = append(all, k)
+	}
+	return all
+}
+
+// link is one device's share of the fan-in: who may send how much. Every lane
+// tells it what has landed; who does gets the next grants, and puts those of
+// other lanes' sessions into their inboxes. To the policy each session is a
+// worker of its own, so that one that ends takes nothing of its successor.
+type link struct {
+	lanes []*lane
+	start time.Time
+
+	deadline atomic.Int64 // of the policy, in its nanoseconds
+
+	mu      sync.Mutex
+	policy  *fanin.Policy
+	sources []*session // by the policy's worker; nil: free
+	free    []int
+	scratch []fanin.Grant
+	inbox   [][]granted // by lane; at most what the windows allow
+}
+
+// granted is a grant with the session it is for.
+type granted struct {
+	s *session
+	fanin.Grant
+}
+
+func (k *link) now() int64 { return int64(time.Since(k.start)) }
+
+// enter gives a session its number.
+func (k *link) enter(s *session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.free) == 0 {
+		return // more sessions than a lane takes: this one is refused by its queue
+	}
+	s.source = k.free[len(k.free)-1]
+	k.free = k.free[:len(k.free)-1]
+	k.sources[s.source] = s
+	s.link = k
+}
+
+// leave forgets a session: nothing of it can land any more.
+func (k *link) leave(s *session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_ = k.policy.Leave(s.source, k.now()) // the number is one of ours
+	k.sources[s.source] = nil
+	k.free = append(k.free, s.source)
+	k.grant(nil)
+}
+
+// announce files a request's fetch, landed notes a part of it. Both give out
+// what may be granted now; self's own is found in its inbox.
+func (k *link) announce(self *lane, s *session, id uint64, bytes int64, kind fanin.Kind) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.policy.Announce(s.source, id, bytes, kind, k.now())
+	if err == nil {
+		k.grant(self)
+	}
+	return err
+}
+
+func (k *link) landed(self *lane, s *session, id uint64, bytes int) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, err := k.policy.Arrived(s.source, id, int64(bytes), k.now())
+	if err == nil {
+		k.grant(self)
+	}
+	return err
+}
+
+// due gives out what may be granted now that time has passed.
+func (k *link) due(self *lane) {
+	if k.now() < k.deadline.Load() {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.grant(self)
+}
+
+// grant fills the inboxes and wakes their lanes, but for self. With mu.
+func (k *link) grant(self *lane) {
+	k.scratch = k.policy.Grants(k.now(), k.scratch[:0])
+	for _, g := range k.scratch {
+		s := k.sources[g.Worker]
+		l := s.lane
+		k.inbox[l.index] = append(k.inbox[l.index], granted{s, g})
+		if !l.granted.Swap(true) && l != self {
+			l.mux.Wake()
+		}
+	}
+	k.deadline.Store(k.policy.Deadline())
+}
+
+// take moves a lane's inbox into dst.
+func (k *link) take(l *lane, dst []granted) []granted {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	dst = append(dst, k.inbox[l.index]...)
+	clear(k.inbox[l.index])
+	k.inbox[l.index] = k.inbox[l.index][:0]
+	return dst
+}
