@@ -61,11 +61,29 @@ type StatsReply struct {
 	Merged       uint64       `json:"merged_pushes"`
 	RefusedRows  uint64       `json:"refused_rows"`
 	BusySeconds  float64      `json:"busy_seconds"`
+	// FanIn is what the server grants, by device; empty where it never does.
+	FanIn []FanInStats `json:"fan_in,omitempty"`
 	// Memory says which pages hold the rows, on which NUMA node, and why.
 	Memory string `json:"memory,omitempty"`
 	// Refusal is the newest reason for which a lane could not make rows, with
 	// the numbers that a reply's code has no room for.
 	Refusal string `json:"refusal,omitempty"`
+}
+
+// FanInStats is one link's share of what sched/fanin counts and estimates.
+type FanInStats struct {
+	Device           string `json:"device"`
+	BytesPerSecond   int64  `json:"bytes_per_second"` // of the link, as estimated
+	RTTNanos         int64  `json:"rtt_nanos"`        // of a chunk, as estimated
+	ChunkBytes       int64  `json:"chunk_bytes"`
+	WindowBytes      int64  `json:"window_bytes"`
+	OutstandingBytes int64  `json:"outstanding_bytes"`
+	WaitingSessions  int    `json:"waiting_sessions"`
+	Grants           int64  `json:"grants"`
+	GrantedBytes     int64  `json:"granted_bytes"`
+	LandedBytes      int64  `json:"landed_bytes"`
+	Late             int64  `json:"late"`      // times that a session was
+	SetAside         int64  `json:"set_aside"` // times that a session was
 }
 
 // TableStats describes one table on one server.

@@ -143,6 +143,7 @@ func (s *Server) Stats() (psmsg.StatsReply, error) {
 		}
 		return nil
 	})
+	rep.FanIn = s.links.stats()
 	rep.PeakRSSBytes, rep.CPUSeconds = usage.Process()
 	return rep, err
 }

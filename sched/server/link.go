@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +54,7 @@ func (s *links) of(d rdma.Domain, cfg *Config) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &link{lanes: s.lanes, start: s.start, policy: p, sources: make([]*session, sources), inbox: make([][]granted, len(s.lanes))}
+	k := &link{device: device(d), lanes: s.lanes, start: s.start, policy: p, sources: make([]*session, sources), inbox: make([][]granted, len(s.lanes))}
 	for i := range sources {
 		k.free = append(k.free, sources-1-i)
 	}
@@ -61,15 +63,29 @@ func (s *links) of(d rdma.Domain, cfg *Config) (*link, error) {
 	return k, nil
 }
 
-// list is for stats.
-func (s *links) list() []*link {
+func (s *links) stats() []psmsg.FanInStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*link
+	var all []psmsg.FanInStats
 	for _, k := range s.all {
-		all = append(all, k)
+		k.mu.Lock()
+		p := k.policy.Stats()
+		k.mu.Unlock()
+		all = append(all, psmsg.FanInStats{Device: k.device, BytesPerSecond: p.Rate, RTTNanos: p.RTTNanos,
+			ChunkBytes: p.ChunkBytes, WindowBytes: p.WindowBytes, OutstandingBytes: p.OutstandingBytes, WaitingSessions: p.WaitingWorkers,
+			Grants: p.Grants, GrantedBytes: p.GrantedBytes, LandedBytes: p.LandedBytes, Late: p.Late, SetAside: p.SetAside})
 	}
+	slices.SortFunc(all, func(a, b psmsg.FanInStats) int { return strings.Compare(a.Device, b.Device) })
 	return all
+}
+
+// device names a link: the device where there is one, else the transport.
+func device(d rdma.Domain) string {
+	c := d.Caps()
+	if c.Device != "" {
+		return c.Device
+	}
+	return c.Transport
 }
 
 // link is one device's share of the fan-in: who may send how much. Every lane
@@ -77,8 +93,9 @@ func (s *links) list() []*link {
 // other lanes' sessions into their inboxes. To the policy each session is a
 // worker of its own, so that one that ends takes nothing of its successor.
 type link struct {
-	lanes []*lane
-	start time.Time
+	device string
+	lanes  []*lane
+	start  time.Time
 
 	deadline atomic.Int64 // of the policy, in its nanoseconds
 
