@@ -41,6 +41,8 @@ type Row struct {
 	Ratio     float64 `json:"ratio"`
 	// Rival is what another program reached in turns with it, where one ran.
 	Rival *Rival `json:"rival,omitempty"`
+	// FanIn is what rows of that suite say besides.
+	FanIn *FanIn `json:"fan_in,omitempty"`
 	// CPUSecondsPerGB is of both processes together.
 	CPUSecondsPerGB float64 `json:"cpu_s_per_gb"`
 	Load            float64 `json:"load"` // 1-minute load average

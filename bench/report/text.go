@@ -79,6 +79,9 @@ func (r *Report) columns() []column {
 		special = latencyColumns
 	}
 	all := append(append([]column{}, special...), commonColumns...)
+	if len(r.Rows) > 0 && r.Rows[0].FanIn != nil {
+		all = append(all, fanInColumns...)
+	}
 	for i := range r.Rows {
 		if r.Rows[i].Rival != nil {
 			return append(all, rivalColumns...)
