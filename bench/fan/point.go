@@ -43,7 +43,6 @@ type Counts struct {
 	RNR           int64 // receiver-not-ready NAKs that the server sent
 	Retransmitted int64 // TCP segments, or RDMA requests sent again
 	Dropped       int64 // packets, by the switch
-	DepthBytes    int64 // most that the switch's queue held
 }
 
 func (c Counts) minus(o Counts) Counts {
@@ -53,7 +52,7 @@ func (c Counts) minus(o Counts) Counts {
 		}
 		return a - b
 	}
-	return Counts{d(c.RNR, o.RNR), d(c.Retransmitted, o.Retransmitted), d(c.Dropped, o.Dropped), c.DepthBytes}
+	return Counts{d(c.RNR, o.RNR), d(c.Retransmitted, o.Retransmitted), d(c.Dropped, o.Dropped)}
 }
 
 // jain is the index of Jain, Chiu and Hawe: 1 when all have the same, 1/n when

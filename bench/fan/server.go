@@ -2,91 +2,131 @@ package fan
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"net"
 	"sync"
 
 	"psrt/rdma/dial"
-	"psrt/sched/densemap"
+	"psrt/rdma/verbs"
 	"psrt/sched/place"
 	"psrt/sched/server"
 	"psrt/sched/usage"
 	"psrt/tiers/table"
 )
 
-// probed is the table of the small pulls: 4 rows of 16 floats are 256 bytes.
-var probed = table.Spec{Name: "probed", Dim: 16, Init: table.Init{Kind: table.InitZero}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}}
+// serverOrder is what the server is told first; after it any order asks for
+// what it has used.
+type serverOrder struct {
+	Config Config
+	Token  []byte
+}
 
-const probedRows = 4
+type serverSays struct {
+	Err           string
+	Addresses     map[string]string // by mode
+	Stream        string
+	CPUSeconds    float64
+	Retransmitted int64
+}
 
-// serving is the server of one measurement.
+// serving is the server's process.
 type serving struct {
-	host   *dial.Host
-	server *server.Server
-	cancel context.CancelFunc
+	cfg    *Config
+	token  []byte
+	closes []func() error
 	wg     sync.WaitGroup
-	cpu    float64
 }
 
-func oneServer(addr string) (*place.Map, error) {
-	return place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1, Addr: addr}})
-}
-
-// serve starts it. The vector begins at zero; a push of ones under plain SGD of
-// rate 1 takes one from each element.
-func serve(o order) (_ *serving, addr string, err error) {
-	s := &serving{}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	if s.host, err = dial.New(dial.Config{Transport: o.Config.Transport, Token: o.Token, Listen: o.Address}); err != nil {
-		return nil, "", err
+// serveServer is its body.
+func serveServer(ctx context.Context, from *json.Decoder, to *json.Encoder) error {
+	var o serverOrder
+	if err := from.Decode(&o); err != nil {
+		return fmt.Errorf("fan-in: no set-up on standard input: %w", err)
 	}
-	m, err := oneServer("")
-	if err != nil {
-		return nil, "", err
-	}
-	floats := o.Config.PushBytes / 4
-	fanIn := server.FanInGranted
-	if o.Mode == Blast {
-		fanIn = server.FanInBlast
-	}
-	s.server, err = server.New(server.Config{ID: 0, Map: m, Host: s.host, Listen: o.Address, Workers: o.Workers + 1, Staleness: server.Async,
-		Seed: 1, Tables: []table.Spec{probed}, Node: -1, FanIn: fanIn, Dense: server.DenseConfig{
-			Ranges:    []densemap.Range{{Len: floats, Rule: "grad"}},
-			Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}, Init: make([]float32, floats)}})
-	if err != nil {
-		return nil, "", err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	s.wg.Go(func() { _ = s.server.Serve(ctx) })
-	_, s.cpu = usage.Process()
-	return s, s.server.Addr(), nil
-}
-
-// stop ends the server; the answer has what it says of itself.
-func (c *childSide) stop() (a answer, err error) {
-	s := c.serving
-	if s == nil {
-		return a, errors.New("fan: no server runs")
-	}
-	c.serving = nil
+	ctx, cancel := context.WithCancel(ctx)
+	s := &serving{cfg: &o.Config, token: o.Token}
+	says, err := s.start(ctx)
+	defer s.wg.Wait()
 	defer s.close()
-	_, cpu := usage.Process()
-	a.CPU = cpu - s.cpu
-	st, err := s.server.Stats()
-	a.FanIn = st.FanIn
-	return a, err
+	defer cancel()
+	if err != nil {
+		says.Err = err.Error()
+	}
+	for {
+		_, says.CPUSeconds = usage.Process()
+		says.Retransmitted = tcpRetransmitted("/proc")
+		if err := to.Encode(says); err != nil {
+			return err
+		}
+		var next struct{}
+		if from.Decode(&next) != nil {
+			return nil // the station's end is the end
+		}
+	}
 }
 
 func (s *serving) close() {
-	if s.cancel != nil {
-		s.cancel()
+	for i := len(s.closes) - 1; i >= 0; i-- {
+		_ = s.closes[i]() // the process ends
 	}
-	s.wg.Wait()
-	if s.host != nil {
-		_ = s.host.Close()
+}
+
+// host is what the servers' address is on.
+func (c *Config) host() string {
+	if c.Link == LinkVeth {
+		return serverAddress
 	}
+	return "127.0.0.1"
+}
+
+// dial is how a process reaches others; device is its own.
+func (c *Config) dial(token []byte, device string) dial.Config {
+	d := dial.Config{Transport: c.Transport, Token: token}
+	if c.Transport == "verbs" {
+		d.Devices = dial.Devices{Devices: []string{device}, Config: verbs.Config{Port: c.Port, PinGID: c.GIDIndex >= 0, GIDIndex: max(c.GIDIndex, 0)}}
+	}
+	return d
+}
+
+func (s *serving) start(ctx context.Context) (says serverSays, err error) {
+	if s.cfg.Link == LinkVeth {
+		if err := end(ctx, serverAddress, serverGateway, s.cfg.Congestion); err != nil {
+			return says, err
+		}
+	}
+	listen := net.JoinHostPort(s.cfg.host(), "0")
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return says, err
+	}
+	s.closes = append(s.closes, l.Close)
+	s.wg.Go(func() { serveStreams(l) })
+	says.Stream, says.Addresses = l.Addr().String(), map[string]string{}
+	m, err := oneServer("")
+	if err != nil {
+		return says, err
+	}
+	for _, mode := range s.cfg.Modes {
+		d := s.cfg.dial(s.token, s.cfg.ServerDevice)
+		d.Listen = listen
+		h, err := dial.New(d)
+		if err != nil {
+			return says, err
+		}
+		s.closes = append(s.closes, h.Close)
+		srv, err := server.New(server.Config{ID: 0, Map: m, Host: h, Listen: listen, Workers: s.cfg.most() + 1, Staleness: server.Async,
+			Seed: s.cfg.Seed, Tables: []table.Spec{probeTable()}, Dense: denseOf(s.cfg.floats()), Node: -1, FanIn: modes[mode]})
+		if err != nil {
+			return says, err
+		}
+		says.Addresses[mode] = srv.Addr()
+		s.wg.Go(func() { _ = srv.Serve(ctx) }) // workers see their end of a failure
+	}
+	return says, nil
+}
+
+// oneServer is the map of a single server of one lane.
+func oneServer(addr string) (*place.Map, error) {
+	return place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1, Addr: addr}})
 }
