@@ -1,4 +1,4 @@
-/* Sums of sources along a list of merges; part of body.h.
+/* Sums of rows of many sources along a list of merges; part of body.h.
  *
  * Where every source is merged away at most once and not used afterwards (a
  * tree, the usual case), a row walks only the merges of the sources it has:
@@ -174,54 +174,4 @@ int64_t NAME(treesum_rows)(float *dst, int64_t dim, int64_t rows, const psrt_sou
 	return bad;
 }
 
-enum { TILE = 512 }; /* floats: the temporaries of 64 sources stay in the second-level cache */
-
-int64_t NAME(treesum)(float *dst, int64_t len, const psrt_source *srcs, int64_t n, const psrt_merge *merges, int64_t nmerges)
-{
-	sum_plan p;
-	int64_t tile = len < TILE ? len : TILE;
-	if (!make_plan(&p, tile, n, merges, nmerges))
-		return PSRT_NOMEM;
-	for (int64_t at = 0; at < len; at += tile) {
-		int64_t part = len - at < tile ? len - at : tile;
-		for (int64_t i = 0; i < n; i++)
-			if (srcs[i].data)
-				note_present(&p, i, (const float *)srcs[i].data + at);
-		finish_row(&p, dst + at, part);
-		forget(&p);
-	}
-	free_plan(&p);
-	return PSRT_OK;
-}
-
-/* Four sources a pass, so that the result crosses memory once per four; the
- * additions are still one after the other. */
-void NAME(sum)(float *dst, int64_t len, const psrt_source *srcs, int64_t n)
-{
-	for (int64_t at = 0; at < len; at += TILE) {
-		int64_t part = len - at < TILE ? len - at : TILE, i = 1;
-		float *d = dst + at;
-		const float *acc = (const float *)srcs[0].data + at;
-		for (; i + 3 < n; i += 3, acc = d) {
-			const float *a = (const float *)srcs[i].data + at, *b = (const float *)srcs[i + 1].data + at, *c = (const float *)srcs[i + 2].data + at;
-			int64_t j = 0;
-			v16 s, t;
-			for (; j + 16 <= part; j += 16) {
-				memcpy(&s, acc + j, sizeof s);
-				memcpy(&t, a + j, sizeof t);
-				s += t;
-				memcpy(&t, b + j, sizeof t);
-				s += t;
-				memcpy(&t, c + j, sizeof t);
-				s += t;
-				memcpy(d + j, &s, sizeof s);
-			}
-			for (; j < part; j++)
-				d[j] = ((acc[j] + a[j]) + b[j]) + c[j];
-		}
-		for (; i < n; i++, acc = d)
-			add2(d, acc, (const float *)srcs[i].data + at, part);
-		if (acc != d)
-			memmove(d, acc, part * sizeof *d);
-	}
-}
+#include "body_vector.h"

@@ -4,7 +4,8 @@
 #define DECLARE(form)                                                                                                                                                    \
 	void psrt_gather_##form(float *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                                      \
 	int64_t psrt_update_##form(const psrt_rule *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, const float *);                          \
-	void psrt_sum_##form(float *, int64_t, const psrt_source *, int64_t);                                                                                            \
+	int64_t psrt_sum_##form(float *, int64_t, const psrt_source *, int64_t);                                                                                            \
+	float psrt_scan_##form(const float *, int64_t);                                                                                                                  \
 	int64_t psrt_treesum_rows_##form(float *, int64_t, int64_t, const psrt_source *, int64_t, const psrt_merge *, int64_t);                                          \
 	int64_t psrt_treesum_##form(float *, int64_t, const psrt_source *, int64_t, const psrt_merge *, int64_t);
 
@@ -42,9 +43,9 @@ int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uin
 	return CALL(level, psrt_update, rule, dim, bases, rows, ids, n, grads);
 }
 
-void psrt_sum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n)
+int64_t psrt_sum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n)
 {
-	CALL(level, psrt_sum, dst, len, srcs, n);
+	return CALL(level, psrt_sum, dst, len, srcs, n);
 }
 
 int64_t psrt_treesum_rows(int32_t level, float *dst, int64_t dim, int64_t rows, const psrt_source *srcs, int64_t n, const psrt_merge *merges, int64_t nmerges)
@@ -55,4 +56,9 @@ int64_t psrt_treesum_rows(int32_t level, float *dst, int64_t dim, int64_t rows, 
 int64_t psrt_treesum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n, const psrt_merge *merges, int64_t nmerges)
 {
 	return CALL(level, psrt_treesum, dst, len, srcs, n, merges, nmerges);
+}
+
+float psrt_scan(int32_t level, const float *src, int64_t len)
+{
+	return CALL(level, psrt_scan, src, len);
 }

@@ -12,6 +12,8 @@ package kernels
 // #cgo nocallback psrt_update
 // #cgo noescape psrt_sum
 // #cgo nocallback psrt_sum
+// #cgo noescape psrt_scan
+// #cgo nocallback psrt_scan
 // #cgo noescape psrt_treesum_rows
 // #cgo nocallback psrt_treesum_rows
 // #cgo noescape psrt_treesum
@@ -111,5 +113,11 @@ func (l Level) sum(dst []float32, srcs [][]float32) {
 	for i := range srcs {
 		cs[i] = source(&p, srcs[i], 1, nil)
 	}
-	C.psrt_sum(C.int32_t(l), floats(dst), C.int64_t(len(dst)), unsafe.SliceData(cs), C.int64_t(len(cs)))
+	if C.psrt_sum(C.int32_t(l), floats(dst), C.int64_t(len(dst)), unsafe.SliceData(cs), C.int64_t(len(cs))) == C.PSRT_NOMEM {
+		plainAdd(dst, srcs)
+	}
+}
+
+func (l Level) scan(src []float32) float32 {
+	return float32(C.psrt_scan(C.int32_t(l), floats(src), C.int64_t(len(src))))
 }

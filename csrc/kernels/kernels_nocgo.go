@@ -20,3 +20,5 @@ func (Level) treeSumRows(dst []float32, dim, rows int, srcs [][]float32, idx [][
 func (Level) treeSum(dst []float32, srcs [][]float32, merges []Merge) { plainSum(dst, srcs, merges) }
 
 func (Level) sum(dst []float32, srcs [][]float32) { plainAdd(dst, srcs) }
+
+func (Level) scan(src []float32) float32 { return plainScan(src) }

@@ -84,3 +84,10 @@ func plainAdd(dst []float32, srcs [][]float32) {
 		}
 	}
 }
+
+func plainScan(src []float32) (sum float32) {
+	for _, x := range src {
+		sum += x
+	}
+	return sum
+}

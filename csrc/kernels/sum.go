@@ -83,6 +83,18 @@ func (l Level) Sum(dst []float32, srcs [][]float32) {
 	l.sum(dst, srcs)
 }
 
+// Scan reads src as fast as it can be read: the limit that benchmarks hold Sum
+// against. It returns the sum, in an order that depends on the level.
+func Scan(src []float32) float32 { return Best().Scan(src) }
+
+// Scan is the package's Scan at this level.
+func (l Level) Scan(src []float32) float32 {
+	if l == Go || len(src) == 0 {
+		return plainScan(src)
+	}
+	return l.scan(src)
+}
+
 func checkMerges(n int, merges []Merge) {
 	for _, m := range merges {
 		if m.Dst < 0 || m.Src < 0 || int(m.Dst) >= n || int(m.Src) >= n || m.Dst == m.Src {

@@ -29,6 +29,24 @@ func randomMerges(r *rand.Rand, n, count int) (m []Merge) {
 	return m
 }
 
+// randomTree merges what is left in any order, and now and then leaves some.
+func randomTree(r *rand.Rand, n int) (m []Merge) {
+	left := make([]int32, n)
+	for i := range left {
+		left[i] = int32(i)
+	}
+	for len(left) > 1 && r.IntN(50) > 0 {
+		s := 1 + r.IntN(len(left)-1)
+		d := r.IntN(len(left) - 1)
+		if d >= s {
+			d++
+		}
+		m = append(m, Merge{left[d], left[s]})
+		left = append(left[:s], left[s+1:]...)
+	}
+	return m
+}
+
 func TestTreeSumRows(t *testing.T) {
 	r := seedtest.Rand(t)
 	for range 400 {
@@ -106,7 +124,7 @@ func TestTreeSum(t *testing.T) {
 	r := seedtest.Rand(t)
 	for _, length := range []int{0, 1, 15, 16, 17, 511, 512, 513, 3000} {
 		for _, n := range []int{1, 2, 3, 7, 64, 130} {
-			for _, merges := range [][]Merge{treeMerges(n), randomMerges(r, n, 3*n), nil} {
+			for _, merges := range [][]Merge{treeMerges(n), randomTree(r, n), randomTree(r, n), randomMerges(r, n, 3*n), nil} {
 				srcs, idx := make([][]float32, n), make([][]int32, n)
 				for i := range srcs {
 					idx[i] = []int32{-1}
@@ -161,6 +179,54 @@ func TestSum(t *testing.T) {
 				if firstDifference(dst, want) >= 0 || firstDifference(first, want) >= 0 {
 					t.Fatalf("level %v: %d sources of %d differ from go", l, n, length)
 				}
+			}
+		}
+	}
+}
+
+// TestLargeSums: results that are streamed past the caches, and begin anywhere.
+func TestLargeSums(t *testing.T) {
+	r := seedtest.Rand(t)
+	const length = 1<<19 + 1234
+	for _, n := range []int{1, 2, 8, 9} {
+		for _, at := range []int{0, 1, 7, 15} {
+			srcs := make([][]float32, n)
+			for i := range srcs {
+				srcs[i] = make([]float32, length+i)[i:]
+				fill(r, srcs[i][:4096], 50)
+				fill(r, srcs[i][length-4096:], 50)
+			}
+			want, wantTree := make([]float32, length), make([]float32, length)
+			Go.Sum(want, srcs)
+			Go.TreeSum(wantTree, srcs, treeMerges(n))
+			for _, l := range Levels() {
+				all := make([]float32, at+length+1)
+				dst := all[at : at+length]
+				l.Sum(dst, srcs)
+				if i := firstDifference(dst, want); i >= 0 {
+					t.Fatalf("level %v: %d sources, result at %d: float %d is %v, want %v", l, n, at, i, dst[i], want[i])
+				}
+				l.TreeSum(dst, srcs, treeMerges(n))
+				if i := firstDifference(dst, wantTree); i >= 0 {
+					t.Fatalf("level %v: tree of %d, result at %d: float %d is %v, want %v", l, n, at, i, dst[i], wantTree[i])
+				}
+				if at > 0 && all[at-1] != 0 || all[at+length] != 0 {
+					t.Fatalf("level %v: %d sources, result at %d: written outside", l, n, at)
+				}
+			}
+		}
+	}
+}
+
+func TestScan(t *testing.T) {
+	for _, length := range []int{0, 1, 127, 128, 129, 1000} {
+		src := make([]float32, length)
+		for i := range src {
+			src[i] = float32(i)
+		}
+		for _, l := range Levels() {
+			if got := l.Scan(src); got != float32(length*(length-1)/2) {
+				t.Errorf("level %v: the sum of 0 to %d is %v", l, length-1, got)
 			}
 		}
 	}
