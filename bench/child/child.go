@@ -22,20 +22,38 @@ type Child struct {
 	from   *json.Decoder
 	stderr *bytes.Buffer
 	ended  chan struct{}
+	pid    int
 }
+
+// PID is the child's number as this process sees it.
+func (c *Child) PID() int { return c.pid }
 
 // Command is a program to start.
 type Command struct {
 	Path string
 	Args []string
 	Env  []string // added to this process's own
+	// Unshare are CLONE_NEW flags: namespaces of the child's own. The kernel
+	// takes them away, with all that is in them, when the last process inside
+	// has ended, however that came.
+	Unshare uintptr
+}
+
+// attributes: in a user namespace of its own the child is root.
+func (c *Command) attributes() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: c.Unshare}
+	if c.Unshare&syscall.CLONE_NEWUSER != 0 {
+		a.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	return a
 }
 
 // Start starts c; it is killed when ctx ends or this process dies.
 func Start(ctx context.Context, c Command) (*Child, error) {
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = c.attributes()
 	cmd.WaitDelay = time.Second
 	ch := &Child{stderr: &bytes.Buffer{}, ended: make(chan struct{})}
 	cmd.Stderr = ch.stderr
@@ -64,6 +82,7 @@ func Start(ctx context.Context, c Command) (*Child, error) {
 	if err := <-started; err != nil {
 		return nil, errors.Join(fmt.Errorf("child process: %w", err), out.Close())
 	}
+	ch.pid = cmd.Process.Pid
 	ch.in, ch.to, ch.from = in, json.NewEncoder(in), json.NewDecoder(&closing{out})
 	return ch, nil
 }

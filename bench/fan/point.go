@@ -11,8 +11,9 @@ import (
 type Point struct {
 	Mode    string
 	Workers int
-	Pushes  int   // summed at the server inside the window
-	Bytes   int64 // of these
+	Pushes  int     // summed at the server inside the window
+	Bytes   int64   // of these
+	Each    []int64 // likewise, by worker
 	Seconds float64
 	Goodput float64 // bytes/s
 	Link    float64 // what the link itself carries, bytes/s

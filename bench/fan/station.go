@@ -1,0 +1,269 @@
+package fan
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"psrt/bench/child"
+	"psrt/bench/report"
+	"psrt/rdma/mem"
+	"psrt/sched/usage"
+)
+
+// Roles of the program's other processes.
+const (
+	roleStation = "station"
+	roleServer  = "server"
+	roleSwitch  = "switch"
+)
+
+// ServePart is the body of another process of a run, which Config.Part starts.
+func ServePart(role string, in io.Reader, out io.Writer) error {
+	ctx := context.Background()
+	from, to := json.NewDecoder(in), json.NewEncoder(out)
+	switch role {
+	case roleStation:
+		return serveStation(ctx, from, to)
+	case roleServer:
+		return serveServer(ctx, from, to)
+	case roleSwitch:
+		return serveSwitch(ctx, from, to)
+	}
+	return fmt.Errorf("fan-in: there is no part %q of a run", role)
+}
+
+// stationSays is one of these at a time; the last has Done or Err.
+type stationSays struct {
+	Err        string
+	Transport  string
+	Congestion string
+	Point      *Point
+	Done       bool
+}
+
+// station is the workers' process.
+type station struct {
+	cfg       *Config
+	token     []byte
+	server    *child.Child
+	network   *child.Child // the switch; nil without
+	addresses serverSays
+	crowds    []*crowd
+	say       func(stationSays) error
+}
+
+func serveStation(ctx context.Context, from *json.Decoder, to *json.Encoder) error {
+	var cfg Config
+	if err := from.Decode(&cfg); err != nil {
+		return fmt.Errorf("fan-in: no set-up on standard input: %w", err)
+	}
+	s := &station{cfg: &cfg, token: make([]byte, 32), say: func(m stationSays) error { return to.Encode(m) }}
+	_, _ = rand.Read(s.token)
+	last := stationSays{Done: true}
+	if err := s.run(ctx); err != nil {
+		last = stationSays{Err: err.Error()}
+	}
+	return to.Encode(last)
+}
+
+func (s *station) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	unshare := uintptr(0)
+	if s.cfg.Link == LinkVeth {
+		unshare = syscall.CLONE_NEWNET
+	}
+	if s.server, err = startPart(ctx, s.cfg, roleServer, unshare); err != nil {
+		return err
+	}
+	defer s.server.Close(cancel)
+	if s.cfg.Link == LinkVeth {
+		if s.network, err = startPart(ctx, s.cfg, roleSwitch, unshare); err != nil {
+			return err
+		}
+		defer s.network.Close(cancel)
+		if _, err := s.drops(switchOrder{*s.cfg, os.Getpid(), s.server.PID()}); err != nil {
+			return err
+		}
+		if err := end(ctx, workerAddress, workerGateway, s.cfg.Congestion); err != nil {
+			return err
+		}
+	}
+	if s.addresses, err = s.ask(serverOrder{*s.cfg, s.token}); err != nil {
+		return err
+	}
+	defer func() {
+		for _, c := range s.crowds {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	for _, mode := range s.cfg.Modes {
+		c := &crowd{cfg: s.cfg, mode: mode}
+		s.crowds = append(s.crowds, c)
+		if err := c.open(ctx, s.token, s.addresses.Addresses[mode]); err != nil {
+			return err
+		}
+	}
+	if err := s.say(stationSays{Transport: s.crowds[0].probe.client.Transport(0), Congestion: congestion()}); err != nil {
+		return err
+	}
+	for _, n := range s.cfg.Workers {
+		link, err := s.link()
+		if err != nil {
+			return err
+		}
+		for _, c := range s.crowds {
+			p, err := s.point(ctx, c, n, link)
+			if err != nil {
+				return fmt.Errorf("%s, %d workers: %w", c.mode, n, err)
+			}
+			if err := s.say(stationSays{Point: p}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func startPart(ctx context.Context, cfg *Config, role string, unshare uintptr) (*child.Child, error) {
+	c := cfg.Part
+	c.Args = append(append([]string{}, c.Args...), role)
+	c.Unshare = unshare
+	return child.Start(ctx, c)
+}
+
+// ask tells the server something and hears where it is and what it has used.
+func (s *station) ask(order any) (says serverSays, err error) {
+	if err := s.server.Tell(order); err != nil {
+		return says, fmt.Errorf("server: %w", err)
+	}
+	if err := s.server.Hear(&says); err != nil {
+		return says, fmt.Errorf("server: %w", err)
+	}
+	if says.Err != "" {
+		return says, fmt.Errorf("server: %s", says.Err)
+	}
+	return says, nil
+}
+
+// drops tells the switch something and hears what it has dropped.
+func (s *station) drops(order any) (int64, error) {
+	var says switchSays
+	if err := errors.Join(s.network.Tell(order), s.network.Hear(&says)); err != nil {
+		return 0, fmt.Errorf("switch: %w", err)
+	}
+	if says.Err != "" {
+		return 0, fmt.Errorf("switch: %s", says.Err)
+	}
+	return says.Dropped, nil
+}
+
+// link measures what it carries; 0: not measured.
+func (s *station) link() (float64, error) {
+	if s.cfg.Transport == "verbs" {
+		return 0, nil
+	}
+	return stream(s.addresses.Stream, linkTime)
+}
+
+// state is what has been used and counted so far.
+type state struct {
+	cpu    float64
+	counts Counts
+}
+
+func (s *station) state() (st state, err error) {
+	says, err := s.ask(struct{}{})
+	if err != nil {
+		return st, err
+	}
+	_, own := usage.Process()
+	st.cpu = own + says.CPUSeconds
+	st.counts = Counts{RNR: -1, Dropped: -1}
+	if s.cfg.Transport == "verbs" {
+		devices := []string{s.cfg.ServerDevice, s.cfg.WorkerDevice}
+		st.counts.RNR = hardware("/sys", devices, rnrNames)
+		st.counts.Retransmitted = hardware("/sys", devices, resentNames)
+		return st, nil
+	}
+	st.counts.Retransmitted = tcpRetransmitted("/proc")
+	if s.network != nil { // namespaces apart: both sides count
+		st.counts.Retransmitted += says.Retransmitted
+		st.counts.Dropped, err = s.drops(struct{}{})
+	}
+	return st, err
+}
+
+func (s *station) point(ctx context.Context, c *crowd, n int, link float64) (*Point, error) {
+	p := &Point{Mode: c.mode, Workers: n, Link: link}
+	var unloaded, loaded report.Histogram
+	if err := c.probe.during(ctx, unloadedTime, &unloaded); err != nil {
+		return nil, err
+	}
+	begin, err := s.state()
+	if err != nil {
+		return nil, err
+	}
+	pushedBefore := c.counts(n)
+	var shares []float64
+	if err := c.load(ctx, n, func() error {
+		before, start := c.counts(n), time.Now()
+		if err := c.probe.during(ctx, s.cfg.window(n, max(link, c.alone)), &loaded); err != nil {
+			return err
+		}
+		after := c.counts(n)
+		p.Seconds = time.Since(start).Seconds()
+		for i := range after {
+			shares = append(shares, float64(after[i]-before[i]))
+			p.Each = append(p.Each, int64(after[i]-before[i])*int64(s.cfg.Bytes))
+			p.Pushes += after[i] - before[i]
+		}
+		policy, err := c.probe.policy(ctx)
+		p.ChunkBytes, p.WindowBytes = policy.ChunkBytes, policy.WindowBytes
+		p.RTTMicros, p.RateGuess = float64(policy.RTTNanos)/1e3, float64(policy.BytesPerSecond)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	finish, err := s.state()
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range c.counts(n) {
+		p.CPUBytes += int64(k-pushedBefore[i]) * int64(s.cfg.Bytes)
+	}
+	p.CPUSeconds, p.Counts, p.Load = finish.cpu-begin.cpu, finish.counts.minus(begin.counts), report.Load()
+	p.Bytes = int64(p.Pushes) * int64(s.cfg.Bytes)
+	p.Goodput = float64(p.Bytes) / p.Seconds
+	p.Jain, p.Least = jain(shares), least(shares)
+	p.Unloaded, p.Loaded, p.Probes = *unloaded.Latency(), *loaded.Latency(), int(loaded.Count())
+	if c.alone == 0 {
+		c.alone = p.Goodput
+	}
+	p.Alone = c.alone
+	p.BoundMicros = bound(p.Unloaded.P99, p.ChunkBytes, p.WindowBytes, max(link, p.Goodput))
+	p.Checksum, err = c.summed()
+	return p, err
+}
+
+// summed compares the dense vector at the server with the sums of all pushes.
+func (c *crowd) summed() (string, error) {
+	got, err := c.probe.sums()
+	if err != nil {
+		return "", err
+	}
+	for i, want := range sums(c.cfg.floats(), c.cfg.Seed, c.counts(len(c.workers))) {
+		if got[i] != want {
+			return "", fmt.Errorf("fan-in: element %d is %g at the server, the sum of all pushes is %g: a push was lost, misplaced or added twice", i, got[i], want)
+		}
+	}
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(mem.Bytes(got))), nil
+}

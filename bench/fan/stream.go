@@ -1,0 +1,88 @@
+package fan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// The link itself: one plain TCP stream towards the server, counted there. Its
+// first part, in which congestion control finds the rate, does not count.
+const (
+	streamPiece = 256 << 10
+	streamWarm  = 200 * time.Millisecond
+)
+
+// counted is what the receiver of a stream says at its end.
+type counted struct {
+	Bytes int64
+	Nanos int64
+}
+
+// serveStreams answers one stream after the other until l is closed.
+func serveStreams(l net.Listener) {
+	b := make([]byte, streamPiece)
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_ = json.NewEncoder(c).Encode(count(c, b)) // a sender that is gone hears nothing
+		_ = c.Close()
+	}
+}
+
+func count(r io.Reader, b []byte) counted {
+	var first, begin, last time.Time
+	var c counted
+	for {
+		n, err := r.Read(b)
+		now := time.Now()
+		switch {
+		case n == 0:
+		case first.IsZero():
+			first = now
+		case begin.IsZero():
+			if now.Sub(first) >= streamWarm {
+				begin = now
+			}
+		default:
+			c.Bytes += int64(n)
+			last = now
+		}
+		if err != nil {
+			if c.Bytes > 0 {
+				c.Nanos = int64(last.Sub(begin))
+			}
+			return c
+		}
+	}
+}
+
+// stream sends for so long after the warm-up and returns the rate in bytes/s.
+func stream(address string, d time.Duration) (float64, error) {
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		return 0, fmt.Errorf("fan-in: the link itself: %w", err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	b := make([]byte, streamPiece)
+	for start := time.Now(); time.Since(start) < streamWarm+d; {
+		if _, err := conn.Write(b); err != nil {
+			return 0, fmt.Errorf("fan-in: the link itself: %w", err)
+		}
+	}
+	var c counted
+	if err := errors.Join(conn.(*net.TCPConn).CloseWrite(), json.NewDecoder(conn).Decode(&c)); err != nil {
+		return 0, fmt.Errorf("fan-in: the link itself: %w", err)
+	}
+	if c.Nanos <= 0 {
+		return 0, fmt.Errorf("fan-in: the link itself: nothing arrived in %v after the first %v; a faster --rate, or a longer run", d, streamWarm)
+	}
+	return float64(c.Bytes) / float64(c.Nanos) * 1e9, nil
+}
