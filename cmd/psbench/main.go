@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 		Args:          oneSuite,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newVersion(), newPeer(), newSparseServer(), newFanInPart())
+	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newTable(), newVersion(), newPeer(), newSparseServer(), newFanInPart())
 	root.SetFlagErrorFunc(cli.FlagError)
 	return root
 }
@@ -48,7 +48,7 @@ func oneSuite(c *cobra.Command, args []string) error {
 	}
 	var names []string
 	for _, sub := range c.Commands() {
-		if sub.RunE != nil && sub.Flags().Lookup("transport") != nil { // not cobra's own
+		if sub.RunE != nil && sub.Flags().Lookup("tolerance") != nil { // not cobra's own
 			names = append(names, sub.Name())
 		}
 	}

@@ -1,0 +1,2 @@
+#define NAME(x) psrt_bare_##x##_portable
+#include "body.h"
