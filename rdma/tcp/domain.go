@@ -24,6 +24,8 @@ type Domain struct {
 	// wg counts the accept loop, handshakes, the ticker and every goroutine of
 	// an endpoint.
 	wg sync.WaitGroup
+	// holders are the Waits that may keep a processor to themselves.
+	holders atomic.Int32
 
 	mu        sync.Mutex
 	closed    bool

@@ -39,6 +39,13 @@ func (q *queue) called() bool {
 	return q.count.Load() > 0 || q.woken.Load() || q.closed.Load() || q.retry.Load() || q.holding.Load()
 }
 
+// hold tells whether a Wait may spin and block its thread, each of which keeps
+// a processor from other goroutines: at most half of the processors are kept so,
+// or of many that wait in one process each would be served a millisecond late.
+func (d *Domain) hold() bool {
+	return int(d.holders.Add(1)) <= max(runtime.GOMAXPROCS(0)/2, 1)
+}
+
 // Wait moves bytes itself until there is something to poll.
 func (q *queue) Wait(deadline time.Time) error {
 	if done, err := q.look(); done {
@@ -46,6 +53,8 @@ func (q *queue) Wait(deadline time.Time) error {
 	}
 	q.arrive()
 	defer q.leave()
+	hold := q.dom.hold()
+	defer q.dom.holders.Add(-1)
 	quiet := time.Now() // since then nothing has come
 	for looks := 1; ; looks++ {
 		q.role.Lock()
@@ -63,22 +72,22 @@ func (q *queue) Wait(deadline time.Time) error {
 		case moved:
 		case !now.Before(deadline):
 			return rdma.ErrDeadline
-		case since < spinTime && !q.patient:
+		case since < spinTime && !q.patient && hold:
 			yield(looks)
 		default:
-			q.block(since, deadline)
+			q.block(hold && since < blockTime, deadline)
 		}
 	}
 }
 
-// block waits for something to come.
-func (q *queue) block(since time.Duration, deadline time.Time) {
+// block waits for something to come, with its thread or as goroutines do.
+func (q *queue) block(thread bool, deadline time.Time) {
 	// Announce it before looking again: a push in between sees it.
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
 	switch {
 	case q.called():
-	case since < blockTime:
+	case thread:
 		runtime.Gosched() // what can run must not have to wait for this thread
 		q.epoll.block()
 	default:
