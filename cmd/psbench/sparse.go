@@ -41,10 +41,17 @@ socket and over the same transport.`,
 	fl.IntVar(&cfg.Rows, "rows", 1_000_000, "rows of the table")
 	fl.IntVar(&cfg.Batches, "batches", 50, "batches of a round")
 	fl.IntVar(&cfg.Rounds, "rounds", 7, "rounds, in which all take turns")
+	var d denseFlags
+	if op == "push" {
+		d.add(fl)
+	}
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
+		if d.on {
+			return cli.InterruptedOr(ctx, o.runDense(ctx, &d, cfg.Batches, cfg.Rounds))
+		}
 		return cli.InterruptedOr(ctx, o.runSparse(ctx, cfg))
 	}
 	return c

@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
 	place out;
 	int64_t first, count; /* of the operands */
+	int pairs;	      /* (a + b) + (c + d) instead of ((a + b) + c) + d */
 } step;
 
 typedef struct {
@@ -80,7 +81,7 @@ static int make_program(program *p, const psrt_source *srcs, int64_t n, const ps
 
 static void begin_step(program *p, place out, place first)
 {
-	p->steps[p->nsteps++] = (step){out, p->noperands, 1};
+	p->steps[p->nsteps++] = (step){out, p->noperands, 1, 0};
 	p->operands[p->noperands++] = first;
 }
 
@@ -120,6 +121,25 @@ static void merge_list(program *p, place *d, place s)
 	*d = out;
 }
 
+/* Makes p = a + b; q = c + d; p += q one step, as q is not used again. */
+static void pair_up(program *p)
+{
+	int64_t to = 0;
+	for (int64_t i = 0; i < p->nsteps; i++) {
+		p->steps[to++] = p->steps[i];
+		if (to < 3)
+			continue;
+		step *s = p->steps + to - 3;
+		const place *x = p->operands + s[2].first;
+		if (s[0].count == 2 && s[1].count == 2 && s[2].count == 2 && !s[0].pairs && !s[1].pairs && !s[2].pairs &&
+		    s[1].first == s[0].first + 2 && same(x[0], s[0].out) && same(x[1], s[1].out)) {
+			*s = (step){s[2].out, s[0].first, 4, 1};
+			to -= 2;
+		}
+	}
+	p->nsteps = to;
+}
+
 /* Leaves no step where source 0 is absent. */
 static void compile(program *p, float *dst, const psrt_merge *merges, int64_t nmerges)
 {
@@ -132,6 +152,8 @@ static void compile(program *p, float *dst, const psrt_merge *merges, int64_t nm
 		else
 			merge_list(p, d, s);
 	}
+	if (p->is_tree)
+		pair_up(p);
 	place root = p->x[0], out = {dst, 1};
 	if (!root.base) {
 		p->nsteps = 0;
@@ -178,6 +200,41 @@ static inline void run_step(const place *x, int64_t count, float *out, int64_t a
 	}
 }
 
+#define HALF 4
+#define EACH_HALF _Pragma("GCC unroll 4") for (int r = 0; r < HALF; r++)
+
+/* The same of two pairs: what is between them stays in registers. */
+static inline void run_pairs(const place *x, float *out, int64_t at, int stream)
+{
+	const int64_t floats = REGISTER / sizeof(float);
+	const float *a = tile_of(x[0], at), *b = tile_of(x[1], at), *c = tile_of(x[2], at), *d = tile_of(x[3], at);
+	for (int64_t h = 0; h < TILE; h += floats * HALF) {
+		lanes sum[HALF], other, y;
+		EACH_HALF memcpy(&sum[r], a + h + floats * r, sizeof y);
+		EACH_HALF {
+			memcpy(&y, b + h + floats * r, sizeof y);
+			sum[r] += y;
+		}
+		EACH_HALF {
+			memcpy(&other, c + h + floats * r, sizeof y);
+			memcpy(&y, d + h + floats * r, sizeof y);
+			other += y;
+			sum[r] += other;
+		}
+		if (stream)
+			EACH_HALF STREAM(out + h + floats * r, sum[r]);
+		else
+			EACH_HALF memcpy(out + h + floats * r, &sum[r], sizeof y);
+	}
+}
+
+static void short_pairs(const place *x, float *out, int64_t at, int64_t len)
+{
+	const float *a = tile_of(x[0], at), *b = tile_of(x[1], at), *c = tile_of(x[2], at), *d = tile_of(x[3], at);
+	for (int64_t j = 0; j < len; j++)
+		out[j] = (a[j] + b[j]) + (c[j] + d[j]);
+}
+
 static void run_short(const place *x, int64_t count, float *out, int64_t at, int64_t len)
 {
 	int64_t j = 0;
@@ -214,12 +271,15 @@ static void run(const program *p, float *dst, int64_t len)
 		for (const step *s = p->steps; s < p->steps + p->nsteps; s++) {
 			const place *x = p->operands + s->first;
 			float *out = tile_of(s->out, at);
-			if (part < TILE)
+			int past = stream && s->out.moves;
+			if (part < TILE && s->pairs)
+				short_pairs(x, out, at, part);
+			else if (part < TILE)
 				run_short(x, s->count, out, at, part);
-			else if (stream && s->out.moves)
-				run_step(x, s->count, out, at, 1);
+			else if (s->pairs)
+				run_pairs(x, out, at, past);
 			else
-				run_step(x, s->count, out, at, 0);
+				run_step(x, s->count, out, at, past);
 		}
 	if (stream)
 		STREAM_END();
@@ -246,7 +306,7 @@ int64_t NAME(sum)(float *dst, int64_t len, const psrt_source *srcs, int64_t n)
 		return PSRT_NOMEM;
 	for (int64_t i = 0; i < n; i++)
 		x[i] = (place){(float *)srcs[i].data, 1};
-	step s = {{dst, 1}, 0, n};
+	step s = {{dst, 1}, 0, n, 0};
 	program p = {.steps = &s, .operands = x, .nsteps = 1};
 	run(&p, dst, len);
 	free(x);
