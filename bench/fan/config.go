@@ -38,6 +38,7 @@ type Config struct {
 	// With verbs: the server's device and the workers', and how they are used.
 	ServerDevice, WorkerDevice string
 	Port, GIDIndex             int // 0: the first active; -1: found
+	SpinMicros                 int
 
 	// Part is the program again: with a role as its last argument it must call
 	// ServePart.
@@ -56,7 +57,8 @@ const (
 	maxQueue     = 1 << 30
 	maxDelay     = time.Second
 	maxMemory    = 4 << 30
-	linkTime     = 500 * time.Millisecond // the link itself is measured so long
+	linkTime     = 500 * time.Millisecond // the link itself is measured so long,
+	linkBefore   = 2                      // so often at first, and once for each number of workers
 	unloadedTime = 400 * time.Millisecond // the probe alone likewise
 	// windowPushes is how many pushes of each worker a window holds, so that
 	// shares can be told apart, unless that takes longer than maxWindow.

@@ -90,9 +90,9 @@ func (r *result) notes() []string {
 		list = append(list, fmt.Sprintf("link: loopback, whose limit is this machine's memory and cores; resent is that of the whole machine; TCP %s", r.congestion))
 	}
 	if c.Transport == "verbs" {
-		list = append(list, "limit: reads of the same size by one endpoint of the same transport, without a server")
+		list = append(list, fmt.Sprintf("limit: reads of %d bytes, %d on their way, by one endpoint of the same transport, without a server; the best of those up to then", readBytes, readWindow))
 	} else {
-		list = append(list, "limit: one plain TCP stream over the same link, measured before each number of workers")
+		list = append(list, "limit: one plain TCP stream over the same link, measured before each number of workers; the best of those up to then")
 	}
 	return append(list,
 		"of first: goodput over that with the first number of workers, same mode; a pull is one row of 256 bytes, each looked at",

@@ -3,10 +3,13 @@ package fan
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/verbs"
 	"psrt/sched/place"
@@ -15,19 +18,26 @@ import (
 	"psrt/tiers/table"
 )
 
-// serverOrder is what the server is told first; after it any order asks for
-// what it has used.
+// serverOrder is what the server is told first.
 type serverOrder struct {
 	Config Config
 	Token  []byte
 }
 
+// serverAsk is all further orders: what has it used? And, if Read is given, how
+// fast can it read there?
+type serverAsk struct {
+	Read *rdma.RemoteRange
+}
+
 type serverSays struct {
 	Err           string
 	Addresses     map[string]string // by mode
-	Stream        string
+	Stream        string            // where plain streams are counted
+	Reads         string            // where bare reads begin, with verbs
 	CPUSeconds    float64
 	Retransmitted int64
+	ReadRate      float64 // bytes/s
 }
 
 // serving is the server's process.
@@ -36,6 +46,9 @@ type serving struct {
 	token  []byte
 	closes []func() error
 	wg     sync.WaitGroup
+
+	reads  *readEnd
+	joined chan error // of reads
 }
 
 // serveServer is its body.
@@ -59,9 +72,14 @@ func serveServer(ctx context.Context, from *json.Decoder, to *json.Encoder) erro
 		if err := to.Encode(says); err != nil {
 			return err
 		}
-		var next struct{}
-		if from.Decode(&next) != nil {
+		var ask serverAsk
+		if from.Decode(&ask) != nil {
 			return nil // the station's end is the end
+		}
+		if ask.Read != nil {
+			if says.ReadRate, err = s.read(*ask.Read); err != nil {
+				says.Err = err.Error()
+			}
 		}
 	}
 }
@@ -84,7 +102,8 @@ func (c *Config) host() string {
 func (c *Config) dial(token []byte, device string) dial.Config {
 	d := dial.Config{Transport: c.Transport, Token: token}
 	if c.Transport == "verbs" {
-		d.Devices = dial.Devices{Devices: []string{device}, Config: verbs.Config{Port: c.Port, PinGID: c.GIDIndex >= 0, GIDIndex: max(c.GIDIndex, 0)}}
+		d.Devices = dial.Devices{Devices: []string{device},
+			Config: verbs.Config{Port: c.Port, PinGID: c.GIDIndex >= 0, GIDIndex: max(c.GIDIndex, 0), SpinMicros: c.SpinMicros}}
 	}
 	return d
 }
@@ -103,18 +122,20 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 	s.closes = append(s.closes, l.Close)
 	s.wg.Go(func() { serveStreams(l) })
 	says.Stream, says.Addresses = l.Addr().String(), map[string]string{}
+	if s.cfg.Transport == "verbs" {
+		if says.Reads, err = s.listenReads(ctx, listen); err != nil {
+			return says, err
+		}
+	}
 	m, err := oneServer("")
 	if err != nil {
 		return says, err
 	}
 	for _, mode := range s.cfg.Modes {
-		d := s.cfg.dial(s.token, s.cfg.ServerDevice)
-		d.Listen = listen
-		h, err := dial.New(d)
+		h, err := s.host(listen)
 		if err != nil {
 			return says, err
 		}
-		s.closes = append(s.closes, h.Close)
 		srv, err := server.New(server.Config{ID: 0, Map: m, Host: h, Listen: listen, Workers: s.cfg.most() + 1, Staleness: server.Async,
 			Seed: s.cfg.Seed, Tables: []table.Spec{probeTable()}, Dense: denseOf(s.cfg.floats()), Node: -1, FanIn: modes[mode]})
 		if err != nil {
@@ -124,6 +145,50 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 		s.wg.Go(func() { _ = srv.Serve(ctx) }) // workers see their end of a failure
 	}
 	return says, nil
+}
+
+func (s *serving) host(listen string) (*dial.Host, error) {
+	d := s.cfg.dial(s.token, s.cfg.ServerDevice)
+	d.Listen = listen
+	h, err := dial.New(d)
+	if err == nil {
+		s.closes = append(s.closes, h.Close)
+	}
+	return h, err
+}
+
+// listenReads waits for the station's end of bare reads.
+func (s *serving) listenReads(ctx context.Context, listen string) (string, error) {
+	h, err := s.host(listen)
+	if err != nil {
+		return "", err
+	}
+	l, err := h.Listen(listen)
+	if err != nil {
+		return "", err
+	}
+	s.reads, s.joined = &readEnd{}, make(chan error, 1)
+	s.closes = append(s.closes, func() error { return s.reads.close() })
+	s.wg.Go(func() { s.joined <- s.reads.accept(ctx, l) })
+	return l.Addr(), nil
+}
+
+func (s *serving) read(from rdma.RemoteRange) (float64, error) {
+	if s.reads == nil {
+		return 0, errors.New("fan-in: bare reads are for verbs alone")
+	}
+	if s.joined != nil {
+		select {
+		case err := <-s.joined:
+			if err != nil {
+				return 0, err
+			}
+		case <-time.After(patience):
+			return 0, errors.New("fan-in: the station's end of bare reads has not come")
+		}
+		s.joined = nil
+	}
+	return s.reads.read(from, linkTime)
 }
 
 // oneServer is the map of a single server of one lane.

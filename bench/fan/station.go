@@ -58,6 +58,8 @@ type station struct {
 	addresses serverSays
 	crowds    []*crowd
 	say       func(stationSays) error
+	reads     *readEnd // with verbs
+	best      float64  // rate of the link itself, bytes/s
 }
 
 func serveStation(ctx context.Context, from *json.Decoder, to *json.Encoder) error {
@@ -109,6 +111,18 @@ func (s *station) run(ctx context.Context) (err error) {
 		c := &crowd{cfg: s.cfg, mode: mode}
 		s.crowds = append(s.crowds, c)
 		if err := c.open(ctx, s.token, s.addresses.Addresses[mode]); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Transport == "verbs" {
+		s.reads = &readEnd{}
+		defer func() { err = errors.Join(err, s.reads.close()) }()
+		if err := s.reads.lend(ctx, s.crowds[0].host, s.addresses.Reads); err != nil {
+			return err
+		}
+	}
+	for range linkBefore {
+		if _, err := s.link(); err != nil {
 			return err
 		}
 	}
@@ -166,12 +180,21 @@ func (s *station) drops(order any) (int64, error) {
 	return says.Dropped, nil
 }
 
-// link measures what it carries; 0: not measured.
+// link is the best rate at which the link has carried a plain stream, or bare
+// reads, up to now: others on this machine can only make it slower.
 func (s *station) link() (float64, error) {
+	var rate float64
+	var err error
 	if s.cfg.Transport == "verbs" {
-		return 0, nil
+		remote := s.reads.region.Remote()
+		var says serverSays
+		says, err = s.ask(serverAsk{Read: &remote})
+		rate = says.ReadRate
+	} else {
+		rate, err = stream(s.addresses.Stream, linkTime)
 	}
-	return stream(s.addresses.Stream, linkTime)
+	s.best = max(s.best, rate)
+	return s.best, err
 }
 
 // state is what has been used and counted so far.
@@ -181,7 +204,7 @@ type state struct {
 }
 
 func (s *station) state() (st state, err error) {
-	says, err := s.ask(struct{}{})
+	says, err := s.ask(serverAsk{})
 	if err != nil {
 		return st, err
 	}

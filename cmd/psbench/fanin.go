@@ -115,8 +115,11 @@ func (o *options) fanIn(f *fanInFlags) (fan.Config, error) {
 		}
 	}
 	if cfg.Transport == "verbs" {
-		cfg.Port, cfg.GIDIndex, cfg.Congestion = o.verbs.port, o.verbs.gidIndex, ""
-		if cfg.ServerDevice, cfg.WorkerDevice, err = o.verbs.names(); err != nil {
+		cfg.Port, cfg.GIDIndex, cfg.SpinMicros, cfg.Congestion = o.verbs.port, o.verbs.gidIndex, o.verbs.spinMicros, ""
+		if cfg.GIDIndex < -1 || cfg.GIDIndex > 255 {
+			return cfg, cli.Usagef("--gid-index %d: want 0 to 255, or -1 to have it found", cfg.GIDIndex)
+		}
+		if cfg.WorkerDevice, cfg.ServerDevice, err = o.verbs.names(); err != nil {
 			return cfg, err
 		}
 	}
