@@ -67,7 +67,7 @@ func measure(ctx context.Context, cfg *Config, dim int, out *report.Report) (err
 func (r *run) rows(ctx context.Context, dim int) ([]report.Row, error) {
 	var rows []report.Row
 	for i, o := range operations() {
-		game := turns.Game{Op: fmt.Sprintf("%s, rows of %d", o.name, dim), Bytes: o.bytes(dim), Rounds: r.cfg.rounds(&o),
+		game := turns.Game{Op: fmt.Sprintf("%s, rows of %d", o.name, dim), Bytes: o.bytes(dim), Rounds: r.cfg.rounds(&o), Cold: o.build,
 			Ours: r.loop(&o, mine, i), Limit: r.loop(&o, limit, i)}
 		for _, l := range r.lanes {
 			game.Messages += l.messages(&o)

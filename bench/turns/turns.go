@@ -26,6 +26,7 @@ type Game struct {
 	Bytes    int // of one message
 	Messages int // of a round
 	Rounds   int
+	Cold     bool // no warm-up
 	Ours     Loop
 	Limit    Loop
 }
@@ -35,7 +36,11 @@ func (g *Game) Play(ctx context.Context) (report.Row, error) {
 	row := report.Row{Op: g.Op, Bytes: g.Bytes, Iterations: g.Messages * g.Rounds}
 	var reached, limits, ratios []float64
 	cpu := 0.0
-	for round := range g.Rounds + 1 {
+	first := 0
+	if g.Cold {
+		first = 1
+	}
+	for round := first; round <= g.Rounds; round++ {
 		var took [2]Took
 		for turn := range 2 {
 			if err := context.Cause(ctx); err != nil {

@@ -43,6 +43,19 @@ func TestPlay(t *testing.T) {
 	}
 }
 
+// Without a warm-up the first round is number 1 all the same.
+func TestCold(t *testing.T) {
+	var rounds []int
+	loop := func(_ context.Context, round int) (Took, error) {
+		rounds = append(rounds, round)
+		return Took{Wall: 1}, nil
+	}
+	g := Game{Op: "x", Bytes: 1, Messages: 1, Rounds: 2, Cold: true, Ours: loop, Limit: loop}
+	if row, err := g.Play(t.Context()); err != nil || !slices.Equal(rounds, []int{1, 1, 2, 2}) || row.Iterations != 2 {
+		t.Errorf("rounds %v of %d messages, %v", rounds, row.Iterations, err)
+	}
+}
+
 func TestPlayErrors(t *testing.T) {
 	ok := func(context.Context, int) (Took, error) { return Took{Wall: 1}, nil }
 	broken := errors.New("broken")

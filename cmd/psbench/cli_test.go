@@ -92,7 +92,7 @@ func TestCompareExit(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"lta", "did you mean lat?"},
-		{"nothing-like-it", "there are bw, fanin, lat, pull, push"},
+		{"nothing-like-it", "there are bw, codec, fanin, lat, pull, push, table"},
 		{"pull --dims 0", "0 floats"},
 		{"push --keys 0", "keys a batch"},
 		{"lat --transprot shm", "did you mean --transport?"},
