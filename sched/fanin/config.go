@@ -37,6 +37,10 @@ type Config struct {
 	// SilenceNanos is the least time after which a worker that lands nothing is
 	// set aside (1_000_000). On a slow or long link it is more.
 	SilenceNanos int64
+	// LateNanos is the least time after which a worker that lands nothing is
+	// late (0: what the estimates give, see Deadline). Where workers are threads
+	// that must be scheduled to answer, more than that takes.
+	LateNanos int64
 	// BurstBytes is how much is granted at once after a pause; a switch must be
 	// able to hold it (1 MiB).
 	BurstBytes int64
@@ -77,6 +81,7 @@ func (c Config) check() error {
 		{"RTTNanos", c.RTTNanos, 1, 1 << 50},
 		{"MaxRate", c.MaxRate, minRate, maxRate},
 		{"SilenceNanos", c.SilenceNanos, 1, 1 << 50},
+		{"LateNanos", c.LateNanos, 0, 1 << 50},
 		{"BurstBytes", c.BurstBytes, MaxChunk, 1 << 40},
 		{"PullRun", c.PullRun, 1, 1 << 50},
 	} {

@@ -3,13 +3,15 @@ package fanin
 import "slices"
 
 // The estimates are BBR's (Cardwell et al. 2016) seen from the receiver. The
-// rate is the windowed maximum of what lands between a grant and its landing.
-// The round trip is measured with the window run empty, and is the median of
-// the last times: the least would not know how late workers usually react, and
-// the window would be too small for that.
+// rate is the windowed maximum of what lands, many chunks together, while the
+// pipe was full: shorter spans show how bytes are bunched, by the receiver's
+// polls or a switch's bursts, not how fast they come. The round trip is measured with
+// the pipe run empty, and is the median of the last times: the least would not
+// know how late workers usually react, and the window would be too small for
+// that.
 const (
-	rateRounds  = 5           // of half the window of the rate, in round trips
-	rateNanos   = 5_000_000   // and at least this long
+	rateChunks  = 32          // of a sample, which takes a round trip at least
+	rateSamples = 5           // of half the window of the rate
 	drainFirst  = 1_000_000   // from the first drain to the second, then twice that, and so on
 	drainAfter  = 4           // windows granted without a pause, so not in the crowd at a step's start
 	medianOf    = 9           // drains
@@ -27,16 +29,13 @@ func (b *best) value() int64 {
 	return max(b.now, b.last)
 }
 
-// sample is one grant of a worker under observation, the next starts when it
-// has landed: so their number is bounded.
-type sample struct {
-	active      bool
-	alone       bool // made by a drain: its time has no queue in it
-	id          uint64
-	end         int64 // landed bytes of the transfer at which it ends
-	at          int64
-	delivered   int64 // of all, at the grant
-	deliveredAt int64 // when the last of these landed; at, if nothing was on its way
+// lonely is the one grant that a drain makes: its time has no queue in it.
+type lonely struct {
+	active bool
+	worker int32
+	id     uint64
+	end    int64 // landed bytes of the transfer at which it ends
+	at     int64
 }
 
 type estimator struct {
@@ -46,16 +45,23 @@ type estimator struct {
 	rate, rtt     int64 // bytes/s, ns: what counts
 	chunk, window int64 // bytes: what follows
 
-	empty int64 // ns: the round trip of next to no bytes; rtt has a chunk's time besides
+	// ns: the round trip of next to no bytes, and the least of the last; rtt has
+	// a chunk's time besides.
+	empty, least int64
 
-	rates        best
-	delivered    int64
-	deliveredAt  int64
-	roundEnd     int64 // a sample granted at this many delivered bytes begins the next round
-	rounds       int
-	ratesTurned  int64
-	limitedUntil int64 // samples granted below were short of announcements
+	rates     best
+	samples   int // in this half window
+	delivered int64
+	landedAt  int64 // the last time
+	full      bool  // the pipe is, since the last look
+	// What landed, and in which time, from one landing to the next with the pipe
+	// full between: the next sample.
+	fullBytes, fullNanos int64
+	// limitedUntil: what was granted below this many delivered bytes was short
+	// of announcements.
+	limitedUntil int64
 
+	lone   lonely
 	rtts   [medianOf]int64 // the last drains', in a circle
 	drains int
 	guess  int64 // Config.RTTNanos
@@ -63,7 +69,7 @@ type estimator struct {
 
 func newEstimator(cfg Config) estimator {
 	e := estimator{maxRate: cfg.MaxRate, guess: min(cfg.RTTNanos, maxRTTNanos)}
-	e.empty = e.guess
+	e.empty, e.least = e.guess, e.guess
 	e.rates.add(cfg.Rate)
 	e.settle()
 	return e
@@ -84,43 +90,46 @@ func (e *estimator) settle() {
 // shows the senders' speed, not the link's.
 func (e *estimator) idle(outstanding int64) { e.limitedUntil = e.delivered + outstanding }
 
-func (e *estimator) granted(s *sample, id uint64, end, outstanding int64, alone bool, now int64) {
-	if s.active {
-		return
-	}
-	*s = sample{active: true, alone: alone, id: id, end: end, at: now, delivered: e.delivered, deliveredAt: e.deliveredAt}
-	if outstanding == 0 {
-		s.deliveredAt = now
-	}
+// granted notes a drain's grant.
+func (e *estimator) granted(worker int32, id uint64, end, now int64) {
+	e.lone = lonely{active: true, worker: worker, id: id, end: end, at: now}
 }
 
-func (e *estimator) landed(s *sample, id uint64, landed, bytes, now int64) {
+// look notes whether the pipe is full, after grants were made: as much is on
+// its way as a round trip at the believed rate carries. If the belief is too
+// high, the next sample says so. If it is too low, it holds back grants, which
+// are spread by a quarter more than it.
+func (e *estimator) look(held bool, onWay int64) { e.full = held || onWay >= e.rate*e.least/1e9 }
+
+// landed takes a worker's bytes.
+func (e *estimator) landed(worker int32, id uint64, landed, bytes, now int64) {
 	e.delivered += bytes
-	e.deliveredAt = now
-	if !s.active || s.id != id || landed < s.end {
+	if e.fixed {
 		return
 	}
-	s.active = false
-	if e.fixed || now <= s.at || now <= s.deliveredAt {
-		return
+	if l := &e.lone; l.active && l.worker == worker && l.id == id && landed >= l.end {
+		l.active = false
+		if now > l.at {
+			e.sampleRTT(now - l.at)
+			e.settle()
+		}
 	}
-	e.sampleRate(s, now)
-	if s.alone {
-		e.sampleRTT(now - s.at)
+	if e.full {
+		e.fullBytes += bytes
+		e.fullNanos += now - e.landedAt
 	}
-	e.settle()
+	e.landedAt = now
+	if e.fullBytes >= rateChunks*e.chunk && e.fullNanos >= e.least {
+		e.sampleRate(int64(float64(e.fullBytes) * 1e9 / float64(e.fullNanos)))
+		e.fullBytes, e.fullNanos = 0, 0
+		e.settle()
+	}
 }
 
-func (e *estimator) sampleRate(s *sample, now int64) {
-	rate := int64(float64(e.delivered-s.delivered) * 1e9 / float64(now-s.deliveredAt))
-	// One that is short of announcements may show that the link is faster, not
-	// that it is slower: it ages nothing.
-	if e.limitedUntil <= s.delivered && s.delivered >= e.roundEnd {
-		e.roundEnd = e.delivered
-		if e.rounds++; e.rounds >= rateRounds && now-e.ratesTurned >= rateNanos {
-			e.rates.turn()
-			e.rounds, e.ratesTurned = 0, now
-		}
+func (e *estimator) sampleRate(rate int64) {
+	if e.samples++; e.samples > rateSamples {
+		e.rates.turn()
+		e.samples = 1
 	}
 	e.rates.add(rate)
 }
@@ -131,7 +140,7 @@ func (e *estimator) sampleRTT(rtt int64) {
 	sorted := e.rtts
 	known := sorted[:min(e.drains, medianOf)]
 	slices.Sort(known)
-	e.empty = known[len(known)/2]
+	e.empty, e.least = known[len(known)/2], known[0]
 	// The first drains may have met all workers' announcements at once.
 	if e.drains < trusted {
 		e.empty = min(e.empty, e.guess)
@@ -170,7 +179,7 @@ func (d *drain) may(p *Policy) bool {
 	if p.outstanding > 0 {
 		return false
 	}
-	if d.state == closed {
+	if d.state == closed && p.lent == 0 { // late bytes would be in the way: another time
 		d.state = alone
 		return true
 	}

@@ -8,14 +8,22 @@ func (p *Policy) Grants(now int64, dst []Grant) []Grant {
 	p.now = max(p.now, now)
 	p.judge()
 	p.pacedUntil = Never
+	dst, held := p.grantAll(dst)
+	p.est.look(held, p.outstanding+p.lent)
+	return dst
+}
+
+// grantAll ends when nothing is left to grant, or something is held back
+// because the link is believed to be full.
+func (p *Policy) grantAll(dst []Grant) (_ []Grant, held bool) {
 	for {
 		if !p.drain.may(p) {
-			return dst
+			return dst, false
 		}
 		at, k, trial := p.pick()
 		if at == out {
 			p.est.idle(p.outstanding)
-			return dst
+			return dst, false
 		}
 		w := &p.workers[at]
 		t := w.first(k)
@@ -23,11 +31,8 @@ func (p *Policy) Grants(now int64, dst []Grant) []Grant {
 		if p.drain.state == alone {
 			n = min(n, MinChunk)
 		}
-		if p.outstanding+n > p.Window() {
-			return dst
-		}
-		if !p.pace(n) {
-			return dst
+		if p.outstanding+n > p.Window() || !p.pace(n) {
+			return dst, true
 		}
 		if !trial {
 			p.turn(at, k, n)
@@ -104,8 +109,10 @@ func (p *Policy) turn(at int32, k Kind, n int64) {
 // owe books a grant and moves the rings on.
 func (p *Policy) owe(at int32, t *transfer, n int64) {
 	w, k := &p.workers[at], t.kind
-	p.est.granted(&w.sample, t.id, t.granted+n, p.outstanding, p.drain.state == alone, p.now)
 	t.granted += n
+	if p.drain.state == alone {
+		p.est.granted(at, t.id, t.granted, p.now)
+	}
 	p.outstanding += n
 	if w.trial {
 		p.onTrial += n

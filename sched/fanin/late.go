@@ -18,8 +18,10 @@ const (
 // late: half as much again as what a full window takes, so that a slow line
 // does not hold the window. Only a window's worth may be late, since late bytes
 // do come. silence is when it is set aside, late or not.
-func (p *Policy) patience() int64 { return (p.est.rtt + p.est.window*1e9/p.est.rate) * 3 / 2 }
-func (p *Policy) silence() int64  { return max(p.cfg.SilenceNanos, 4*p.patience()) }
+func (p *Policy) patience() int64 {
+	return max((p.est.rtt+p.est.window*1e9/p.est.rate)*3/2, p.cfg.LateNanos)
+}
+func (p *Policy) silence() int64 { return max(p.cfg.SilenceNanos, 4*p.patience()) }
 
 // Deadline is when to call Grants although nothing has come: the pace allows
 // the next grant, or a worker becomes late or is set aside. It holds until the

@@ -40,7 +40,6 @@ type worker struct {
 	since     int64 // of this silence; meaningful while in Policy.owing
 	standing  standing
 	trial     bool // was aside, has landed nothing in time since
-	sample    sample
 }
 
 // Policy is the receiver's. It belongs to one goroutine. Nothing is allocated
@@ -139,7 +138,7 @@ func (p *Policy) Arrived(worker int, id uint64, bytes, now int64) (done bool, er
 		p.onTrial -= bytes
 	}
 	w.owed -= bytes
-	p.est.landed(&w.sample, id, t.landed, bytes, p.now)
+	p.est.landed(at, id, t.landed, bytes, p.now)
 	p.owing.remove(at)
 	if w.owed > 0 {
 		w.since = p.now

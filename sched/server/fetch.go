@@ -69,7 +69,7 @@ func (l *lane) begin(r *request) {
 	}
 	l.lastFetch++
 	f.id = l.lastFetch*psmsg.Slots + uint64(r.slot)
-	if err := s.link.announce(l, s, f.id, f.total, kind); err != nil {
+	if err := s.link.announce(s, f.id, f.total, kind); err != nil {
 		s.broken = true
 		l.drop(s, fmt.Errorf("server: worker %d: %w", s.worker, err))
 	}
@@ -84,7 +84,7 @@ func (l *lane) fetched(r *request, bytes int) bool {
 	}
 	f.left -= int64(bytes)
 	if s := r.s; f.id != 0 {
-		if err := s.link.landed(l, s, f.id, bytes); err != nil {
+		if err := s.link.landed(s, f.id, bytes); err != nil {
 			s.broken = true // our books disagree with the policy's
 		}
 	}
@@ -103,7 +103,11 @@ func (l *lane) fetchGranted() {
 	}
 	for _, k := range l.links {
 		l.inbox = k.take(l, l.inbox[:0])
-		for _, g := range l.inbox {
+		for i := 0; i < len(l.inbox); {
+			g := l.inbox[i]
+			for i++; i < len(l.inbox) && l.inbox[i].follows(g); i++ {
+				g.Bytes += l.inbox[i].Bytes // one message is cheaper than two
+			}
 			r := &g.s.reqs[g.ID%psmsg.Slots]
 			if g.s.broken || r.fetch.id != g.ID {
 				continue // its session ended meanwhile

@@ -50,7 +50,12 @@ func (s *links) of(d rdma.Domain, cfg *Config) (*link, error) {
 		return k, nil
 	}
 	sources := len(s.lanes) * cfg.Workers * sessionsEach
-	p, err := fanin.New(fanin.Config{Workers: sources, Transfers: psmsg.Slots, EagerBytes: eagerBytes, MaxBytes: MaxStageBytes})
+	guess := fanin.Config{Workers: sources, Transfers: psmsg.Slots, EagerBytes: eagerBytes, MaxBytes: MaxStageBytes}
+	if d.Caps().Transport != "verbs" {
+		// A thread at the worker answers reads, when it gets a core.
+		guess.Rate, guess.RTTNanos, guess.LateNanos, guess.SilenceNanos = 125e6, 100_000, 2_000_000, 100_000_000
+	}
+	p, err := fanin.New(guess)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +103,7 @@ type link struct {
 	start  time.Time
 
 	deadline atomic.Int64 // of the policy, in its nanoseconds
+	news     atomic.Bool  // since the last grants
 
 	mu      sync.Mutex
 	policy  *fanin.Policy
@@ -111,6 +117,11 @@ type link struct {
 type granted struct {
 	s *session
 	fanin.Grant
+}
+
+// follows says whether g goes on where before ends.
+func (g granted) follows(before granted) bool {
+	return g.s == before.s && g.ID == before.ID && g.Offset == before.Offset+before.Bytes
 }
 
 func (k *link) now() int64 { return int64(time.Since(k.start)) }
@@ -138,35 +149,31 @@ func (k *link) leave(s *session) {
 	k.grant(nil)
 }
 
-// announce files a request's fetch, landed notes a part of it. Both give out
-// what may be granted now; self's own is found in its inbox.
-func (k *link) announce(self *lane, s *session, id uint64, bytes int64, kind fanin.Kind) error {
+// announce files a request's fetch, landed notes a part of it.
+func (k *link) announce(s *session, id uint64, bytes int64, kind fanin.Kind) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	err := k.policy.Announce(s.source, id, bytes, kind, k.now())
-	if err == nil {
-		k.grant(self)
-	}
-	return err
+	k.news.Store(true)
+	return k.policy.Announce(s.source, id, bytes, kind, k.now())
 }
 
-func (k *link) landed(self *lane, s *session, id uint64, bytes int) error {
+func (k *link) landed(s *session, id uint64, bytes int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.news.Store(true)
 	_, err := k.policy.Arrived(s.source, id, int64(bytes), k.now())
-	if err == nil {
-		k.grant(self)
-	}
 	return err
 }
 
-// due gives out what may be granted now that time has passed.
+// due gives out what may be granted now: once for all that a poll has brought,
+// or because time has passed. What is self's own it finds in its inbox.
 func (k *link) due(self *lane) {
-	if k.now() < k.deadline.Load() {
+	if !k.news.Load() && k.now() < k.deadline.Load() {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.news.Store(false)
 	k.grant(self)
 }
 
