@@ -89,6 +89,10 @@ func (p *Policy) pick() (at int32, k Kind, trial bool) {
 	return push, Push, false
 }
 
+// minTurn is two of the smallest chunks: the receiver may make one message of
+// both, where a message's own cost weighs.
+const minTurn = 2 * MinChunk
+
 // turn is the deficit round robin: a worker may grant itself a chunk each
 // round; what it leaves of it, because its transfers end unevenly, it keeps for
 // the next, so that all have the same in bytes. A grant is never more than a
@@ -96,7 +100,7 @@ func (p *Policy) pick() (at int32, k Kind, trial bool) {
 func (p *Policy) turn(at int32, k Kind, n int64) {
 	w, chunk := &p.workers[at], p.est.chunk
 	if w.deficit[k] < n {
-		w.deficit[k] += chunk
+		w.deficit[k] += max(chunk, minTurn)
 	}
 	w.deficit[k] -= n
 	if k == Pull && p.turns[Push].front != out {

@@ -223,7 +223,7 @@ func (n *naive) grants(now int64) (granted []Grant) {
 		}
 		n.ahead = map[bool]int64{true: n.ahead + b, false: 0}[ring == 0 && len(n.order[1]) > 0]
 		if n.deficit[ring][w] < b {
-			n.deficit[ring][w] += chunk
+			n.deficit[ring][w] += max(chunk, 8192)
 		}
 		n.deficit[ring][w] -= b
 		if more := n.next(w, Kind(ring)); more == nil || n.deficit[ring][w] < size(more) {
