@@ -33,11 +33,18 @@ type Caps struct {
 	CrossHost bool
 }
 
-// Stats counts since the Domain was opened. CopiedBytes are bytes that the
-// transport itself moved in user space through a buffer that is neither
-// source nor destination; the placement itself does not count.
+// Stats counts since the Domain was opened.
 type Stats struct {
-	SentBytes, ReceivedBytes, CopiedBytes uint64
-	Posted, Completed, Failed, Flushed    uint64
-	LiveRegions, LiveEndpoints            int64
+	SentBytes, ReceivedBytes           uint64
+	Posted, Completed, Failed, Flushed uint64
+	LiveRegions, LiveEndpoints         int64
+	// CopiedOutBytes and CopiedInBytes are payload that user space moved into
+	// or out of a buffer that is neither source nor destination: by the side
+	// that gives the bytes and by the side that takes them. The one move from
+	// source to destination is the wire and does not count; see
+	// docs/zero-copy.md.
+	CopiedOutBytes, CopiedInBytes uint64
 }
+
+// CopiedBytes is both directions.
+func (s Stats) CopiedBytes() uint64 { return s.CopiedOutBytes + s.CopiedInBytes }

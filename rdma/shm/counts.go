@@ -11,6 +11,7 @@ import (
 type counts struct {
 	posted, sentBytes        atomic.Uint64
 	completed, receivedBytes atomic.Uint64
+	copiedOutBytes           atomic.Uint64
 }
 
 func (c *counts) addTo(s *rdma.Stats) {
@@ -18,4 +19,5 @@ func (c *counts) addTo(s *rdma.Stats) {
 	s.SentBytes += c.sentBytes.Load()
 	s.Completed += c.completed.Load()
 	s.ReceivedBytes += c.receivedBytes.Load()
+	s.CopiedOutBytes += c.copiedOutBytes.Load()
 }

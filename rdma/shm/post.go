@@ -165,6 +165,7 @@ func (e *Endpoint) append(wr *rdma.WR) {
 	w := waiter{wr: *wr, deadline: time.Now().Add(e.cfg.OpTimeout)}
 	if inlined(wr) {
 		w.wr.Local = append([]byte(nil), wr.Local...)
+		e.counts.copiedOutBytes.Add(uint64(len(wr.Local)))
 	}
 	e.queue = append(e.queue, w)
 	e.waiting.Add(1)

@@ -58,7 +58,7 @@ func TestEveryOperation(t *testing.T) {
 	if got := binary.NativeEndian.Uint64(b.b[800:]); got != 99 {
 		t.Errorf("cell is %d, want 99", got)
 	}
-	if s := a.d.Stats(); s.CopiedBytes != 0 || s.LiveRegions != 1 || s.LiveEndpoints != 1 || s.SentBytes != 29 {
+	if s := a.d.Stats(); s.CopiedBytes() != 0 || s.LiveRegions != 1 || s.LiveEndpoints != 1 || s.SentBytes != 29 {
 		t.Errorf("stats %+v", s)
 	}
 }

@@ -315,6 +315,6 @@ func (ep *endpoint) place(guard *region, dst, src []byte) bool {
 	if ep.broken.Load() || guard != nil && guard.closed {
 		return false
 	}
-	copy(dst, src)
+	ep.dom.stats.copiedIn.Add(uint64(copy(dst, src)))
 	return true
 }

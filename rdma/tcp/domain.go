@@ -36,6 +36,7 @@ type Domain struct {
 
 type counters struct {
 	sent, received                       atomic.Uint64
+	copiedOut, copiedIn                  atomic.Uint64
 	posted, completed, failed, flushed   atomic.Uint64
 	liveRegions, liveEndpoints, refusals atomic.Int64
 }
@@ -98,13 +99,15 @@ func (d *Domain) Caps() rdma.Caps { return caps() }
 // ours: garbage, wrong proofs, silence.
 func (d *Domain) Refused() int64 { return d.stats.refusals.Load() }
 
-// Stats: CopiedBytes stays 0; payload in a header's frame is placed from it.
+// Stats: what is copied is payload of at most inlineMax bytes, out of the frame
+// that it shares with its header, and inline payload into its slot.
 func (d *Domain) Stats() rdma.Stats {
 	s := &d.stats
 	return rdma.Stats{
 		SentBytes: s.sent.Load(), ReceivedBytes: s.received.Load(),
 		Posted: s.posted.Load(), Completed: s.completed.Load(), Failed: s.failed.Load(), Flushed: s.flushed.Load(),
 		LiveRegions: s.liveRegions.Load(), LiveEndpoints: s.liveEndpoints.Load(),
+		CopiedOutBytes: s.copiedOut.Load(), CopiedInBytes: s.copiedIn.Load(),
 	}
 }
 

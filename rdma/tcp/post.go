@@ -86,6 +86,7 @@ func (ep *endpoint) take(wr *rdma.WR) error {
 	sl.key, sl.addr = wr.Remote.Key, wr.Remote.Addr
 	if guard == nil && len(wr.Local) > 0 {
 		sl.local = sl.inline[:copy(sl.inline[:], wr.Local)]
+		ep.dom.stats.copiedOut.Add(uint64(len(sl.local)))
 	}
 	switch wr.Op {
 	case rdma.OpFetchAdd:

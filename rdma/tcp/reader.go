@@ -91,6 +91,7 @@ func (r *reader) fill(need int) (bool, error) {
 	for r.hi-r.lo < need {
 		if r.lo > frameUnit {
 			r.hi = copy(r.buf[:], r.buf[r.lo:r.hi])
+			r.ep.dom.stats.copiedIn.Add(uint64(r.hi)) // headers too: an upper bound
 			r.lo = 0
 		}
 		room := r.lo + frameUnit - r.hi

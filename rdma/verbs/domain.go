@@ -45,7 +45,7 @@ type Domain struct {
 }
 
 type counters struct {
-	sent, received                     atomic.Uint64
+	sent, received, copiedOut          atomic.Uint64
 	posted, completed, failed, flushed atomic.Uint64
 	liveRegions, liveEndpoints         atomic.Int64
 }
@@ -185,7 +185,8 @@ func (d *Domain) probeInline() (int, error) {
 
 func (d *Domain) Caps() rdma.Caps { return d.caps }
 
-// Stats: CopiedBytes stays 0; the device moves everything. ReceivedBytes does
+// Stats: what is copied is inline payload, into the work queue entry by the
+// device's library, before that by Post where Inline is set. ReceivedBytes does
 // not hold what peers write or read without a receive: the device does not say.
 func (d *Domain) Stats() rdma.Stats {
 	s := &d.stats
@@ -193,6 +194,7 @@ func (d *Domain) Stats() rdma.Stats {
 		SentBytes: s.sent.Load(), ReceivedBytes: s.received.Load(),
 		Posted: s.posted.Load(), Completed: s.completed.Load(), Failed: s.failed.Load(), Flushed: s.flushed.Load(),
 		LiveRegions: s.liveRegions.Load(), LiveEndpoints: s.liveEndpoints.Load(),
+		CopiedOutBytes: s.copiedOut.Load(),
 	}
 }
 

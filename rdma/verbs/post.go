@@ -65,7 +65,7 @@ func (ep *endpoint) fill(wrs []rdma.WR) (n int, refused error) {
 
 // commit takes note of what the device has taken of the batch. With mu.
 func (ep *endpoint) commit(posted int) {
-	var sent uint64
+	var sent, copied uint64
 	for i := range ep.batch[:posted] {
 		s := &ep.batch[i]
 		if s.Flags&ibv.Signaled != 0 {
@@ -76,10 +76,19 @@ func (ep *endpoint) commit(posted int) {
 		if s.Op <= ibv.OpWriteImm {
 			sent += uint64(s.Length)
 		}
+		if s.Flags&ibv.Inline != 0 {
+			copied += uint64(s.Length)
+		}
+		if s.Flags&ibv.Offset != 0 {
+			copied += uint64(s.Length)
+		}
 	}
 	ep.sendNext += uint64(posted)
 	ep.dom.stats.posted.Add(uint64(posted))
 	ep.dom.stats.sent.Add(sent)
+	if copied > 0 {
+		ep.dom.stats.copiedOut.Add(copied)
+	}
 }
 
 // translate checks a request and completes its form for the device. With mu.
