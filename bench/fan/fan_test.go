@@ -1,10 +1,12 @@
 package fan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -155,4 +157,50 @@ func TestSums(t *testing.T) {
 	if slices.Equal(sums(100, 9, []int{1}), sums(100, 10, []int{1})) || slices.Equal(sums(100, 9, []int{1}), sums(100, 9, []int{0, 1})) {
 		t.Error("two seeds, or two workers, push the same")
 	}
+}
+
+// TestInterrupted: a run that is ended ends at once, with all its processes.
+func TestInterrupted(t *testing.T) {
+	c := small(LinkNone)
+	c.Duration = time.Minute
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := descendants(t)
+	time.AfterFunc(time.Second, cancel)
+	start := time.Now()
+	if _, err := Run(ctx, c, nil); err == nil {
+		t.Error("a run that was ended has a result")
+	}
+	if took := time.Since(start); took > 6*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		left := descendants(t)
+		if left <= before {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d processes of the run are left", left-before)
+		}
+	}
+}
+
+// descendants counts the other processes of this program.
+func descendants(t *testing.T) int {
+	t.Helper()
+	mine, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, p := range list {
+		if exe, err := os.Readlink(p); err == nil && exe == mine && !strings.HasPrefix(p, fmt.Sprintf("/proc/%d/", os.Getpid())) {
+			n++
+		}
+	}
+	return n
 }
