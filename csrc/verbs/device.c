@@ -53,6 +53,12 @@ int psrt_verbs_open(const char *name, struct psrt_ctx **out)
 		err = -errno;
 		goto fail_open;
 	}
+	struct ibv_device_attr a;
+	memset(&a, 0, sizeof a);
+	err = -abs(psrt_ibv.query_device(c->ctx, &a));
+	if (err)
+		goto fail_open;
+	c->atomics = a.atomic_cap != IBV_ATOMIC_NONE;
 	errno = 0;
 	c->pd = psrt_ibv.alloc_pd(c->ctx);
 	if (!c->pd) {

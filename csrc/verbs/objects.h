@@ -7,6 +7,7 @@
 struct psrt_ctx {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
+	int atomics; /* the device has them */
 };
 
 struct psrt_cq {
@@ -21,6 +22,7 @@ struct psrt_srq {
 
 struct psrt_qp {
 	struct ibv_qp *qp;
+	int atomics; /* as the context's */
 };
 
 #endif

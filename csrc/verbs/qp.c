@@ -40,6 +40,7 @@ int psrt_verbs_qp_create(struct psrt_ctx *c, struct psrt_cq *q, struct psrt_srq 
 		free(p);
 		return err;
 	}
+	p->atomics = c->atomics;
 	*out = p;
 	*qpn = p->qp->qp_num;
 	*inline_got = a.cap.max_inline_data;
@@ -70,8 +71,9 @@ int psrt_verbs_qp_init(struct psrt_qp *q, int port)
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_INIT;
 	a.port_num = port;
-	/* What a peer may do is decided per region. */
-	a.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	/* What a peer may do is decided per region. mlx5 refuses atomics where the
+	 * function has none, as on some virtual machines. */
+	a.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | (q->atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 	return -abs(psrt_ibv.modify_qp(q->qp, &a,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
@@ -160,9 +162,10 @@ int psrt_verbs_post_send(struct psrt_qp *q, const struct psrt_send *s, int n, co
 			k++;
 		} while (k < BATCH && k < n - *posted && bytes < LIST_BYTES);
 		w[k - 1].next = NULL;
+		bad = NULL; /* soft-RoCE leaves it where the doorbell fails: all are listed then */
 		int err = ibv_post_send(q->qp, w, &bad);
 		if (err) {
-			*posted += (int)(bad - w);
+			*posted += bad ? (int)(bad - w) : k;
 			return -abs(err);
 		}
 		*posted += k;
@@ -183,9 +186,10 @@ int psrt_verbs_post_recv(struct psrt_qp *q, const struct psrt_recv *r, int n, in
 			w[i] = (struct ibv_recv_wr){ .wr_id = from->id, .sg_list = &g[i], .num_sge = from->length > 0 };
 			w[i].next = i + 1 < k ? &w[i + 1] : NULL;
 		}
+		bad = NULL;
 		int err = ibv_post_recv(q->qp, w, &bad);
 		if (err) {
-			*posted += (int)(bad - w);
+			*posted += bad ? (int)(bad - w) : k;
 			return -abs(err);
 		}
 		*posted += k;

@@ -45,9 +45,10 @@ int psrt_verbs_srq_post(struct psrt_srq *s, uint64_t id, int n, int *posted)
 			w[i].wr_id = id;
 			w[i].next = i + 1 < k ? &w[i + 1] : NULL;
 		}
+		bad = NULL;
 		int err = ibv_post_srq_recv(s->srq, w, &bad);
 		if (err) {
-			*posted += (int)(bad - w);
+			*posted += bad ? (int)(bad - w) : k;
 			return -abs(err);
 		}
 		*posted += k;
