@@ -149,7 +149,7 @@ func (ep *endpoint) source(wr *rdma.WR, s *ibv.Send) error {
 		return ep.bad(wr, "Local is in no region of this domain: register it")
 	}
 	s.LKey = r.mr.LKey
-	if gives && n <= min(autoInline, ep.dom.caps.MaxInline) {
+	if gives && !r.device && n <= min(autoInline, ep.dom.caps.MaxInline) {
 		s.Flags |= ibv.Inline
 	}
 	return nil
@@ -191,7 +191,7 @@ func (ep *endpoint) PostRecv(rs []rdma.Recv) (int, error) {
 		for i := range k {
 			b := rs[n+i].Buf
 			slot := &ep.recvs[at+uint64(i)]
-			*slot = ibv.Recv{ID: ep.tag | recvBit | (at + uint64(i)), Length: uint32(len(b))}
+			*slot = ibv.Recv{ID: ep.tag | recvBit | (at + uint64(i)), Length: uint32(min(len(b), maxMessage))}
 			if len(b) > 0 {
 				slot.Addr = addressOf(b)
 				r := ep.dom.find(&ep.recvLast, slot.Addr, uint64(len(b)))

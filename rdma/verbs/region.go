@@ -18,6 +18,7 @@ type region struct {
 	mr     ibv.MR
 	bytes  []byte
 	start  uint64
+	device bool // the CPU must not touch the bytes
 	closed atomic.Bool
 }
 
@@ -61,8 +62,9 @@ func (d *Domain) Register(m rdma.Memory, access rdma.Access, purpose string) (rd
 		return nil, fmt.Errorf("verbs: register %q: %w", purpose, rdma.ErrClosed)
 	}
 	r := &region{dom: d, bytes: b, start: addressOf(b)}
+	_, r.device = m.(rdma.DeviceMemory)
 	var err error
-	if r.mr, err = d.register(m, r.start, uint64(len(b)), rights(access)); err != nil {
+	if r.mr, err = d.register(m, r.start, uint64(len(b)), d.rights(access)); err != nil {
 		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, err)
 	}
 	d.regions.Store(d.regions.Load().With(r.start, uint64(len(b)), r))
@@ -93,7 +95,9 @@ func (d *Domain) register(m rdma.Memory, addr, size uint64, access int) (ibv.MR,
 	return mr, memlock.Explain(err, int64(size))
 }
 
-func rights(a rdma.Access) int {
+// rights leaves atomics out where the device has none: some refuse the region
+// else.
+func (d *Domain) rights(a rdma.Access) int {
 	var bits int
 	if a&rdma.AccessRemoteRead != 0 {
 		bits |= ibv.AccessRemoteRead
@@ -101,7 +105,7 @@ func rights(a rdma.Access) int {
 	if a&rdma.AccessRemoteWrite != 0 {
 		bits |= ibv.AccessRemoteWrite
 	}
-	if a&rdma.AccessRemoteAtomic != 0 {
+	if a&rdma.AccessRemoteAtomic != 0 && d.attr.Atomics != 0 {
 		bits |= ibv.AccessRemoteAtomic
 	}
 	return bits
