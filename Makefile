@@ -72,11 +72,15 @@ bin/pslab: deps
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/ ./cmd/pslab
 
-bench: build ## psbench's smoke suite: each transport's latency and bandwidth beside its limit
-	@for suite in lat bw; do for transport in shm tcp; do \
-		echo "bin/psbench $$suite --transport $$transport"; \
-		bin/psbench $$suite --transport $$transport --sizes 64,4K,64K,1M --iters 1000 || exit; \
-	done; done
+# What make bench runs, in under 5 minutes; fanin makes a link of its own where it may.
+SMOKE = --sizes 64,4K,64K,1M --iters 1000
+BENCHES = "lat --transport shm $(SMOKE)" "lat --transport tcp $(SMOKE)" "bw --transport shm $(SMOKE)" "bw --transport tcp $(SMOKE)" \
+	"pull --transport shm --batches 20" "pull --transport tcp --batches 20" "push --transport shm --batches 20" \
+	"push --transport tcp --batches 20" "push --dense --transport shm" "table --batches 30" codec \
+	"fanin --workers 1,8,64 --rate 200mbit --bytes 64K --link $(if $(filter 0,$(shell id -u)),veth,none)"
+
+bench: build ## psbench's smoke suites: transports, tables, codec and fan-in, each beside its limit
+	@for run in $(BENCHES); do echo "bin/psbench $$run"; bin/psbench $$run || exit; done
 
 check: deps .cache/bin/staticcheck-$(STATICCHECK) ## fast: format, vet, lint, house rules, generated files unchanged
 	@files=$$(.cache/bin/gofmt -l bench cmd csrc nccl rdma sched tiers 2>/dev/null); \
