@@ -53,10 +53,10 @@ func (c *Client) Push(keys []uint64, floats int, grads []float32) error {
 }
 
 func (c *Client) begin(h header) {
-	if cap(c.out) < headBytes {
+	if cap(c.out) < HeadBytes {
 		c.out = make([]byte, 0, 1<<16)
 	}
-	c.out = c.out[:headBytes]
+	c.out = c.out[:HeadBytes]
 	h.put(c.out)
 }
 

@@ -15,10 +15,10 @@ const (
 	kindDone
 )
 
-// A message is a header of 16 bytes (kind, rows, floats a row, zero, each a
+// HeadBytes is the header of a message: 16 bytes (kind, rows, floats a row, zero, each a
 // little-endian uint32), then rows x 8 bytes of keys (pull, push), then rows x
 // floats x 4 bytes of gradients (push) or values (values).
-const headBytes = 16
+const HeadBytes = 16
 
 const (
 	maxRows   = 1 << 22
@@ -60,10 +60,10 @@ func parse(b []byte) (header, error) {
 
 // receive reads one message into buf, which grows as needed.
 func receive(from io.Reader, buf []byte) (header, []byte, error) {
-	if cap(buf) < headBytes {
+	if cap(buf) < HeadBytes {
 		buf = make([]byte, 1<<16)
 	}
-	buf = buf[:headBytes]
+	buf = buf[:HeadBytes]
 	if _, err := io.ReadFull(from, buf); err != nil {
 		return header{}, buf, err
 	}

@@ -111,13 +111,13 @@ func messages(t *testing.T) (a, b io.ReadWriter) {
 }
 
 func FuzzMessage(f *testing.F) {
-	var b [headBytes]byte
+	var b [HeadBytes]byte
 	header{kindPush, 2, 3}.put(b[:])
 	f.Add(append(b[:], make([]byte, 40)...))
 	f.Add(b[:7])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, body, err := receive(bytes.NewReader(b), nil)
-		if err == nil && (len(body) != h.body() || len(b) < headBytes+len(body)) {
+		if err == nil && (len(body) != h.body() || len(b) < HeadBytes+len(body)) {
 			t.Errorf("%x is read as %+v with %d bytes", b, h, len(body))
 		}
 	})

@@ -80,7 +80,7 @@ func (t *Table) Serve(stream io.ReadWriter) error {
 }
 
 func (t *Table) pull(h header, in, out []byte) []byte {
-	out = append(out[:0], make([]byte, headBytes)...)
+	out = append(out[:0], make([]byte, HeadBytes)...)
 	header{kindValues, h.rows, h.floats}.put(out)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *Table) push(h header, in, out []byte) []byte {
 		}
 		keys, grads = keys[8:], grads[4*len(row):]
 	}
-	out = append(out[:0], make([]byte, headBytes)...)
+	out = append(out[:0], make([]byte, HeadBytes)...)
 	header{kindDone, h.rows, h.floats}.put(out)
 	return out
 }

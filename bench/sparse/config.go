@@ -55,9 +55,13 @@ func (c *Config) Check() error {
 // tables can be compared bit for bit.
 const rate = 0.5
 
-// spec of the psrt table for rows of dim floats. Rows begin at zero, as the
-// rival's do.
-func spec(id uint32, dim int) table.Spec {
-	return table.Spec{Name: fmt.Sprintf("rows-of-%d", dim), ID: id, Dim: dim, Init: table.Init{Kind: table.InitZero},
+// spec of the psrt table for the i-th length of rows. Rows begin at zero, as
+// the rival's do. What is pushed by keys has a table of its own.
+func spec(c *Config, i int, byKeys bool) table.Spec {
+	dim, id, what := c.Dims[i], uint32(2*i), "ticket"
+	if byKeys {
+		id, what = id+1, "keys"
+	}
+	return table.Spec{Name: fmt.Sprintf("%d-rows-of-%d-by-%s", i, dim, what), ID: id, Dim: dim, Init: table.Init{Kind: table.InitZero},
 		Optimizer: table.Optimizer{Kind: table.SGD, LR: rate}}
 }

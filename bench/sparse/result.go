@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"strings"
 
 	"psrt/bench/report"
+	"psrt/bench/rival"
 	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
 )
 
 // equal pulls the last batch from every side: after the same pushes all must
@@ -47,7 +50,7 @@ func (r *run) rows(dim int, medians []times, whole []report.Histogram, sum uint3
 		row := report.Row{
 			Op: fmt.Sprintf("%s of %d floats, %s", r.cfg.Op, dim, r.sides[k].name()), Bytes: r.cfg.Keys * dim * 4,
 			Iterations: r.cfg.Rounds * r.cfg.Batches, Latency: whole[k].Latency(), Limit: median(limit), Ratio: median(ratios),
-			Load: report.Load(), Checksum: fmt.Sprintf("%08x", sum),
+			CPUSecondsPerGB: median(medians[k].cpu), Load: report.Load(), Checksum: fmt.Sprintf("%08x", sum),
 		}
 		row.Latency.Typical = median(mine)
 		rows = append(rows, row)
@@ -60,22 +63,46 @@ func (r *run) rows(dim int, medians []times, whole []report.Histogram, sum uint3
 func compared(dim int, rows []report.Row) string {
 	var factors []float64
 	for _, row := range rows[1:] {
-		factors = append(factors, row.Latency.Typical/rows[0].Latency.Typical)
+		if strings.Contains(row.Op, "rival") {
+			factors = append(factors, row.Latency.Typical/rows[0].Latency.Typical)
+		}
 	}
 	return fmt.Sprintf("rows of %d floats: psrt is %.2f to %.2f times as fast as the rivals", dim, slices.Min(factors), slices.Max(factors))
 }
 
 func notes(c *Config) []string {
 	limit := "limit: probe and gather of the same rows inside one process"
-	wire := fmt.Sprintf("psrt asks with %d bytes of keys a row; what answers is the values alone", 8)
 	if c.Op == "push" {
 		limit = "limit: the optimizer's scatter loop over the same rows inside one process, their places known"
-		wire = "psrt pushes by the ticket of the pull: gradients alone, no keys; the rival sends 8 bytes of key a row as well"
 	}
-	return []string{
+	all := []string{
 		limit,
 		fmt.Sprintf("one batch is %d distinct keys, drawn evenly from %d rows; times are until the server has done it", c.Keys, c.Rows),
-		wire,
 		"the server is another process of this machine; all sides end with the same rows (checksum)",
+		"cpu: of both processes, for a pull and its push, with what the worker does between them, by GB of values and gradients",
 	}
+	return append(all, wire(c)...)
+}
+
+// wire says what a batch sends, by the format. Where memory is mapped, requests
+// and replies alone are sent; the server works on keys, values and gradients in
+// place. A transport's own framing comes on top.
+func wire(c *Config) []string {
+	var all []string
+	const key = 8
+	for _, dim := range c.Dims {
+		keys, values := c.Keys*key, c.Keys*dim*4
+		line := func(name string, head, keys int) {
+			all = append(all, fmt.Sprintf("bytes of a %s of %d floats, %s: %d = headers %d + keys %d + values %d", c.Op, dim, name, head+keys+values, head, keys, values))
+		}
+		heads := psmsg.RequestBytes + psmsg.ReplyBytes
+		if c.Op == "push" {
+			line("psrt by ticket", heads, 0)
+			line("psrt by keys", heads, keys)
+		} else {
+			line("psrt", heads, keys)
+		}
+		line("rival", 2*rival.HeadBytes, keys)
+	}
+	return all
 }

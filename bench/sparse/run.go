@@ -29,7 +29,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{cfg: &cfg, token: make([]byte, 32)}
+	r := &run{cfg: &cfg, child: ch, token: make([]byte, 32)}
 	defer func() {
 		err = errors.Join(err, r.close())
 		ch.Close(cancel)
@@ -63,6 +63,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 // run is the measuring side.
 type run struct {
 	cfg    *Config
+	child  *child.Child
 	token  []byte
 	there  addresses
 	host   *dial.Host
@@ -104,16 +105,22 @@ func (r *run) closeSides() error {
 
 // open makes all sides ready for rows of dim floats: every row exists.
 func (r *run) open(ctx context.Context, i, dim int) error {
-	limit, err := newBare(r.cfg, spec(uint32(i), dim))
+	limit, err := newBare(r.cfg, spec(r.cfg, i, false))
 	if err != nil {
 		return err
 	}
 	r.sides = append(r.sides, limit)
-	mine, err := newOurs(r.cfg, r.client, spec(uint32(i), dim))
-	if err != nil {
-		return err
+	ways := []bool{false}
+	if r.cfg.Op == "push" {
+		ways = append(ways, true)
 	}
-	r.sides = append(r.sides, mine)
+	for _, byKeys := range ways {
+		mine, err := newOurs(r.cfg, r.client, spec(r.cfg, i, byKeys), byKeys)
+		if err != nil {
+			return err
+		}
+		r.sides = append(r.sides, mine)
+	}
 	conn, err := net.Dial("tcp", r.there.Sockets[i])
 	if err != nil {
 		return err
@@ -141,8 +148,9 @@ func (r *run) open(ctx context.Context, i, dim int) error {
 	return nil
 }
 
-// times of one side, in microseconds a batch: the median of each round.
-type times struct{ pull, push []float64 }
+// times of one side, in microseconds a batch: the median of each round; and
+// the CPU seconds that both processes spent on a GB of values and gradients.
+type times struct{ pull, push, cpu []float64 }
 
 func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err error) {
 	if err := r.open(ctx, i, dim); err != nil {
@@ -158,6 +166,10 @@ func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err erro
 				return nil, err
 			}
 			var pulls, pushes []float64
+			before, err := r.cpuSeconds()
+			if err != nil {
+				return nil, err
+			}
 			for _, keys := range l.keys {
 				pull, push, err := r.sides[k].step(keys, l.grads)
 				if err != nil {
@@ -168,7 +180,13 @@ func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err erro
 					whole[k].Record(map[string]time.Duration{"pull": pull, "push": push}[r.cfg.Op])
 				}
 			}
+			after, err := r.cpuSeconds()
+			if err != nil {
+				return nil, err
+			}
 			if round > 0 {
+				moved := 2 * len(l.keys) * r.cfg.Keys * dim * 4
+				medians[k].cpu = append(medians[k].cpu, (after-before)/(float64(moved)/1e9))
 				medians[k].pull = append(medians[k].pull, median(pulls))
 				medians[k].push = append(medians[k].push, median(pushes))
 			}
@@ -180,6 +198,16 @@ func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err erro
 	}
 	rows := r.rows(dim, medians, whole, sum)
 	return rows, r.closeSides()
+}
+
+// cpuSeconds of both processes.
+func (r *run) cpuSeconds() (float64, error) {
+	own, err := child.OwnCPUSeconds()
+	if err != nil {
+		return 0, err
+	}
+	its, err := r.child.CPUSeconds()
+	return own + its, err
 }
 
 // indexes yields 0..n-1 beginning with another one each round.

@@ -93,8 +93,11 @@ func (c *serving) start(ctx context.Context) (a addresses, err error) {
 		return a, err
 	}
 	var tables []table.Spec
-	for i, d := range c.cfg.Dims {
-		tables = append(tables, spec(uint32(i), d))
+	for i := range c.cfg.Dims {
+		tables = append(tables, spec(c.cfg, i, false))
+		if c.cfg.Op == "push" {
+			tables = append(tables, spec(c.cfg, i, true))
+		}
 	}
 	s, err := server.New(server.Config{ID: 0, Map: m, Host: h, Listen: "127.0.0.1:0", Workers: 1, Staleness: server.Async, Seed: c.cfg.Seed, Tables: tables, Node: -1})
 	if err != nil {

@@ -72,21 +72,28 @@ type ours struct {
 	clock uint64
 	order []float32 // scratch: values back in the order of the keys
 	dim   int
+	// byKeys: the ticket of the pull is not used, the push names its rows.
+	byKeys bool
 }
 
-func newOurs(c *Config, cl *client.Client, s table.Spec) (*ours, error) {
+func newOurs(c *Config, cl *client.Client, s table.Spec, byKeys bool) (*ours, error) {
 	rows, err := cl.NewRows(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &ours{c: cl, rows: rows, index: [][]int32{make([]int32, c.Keys)}, dim: s.Dim, order: make([]float32, c.Keys*s.Dim)}
+	o := &ours{c: cl, rows: rows, index: [][]int32{make([]int32, c.Keys)}, dim: s.Dim, order: make([]float32, c.Keys*s.Dim), byKeys: byKeys}
 	return o, all(c, func(keys []uint64) error {
 		var call client.Call
 		return o.pull(keys, &call)
 	})
 }
 
-func (o *ours) name() string { return "psrt" }
+func (o *ours) name() string {
+	if o.byKeys {
+		return "psrt by keys"
+	}
+	return "psrt"
+}
 
 func (o *ours) pull(keys []uint64, call *client.Call) error {
 	if err := o.rows.Plan([][]uint64{keys}, [][]int32{o.index[0][:len(keys)]}); err != nil {
@@ -112,6 +119,11 @@ func (o *ours) step(keys []uint64, grads []float32) (pull, push time.Duration, e
 		return 0, 0, err
 	}
 	pull = time.Since(start)
+	if o.byKeys { // planning anew forgets the tickets; it gives the same places
+		if err = o.rows.Plan([][]uint64{keys}, [][]int32{o.index[0][:len(keys)]}); err != nil {
+			return 0, 0, err
+		}
+	}
 	// The worker's own work again: gradients at the rows' places.
 	out := o.rows.Grads()
 	for i, at := range o.index[0][:len(keys)] {

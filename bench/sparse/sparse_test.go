@@ -32,11 +32,11 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s over %s: %v", op, transport, err)
 			}
-			if len(r.Rows) != 6 || r.Transport != transport {
+			if want := map[string]int{"pull": 6, "push": 8}[op]; len(r.Rows) != want || r.Transport != transport {
 				t.Errorf("%s over %s: %d rows over %s", op, transport, len(r.Rows), r.Transport)
 			}
 			for _, row := range r.Rows {
-				if row.Latency.Typical <= 0 || row.Limit <= 0 || row.Ratio <= 0 || row.Iterations != 8 || !strings.HasPrefix(row.Op, op) {
+				if row.Latency.Typical <= 0 || row.Limit <= 0 || row.Ratio <= 0 || row.CPUSecondsPerGB <= 0 || row.Iterations != 8 || !strings.HasPrefix(row.Op, op) {
 					t.Errorf("%+v", row)
 				}
 			}
