@@ -7,7 +7,7 @@ import "net/netip"
 type Source struct {
 	Peer      netip.AddrPort // port 0: all of the address
 	Interface string         // they came in by
-	QueuePair uint32         // of ours, that they go to (RoCE)
+	QueuePair uint32         // of ours, that they go to; by the runtime's counters
 }
 
 // Count is what has come from a Source since it began. It only grows; a Source
@@ -17,8 +17,8 @@ type Count struct {
 	// Messages are those ended. TCP has none: there they are segments with
 	// data.
 	Messages uint64
-	// Repeated are packets that had come before, their bytes not in Bytes
-	// (RoCE; TCP's own count leaves them out without saying how many).
+	// Repeated are messages that had come before, their bytes not in Bytes. TCP
+	// leaves them out without saying how many.
 	Repeated uint64
 }
 

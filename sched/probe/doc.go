@@ -11,11 +11,6 @@
 //
 //	TCP       per connection: the kernel's own counts, walked when read
 //	          (iter/tcp), and once more when a connection closes
-//	RoCE      per source address and queue pair: packets to UDP port 4791 at a
-//	          network interface (tcx, or an XDP link before Linux 6.6). For
-//	          soft-RoCE: a card's data path bypasses the kernel
-//	Batches   USDT points of csrc/verbs, once per batch of completions: for
-//	          cards
 //	Counters  the runtime's own counts, given by a function
 //
 // Opening one that this machine cannot have is a *MissingError that names what
@@ -23,8 +18,7 @@
 //
 // # The life of a byte in here
 //
-// It arrives, and the kernel counts it: in its connection, or in a table of
-// RoCE sources. Read makes a Reading of such Counts, each of one Source. View's
+// It arrives, and the kernel counts it: in its connection. Read makes a Reading of such Counts, each of one Source. View's
 // Update subtracts the Reading before, adds the growth to the source, its
 // worker and all, and divides by the time between. FanIn shows the sums, the
 // rates, and which workers are stragglers or hot.

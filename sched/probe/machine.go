@@ -72,7 +72,7 @@ func diagnose(what string, err error) error {
 	case errors.Is(err, unix.ENOSYS):
 		missing.What, missing.Remedy = "CONFIG_BPF_SYSCALL", "run a kernel with bpf()"
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTSUP), errors.Is(err, fs.ErrNotExist):
-		missing.What, missing.Remedy = "a newer kernel, or one with CONFIG_BPF_EVENTS and CONFIG_BPF_JIT", "Linux 5.11 and newer have iter/tcp, 5.9 XDP links, 6.6 tcx"
+		missing.What, missing.Remedy = "a newer kernel, or one with CONFIG_BPF_EVENTS and CONFIG_BPF_JIT", "Linux 5.12 and newer have what it takes: iter/tcp, tp_btf, a socket's cookie"
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		missing.What = "leave to use bpf(), which this process has by its capabilities and a security module or kernel lockdown refuses"
 		missing.Remedy = "see /sys/kernel/security/lockdown and the container's seccomp profile"

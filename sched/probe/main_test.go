@@ -45,7 +45,7 @@ func play(r string) error {
 		}
 		return json.NewEncoder(os.Stdout).Encode(sent)
 	case "hold":
-		return hold(strings.TrimSpace(line), in)
+		return hold(in)
 	}
 	return fmt.Errorf("no role %q", r)
 }
@@ -157,8 +157,25 @@ func asFeature(err error) error {
 	}
 }
 
-// hold is a process that meters until it is killed.
-func hold(interfaceName string, in *bufio.Reader) error {
-	_, err := in.ReadString('\n')
+// hold meters until it is killed; it says which programs it has loaded.
+func hold(in *bufio.Reader) error {
+	m, err := OpenTCP(TCPConfig{})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	var ids []uint32
+	for _, p := range m.programs {
+		info, err := p.Info()
+		if err != nil {
+			return err
+		}
+		id, _ := info.ID()
+		ids = append(ids, uint32(id))
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(ids); err != nil {
+		return err
+	}
+	_, err = in.ReadString('\n')
 	return err
 }
