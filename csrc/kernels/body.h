@@ -203,8 +203,12 @@ void NAME(gather)(float *dst, int64_t dim, const uintptr_t *bases, const psrt_ro
 	for (int64_t i = -ahead; i < n; i++) {
 		if (i + ahead < n && ids[i + ahead] < rows->count) {
 			const char *p = (const char *)row_at(bases, rows, ids[i + ahead]);
-			for (int64_t l = 0; l < lines; l++)
-				__builtin_prefetch(p + l * CACHELINE);
+			const char *end = p + dim * 4;
+			p = (const char *)((uintptr_t)p & ~(uintptr_t)(CACHELINE - 1));
+			if (end - p > 16 * CACHELINE)
+				end = p + 16 * CACHELINE;
+			for (; p < end; p += CACHELINE)
+				__builtin_prefetch(p);
 		}
 		if (i < 0)
 			continue;

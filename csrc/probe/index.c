@@ -126,6 +126,30 @@ static inline void prefetch_group(const psrt_index *x, const tables *t, const ui
 	}
 }
 
+/* A key's home, looked at; 1 when the key may be further on. */
+static inline int at_home(const psrt_index *x, const tables *t, uint64_t key, uint64_t hash, uint32_t *row)
+{
+	int which = table_of(x, hash);
+	uint64_t b = home(x, which, hash);
+	*row = NO_ROW;
+	if (b >= x->buckets[which])
+		return x->halfway;
+	const psrt_bucket *p = bucket(x, t, which, b);
+	uint32_t hit = 0;
+	for (int i = 0; i < PSRT_SLOTS; i++)
+		hit |= (uint32_t)(p->key[i] == key) << i;
+	hit &= p->meta;
+	if (hit) {
+		*row = p->row[__builtin_ctz(hit)];
+		return 0;
+	}
+	if (!(p->meta & PSRT_PASSED))
+		return x->halfway;
+	if (b + 1 < x->buckets[which])
+		__builtin_prefetch(bucket(x, t, which, b + 1));
+	return 1;
+}
+
 void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows)
 {
 	tables t = {{old, new}};
@@ -135,8 +159,16 @@ void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t 
 	for (int64_t at = 0; at < n; at += GROUP, now = !now) {
 		int64_t group = n - at < GROUP ? n - at : GROUP, left = n - at - group;
 		prefetch_group(x, &t, keys + at + group, left < GROUP ? left : GROUP, hash[!now], 0);
-		for (int64_t i = 0; i < group; i++)
+		uint8_t later[GROUP];
+		int64_t more = 0;
+		for (int64_t i = 0; i < group; i++) {
+			later[more] = (uint8_t)i;
+			more += at_home(x, &t, keys[at + i], hash[now][i], &rows[at + i]);
+		}
+		for (int64_t j = 0; j < more; j++) {
+			int64_t i = later[j];
 			rows[at + i] = find(x, &t, keys[at + i], hash[now][i]);
+		}
 	}
 }
 

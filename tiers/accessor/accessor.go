@@ -36,7 +36,7 @@ func (a *Accessor) RowFloats() int { return a.spec.RowFloats() }
 func (a *Accessor) Born(key uint64, row []float32) {
 	w := row[:a.spec.Dim]
 	a.weights(key, w)
-	NewState(a.opt, w, row[a.spec.Dim:])
+	newState(&a.opt, w, row[a.spec.Dim:])
 }
 
 var kinds = map[string]kernels.Kind{
@@ -53,6 +53,10 @@ func RuleOf(o table.Optimizer) kernels.Rule {
 // NewState fills the optimizer state of weights that have had no gradient yet.
 func NewState(o table.Optimizer, weights, state []float32) {
 	o = o.WithDefaults()
+	newState(&o, weights, state)
+}
+
+func newState(o *table.Optimizer, weights, state []float32) {
 	clear(state)
 	dim := len(weights)
 	switch o.Kind {
