@@ -128,7 +128,7 @@ func (c *Client) nextSeq(lane int) uint64 {
 }
 
 // encode writes p's request into a slot buffer and returns its length.
-func (l *laneConn) encode(p *part, slot int, buf []byte) (int, error) {
+func (l *laneConn) encode(p *part, slot int, buf []byte, copied *CopiedBytes) (int, error) {
 	buf = buf[:psmsg.RequestBytes+l.eager]
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
 	n := psmsg.RequestBytes
@@ -173,6 +173,7 @@ func (l *laneConn) encode(p *part, slot int, buf []byte) (int, error) {
 		}
 		if keys := mem.Bytes(r.keys[first : first+count]); !l.mapped && n+len(keys) <= len(buf) {
 			n += copy(buf[n:], keys)
+			copied.KeysOut += uint64(len(keys))
 			req.Flags |= psmsg.FlagInlineKeys
 		}
 	}
@@ -180,6 +181,7 @@ func (l *laneConn) encode(p *part, slot int, buf []byte) (int, error) {
 		grads := mem.Bytes(r.grads[first*r.spec.Dim : (first+count)*r.spec.Dim])
 		if n+len(grads) <= len(buf) {
 			n += copy(buf[n:], grads)
+			copied.GradsOut += uint64(len(grads))
 			req.Flags |= psmsg.FlagInlineGrads
 		}
 	}

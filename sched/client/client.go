@@ -27,6 +27,7 @@ type Client struct {
 	backlog []rdma.Completion // polled by collect, not yet handled
 	stale   []slotRef         // answered "stale ticket", to be sent again
 	waited  time.Duration
+	copied  CopiedBytes
 }
 
 type serverConn struct {
@@ -209,7 +210,7 @@ func (c *Client) issue(p part) error {
 
 // send encodes and posts the request in a slot, reconnecting if need be.
 func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
-	n, err := l.encode(&l.parts[slot], slot, l.slotBuf(slot))
+	n, err := c.encode(l, slot)
 	if err != nil {
 		return err
 	}
@@ -232,6 +233,23 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 			return nil // the reconnect has sent it
 		}
 	}
+}
+
+// CopiedBytes counts payload that the client moved in user space: into request
+// slots, with which what is small travels. What it is given and gives back lies
+// where peers read and write it. See docs/zero-copy.md.
+type CopiedBytes struct {
+	KeysOut  uint64 `json:"keys_out"`
+	GradsOut uint64 `json:"grads_out"`
+}
+
+// Copied counts since the client was opened.
+func (c *Client) Copied() CopiedBytes { return c.copied }
+
+// encode writes the request of a slot into its buffer.
+func (c *Client) encode(l *laneConn, slot int) (int, error) {
+	p := &l.parts[slot]
+	return l.encode(p, slot, l.slotBuf(slot), &c.copied)
 }
 
 // Wait drives progress until call is done, Config.Timeout has passed or the

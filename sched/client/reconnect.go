@@ -70,7 +70,7 @@ func (c *Client) resendAll(s *serverConn) error {
 	for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
 		l := c.lanes[s.firstLane+i]
 		c.stale = slices.DeleteFunc(c.stale, func(r slotRef) bool { return r.lane == l })
-		if err := l.resend(); err != nil {
+		if err := c.resend(l); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Client) resendAll(s *serverConn) error {
 
 // resend sends a lane's unanswered requests: pushes by sequence, then pulls.
 // Tickets are of the old connection; the pushes go with keys.
-func (l *laneConn) resend() error {
+func (c *Client) resend(l *laneConn) error {
 	var slots []int
 	for i := range l.parts {
 		if p := &l.parts[i]; p.active {
@@ -100,7 +100,7 @@ func (l *laneConn) resend() error {
 		return int(int64(x.seq) - int64(y.seq))
 	})
 	for _, slot := range slots {
-		n, err := l.encode(&l.parts[slot], slot, l.slotBuf(slot))
+		n, err := c.encode(l, slot)
 		if err == nil {
 			err = l.post(slot, n)
 		}

@@ -33,7 +33,8 @@ type worldConfig struct {
 	servers, lanes, workers int
 	staleness               int
 	tables                  []table.Spec
-	dense                   int // elements
+	dense                   int                           // elements
+	wrap                    func(rdma.Domain) rdma.Domain // around the servers' domains, may be nil
 	maxBytes                int64
 }
 
@@ -85,7 +86,7 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for i := range list {
-		s, err := server.New(server.Config{ID: i, Map: m, Host: w.host(), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
+		s, err := server.New(server.Config{ID: i, Map: m, Host: w.hostWith(c.wrap), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
 			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn})
 		if err != nil {
 			t.Fatal(err)

@@ -61,6 +61,8 @@ type StatsReply struct {
 	Merged       uint64       `json:"merged_pushes"`
 	RefusedRows  uint64       `json:"refused_rows"`
 	BusySeconds  float64      `json:"busy_seconds"`
+	// Copied is what this server's lanes moved in user space.
+	Copied CopiedBytes `json:"copied_bytes"`
 	// FanIn is what the server grants, by device; empty where it never does.
 	FanIn []FanInStats `json:"fan_in,omitempty"`
 	// Memory says which pages hold the rows, on which NUMA node, and why.
@@ -68,6 +70,34 @@ type StatsReply struct {
 	// Refusal is the newest reason for which a lane could not make rows, with
 	// the numbers that a reply's code has no room for.
 	Refusal string `json:"refusal,omitempty"`
+}
+
+// CopiedBytes counts payload moved in user space since the server began; the
+// transport's own are in rdma.Stats. See docs/zero-copy.md.
+type CopiedBytes struct {
+	Gathered uint64 `json:"gathered"` // rows of sparse pulls: the one gather
+	Placed   uint64 `json:"placed"`   // dense values put straight into a worker's mapped memory: the wire
+	Staged   uint64 `json:"staged"`   // dense values into memory that a pull is written from
+	Summed   uint64 `json:"summed"`   // dense sums of a single source
+	// Published are dense blocks copied from where the optimizer works to where
+	// pulls read, once an update.
+	Published uint64 `json:"published"`
+	Rescued   uint64 `json:"rescued"` // gradients of sessions that ended before they were applied
+}
+
+// Add adds o.
+func (c *CopiedBytes) Add(o CopiedBytes) {
+	c.Gathered += o.Gathered
+	c.Placed += o.Placed
+	c.Staged += o.Staged
+	c.Summed += o.Summed
+	c.Published += o.Published
+	c.Rescued += o.Rescued
+}
+
+// Moved is all that user space moved, the wire included.
+func (c CopiedBytes) Moved() uint64 {
+	return c.Gathered + c.Placed + c.Staged + c.Summed + c.Published + c.Rescued
 }
 
 // FanInStats is one link's share of what sched/fanin counts and estimates.

@@ -137,6 +137,7 @@ func (s *Server) Stats() (psmsg.StatsReply, error) {
 		rep.StaleTickets += l.stats.stale
 		rep.Merged += l.stats.merged
 		rep.RefusedRows += l.stats.refused
+		rep.Copied.Add(l.stats.copied)
 		rep.BusySeconds += l.stats.busy.Seconds()
 		if l.refusal != nil {
 			rep.Refusal = l.refusal.Error()

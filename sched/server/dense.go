@@ -124,6 +124,7 @@ func (l *lane) pullDense(r *request) {
 		for _, blk := range d.blocks {
 			copy(out[blk.Offset:blk.Offset+blk.Len], blk.state.Values())
 		}
+		l.stats.copied.Placed += uint64(d.floats) * 4
 	} else {
 		b, err := r.stage.bytes(r.s.domain, l.cfg.Node, d.total*4)
 		if err != nil {
@@ -134,6 +135,7 @@ func (l *lane) pullDense(r *request) {
 		for _, blk := range d.blocks {
 			copy(out[blk.Offset:blk.Offset+blk.Len], blk.state.Values())
 		}
+		l.stats.copied.Staged += uint64(d.floats) * 4
 		d.eachRun(func(off, n int) {
 			r.s.write(b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4), r.slot)
 		})
@@ -148,12 +150,19 @@ func (l *lane) applyDense(due []*request) {
 	d := &l.dense
 	sources, merges := l.plan(due)
 	d.sum = grow(d.sum, densemap.BlockFloats)
+	given := 0
+	for _, r := range sources {
+		if r != nil && r.Rows > 0 {
+			given++
+		}
+	}
 	refused := 0
 	for _, b := range d.blocks {
 		l.keepFetching()
 		if b.Rule == "ema" && l.cfg.Staleness != 0 {
 			for _, r := range due {
 				refused += b.state.Apply(r.grads[b.Offset : b.Offset+b.Len])
+				l.stats.copied.Published += uint64(b.Len) * 4
 			}
 			continue
 		}
@@ -167,7 +176,11 @@ func (l *lane) applyDense(due []*request) {
 		}
 		sum := d.sum[:b.Len]
 		kernels.TreeSum(sum, d.srcs, merges)
+		if given == 1 {
+			l.stats.copied.Summed += uint64(b.Len) * 4
+		}
 		refused += b.state.Apply(sum)
+		l.stats.copied.Published += uint64(b.Len) * 4
 	}
 	d.version++
 	l.stats.refused += uint64(refused)

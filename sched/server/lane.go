@@ -59,6 +59,7 @@ type lane struct {
 type laneStats struct {
 	pulls, pushes, duplicates, stale, merged, refused uint64
 	busy                                              time.Duration
+	copied                                            psmsg.CopiedBytes
 }
 
 func newLane(cfg *Config, index, global int) (*lane, error) {

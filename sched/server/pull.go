@@ -140,6 +140,7 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 	if len(rows) == 0 {
 		return psmsg.CodeOK
 	}
+	l.stats.copied.Gathered += r.Values.Len
 	if r.s.mapped {
 		b, code := r.s.lend(r.Values)
 		if code != psmsg.CodeOK {

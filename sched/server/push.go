@@ -277,6 +277,7 @@ func (l *lane) rescueHeld(s *session) {
 			}
 			orphan := &request{Request: r.Request, s: &session{worker: s.worker, broken: true}, rows: r.rows}
 			orphan.grads = slices.Clone(r.grads)
+			l.stats.copied.Rescued += uint64(len(r.grads)) * 4
 			r.rows = nil
 			held[i] = orphan
 		}

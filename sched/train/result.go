@@ -3,6 +3,7 @@ package train
 import (
 	"time"
 
+	"psrt/sched/client"
 	"psrt/sched/psmsg"
 	"psrt/sched/train/metric"
 )
@@ -59,6 +60,8 @@ type RankUsage struct {
 	Rank         string  `json:"rank"` // "server 0", "worker 1"
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
+	// Copied is a worker's; servers have theirs in server_stats.
+	Copied *client.CopiedBytes `json:"copied_bytes,omitempty"`
 }
 
 // Event is a sign of life from a rank. Exactly one field is set.

@@ -239,17 +239,18 @@ func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) 
 
 // workerUsage is what each worker tells at the end.
 type workerUsage struct {
-	RSS     int64      `json:"rss"`
-	CPU     float64    `json:"cpu"`
-	Stages  [3]float64 `json:"stages"` // io, comm, compute seconds
-	Reached []string   `json:"reached"`
+	RSS     int64              `json:"rss"`
+	CPU     float64            `json:"cpu"`
+	Stages  [3]float64         `json:"stages"` // io, comm, compute seconds
+	Reached []string           `json:"reached"`
+	Copied  client.CopiedBytes `json:"copied"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
 	m := &w.meter
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(),
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(),
 		Stages: [3]float64{m.io.Busy().Seconds(), m.comm.seconds(), m.compute.seconds()}})
 	if err != nil {
 		return err
@@ -265,7 +266,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	}
 	var io, comm, compute float64
 	for i, u := range all {
-		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU})
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied})
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}
