@@ -128,12 +128,14 @@ type Event struct {
 
 // Values of Event.Type (enum ibv_event_type).
 const (
+	EventCQError     = 0
 	EventQPFatal     = 1
 	EventQPRequest   = 2
 	EventQPAccess    = 3
 	EventDeviceFatal = 8
 	EventPortActive  = 9
 	EventPortError   = 10
+	EventSRQError    = 14
 	EventGIDChange   = 18
 )
 

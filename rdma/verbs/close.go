@@ -45,6 +45,9 @@ func (ep *endpoint) Close() error {
 	defer ep.moving.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	// A card's library takes completions of a destroyed queue pair away, and
+	// the pool would never learn of the entries that these had taken.
+	q.gather()
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	ep.flushByHand()
@@ -75,6 +78,7 @@ func (ep *endpoint) flushByHand() {
 	q, flushed := ep.queue, uint64(0)
 	for ; ep.sendTail < ep.sendNext; ep.sendTail++ {
 		s := &ep.sends[ep.sendTail&ep.sendMask]
+		ep.ringed(s.op)
 		q.push(rdma.Completion{ID: s.id, Op: s.op, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(s.op)})
 		flushed++
 	}
@@ -93,6 +97,7 @@ func (ep *endpoint) flushByHand() {
 func (ep *endpoint) flushRecvs() {
 	ep.dom.stats.flushed.Add(ep.recvNext - ep.recvTail)
 	for ; ep.recvTail < ep.recvNext; ep.recvTail++ {
+		ep.ringed(rdma.OpRecv)
 		ep.queue.push(rdma.Completion{ID: ep.recvIDs[ep.recvTail&ep.recvMask], Op: rdma.OpRecv, Status: rdma.StatusFlushed, Endpoint: ep, Err: ep.flushError(rdma.OpRecv)})
 	}
 }

@@ -220,6 +220,7 @@ func (ep *endpoint) postProbe() error {
 // probed takes a probe's outcome. With mu.
 func (ep *endpoint) probed(d *ibv.Done) {
 	ep.probe = probeFailed
+	ep.probes++
 	if d.Status == ibv.StatusSuccess {
 		ep.probe = probeOK
 	}

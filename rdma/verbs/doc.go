@@ -32,6 +32,6 @@
 // noticed by who only receives. How long a device retries is set so that it
 // gives up within EndpointConfig.OpTimeout.
 //
-// Order of locks: endpoint.moving, queue.mu, then endpoint.mu; Domain.mu is
-// never held when one of these is taken.
+// Order of locks: Domain.mu or endpoint.moving, queue.mu, then endpoint.mu;
+// Domain.mu is never taken while one of these is held.
 package verbs

@@ -18,7 +18,7 @@ func (q *queue) translate(d *ibv.Done, c *rdma.Completion) bool {
 		}
 		ep.mu.Lock()
 		defer ep.mu.Unlock()
-		return ep.received(d, c)
+		return q.tell(ep.received(d, c), c)
 	}
 	index := int(d.ID >> indexShift & (maxEndpoints - 1))
 	if index >= len(q.eps) || q.eps[index] == nil {
@@ -31,12 +31,21 @@ func (q *queue) translate(d *ibv.Done, c *rdma.Completion) bool {
 	case ep.tag != d.ID&tagMask:
 		return false // of an endpoint that had the place before
 	case d.ID&recvBit != 0:
-		return ep.received(d, c)
+		return q.tell(ep.received(d, c), c)
 	case d.ID&slotMask == probeSlot:
 		ep.probed(d)
 		return false
 	}
-	return ep.sent(d, c)
+	return q.tell(ep.sent(d, c), c)
+}
+
+// tell passes on whether c is a completion for the user. With queue.mu and the
+// endpoint's.
+func (q *queue) tell(is bool, c *rdma.Completion) bool {
+	if is && q.toRing {
+		c.Endpoint.(*endpoint).ringed(c.Op)
+	}
+	return is
 }
 
 func (ep *endpoint) sent(d *ibv.Done, c *rdma.Completion) bool {

@@ -75,7 +75,10 @@ type endpoint struct {
 	activity  uint64 // counts what shows that the peer lives
 	seen      uint64 // activity and posts at the ticker's last look
 	idleSince time.Time
-	released  bool // reservation given back to queue; with queue.mu
+	probes    uint64    // completed
+	seenDone  uint64    // sendTail and probes at the ticker's last look
+	owedSince time.Time // when it first saw the device owe what it owes; zero: nothing
+	released  bool      // reservation given back to queue; with queue.mu
 }
 
 type state uint8
@@ -169,7 +172,9 @@ func (ep *endpoint) open() error {
 		if q.pool == nil {
 			q.pool, err = ep.dom.newPool(q.depth)
 		}
-		ep.pooled = q.pool != nil
+		if ep.pooled = q.pool != nil; err != nil {
+			q.leave(ep)
+		}
 	}
 	q.mu.Unlock()
 	if err != nil {
@@ -188,7 +193,6 @@ func (ep *endpoint) open() error {
 	if err != nil {
 		q.mu.Lock()
 		q.leave(ep)
-		q.release(ep)
 		q.mu.Unlock()
 		return err
 	}
@@ -256,6 +260,8 @@ func (ep *endpoint) breaks(cause *rdma.Error) {
 	ep.flushPooled()
 }
 
+// ringed: a completion goes to the queue's ring. With mu, held since it was
+// counted as in flight: a Post in between would take more than the depth.
 func (ep *endpoint) ringed(op rdma.Op) {
 	if isRecv(op) {
 		ep.ringRecvs.Add(1)

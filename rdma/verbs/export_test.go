@@ -3,6 +3,8 @@ package verbs
 import (
 	"maps"
 	"slices"
+
+	"psrt/rdma"
 )
 
 // Vanish does to the domain's peers what the death of its process would: the
@@ -23,4 +25,34 @@ func (d *Domain) Vanish() error {
 		}
 	}
 	return nil
+}
+
+// Hold keeps q's lock, as who closes or makes an endpoint on it does.
+func Hold(q rdma.Queue) (release func()) {
+	q.(*queue).mu.Lock()
+	return q.(*queue).mu.Unlock
+}
+
+// Gather does what the ticker and a closing endpoint do beside the poller.
+func Gather(q rdma.Queue) {
+	defer Hold(q)()
+	q.(*queue).gather()
+}
+
+// Forget notes a signaled request that the device never saw.
+func Forget(e rdma.Endpoint) {
+	ep := e.(*endpoint)
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	ep.sends[ep.sendNext&ep.sendMask] = sendSlot{op: rdma.OpWrite, signaled: true}
+	ep.sendNext++
+	ep.untold = 0
+}
+
+// SpoilPool makes the device refuse q's pool of receives.
+func SpoilPool(q rdma.Queue) (restore func()) {
+	v := q.(*queue)
+	depth, limit := v.depth, v.dom.attr.MaxSRQWR
+	v.depth, v.dom.attr.MaxSRQWR = 1<<28, 1<<30
+	return func() { v.depth, v.dom.attr.MaxSRQWR = depth, limit }
 }

@@ -51,9 +51,21 @@ func (d *Domain) tick() {
 func (ep *endpoint) look(now time.Time) {
 	ep.queue.mu.Lock()
 	defer ep.queue.mu.Unlock()
+	if _, _, stuck := ep.stuck(now); stuck {
+		// Nobody may have looked for long: the process was stopped, or its owner
+		// does not poll.
+		ep.queue.gather()
+	}
+	limit, status, stuck := ep.stuck(now)
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.state != connected {
+		return
+	}
+	if stuck {
+		op := ep.sends[ep.sendTail&ep.sendMask].op
+		why := fmt.Errorf("%s has completed none of %d requests for %s, not even as failed", ep.dom.cfg.Device, ep.sendNext-ep.sendTail, limit.Round(time.Millisecond))
+		ep.breaks(ep.failure(op, status, 0, why))
 		return
 	}
 	if seen := ep.activity + ep.sendNext; seen != ep.seen || ep.idleSince.IsZero() {
@@ -61,12 +73,7 @@ func (ep *endpoint) look(now time.Time) {
 		return
 	}
 	still := now.Sub(ep.idleSince)
-	if ep.sendNext-ep.sendTail > uint64(ep.untold) || ep.probe == probePosted {
-		if limit, status := ep.patience(); still >= limit {
-			op := ep.sends[ep.sendTail&ep.sendMask].op
-			why := fmt.Errorf("%s has completed none of %d requests for %s, not even as failed", ep.dom.cfg.Device, ep.sendNext-ep.sendTail, still.Round(time.Millisecond))
-			ep.breaks(ep.failure(op, status, 0, why))
-		}
+	if ep.awaits() {
 		return
 	}
 	// Idle time, a tick and the device's retries, which take up to OpTimeout,
@@ -78,6 +85,32 @@ func (ep *endpoint) look(now time.Time) {
 	if err := ep.postProbe(); err != nil {
 		ep.breaks(ep.failure(rdma.OpWrite, rdma.StatusPeerGone, 0, fmt.Errorf("sign of life on %s: %w", ep.dom.cfg.Device, err)))
 	}
+}
+
+// awaits says whether the device owes a completion. With mu.
+func (ep *endpoint) awaits() bool {
+	return ep.sendNext-ep.sendTail > uint64(ep.untold) || ep.probe == probePosted
+}
+
+// stuck says whether the device has owed one for longer than it may. What
+// arrives from the peer, or is posted behind, is no sign that it has not
+// forgotten. With queue.mu.
+func (ep *endpoint) stuck(now time.Time) (limit time.Duration, status rdma.Status, is bool) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	if ep.state != connected {
+		return 0, 0, false
+	}
+	if !ep.awaits() {
+		ep.owedSince = time.Time{}
+		return 0, 0, false
+	}
+	if done := ep.sendTail + ep.probes; ep.owedSince.IsZero() || done != ep.seenDone {
+		ep.seenDone, ep.owedSince = done, now
+		return 0, 0, false
+	}
+	limit, status = ep.patience()
+	return limit, status, now.Sub(ep.owedSince) >= limit
 }
 
 // slowestBytesPerMilli is less than any wire we serve gives one connection.
@@ -108,6 +141,8 @@ func (d *Domain) events() {
 		}
 		text := fmt.Sprintf("verbs: %s: %s", d.cfg.Device, e.Text)
 		switch e.Type {
+		case ibv.EventCQError, ibv.EventSRQError:
+			d.breakAll(rdma.StatusPeerGone, text, func(*endpoint) bool { return true })
 		case ibv.EventDeviceFatal:
 			d.breakAll(rdma.StatusPeerGone, text+": the device has failed", func(*endpoint) bool { return true })
 		case ibv.EventQPFatal, ibv.EventQPRequest, ibv.EventQPAccess:
@@ -145,10 +180,11 @@ func (d *Domain) watchPort(now time.Time) {
 }
 
 // watchMTU ends connections whose packets no longer fit the port: soft-RoCE
-// would try to send one for ever. No event tells of it.
+// would try to send one for ever. No event tells of it. While a port is down,
+// its MTU means nothing: a subnet manager sets it anew.
 func (d *Domain) watchMTU() {
 	a, err := d.ctx.Port(d.port)
-	if err != nil || a.ActiveMTU == 0 {
+	if err != nil || a.State != ibv.PortActive || a.ActiveMTU == 0 {
 		return
 	}
 	why := fmt.Sprintf("the MTU of %s port %d has become %d bytes, less than this connection uses: connect anew, and set the interfaces' MTU before a job begins",

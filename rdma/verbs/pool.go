@@ -77,7 +77,8 @@ func (q *queue) takePooled(d *ibv.Done) *endpoint {
 		return nil
 	}
 	ep.mu.Lock()
-	mine := ep.recvTail < ep.recvNext
+	// While it connects, failures are not told: see received.
+	mine := ep.recvTail < ep.recvNext && (d.Status == ibv.StatusSuccess || ep.state != connecting)
 	err := q.pool.took(mine)
 	if !mine && d.Status == ibv.StatusSuccess {
 		err = fmt.Errorf("the peer sends more than its %d credits", ep.cfg.RecvDepth)

@@ -30,7 +30,8 @@ type queue struct {
 	waiting sync.Mutex // held by Wait while it uses cq and wakeFD
 
 	mu       sync.Mutex
-	reserved int // of depth, by endpoints
+	toRing   bool // what reap finds goes to the ring
+	reserved int  // of depth, by endpoints
 	dones    [64]ibv.Done
 	ring     []rdma.Completion
 	head     int // oldest in ring
@@ -71,6 +72,9 @@ const extraCQEs = 64
 
 // enter gives an endpoint its room and its index. With mu.
 func (q *queue) enter(ep *endpoint) error {
+	if q.closed.Load() {
+		return fmt.Errorf("verbs: endpoint to %s: %w", ep.cfg.Peer, rdma.ErrClosed)
+	}
 	need := ep.cfg.SendDepth + ep.cfg.RecvDepth
 	if need > q.depth-q.reserved {
 		return fmt.Errorf("verbs: endpoint needs %d completions, the queue of depth %d has %d left: %w; make a deeper queue",
@@ -147,10 +151,8 @@ func (q *queue) reap(cs []rdma.Completion) int {
 // gather does what Poll does when the caller is not the poller: completions
 // go to the ring, and a Wait that runs returns. With mu.
 func (q *queue) gather() {
-	var one [1]rdma.Completion
 	found := false
-	for q.reap(one[:]) == 1 {
-		q.push(one[0])
+	for q.reapToRing() {
 		found = true
 	}
 	if found {
@@ -158,8 +160,22 @@ func (q *queue) gather() {
 	}
 }
 
+// reapToRing moves one completion from the device to the ring; false: it has
+// none. With mu.
+func (q *queue) reapToRing() bool {
+	var one [1]rdma.Completion
+	q.toRing = true
+	found := q.reap(one[:]) == 1
+	q.toRing = false
+	if found {
+		q.push(one[0])
+	}
+	return found
+}
+
 // push cannot overflow: what is in the ring counts against its endpoint's
-// depth. With mu.
+// depth, from before it leaves the count of what is in flight (ringed). With
+// mu.
 func (q *queue) push(c rdma.Completion) {
 	at := q.head + int(q.count.Load())
 	if at >= len(q.ring) {
@@ -167,7 +183,6 @@ func (q *queue) push(c rdma.Completion) {
 	}
 	q.ring[at] = c
 	q.count.Add(1)
-	c.Endpoint.(*endpoint).ringed(c.Op)
 }
 
 func (q *queue) Wake() {
@@ -193,9 +208,6 @@ func (q *queue) knock() {
 func (q *queue) Close() error {
 	q.dom.life.RLock()
 	defer q.dom.life.RUnlock()
-	q.dom.mu.Lock()
-	delete(q.dom.queues, q)
-	q.dom.mu.Unlock()
 	q.mu.Lock()
 	left := 0
 	for _, ep := range q.eps {
@@ -216,6 +228,9 @@ func (q *queue) Close() error {
 	q.knock()
 	q.fdMu.Unlock()
 	q.mu.Unlock()
+	q.dom.mu.Lock()
+	delete(q.dom.queues, q)
+	q.dom.mu.Unlock()
 	q.waiting.Lock()
 	defer q.waiting.Unlock()
 	q.mu.Lock()

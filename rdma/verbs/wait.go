@@ -43,8 +43,12 @@ func (q *queue) Wait(deadline time.Time) error {
 	if err := q.cq.Arm(); err != nil {
 		return err
 	}
-	// What came before Arm makes no event.
-	if q.look() {
+	// What came before Arm makes no event. Who has the lock now may have polled
+	// before it came, or have not polled at all.
+	q.mu.Lock()
+	q.pull()
+	q.mu.Unlock()
+	if q.ready() {
 		return nil
 	}
 	if q.closed.Load() {
@@ -69,12 +73,14 @@ func (q *queue) look() bool {
 	if !q.mu.TryLock() {
 		return false // someone else gathers, and signals
 	}
-	if !q.closed.Load() {
-		var one [1]rdma.Completion
-		for q.count.Load() == 0 && q.reap(one[:]) == 1 {
-			q.push(one[0])
-		}
-	}
+	q.pull()
 	q.mu.Unlock()
 	return q.ready()
+}
+
+// pull moves one completion to the ring, unless one is there. With mu.
+func (q *queue) pull() {
+	if q.count.Load() == 0 {
+		q.reapToRing()
+	}
 }
