@@ -175,9 +175,13 @@ func (l *lane) applyDense(due []*request) {
 			d.srcs = append(d.srcs, r.grads[b.Offset:b.Offset+b.Len])
 		}
 		sum := d.sum[:b.Len]
-		kernels.TreeSum(sum, d.srcs, merges)
-		if given == 1 {
-			l.stats.copied.Summed += uint64(b.Len) * 4
+		if len(d.srcs) == 1 && given == 1 {
+			sum = d.srcs[0] // where it lies: a sum of one is a copy
+		} else {
+			kernels.TreeSum(sum, d.srcs, merges)
+			if given == 1 {
+				l.stats.copied.Summed += uint64(b.Len) * 4
+			}
 		}
 		refused += b.state.Apply(sum)
 		l.stats.copied.Published += uint64(b.Len) * 4
