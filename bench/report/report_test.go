@@ -188,3 +188,31 @@ func TestBuckets(t *testing.T) {
 		}
 	}
 }
+
+// TestHTML: the page has every row, curves where sizes differ, refers to
+// nothing elsewhere, and keeps text text.
+func TestHTML(t *testing.T) {
+	for suite, like := range map[string]string{"lat": "lat", "bw": "bw", "fanin": "bw"} {
+		r := sample(like)
+		r.Notes = append(r.Notes, "<script>")
+		more := r.Rows[0]
+		more.Bytes *= 2
+		r.Rows = append(r.Rows, more)
+		if suite == "fanin" {
+			for i := range r.Rows {
+				r.Rows[i].FanIn = &FanIn{Workers: 1 << i, Mode: "granted", Jain: 0.99, PullP99: 20, Bound: 30}
+			}
+		}
+		var b bytes.Buffer
+		if err := r.HTML(&b); err != nil {
+			t.Fatal(err)
+		}
+		page := b.String()
+		if n := strings.Count(page, "<tr>"); n != len(r.Rows)+1 || strings.Count(page, "<svg") < 2 {
+			t.Errorf("%s: %d lines for %d rows, %d curves", suite, n, len(r.Rows), strings.Count(page, "<svg"))
+		}
+		if strings.Contains(page, "<script") || strings.Contains(page, "://") {
+			t.Errorf("%s: the page has a script or refers to the network", suite)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"psrt/bench/chart"
 	"psrt/sched/train"
 	"psrt/sched/train/metric"
 )
@@ -58,25 +59,26 @@ func Write(w io.Writer, p Page) error {
 		{"logloss by epoch", func(m *metric.Report) *float64 { return m.LogLoss }},
 		{"RMSE by epoch", func(m *metric.Report) *float64 { return m.RMSE }},
 	} {
-		var lines []line
+		var lines []chart.Line
 		for _, s := range []struct {
 			name string
 			of   func(train.Epoch) *metric.Report
 		}{{"train", func(e train.Epoch) *metric.Report { return e.Train }}, {"valid", func(e train.Epoch) *metric.Report { return e.Valid }}} {
-			l := line{name: s.name}
+			l := chart.Line{Name: s.name}
 			for _, e := range r.Epochs {
 				if m := s.of(e); m != nil {
 					if y := c.pick(m); y != nil {
-						l.xs, l.ys = append(l.xs, float64(e.Epoch)), append(l.ys, *y)
+						l.Xs, l.Ys = append(l.Xs, float64(e.Epoch)), append(l.Ys, *y)
 					}
 				}
 			}
-			if len(l.xs) > 0 {
+			if len(l.Xs) > 0 {
 				lines = append(lines, l)
 			}
 		}
 		if len(lines) > 0 {
-			v.Curves = append(v.Curves, template.HTML(plot(c.title, lines)))
+			drawn := chart.Chart{Title: c.title, Lines: lines}
+			v.Curves = append(v.Curves, template.HTML(drawn.SVG()))
 		}
 	}
 	return page.Execute(w, v)

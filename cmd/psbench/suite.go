@@ -58,8 +58,10 @@ type options struct {
 	duration           time.Duration
 	seed               uint64
 	json, csv, compare string
+	report             string
 	tolerance          float64
 	jsonFile, csvFile  io.WriteCloser
+	reportFile         io.WriteCloser
 	old                *report.Report
 }
 
@@ -90,6 +92,7 @@ func (o *options) common(fl *pflag.FlagSet) {
 	fl.Uint64Var(&o.seed, "seed", 0, "of the bytes moved; 0 chooses one")
 	fl.StringVar(&o.json, "json", "", "one JSON object on standard output, or into `file`")
 	fl.StringVar(&o.csv, "csv", "", "CSV on standard output, or into `file`")
+	fl.StringVar(&o.report, "report", "", "a page with tables and curves into `file.html`")
 	fl.Lookup("json").NoOptDefVal = "-"
 	fl.Lookup("csv").NoOptDefVal = "-"
 	fl.StringVar(&o.compare, "compare", "", "compare with a JSON `report` of before; exit 3 when a row is slower")
@@ -204,7 +207,13 @@ func (o *options) open() error {
 	if o.jsonFile, err = cli.OpenOutput("json", o.json); err != nil {
 		return err
 	}
-	o.csvFile, err = cli.OpenOutput("csv", o.csv)
+	if o.csvFile, err = cli.OpenOutput("csv", o.csv); err != nil {
+		return err
+	}
+	if o.report == "-" {
+		return cli.Usagef("--report: give it a file, such as out.html")
+	}
+	o.reportFile, err = cli.OpenOutput("report", o.report)
 	return err
 }
 
@@ -217,6 +226,9 @@ func (o *options) write(r *report.Report) error {
 	}
 	if o.csvFile != nil {
 		errs = append(errs, r.CSV(o.csvFile), o.csvFile.Close())
+	}
+	if o.reportFile != nil {
+		errs = append(errs, r.HTML(o.reportFile), o.reportFile.Close())
 	}
 	if o.json != "-" && o.csv != "-" {
 		errs = append(errs, r.Text(os.Stdout))
