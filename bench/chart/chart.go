@@ -115,7 +115,7 @@ func (c *Chart) ticks(b *strings.Builder, x, y axis, xs []float64) {
 			v = math.Pow(10, v)
 		}
 		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#e3e3e3"/><text x="%d" y="%.1f" text-anchor="end" fill="#666">%s</text>`,
-			left, width-right, y.at(v), y.at(v), left-6, y.at(v)+4, strconv.FormatFloat(v, 'g', 4, 64))
+			left, width-right, y.at(v), y.at(v), left-6, y.at(v)+4, tick(v))
 	}
 	label := func(v float64) {
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#666">%s</text>`, x.at(v), height-10, short(v))
@@ -134,6 +134,14 @@ func (c *Chart) ticks(b *strings.Builder, x, y axis, xs []float64) {
 	for v := int(math.Ceil(x.min)); float64(v) <= x.max; v += step {
 		label(float64(v))
 	}
+}
+
+// tick writes a value on the Y axis.
+func tick(v float64) string {
+	if math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 // short writes sizes as people do: 4K is 4096.

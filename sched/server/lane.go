@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -135,7 +136,9 @@ func (l *lane) run() {
 		ran := l.commands()
 		if n == 0 && !ran && !l.quit {
 			l.flush()
-			l.mux.Wait(l.nextGrant(time.Now()))
+			if err := l.mux.Wait(l.nextGrant(time.Now())); err != nil && !errors.Is(err, rdma.ErrDeadline) {
+				time.Sleep(deafPause)
+			}
 		}
 	}
 	for _, s := range l.sessions {
@@ -146,6 +149,10 @@ func (l *lane) run() {
 	l.closeTables()
 	l.mux.Close()
 }
+
+// deafPause is between two looks at queues whose device cannot wait any more: it
+// was removed, and the sessions on it are about to end.
+const deafPause = 10 * time.Millisecond
 
 // laterMax bounds what keepFetching takes off the queues beside reads.
 const laterMax = 1024
