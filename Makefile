@@ -90,6 +90,7 @@ check: deps .cache/bin/staticcheck-$(STATICCHECK) ## fast: format, vet, lint, ho
 	CGO_ENABLED=0 $(GO) vet ./...
 	.cache/bin/staticcheck-$(STATICCHECK) ./...
 	$(GO) mod tidy -diff
+	.ci/deps.sh bpf
 	@before=$$(git diff | cksum); $(GO) generate ./... || exit; \
 		[ "$$before" = "$$(git diff | cksum)" ] || { echo "generated files differ from what make generate gives: commit its result"; exit 1; }
 	$(GO) test ./bench/repolint
@@ -105,6 +106,7 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	GO=$(GO) .ci/fuzz.sh 60s
 
 generate: deps ## make the generated files again
+	.ci/deps.sh bpf
 	$(GO) generate ./...
 
 install: build ## binaries, man pages and shell completion, to PREFIX (/usr/local)

@@ -6,6 +6,7 @@
 #   .ci/deps.sh        install, then leave .cache/bin/go and .cache/bin/gofmt
 #                      pointing at a Go that is new enough
 #   .ci/deps.sh lab    install what the lab takes besides (docs/lab.md)
+#   .ci/deps.sh bpf    install what compiles the eBPF programs (make generate, make check)
 #
 #   PSRT_GO=/path/go   use this go and look for no other
 #   PSRT_CACHE=DIR     where a Go of our own is kept (~/.cache/psrt)
@@ -57,6 +58,13 @@ look_lab() { # the same for the lab
 		need qemu-system-x86 "this machine has no RDMA device: the lab is a virtual machine that has two"
 }
 
+look_bpf() { # the same for the eBPF programs, whose objects are committed
+	packages=
+	reasons=
+	command -v clang-14 >/dev/null || need clang-14 "compiles eBPF programs, to the bytes that are committed"
+	command -v llvm-strip-14 >/dev/null || need llvm-14 "takes the line numbers out of them"
+}
+
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
@@ -102,6 +110,10 @@ install_missing() { # install_missing LOOK: what that function finds missing
 		die "apt-get says that these are installed, but they cannot be used:$packages: try apt-get install --reinstall -y$packages"
 }
 
+if [ "${1:-}" = bpf ]; then
+	install_missing look_bpf
+	exit
+fi
 if [ "${1:-}" = lab ]; then
 	install_missing look_lab
 	exit
