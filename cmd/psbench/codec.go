@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"psrt/bench/codec"
+	"psrt/bench/report"
 	"psrt/cmd/internal/cli"
 )
 
@@ -42,15 +43,5 @@ func (o *options) runCodec(ctx context.Context, cfg codec.Config) error {
 		return err
 	}
 	cfg.Seed = o.seed
-	if err := cfg.Check(); err != nil {
-		return cli.Usagef("%w", err)
-	}
-	if err := o.open(); err != nil {
-		return err
-	}
-	r, err := codec.Run(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	return o.finish(r)
+	return o.measure(cfg.Check(), func() (*report.Report, error) { return codec.Run(ctx, cfg) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"psrt/bench/child"
 	"psrt/bench/dense"
+	"psrt/bench/report"
 	"psrt/cmd/internal/cli"
 )
 
@@ -41,17 +42,7 @@ func (o *options) runDense(ctx context.Context, d *denseFlags, steps, rounds int
 	}
 	cfg := dense.Config{Transport: o.transport.Value, Bytes: int(d.bytes), Workers: d.workers, Sources: d.sources, Steps: steps,
 		Rounds: rounds, Seed: o.seed, Child: child.Command{Path: self, Args: []string{denseServer}}}
-	if err := cfg.Check(); err != nil {
-		return cli.Usagef("%w", err)
-	}
-	if err := o.open(); err != nil {
-		return err
-	}
-	r, err := dense.Run(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	return o.finish(r)
+	return o.measure(cfg.Check(), func() (*report.Report, error) { return dense.Run(ctx, cfg) })
 }
 
 func newDenseServer() *cobra.Command {

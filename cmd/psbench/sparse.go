@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"psrt/bench/child"
+	"psrt/bench/report"
 	"psrt/bench/sparse"
 	"psrt/cmd/internal/cli"
 )
@@ -66,17 +67,7 @@ func (o *options) runSparse(ctx context.Context, cfg sparse.Config) error {
 		return err
 	}
 	cfg.Transport, cfg.Seed, cfg.Child = o.transport.Value, o.seed, child.Command{Path: self, Args: []string{sparseServer}}
-	if err := cfg.Check(); err != nil {
-		return cli.Usagef("%w", err)
-	}
-	if err := o.open(); err != nil {
-		return err
-	}
-	r, err := sparse.Run(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	return o.finish(r)
+	return o.measure(cfg.Check(), func() (*report.Report, error) { return sparse.Run(ctx, cfg) })
 }
 
 func newSparseServer() *cobra.Command {

@@ -115,6 +115,22 @@ func (o *options) run(ctx context.Context, suite string) error {
 	return o.finish(r)
 }
 
+// measure refuses a configuration that is wrong, opens all files, runs and
+// shows.
+func (o *options) measure(wrong error, run func() (*report.Report, error)) error {
+	if wrong != nil {
+		return cli.Usagef("%w", wrong)
+	}
+	if err := o.open(); err != nil {
+		return err
+	}
+	r, err := run()
+	if err != nil {
+		return err
+	}
+	return o.finish(r)
+}
+
 // finish shows the report and what changed.
 func (o *options) finish(r *report.Report) error {
 	r.Program, r.Commit = version, commit

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"psrt/bench/report"
 	"psrt/bench/tables"
 	"psrt/cmd/internal/cli"
 	"psrt/tiers/table"
@@ -48,15 +49,5 @@ func (o *options) runTable(ctx context.Context, cfg tables.Config) error {
 		return err
 	}
 	cfg.Seed = o.seed
-	if err := cfg.Check(); err != nil {
-		return cli.Usagef("%w", err)
-	}
-	if err := o.open(); err != nil {
-		return err
-	}
-	r, err := tables.Run(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	return o.finish(r)
+	return o.measure(cfg.Check(), func() (*report.Report, error) { return tables.Run(ctx, cfg) })
 }

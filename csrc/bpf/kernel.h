@@ -22,7 +22,6 @@ typedef unsigned long long u64;
 enum {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,
-	MAP_LRU_HASH = 9,
 	MAP_RINGBUF = 27,
 
 	AF_INET = 2,
@@ -30,12 +29,9 @@ enum {
 	TCP_CLOSE = 7,
 	TCP_LISTEN = 10,
 	PROTOCOL_TCP = 6,
-	PROTOCOL_UDP = 17,
 };
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
-static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static long (*skb_pull)(void *skb, u32 bytes) = (void *)39;
 static u64 (*socket_cookie)(void *sk) = (void *)46;
 static long (*probe_read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*seq_write)(void *seq, const void *data, u32 bytes) = (void *)127;

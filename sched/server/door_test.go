@@ -13,9 +13,9 @@ import (
 	"psrt/tiers/table"
 )
 
-// stub is a worker's end as a lane sees it: it takes what is posted, completes
+// fakeWorker is a worker's end as a lane sees it: it takes what is posted, completes
 // reads with whatever bytes are there, and maps ranges inside mem.
-type stub struct {
+type fakeWorker struct {
 	rdma.Endpoint
 	done    []rdma.Completion // not yet polled
 	mem     []byte            // what the worker lends, at addresses 0..len
@@ -24,10 +24,10 @@ type stub struct {
 	replies []psmsg.Reply
 }
 
-func (e *stub) PostRecv(rs []rdma.Recv) (int, error) { return len(rs), nil }
-func (e *stub) Close() error                         { return nil }
+func (e *fakeWorker) PostRecv(rs []rdma.Recv) (int, error) { return len(rs), nil }
+func (e *fakeWorker) Close() error                         { return nil }
 
-func (e *stub) Post(wrs []rdma.WR) (int, error) {
+func (e *fakeWorker) Post(wrs []rdma.WR) (int, error) {
 	for _, wr := range wrs {
 		switch {
 		case uint64(len(wr.Local)) != wr.Remote.Len:
@@ -45,7 +45,7 @@ func (e *stub) Post(wrs []rdma.WR) (int, error) {
 	return len(wrs), nil
 }
 
-func (e *stub) Map(r rdma.RemoteRange) ([]byte, error) {
+func (e *fakeWorker) Map(r rdma.RemoteRange) ([]byte, error) {
 	e.asked++
 	switch {
 	case e.silent:
@@ -58,7 +58,7 @@ func (e *stub) Map(r rdma.RemoteRange) ([]byte, error) {
 	return e.mem[r.Addr : r.Addr+r.Len], nil
 }
 
-// reach is how a stub's memory is got at.
+// reach is how a fake worker's memory is reached.
 type reach int
 
 const (
@@ -69,7 +69,7 @@ const (
 
 // newDoor makes a lane that does not run, with one open session: where memory
 // is mapped, where it is not, and where it is fetched as granted.
-func newDoor(t testing.TB, how reach) (*lane, *session, *stub) {
+func newDoor(t testing.TB, how reach) (*lane, *session, *fakeWorker) {
 	t.Helper()
 	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1}})
 	must(t, err)
@@ -84,7 +84,7 @@ func newDoor(t testing.TB, how reach) (*lane, *session, *stub) {
 	d := n.Domain("server")
 	s, err := newSession(0, 1, d, -1)
 	must(t, err)
-	ep := &stub{mem: make([]byte, 1<<16)}
+	ep := &fakeWorker{mem: make([]byte, 1<<16)}
 	s.mapped, s.ep, s.open = how == mapped, ep, true
 	s.replies = rdma.RemoteRange{Len: psmsg.Slots * psmsg.ReplySlotBytes}
 	l.adopt(s)
@@ -114,7 +114,7 @@ func (l *lane) arrival(s *session, slot uint32, b []byte) {
 	}
 	l.complete(&rdma.Completion{ID: wrID(s.id, 0), Op: rdma.OpRecvImm, Imm: slot, Bytes: len(b)})
 	l.fetchGranted()
-	for ep := s.ep.(*stub); len(ep.done) > 0; {
+	for ep := s.ep.(*fakeWorker); len(ep.done) > 0; {
 		c := ep.done[0]
 		ep.done = ep.done[1:]
 		l.complete(&c)
