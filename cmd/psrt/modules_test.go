@@ -7,7 +7,8 @@ import (
 )
 
 // One YAML library reads schemas and --config: two would differ in what they
-// take for a number or a key.
+// take for a number or a key. What other modules bring for themselves reads
+// nothing of ours.
 func TestOneYAMLLibrary(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	if err != nil {
@@ -15,7 +16,7 @@ func TestOneYAMLLibrary(t *testing.T) {
 	}
 	var found []string
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, "yaml") {
+		if strings.Contains(line, "yaml") && !strings.HasSuffix(strings.TrimSpace(line), "// indirect") {
 			found = append(found, strings.TrimSpace(line))
 		}
 	}
