@@ -85,11 +85,11 @@ func (ep *endpoint) path(remote *address) (*ibv.Path, error) {
 		return nil, fmt.Errorf("%s port %d has link layer %s, the peer's port %s: %w; choose ports of one fabric by --device",
 			d.cfg.Device, d.port, linkName(uint8(d.portNow.LinkLayer)), linkName(remote.link), rdma.ErrInvalid)
 	}
-	ep.mtu = min(ep.mtu, uint32(remote.mtu))
+	ep.mtu.Store(min(ep.mtu.Load(), uint32(remote.mtu)))
 	p := &ibv.Path{
 		DestQPN: remote.qpn, DestPSN: remote.psn, PSN: ep.psn,
 		Port: uint32(d.port), DLID: remote.lid,
-		MTU: ep.mtu, TrafficClass: uint32(d.cfg.TrafficClass), HopLimit: 64,
+		MTU: ep.mtu.Load(), TrafficClass: uint32(d.cfg.TrafficClass), HopLimit: 64,
 		ReadsOut: uint32(min(d.attr.MaxInitReads, int32(remote.readsIn))), ReadsIn: uint32(min(d.attr.MaxResponderReads, 255)),
 		MinRNRTimer: rnrTimer(min(max(remote.opTimeout, minOpTimeout), maxOpTimeout)),
 		Timeout:     ackTimeout(ep.cfg.OpTimeout), Retry: retryCount, RNRRetry: rnrRetryCount,

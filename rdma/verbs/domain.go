@@ -28,8 +28,8 @@ type Domain struct {
 	regions atomic.Pointer[span.Set[*region]]
 	stats   counters
 	done    chan struct{}
-	wg      sync.WaitGroup // the ticker
-	// downSince is when the port was reported down; the ticker's.
+	wg      sync.WaitGroup // tick and watch
+	// downSince is when the port was reported down; watch's.
 	downSince time.Time
 
 	// life is held for reading by whoever uses the device outside of an object's
@@ -75,6 +75,7 @@ func New(cfg Config) (*Domain, error) {
 		return nil, errors.Join(err, ctx.Close())
 	}
 	d.wg.Go(d.tick)
+	d.wg.Go(d.watch)
 	return d, nil
 }
 

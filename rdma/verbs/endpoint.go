@@ -38,7 +38,12 @@ type endpoint struct {
 	psn   uint32
 	port  ibv.PortAttr // as it was when the endpoint was made
 	gids  []gid        // told to the peer
-	mtu   uint32       // code; the port's, and with the path the smaller of both. With mu
+	qpn   uint32       // the queue pair's number, also after it has gone
+	// mtu is a code: the port's, and with the path the smaller of both. Written
+	// with mu.
+	mtu atomic.Uint32
+	// verdict is why the domain has stopped the queue pair: see breakAll.
+	verdict atomic.Pointer[rdma.Error]
 
 	// In the queue's ring, counted against the depths.
 	ringSends, ringRecvs atomic.Int32
@@ -138,7 +143,8 @@ func (d *Domain) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
 		return nil, err
 	}
 	ep := newEndpoint(d, q, cfg, gids)
-	ep.port, ep.mtu = port, port.ActiveMTU
+	ep.port = port
+	ep.mtu.Store(port.ActiveMTU)
 	if err := ep.open(); err != nil {
 		return nil, err
 	}
@@ -196,7 +202,7 @@ func (ep *endpoint) open() error {
 		q.mu.Unlock()
 		return err
 	}
-	ep.qp = qp
+	ep.qp, ep.qpn = qp, qp.Num
 	if ep.pooled {
 		q.mu.Lock()
 		q.byQPN[qp.Num] = ep
@@ -227,13 +233,9 @@ func (ep *endpoint) Map(rdma.RemoteRange) ([]byte, error) {
 	return nil, fmt.Errorf("verbs: map memory of %s: %w", ep.cfg.Peer, rdma.ErrNotSupported)
 }
 
-// failure makes an error of this endpoint. With mu.
+// failure makes an error of this endpoint.
 func (ep *endpoint) failure(op rdma.Op, status rdma.Status, vendor uint32, cause error) *rdma.Error {
-	e := &rdma.Error{Op: op, Peer: ep.cfg.Peer, Status: status, VendorErr: vendor, Cause: cause}
-	if ep.qp != nil {
-		e.QPN = ep.qp.Num
-	}
-	return e
+	return &rdma.Error{Op: op, Peer: ep.cfg.Peer, QPN: ep.qpn, Status: status, VendorErr: vendor, Cause: cause}
 }
 
 // refusal is why nothing can be posted. With mu.
@@ -252,6 +254,9 @@ func (ep *endpoint) refusal(what string) error {
 func (ep *endpoint) breaks(cause *rdma.Error) {
 	if ep.state == broken || ep.state == closed {
 		return
+	}
+	if v := ep.verdict.Load(); v != nil {
+		cause = v // this is its consequence
 	}
 	ep.state, ep.cause = broken, cause
 	if ep.qp != nil {

@@ -33,6 +33,15 @@ func Hold(q rdma.Queue) (release func()) {
 	return q.(*queue).mu.Unlock
 }
 
+// HoldEndpoint keeps e's lock, as a Post that does not return does.
+func HoldEndpoint(e rdma.Endpoint) (release func()) {
+	e.(*endpoint).mu.Lock()
+	return e.(*endpoint).mu.Unlock
+}
+
+// Number is of e's queue pair, as rdma resource show has it.
+func Number(e rdma.Endpoint) uint32 { return e.(*endpoint).qpn }
+
 // Gather does what the ticker and a closing endpoint do beside the poller.
 func Gather(q rdma.Queue) {
 	defer Hold(q)()

@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,44 @@ func TestMTU(t *testing.T) {
 		x, y := pair(t, a, s.b, 0)
 		moves(t, x, y, 100000)
 		moves(t, y, x, 100000)
+	}
+	s.other.goesOn()
+}
+
+// TestMTUBesidePost: soft-RoCE can spin for seconds in the very Post whose
+// packet does not fit. The queue pair is stopped although the endpoint's lock is
+// not to be had, for only that ends it.
+func TestMTUBesidePost(t *testing.T) {
+	s := newLinkScene(t)
+	x, _ := pair(t, s.a, s.b, 0)
+	release := verbs.HoldEndpoint(x.ep)
+	s.mtu(0, 1500)
+	start := time.Now()
+	show := fmt.Sprintf("rdma resource show qp link %s/1 lqpn %d", s.devices[0], verbs.Number(x.ep))
+	for text := ""; !strings.Contains(text, "state ERR"); time.Sleep(10 * time.Millisecond) {
+		if text = sh(t, show); time.Since(start) > patience {
+			t.Errorf("%s after the MTU shrank: %s", patience, text)
+			break
+		}
+	}
+	release()
+	_, err := x.ep.Post([]rdma.WR{{Op: rdma.OpWrite}})
+	for ; err == nil && time.Since(start) < patience; time.Sleep(time.Millisecond) {
+		_, err = x.ep.Post([]rdma.WR{{Op: rdma.OpWrite}})
+	}
+	told(t, start, err, "bob", rdma.StatusRetryExceeded)
+	// The same without a hand in it, with Posts that find the packet too large.
+	for range 3 {
+		s.mtu(0, 4200)
+		x, _ := pair(t, s.a, s.b, 0)
+		src, _ := s.a.take(8192)
+		_, at := s.b.take(8192)
+		s.mtu(0, 1500)
+		start, err := time.Now(), error(nil)
+		for err == nil && time.Since(start) < patience {
+			_, err = x.ep.Post([]rdma.WR{{Op: rdma.OpWrite, Local: src, Remote: at}})
+		}
+		told(t, start, err, "bob", rdma.StatusRetryExceeded)
 	}
 	s.other.goesOn()
 }

@@ -1,13 +1,11 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
 )
 
@@ -15,7 +13,7 @@ import (
 // takes locks and a core from those who move data.
 const tickPeriod = 250 * time.Millisecond
 
-// tick probes idle peers and takes asynchronous events until the domain closes.
+// tick probes idle peers until the domain closes.
 func (d *Domain) tick() {
 	ticker := time.NewTicker(tickPeriod)
 	defer ticker.Stop()
@@ -24,9 +22,6 @@ func (d *Domain) tick() {
 		case <-d.done:
 			return
 		case now := <-ticker.C:
-			d.events()
-			d.watchPort(now)
-			d.watchMTU()
 			d.mu.Lock()
 			endpoints, queues := slices.Collect(maps.Keys(d.endpoints)), slices.Collect(maps.Keys(d.queues))
 			d.mu.Unlock()
@@ -130,80 +125,4 @@ func (ep *endpoint) patience() (time.Duration, rdma.Status) {
 		bytes += uint64(s.bytes)
 	}
 	return 2*ep.cfg.OpTimeout + time.Duration(bytes/slowestBytesPerMilli)*time.Millisecond, rdma.StatusRetryExceeded
-}
-
-// events takes what the device reports about itself.
-func (d *Domain) events() {
-	for {
-		e, ok, err := d.ctx.AsyncEvent()
-		if err != nil || !ok {
-			return
-		}
-		text := fmt.Sprintf("verbs: %s: %s", d.cfg.Device, e.Text)
-		switch e.Type {
-		case ibv.EventCQError, ibv.EventSRQError:
-			d.breakAll(rdma.StatusPeerGone, text, func(*endpoint) bool { return true })
-		case ibv.EventDeviceFatal:
-			d.breakAll(rdma.StatusPeerGone, text+": the device has failed", func(*endpoint) bool { return true })
-		case ibv.EventQPFatal, ibv.EventQPRequest, ibv.EventQPAccess:
-			text += fmt.Sprintf(" (queue pair %d)", e.Number)
-			d.breakAll(rdma.StatusPeerGone, text, func(ep *endpoint) bool { return ep.qp != nil && ep.qp.Num == e.Number })
-		case ibv.EventPortError, ibv.EventPortActive, ibv.EventGIDChange:
-			text += fmt.Sprintf(" (port %d)", e.Number)
-			if e.Type == ibv.EventPortError && int(e.Number) == d.port && d.downSince.IsZero() {
-				d.downSince = time.Now()
-			}
-		}
-		if d.cfg.OnEvent != nil {
-			d.cfg.OnEvent(text)
-		}
-	}
-}
-
-// portGrace is how long a port may be down before its endpoints break: a short
-// flap is what retries are for.
-const portGrace = time.Second
-
-// watchPort ends what a dead port would let hang until the retries run out.
-func (d *Domain) watchPort(now time.Time) {
-	if d.downSince.IsZero() {
-		return
-	}
-	if a, err := d.ctx.Port(d.port); err == nil && a.State == ibv.PortActive {
-		d.downSince = time.Time{}
-		return
-	}
-	if now.Sub(d.downSince) >= portGrace {
-		d.breakAll(rdma.StatusRetryExceeded, fmt.Sprintf("port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device),
-			func(*endpoint) bool { return true })
-	}
-}
-
-// watchMTU ends connections whose packets no longer fit the port: soft-RoCE
-// would try to send one for ever. No event tells of it. While a port is down,
-// its MTU means nothing: a subnet manager sets it anew.
-func (d *Domain) watchMTU() {
-	a, err := d.ctx.Port(d.port)
-	if err != nil || a.State != ibv.PortActive || a.ActiveMTU == 0 {
-		return
-	}
-	why := fmt.Sprintf("the MTU of %s port %d has become %d bytes, less than this connection uses: connect anew, and set the interfaces' MTU before a job begins",
-		d.cfg.Device, d.port, 128<<a.ActiveMTU)
-	d.breakAll(rdma.StatusRetryExceeded, why, func(ep *endpoint) bool { return ep.mtu > a.ActiveMTU })
-}
-
-// breakAll ends endpoints that the device no longer serves.
-func (d *Domain) breakAll(status rdma.Status, why string, which func(*endpoint) bool) {
-	d.mu.Lock()
-	endpoints := slices.Collect(maps.Keys(d.endpoints))
-	d.mu.Unlock()
-	for _, ep := range endpoints {
-		ep.queue.mu.Lock()
-		ep.mu.Lock()
-		if which(ep) {
-			ep.breaks(ep.failure(rdma.OpWrite, status, 0, errors.New(why)))
-		}
-		ep.mu.Unlock()
-		ep.queue.mu.Unlock()
-	}
 }
