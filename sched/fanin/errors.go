@@ -16,11 +16,12 @@ var (
 	ErrKind      = errors.New("neither a pull nor a push")
 	ErrUnknown   = errors.New("no such transfer: never announced, ended, or its worker left")
 	ErrUngranted = errors.New("more bytes than were granted and are missing")
+	ErrWord      = errors.New("neither plain nor behind nor hot")
 )
 
 // Error is one of the above with its figures.
 type Error struct {
-	Op     string // announce, arrived, cancel, leave
+	Op     string // announce, arrived, cancel, leave, say
 	Worker int
 	ID     uint64
 	Value  int64 // what was asked

@@ -84,9 +84,9 @@ func (p *Policy) pick() (at int32, k Kind, trial bool) {
 	}
 	pull, push := p.turns[Pull].front, p.turns[Push].front
 	if pull != out && (push == out || p.ahead < p.cfg.PullRun) {
-		return pull, Pull, false
+		return p.yield(Pull), Pull, false
 	}
-	return push, Push, false
+	return p.yield(Push), Push, false
 }
 
 // minTurn is two of the smallest chunks: the receiver may make one message of
@@ -98,9 +98,10 @@ const minTurn = 2 * MinChunk
 // the next, so that all have the same in bytes. A grant is never more than a
 // chunk, so a worker at the front always gets one.
 func (p *Policy) turn(at int32, k Kind, n int64) {
-	w, chunk := &p.workers[at], p.est.chunk
+	w := &p.workers[at]
+	p.crowd.granted[k] += n
 	if w.deficit[k] < n {
-		w.deficit[k] += max(chunk, minTurn)
+		w.deficit[k] += p.quantum()
 	}
 	w.deficit[k] -= n
 	if k == Pull && p.turns[Push].front != out {
@@ -137,6 +138,7 @@ func (p *Policy) owe(at int32, t *transfer, n int64) {
 	}
 	if next := w.first(k); w.deficit[k] < p.part(next.size-next.granted) {
 		p.turns[k].rotate()
+		w.passed[k] = false
 	}
 }
 
@@ -147,9 +149,9 @@ func (p *Policy) queue(at int32) {
 		r := &p.turns[k]
 		switch wants := w.waiting[k] > 0 && w.standing == inWindow && !w.trial; {
 		case wants && !r.has(at):
-			r.add(at)
+			p.enter(k, at)
 		case !wants && r.has(at):
-			r.remove(at)
+			p.exit(k, at)
 			w.deficit[k] = 0
 		}
 	}

@@ -18,6 +18,10 @@ type naive struct {
 	trial     map[int]bool
 	heard     map[int]int64
 	ahead     int64
+	word      map[int]Word
+	given     [2]int64         // bytes granted, by kind
+	again     [2]map[int]int64 // at which of these a worker that is behind may go first
+	passed    [2]map[int]bool
 }
 
 type nTransfer struct {
@@ -29,7 +33,8 @@ type nTransfer struct {
 
 func newNaive(cfg Config) *naive {
 	return &naive{cfg: cfg.withDefaults(), deficit: [2]map[int]int64{{}, {}},
-		silent: map[int]standing{}, trial: map[int]bool{}, heard: map[int]int64{}}
+		silent: map[int]standing{}, trial: map[int]bool{}, heard: map[int]int64{},
+		word: map[int]Word{}, again: [2]map[int]int64{{}, {}}, passed: [2]map[int]bool{{}, {}}}
 }
 
 func (n *naive) window() int64 {
@@ -89,14 +94,20 @@ func (n *naive) tidy() {
 				return false
 			}
 			if i < 2 {
-				n.deficit[i][w] = 0
+				n.deficit[i][w], n.passed[i][w] = 0, false
 			}
 			return true
 		})
 		for w := range n.cfg.Workers {
-			if belongs(w) && !slices.Contains(n.order[i], w) {
-				n.order[i] = append(n.order[i], w)
+			if !belongs(w) || slices.Contains(n.order[i], w) {
+				continue
 			}
+			if i < 2 && n.word[w] == Behind && n.given[i] >= n.again[i][w] {
+				n.again[i][w] = n.given[i] + int64(len(n.order[i]))*max(Chunk(n.rate), 8192)
+				n.order[i] = append([]int{w}, n.order[i]...)
+				continue
+			}
+			n.order[i] = append(n.order[i], w)
 		}
 	}
 }
@@ -121,6 +132,27 @@ func (n *naive) arrived(w int, id uint64, bytes, now int64) bool {
 	n.hear(w)
 	n.tidy()
 	return t.landed == t.size
+}
+
+func (n *naive) say(w int, word Word) {
+	if n.word[w] != word {
+		n.word[w] = word
+		n.passed[0][w], n.passed[1][w] = false, false
+	}
+}
+
+// yield: a hot worker in front passes once, if a worker that is not hot waits.
+func (n *naive) yield(ring int) {
+	hot := func(w int) bool { return n.word[w] == Hot }
+	for {
+		order := n.order[ring]
+		w := order[0]
+		if !hot(w) || n.passed[ring][w] || !slices.ContainsFunc(order, func(v int) bool { return !hot(v) }) {
+			return
+		}
+		n.passed[ring][w] = true
+		n.order[ring] = append(order[1:], w)
+	}
 }
 
 func (n *naive) hear(w int) {
@@ -166,7 +198,8 @@ func (n *naive) cancel(w int, id uint64, now int64) int64 {
 func (n *naive) leave(w int, now int64) {
 	n.now = now
 	n.all = slices.DeleteFunc(n.all, func(t *nTransfer) bool { return t.worker == w })
-	n.silent[w], n.trial[w] = inWindow, false
+	n.silent[w], n.trial[w], n.word[w] = inWindow, false, Plain
+	n.again[0][w], n.again[1][w] = 0, 0
 	n.hear(w)
 	n.tidy()
 }
@@ -193,6 +226,9 @@ func (n *naive) grants(now int64) (granted []Grant) {
 		}
 		if len(n.order[ring]) == 0 {
 			return granted
+		}
+		if ring < 2 {
+			n.yield(ring)
 		}
 		w := n.order[ring][0]
 		t := n.next(w, []Kind{Pull, Push}...)
@@ -221,6 +257,7 @@ func (n *naive) grants(now int64) (granted []Grant) {
 			n.tidy()
 			continue
 		}
+		n.given[ring] += b
 		n.ahead = map[bool]int64{true: n.ahead + b, false: 0}[ring == 0 && len(n.order[1]) > 0]
 		if n.deficit[ring][w] < b {
 			n.deficit[ring][w] += max(chunk, 8192)
@@ -228,6 +265,7 @@ func (n *naive) grants(now int64) (granted []Grant) {
 		n.deficit[ring][w] -= b
 		if more := n.next(w, Kind(ring)); more == nil || n.deficit[ring][w] < size(more) {
 			n.order[ring] = append(n.order[ring][1:], w)
+			n.passed[ring][w] = false
 		}
 		n.tidy()
 	}

@@ -69,6 +69,12 @@ func (y *player) step() {
 		}
 	case 8:
 		y.wrong()
+	case 9:
+		w, word := y.draw(len(y.p.workers)), Word(y.draw(words))
+		if err := y.p.Say(w, word); err != nil {
+			y.t.Fatal(err)
+		}
+		y.n.say(w, word)
 	}
 	y.now += int64(y.draw(2000))
 	if y.draw(3) > 0 {
@@ -168,7 +174,11 @@ func (y *player) leave(w int) {
 func (y *player) wrong() {
 	var err, want error
 	workers := len(y.p.workers)
-	switch y.draw(8) {
+	switch y.draw(10) {
+	case 8:
+		err, want = y.p.Say(0, words), ErrWord
+	case 9:
+		err, want = y.p.Say(workers, Hot), ErrWorker
 	case 0:
 		err, want = y.p.Announce(workers, 1, 1<<20, Push, y.now), ErrWorker
 	case 1:
@@ -269,7 +279,7 @@ func seed(t *testing.T) uint64 {
 
 func TestHistoriesAgainstNaive(t *testing.T) {
 	s := seed(t)
-	var late, aside int64
+	var late, aside, first, passed int64
 	for i := range uint64(150) {
 		rng := rand.New(rand.NewPCG(s, i))
 		y := newPlayer(t, rng.IntN)
@@ -278,9 +288,10 @@ func TestHistoriesAgainstNaive(t *testing.T) {
 		}
 		y.finish()
 		late, aside = late+y.p.stats.Late, aside+y.p.stats.SetAside
+		first, passed = first+y.p.stats.First, passed+y.p.stats.Passed
 	}
-	if late < 100 || aside < 100 {
-		t.Fatalf("only %d times was a worker late, %d times set aside: the histories miss what they are for", late, aside)
+	if late < 100 || aside < 100 || first < 100 || passed < 100 {
+		t.Fatalf("only %d times was a worker late, %d times set aside, %d times first, %d turns were passed: the histories miss what they are for", late, aside, first, passed)
 	}
 }
 

@@ -40,6 +40,7 @@ type worker struct {
 	since     int64 // of this silence; meaningful while in Policy.owing
 	standing  standing
 	trial     bool // was aside, has landed nothing in time since
+	heard
 }
 
 // Policy is the receiver's. It belongs to one goroutine. Nothing is allocated
@@ -51,6 +52,7 @@ type Policy struct {
 	// trial that wait, of either kind. One that is late or aside is in none.
 	turns [kinds]ring
 	trial ring
+	crowd crowd
 	// owing are the workers in outstanding, the longest silent in front.
 	// late are those in lent, in the same order.
 	owing, late ring
@@ -183,6 +185,7 @@ func (p *Policy) Leave(worker int, now int64) error {
 	p.now = max(p.now, now)
 	w := &p.workers[worker]
 	p.forget(int32(worker))
+	_ = p.Say(worker, Plain) // a worker and a word that there are
 	w.reset()
 	p.queue(int32(worker))
 	return nil

@@ -15,6 +15,8 @@ type Stats struct {
 	LandedBytes      int64
 	Late             int64 // times that a worker was
 	SetAside         int64 // times that a worker was
+	First            int64 // turns that a worker that is behind took before others
+	Passed           int64 // turns that a hot worker left to others
 }
 
 // Stats counts the waiting workers one by one; call it a few times a second.
