@@ -7,7 +7,7 @@ import "net/netip"
 type Source struct {
 	Peer      netip.AddrPort // port 0: all of the address
 	Interface string         // they came in by
-	QueuePair uint32         // of ours, that they go to; by the runtime's counters
+	QueuePair uint32         // of ours, that they go to
 }
 
 // Count is what has come from a Source since it began. It only grows; a Source
@@ -17,7 +17,7 @@ type Count struct {
 	// Messages are those ended. TCP has none: there they are segments with
 	// data.
 	Messages uint64
-	// Repeated are messages that had come before, their bytes not in Bytes. TCP
+	// Repeated are messages that had come before, which are in neither. TCP
 	// leaves them out without saying how many.
 	Repeated uint64
 }
@@ -46,8 +46,8 @@ type Sample struct {
 // it no more is over.
 type Reading struct {
 	Samples []Sample
-	// Lost are sources that did not fit into a bounded table: their bytes are
-	// missing.
+	// Lost is what did not fit into a bounded table: connections that ended
+	// (TCP), packets (RoCE), batches (USDT). Their bytes are missing.
 	Lost uint64
 }
 

@@ -41,15 +41,18 @@ type TCP struct {
 	conns        connections
 }
 
+var tcpWants = wanted{"metering TCP connections", []capability{capBPF, capPerfmon},
+	"Linux 5.12 and newer have what it takes: iter/tcp, tp_btf, a socket's cookie"}
+
 // OpenTCP starts metering. What this machine lacks is a *MissingError.
 // Everything goes with the TCP's end, or the process's: nothing is pinned.
 func OpenTCP(cfg TCPConfig) (*TCP, error) {
 	if len(cfg.Ports) > maxPorts {
 		return nil, fmt.Errorf("probe: %d ports to meter, the most are %d; give none to meter all connections", len(cfg.Ports), maxPorts)
 	}
-	t := &TCP{conns: newConnections(interfaces())}
+	t := &TCP{conns: newConnections(newInterfaces().of)}
 	if err := t.open(cfg); err != nil {
-		return nil, errors.Join(diagnose("metering TCP connections", err), t.Close())
+		return nil, errors.Join(tcpWants.diagnose(err), t.Close())
 	}
 	return t, nil
 }

@@ -190,11 +190,15 @@ func finish(c net.Conn) error {
 func requireMetering(t *testing.T) {
 	t.Helper()
 	m, err := OpenTCP(TCPConfig{})
-	if err == nil {
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return
+	skipMissing(t, err)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
 	}
-	feature.SkipUnless(t, asFeature(err))
+}
+
+func skipMissing(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		feature.SkipUnless(t, asFeature(err))
+	}
 }

@@ -1,0 +1,132 @@
+/* RoCE v2 that comes in by an interface, per source and queue pair of ours.
+ * Nothing is changed or held up: both programs only look. */
+#include "bth.h"
+
+char license_text[] SEC("license") = "Dual MIT/GPL";
+
+enum {
+	SEEN_WORDS = 32,
+	SEEN = SEEN_WORDS * 64,	   /* numbers a window has room for */
+	BEHIND = SEEN - 64,	   /* so far back it is sure of them: a word is cleared at a time */
+	HALF = 1 << 23,		   /* of all numbers; beyond it, they lie behind */
+	NUMBERS = (1 << 24) - 1,
+
+	MISS_FULL = 0,
+	MISS_BROKEN = 1,
+	MISSES = 2,
+};
+
+/* The numbers that came of late, each bit one, as in RFC 6479: lost packets
+ * are counted when they come the second time, and repeated ones once, in
+ * whatever order. A sender that goes back further than any sender may has
+ * begun a new sequence. */
+struct seen {
+	u64 bits[SEEN_WORDS];
+};
+
+struct flow {
+	struct bpf_spin_lock lock; /* one sender's packets may be on two processors */
+	u32 top[2];		   /* newest number: of requests, of answers */
+	u32 unused;
+	u64 bytes;
+	u64 messages;
+	u64 repeated; /* messages, that is their last packets */
+	struct seen seen[2];
+};
+
+static const struct flow fresh;
+
+struct {
+	UINT(type, MAP_HASH);
+	UINT(max_entries, 4096);
+	TYPE(key, struct roce_key);
+	TYPE(value, struct flow);
+} flows SEC(".maps");
+
+struct {
+	UINT(type, MAP_ARRAY);
+	UINT(max_entries, MISSES);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} missed SEC(".maps");
+
+INLINE void miss(u32 why)
+{
+	u64 *n = map_lookup(&missed, &why);
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+/* first says whether the number has not come before; the lock is held. */
+INLINE int first(struct seen *s, u32 *top, u32 psn)
+{
+	u32 ahead = (psn - *top) & NUMBERS;
+	if (ahead < HALF || ahead <= NUMBERS - BEHIND) { /* newer, or a new sequence */
+		u32 words = ((psn >> 6) - (*top >> 6)) & (NUMBERS >> 6);
+		for (u32 i = 0; i < SEEN_WORDS; i++)
+			if (i < words)
+				s->bits[((psn >> 6) - i) & (SEEN_WORDS - 1)] = 0;
+		*top = psn;
+	}
+	u64 *word = &s->bits[psn >> 6 & (SEEN_WORDS - 1)];
+	u64 bit = 1ull << (psn & 63);
+	if (*word & bit)
+		return 0;
+	*word |= bit;
+	return 1;
+}
+
+INLINE void count(void *ctx, u32 interface, copy_out copy)
+{
+	struct roce_packet p;
+	enum look l = parse(&p, ctx, copy);
+	if (l == LOOK_OTHER)
+		return;
+	if (l == LOOK_BROKEN)
+		return miss(MISS_BROKEN);
+	p.key.interface = interface;
+	struct flow *f = map_lookup(&flows, &p.key);
+	if (!f) {
+		map_update(&flows, &p.key, &fresh, NEW_ONLY);
+		f = map_lookup(&flows, &p.key); /* another processor may have been faster */
+		if (!f)
+			return miss(MISS_FULL);
+	}
+	u32 k = p.answer & 1;
+	spin_lock(&f->lock);
+	if (!p.numbered || first(&f->seen[k], &f->top[k], p.psn)) {
+		f->bytes += p.bytes;
+		f->messages += p.ends;
+	} else {
+		f->repeated += p.ends;
+	}
+	spin_unlock(&f->lock);
+}
+
+INLINE int copy_skb(void *ctx, u32 offset, void *to, u32 bytes) { return skb_load_bytes(ctx, offset, to, bytes); }
+
+SEC("tcx/ingress")
+int count_skb(struct __sk_buff *skb)
+{
+	count(skb, skb->ifindex, copy_skb);
+	return TC_NEXT;
+}
+
+/* The offset of a header is known to be small; the verifier wants it said. */
+INLINE int copy_xdp(void *ctx, u32 offset, void *to, u32 bytes)
+{
+	struct xdp_md *x = ctx;
+	u8 *data = (u8 *)(u64)x->data, *end = (u8 *)(u64)x->data_end;
+	offset &= 0xff;
+	if (data + offset + bytes > end)
+		return -1;
+	__builtin_memcpy(to, data + offset, bytes);
+	return 0;
+}
+
+SEC("xdp")
+int count_frame(struct xdp_md *x)
+{
+	count(x, x->ingress_ifindex, copy_xdp);
+	return XDP_PASS;
+}
