@@ -150,6 +150,12 @@ static void ema(const psrt_rule *r, float *restrict w, const float *restrict g, 
 		w[i] = keep * w[i] + m * g[i];
 }
 
+static void add(float *restrict w, const float *restrict g, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		w[i] = w[i] + g[i];
+}
+
 static inline void update_row(const psrt_rule *r, float *w, const float *g, int64_t dim)
 {
 	switch (r->kind) {
@@ -159,6 +165,8 @@ static inline void update_row(const psrt_rule *r, float *w, const float *g, int6
 	case PSRT_ADAM: adam(r, w, w + dim, w + 2 * dim, w + 3 * dim, g, dim); break;
 	case PSRT_FTRL: ftrl(r, w, w + dim, w + 2 * dim, g, dim); break;
 	case PSRT_EMA: ema(r, w, g, dim); break;
+	case PSRT_ACCUMULATE: add(w, g, dim); break;
+	case PSRT_ASSIGN: memcpy(w, g, (size_t)dim * sizeof *w); break;
 	}
 }
 

@@ -9,7 +9,7 @@ typedef struct {
 	float lr, beta1, beta2, eps, l1, l2, beta;
 } psrt_rule;
 
-enum { PSRT_SGD, PSRT_ADAGRAD, PSRT_ROWADAGRAD, PSRT_ADAM, PSRT_FTRL, PSRT_EMA };
+enum { PSRT_SGD, PSRT_ADAGRAD, PSRT_ROWADAGRAD, PSRT_ADAM, PSRT_FTRL, PSRT_EMA, PSRT_ACCUMULATE, PSRT_ASSIGN };
 
 /* The same layout as Go's Merge. */
 typedef struct {

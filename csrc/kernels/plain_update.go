@@ -49,6 +49,12 @@ func plainRow(r *Rule, row, g []float32) {
 		for i, x := range w {
 			w[i] = float32(keep*x) + float32(r.LR*g[i])
 		}
+	case Accumulate:
+		for i, x := range g {
+			w[i] += x
+		}
+	case Assign:
+		copy(w, g)
 	}
 }
 

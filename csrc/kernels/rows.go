@@ -48,7 +48,7 @@ func (l Level) Update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []flo
 	if len(ids) == 0 {
 		return 0
 	}
-	if dim < 1 || len(grads) < len(ids)*dim || rule.Kind < SGD || rule.Kind > EMA {
+	if dim < 1 || len(grads) < len(ids)*dim || rule.Kind < SGD || rule.Kind > Assign {
 		panic(fmt.Sprintf("kernels: update by rule %d of %d rows of %d floats with %d gradients", rule.Kind, len(ids), dim, len(grads)))
 	}
 	rows.check(dim + rule.Kind.StateFloats(dim))

@@ -12,6 +12,8 @@ const (
 	Adam                   // m[dim], v[dim], p1, p2: bias-corrected; p are Beta1^t and Beta2^t, 1 in a new row
 	FTRL                   // z[dim], n[dim]: FTRL-proximal with L1, L2, Beta; a function of g, not g'
 	EMA                    // w = (1-LR) w + LR g: a running average of what is pushed
+	Accumulate             // w += g: what was pushed, added up
+	Assign                 // w = g: what was pushed last
 )
 
 // StateFloats is the length of the state behind dim weights.

@@ -21,6 +21,8 @@ var testRules = []Rule{
 	{Kind: FTRL, LR: 0.1, Beta: 1},
 	{Kind: FTRL, LR: 0.1, Beta: 1, L1: 0.3, L2: 0.2},
 	{Kind: EMA, LR: 0.1},
+	{Kind: Accumulate},
+	{Kind: Assign},
 }
 
 func (r Rule) name(dim int) string {
@@ -122,6 +124,10 @@ func reference(r *Rule, dim int, row []float64, grad []float32) {
 			}
 		case EMA:
 			w[i] = (1-lr)*w[i] + lr*g[i]
+		case Accumulate:
+			w[i] += g[i]
+		case Assign:
+			w[i] = g[i]
 		}
 	}
 }

@@ -159,7 +159,7 @@ func (l *lane) applyDense(due []*request) {
 	refused := 0
 	for _, b := range d.blocks {
 		l.keepFetching()
-		if b.Rule == "ema" && l.cfg.Staleness != 0 {
+		if b.Rule == "ema" && l.cfg.Staleness != 0 || b.Rule != "ema" && !l.cfg.Dense.Optimizer.Adds() {
 			for _, r := range due {
 				refused += b.state.Apply(r.grads[b.Offset : b.Offset+b.Len])
 				l.stats.copied.Published += uint64(b.Len) * 4

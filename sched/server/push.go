@@ -204,9 +204,14 @@ func (l *lane) plan(due []*request) (sources []*request, merges []kernels.Merge)
 
 func (l *lane) applySparse(t *tableState, due []*request) {
 	refused := 0
-	if len(due) == 1 {
+	switch {
+	case len(due) == 1:
 		refused = t.rows.Apply(due[0].rows, due[0].grads)
-	} else {
+	case !t.spec.Optimizer.Adds():
+		for _, r := range due { // in BSP by worker, so that the last is always the same
+			refused += t.rows.Apply(r.rows, r.grads)
+		}
+	default:
 		refused = l.applyMerged(t, due)
 		l.stats.merged += uint64(len(due) - 1)
 	}

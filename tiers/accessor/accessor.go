@@ -4,17 +4,20 @@ import (
 	"math"
 
 	"psrt/csrc/kernels"
+	"psrt/csrc/rule"
 	"psrt/tiers/table"
 )
 
-// Accessor is one table's row layout and birth. It does not change after New
-// and is safe for concurrent use.
+// Accessor is one table's row layout, birth and rule. It does not change after
+// New and is safe for concurrent use, but for a user's rule: there it belongs to
+// one goroutine.
 type Accessor struct {
 	spec table.Spec
 	opt  table.Optimizer
 	init table.Init
 	rule kernels.Rule
 	root uint64
+	user *rule.Rule // nil for built-in rules
 }
 
 // New makes the accessor of a valid description, for a job's seed.
@@ -23,11 +26,43 @@ func New(spec table.Spec, seed uint64) (*Accessor, error) {
 		return nil, err
 	}
 	opt := spec.Optimizer.WithDefaults()
-	return &Accessor{spec: spec, opt: opt, init: spec.Init.WithDefaults(), rule: RuleOf(opt), root: streamRoot(seed, spec.ID)}, nil
+	a := &Accessor{spec: spec, opt: opt, init: spec.Birth(), root: streamRoot(seed, spec.ID)}
+	if opt.Kind == table.User {
+		var err error
+		a.user, err = openUser(spec)
+		return a, err
+	}
+	a.rule = RuleOf(opt)
+	return a, nil
 }
 
-// Rule is what updates rows of this table.
+// Rule is what updates rows of this table, unless it is a user's.
 func (a *Accessor) Rule() *kernels.Rule { return &a.rule }
+
+// Update applies grads, len(ids) x dim, to the rows of ids, in order. A row whose
+// gradient is not finite, or an id that is no row, is left as it is; refused
+// counts those.
+func (a *Accessor) Update(rows *kernels.Rows, ids []uint32, grads []float32) (refused int) {
+	if a.user != nil {
+		return a.user.Update(rows, ids, grads)
+	}
+	return kernels.Update(&a.rule, a.spec.Dim, rows, ids, grads)
+}
+
+// Begin lets a user's rule set up the state of rows [first, first+len(keys))
+// that Born has filled.
+func (a *Accessor) Begin(rows *kernels.Rows, first int, keys []uint64) {
+	if a.user != nil {
+		a.user.Begin(rows, first, keys)
+	}
+}
+
+// Close ends a user's rule. Closing again does nothing.
+func (a *Accessor) Close() {
+	if a.user != nil {
+		a.user.Close()
+	}
+}
 
 // RowFloats is the length of a row.
 func (a *Accessor) RowFloats() int { return a.spec.RowFloats() }
@@ -42,9 +77,10 @@ func (a *Accessor) Born(key uint64, row []float32) {
 var kinds = map[string]kernels.Kind{
 	table.SGD: kernels.SGD, table.AdaGrad: kernels.AdaGrad, table.RowAdaGrad: kernels.RowAdaGrad,
 	table.Adam: kernels.Adam, table.FTRL: kernels.FTRL,
+	table.Sum: kernels.Accumulate, table.Assign: kernels.Assign,
 }
 
-// RuleOf translates a valid optimizer for the kernels.
+// RuleOf translates a valid optimizer, not a user's, for the kernels.
 func RuleOf(o table.Optimizer) kernels.Rule {
 	o = o.WithDefaults()
 	return kernels.Rule{Kind: kinds[o.Kind], LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, L1: o.L1, L2: o.L2, Beta: o.Beta}

@@ -150,3 +150,15 @@ func TestEveryKindHasAKernel(t *testing.T) {
 		}
 	}
 }
+
+// TestSumsBeginAtZero: where a description does not say how rows are born.
+func TestSumsBeginAtZero(t *testing.T) {
+	for _, kind := range []string{table.Sum, table.Assign} {
+		if got := born(t, spec(3, table.Init{}, kind), 1, 1); !slices.Equal(got, make([]float32, 3)) {
+			t.Errorf("%s: a new row is %v", kind, got)
+		}
+		if got := born(t, spec(3, table.Init{Kind: table.InitUniform}, kind), 1, 1); slices.Equal(got, make([]float32, 3)) {
+			t.Errorf("%s: init uniform was ignored", kind)
+		}
+	}
+}

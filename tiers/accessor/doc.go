@@ -12,6 +12,6 @@
 // uniforms (Irwin-Hall, cut at 6 deviations).
 //
 // The life of one row: the storage finds that a key is new, gives the accessor
-// the memory, Born fills weights and state; from then on kernels.Update with
-// Rule changes it in place.
+// the memory, Born fills weights and state (and Begin lets a user's rule look at
+// the row); from then on Update changes it in place.
 package accessor

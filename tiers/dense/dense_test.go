@@ -90,6 +90,7 @@ func TestBadArguments(t *testing.T) {
 		{Rule{EMA: 1.5}, 1, "ema 1.5"},
 		{Rule{EMA: float32(math.NaN())}, 1, "ema NaN"},
 		{Rule{Optimizer: table.Optimizer{Kind: "x"}}, 1, `"x"`},
+		{Rule{Optimizer: table.Optimizer{Kind: table.User, Library: "x.so"}}, 1, "built-in rules only"},
 		{Rule{}, 0, "0 floats"},
 	} {
 		if b, err := New(c.rule, make([]float32, c.values)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -19,6 +19,9 @@ type Rule struct {
 // Validate reports what is wrong with the rule, or nil.
 func (r Rule) Validate() error {
 	if r.EMA == 0 {
+		if r.Optimizer.Kind == table.User {
+			return fmt.Errorf("dense: rule %s of %s: a dense vector takes built-in rules only", table.User, r.Optimizer.Library)
+		}
 		return r.Optimizer.Validate()
 	}
 	if !(r.EMA > 0 && r.EMA <= 1) {

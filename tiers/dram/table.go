@@ -110,10 +110,12 @@ func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, 
 
 // bear fills the next rows.
 func (t *Table) bear(keys []uint64) {
+	first := t.rows.Count
 	for _, k := range keys {
 		t.acc.Born(k, t.row(uint32(t.rows.Count)))
 		t.rows.Count++
 	}
+	t.acc.Begin(&t.rows, first, keys)
 }
 
 func (t *Table) addSlab() error {
@@ -141,7 +143,7 @@ func (t *Table) Gather(rows []uint32, dst []float32) {
 // Rows whose gradient is not finite, and table.NoRow, stay as they are and are
 // counted in refused.
 func (t *Table) Apply(rows []uint32, grads []float32) (refused int) {
-	return kernels.Update(t.acc.Rule(), t.spec.Dim, &t.rows, rows, grads)
+	return t.acc.Update(&t.rows, rows, grads)
 }
 
 // Stats is what a table holds and takes.
@@ -174,6 +176,7 @@ func (t *Table) Close() error {
 		return nil
 	}
 	t.closed = true
+	t.acc.Close()
 	t.rows.Count, t.rows.Bases, t.slabs = 0, nil, nil
 	t.index = probe.NewIndex(0, segShift, func() ([]byte, error) { return nil, ErrClosed })
 	return t.pool.close()

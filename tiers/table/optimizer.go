@@ -12,11 +12,18 @@ const (
 	RowAdaGrad = "rowadagrad" // one accumulator per row: the mean of squared gradients
 	Adam       = "adam"       // lazy: only rows that get a gradient move
 	FTRL       = "ftrl"       // FTRL-proximal
+
+	// These are no optimizers: a row is what was pushed.
+	Sum    = "sum"    // all of it, added up
+	Assign = "assign" // the last of it
+
+	// User is a rule from a shared library; see tiers/accessor and docs/extending.md.
+	User = "user"
 )
 
 // Optimizer says how a gradient changes a row. A field left at 0 means its
 // default: LR .01 for sgd, .05 for adagrad and rowadagrad, .001 for adam, .1
-// for ftrl; Beta1 .9, Beta2 .999 (adam); Eps 1e-8 (adagrad, rowadagrad, adam);
+// for ftrl, none for sum, assign and user; Beta1 .9, Beta2 .999 (adam); Eps 1e-8 (adagrad, rowadagrad, adam);
 // Beta 1 (ftrl). InitialAccumulator, L1 and L2 are 0 by default.
 type Optimizer struct {
 	Kind  string  `yaml:"kind" json:"kind"`
@@ -32,6 +39,17 @@ type Optimizer struct {
 	// gradient of a row that gets one.
 	L2   float32 `yaml:"l2" json:"l2"`
 	Beta float32 `yaml:"beta" json:"beta"` // ftrl
+
+	// Library, Params and what follows are for user: the shared library as the
+	// server finds it and the text that its rule is opened with.
+	Library string `yaml:"library,omitempty" json:"library,omitempty"`
+	Params  string `yaml:"params,omitempty" json:"params,omitempty"`
+	// Rule, State and Ordered are what the library says when it is loaded: the
+	// rule's name, the floats of state behind a row, and that pushes must not be
+	// added up before the rule sees them.
+	Rule    string `yaml:"-" json:"rule,omitempty"`
+	State   int    `yaml:"-" json:"state,omitempty"`
+	Ordered bool   `yaml:"-" json:"ordered,omitempty"`
 }
 
 var defaultLR = map[string]float32{SGD: 0.01, AdaGrad: 0.05, RowAdaGrad: 0.05, Adam: 0.001, FTRL: 0.1}
@@ -72,15 +90,33 @@ func (o Optimizer) StateFloats(dim int) int {
 		return 2*dim + 2 // first and second moments, then the powers of the betas
 	case FTRL:
 		return 2 * dim // z, n
+	case User:
+		return o.State
 	}
 	return 0
+}
+
+// Adds says whether gradients of one row may be added up before they are
+// applied. Where not, each is applied by itself, in the order of the pushes.
+func (o Optimizer) Adds() bool { return o.Kind != Assign && !o.Ordered }
+
+// Name is the rule as people compare it: its kind, and of a user's its name.
+func (o Optimizer) Name() string {
+	o = o.WithDefaults()
+	if o.Kind == User && o.Rule != "" {
+		return o.Kind + " " + o.Rule
+	}
+	return o.Kind
 }
 
 // Validate reports what is wrong with the description, or nil.
 func (o Optimizer) Validate() error {
 	d := o.WithDefaults()
 	if _, ok := defaultLR[d.Kind]; !ok {
-		return fmt.Errorf("optimizer kind %q, must be %s, %s, %s, %s or %s", o.Kind, SGD, AdaGrad, RowAdaGrad, Adam, FTRL)
+		return o.validateOther()
+	}
+	if o.Library != "" || o.Params != "" {
+		return fmt.Errorf("optimizer %s: library %q and params %q are for %s only", d.Kind, o.Library, o.Params, User)
 	}
 	for _, f := range []struct {
 		name string
@@ -96,6 +132,33 @@ func (o Optimizer) Validate() error {
 	}
 	if d.Kind == Adam && (d.Beta1 >= 1 || d.Beta2 >= 1) {
 		return fmt.Errorf("optimizer %s: beta1 %v, beta2 %v, must be below 1", d.Kind, d.Beta1, d.Beta2)
+	}
+	return nil
+}
+
+// MaxState bounds the state floats behind a row of a user's rule.
+const MaxState = 4 * MaxDim
+
+// validateOther is Validate for what is no built-in optimizer.
+func (o Optimizer) validateOther() error {
+	switch o.Kind {
+	case Sum, Assign:
+		if o != (Optimizer{Kind: o.Kind}) {
+			return fmt.Errorf("rule %s takes no lr and no other parameter: what is pushed is the value", o.Kind)
+		}
+	case User:
+		bare := Optimizer{Kind: User, Library: o.Library, Params: o.Params, Rule: o.Rule, State: o.State, Ordered: o.Ordered}
+		switch {
+		case o.Library == "":
+			return fmt.Errorf("rule %s without a library: name the .so file", User)
+		case o != bare:
+			return fmt.Errorf("rule %s of %s: lr and the like are for built-in optimizers; put them into params", User, o.Library)
+		case o.State < 0 || o.State > MaxState:
+			return fmt.Errorf("rule %s of %s: %d floats of state a row, must be 0 to %d", User, o.Library, o.State, MaxState)
+		}
+	default:
+		return fmt.Errorf("optimizer kind %q, must be %s, %s, %s, %s, %s, %s, %s or %s", o.Kind,
+			SGD, AdaGrad, RowAdaGrad, Adam, FTRL, Sum, Assign, User)
 	}
 	return nil
 }

@@ -42,6 +42,15 @@ func (s Spec) Validate() error {
 	return nil
 }
 
+// Birth is Init as it takes effect: what is added up or assigned begins at 0
+// where the description says nothing else.
+func (s Spec) Birth() Init {
+	if s.Init.Kind == "" && (s.Optimizer.Kind == Sum || s.Optimizer.Kind == Assign) {
+		s.Init.Kind = InitZero
+	}
+	return s.Init.WithDefaults()
+}
+
 // RowFloats is the length of a row with its optimizer state.
 func (s Spec) RowFloats() int { return s.Dim + s.Optimizer.StateFloats(s.Dim) }
 

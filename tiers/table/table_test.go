@@ -36,6 +36,14 @@ func TestValidate(t *testing.T) {
 		{"lr inf", func(s *Spec) { s.Optimizer.LR = inf }, "Inf"},
 		{"l1 not ftrl", func(s *Spec) { s.Optimizer.L1 = 1 }, "only ftrl"},
 		{"l1 ftrl", func(s *Spec) { s.Optimizer = Optimizer{Kind: FTRL, L1: 1} }, ""},
+		{"sum", func(s *Spec) { s.Optimizer = Optimizer{Kind: Sum} }, ""},
+		{"sum lr", func(s *Spec) { s.Optimizer = Optimizer{Kind: Sum, LR: 1} }, "sum takes no lr"},
+		{"assign", func(s *Spec) { s.Optimizer = Optimizer{Kind: Assign} }, ""},
+		{"user", func(s *Spec) { s.Optimizer = Optimizer{Kind: User, Library: "x.so", Params: "a=1", State: 8} }, ""},
+		{"user without library", func(s *Spec) { s.Optimizer = Optimizer{Kind: User} }, "without a library"},
+		{"user lr", func(s *Spec) { s.Optimizer = Optimizer{Kind: User, Library: "x.so", LR: 1} }, "put them into params"},
+		{"user state", func(s *Spec) { s.Optimizer = Optimizer{Kind: User, Library: "x.so", State: MaxState + 1} }, "16385 floats"},
+		{"library not user", func(s *Spec) { s.Optimizer.Library = "x.so" }, "for user only"},
 		{"beta1", func(s *Spec) { s.Optimizer = Optimizer{Kind: Adam, Beta1: 1} }, "below 1"},
 	} {
 		s := good()
@@ -61,7 +69,7 @@ func TestDefaultsAreStable(t *testing.T) {
 }
 
 func TestRowBytes(t *testing.T) {
-	for kind, want := range map[string]int{SGD: 5, AdaGrad: 10, RowAdaGrad: 6, Adam: 17, FTRL: 15, "": 10} {
+	for kind, want := range map[string]int{SGD: 5, AdaGrad: 10, RowAdaGrad: 6, Adam: 17, FTRL: 15, Sum: 5, Assign: 5, User: 5, "": 10} {
 		if got := (Spec{Dim: 5, Optimizer: Optimizer{Kind: kind}}).RowBytes(); got != 4*want {
 			t.Errorf("%q: %d bytes, want %d", kind, got, 4*want)
 		}

@@ -33,6 +33,10 @@ func formulas(r *kernels.Rule, row []float64, grad []float32) {
 		switch r.Kind {
 		case kernels.SGD:
 			w[i] -= lr * g[i]
+		case kernels.Accumulate:
+			w[i] += g[i]
+		case kernels.Assign:
+			w[i] = g[i]
 		case kernels.AdaGrad:
 			s[i] += g[i] * g[i]
 			w[i] -= lr * g[i] / (math.Sqrt(s[i]) + eps)

@@ -16,8 +16,9 @@ func Specs() []table.Spec {
 	for i, o := range []table.Optimizer{
 		{Kind: table.SGD, LR: 0.1}, {Kind: table.AdaGrad}, {Kind: table.AdaGrad, L2: 0.01, InitialAccumulator: 0.1},
 		{Kind: table.RowAdaGrad}, {Kind: table.Adam}, {Kind: table.FTRL}, {Kind: table.FTRL, L1: 0.5, L2: 0.1},
+		{Kind: table.Sum}, {Kind: table.Assign},
 	} {
-		dim := []int{1, 16, 17, 33, 8, 5, 64}[i]
+		dim := []int{1, 16, 17, 33, 8, 5, 64, 6, 19}[i]
 		kind := []string{table.InitUniform, table.InitNormal, table.InitZero}[i%3]
 		out = append(out, table.Spec{Name: fmt.Sprintf("%s-%d", o.Kind, i), ID: uint32(i), Dim: dim,
 			Init: table.Init{ZeroPrefix: dim / 16, Kind: kind, Scale: 0.1}, Optimizer: o})
