@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* ppoll */
 #include "objects.h"
+#include "usdt_points.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -61,6 +62,7 @@ int psrt_verbs_cq_poll(struct psrt_cq *q, struct psrt_done *out, int n)
 		int got = ibv_poll_cq(q->cq, want, wc);
 		if (got < 0)
 			return total ? total : -EIO;
+		psrt_usdt_polled(q->cq, wc, got);
 		for (int i = 0; i < got; i++) {
 			struct psrt_done *d = &out[total + i];
 			d->id = wc[i].wr_id;

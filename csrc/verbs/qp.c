@@ -1,4 +1,5 @@
 #include "objects.h"
+#include "usdt_points.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -164,6 +165,7 @@ int psrt_verbs_post_send(struct psrt_qp *q, const struct psrt_send *s, int n, co
 		w[k - 1].next = NULL;
 		bad = NULL; /* soft-RoCE leaves it where the doorbell fails: all are listed then */
 		int err = ibv_post_send(q->qp, w, &bad);
+		psrt_usdt_posted(q->qp, w, bad, err);
 		if (err) {
 			*posted += bad ? (int)(bad - w) : k;
 			return -abs(err);
