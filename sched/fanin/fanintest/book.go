@@ -10,6 +10,7 @@ type book struct {
 }
 
 func (b *book) land(m *sim, w int32, bytes float64) {
+	m.seen(w, bytes)
 	if m.now >= m.WarmNanos {
 		b.landed[w] += bytes
 	}
@@ -52,6 +53,7 @@ func (m *sim) result() Result {
 		s := m.rx.policy.Stats()
 		r.Chunk, r.K, r.SetAside = s.ChunkBytes, s.WindowBytes/s.ChunkBytes, s.SetAside
 	}
+	r.Steps, r.Words = m.steps.result(), m.watcher.words
 	return r
 }
 

@@ -17,6 +17,8 @@ const (
 	pullDue                  // somebody pulls
 	alarm                    // of the policy
 	stall                    // worker stops or goes on
+	computed                 // worker has something to push
+	watch                    // the view looks
 )
 
 // event is also the packet it is about.

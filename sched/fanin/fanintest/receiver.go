@@ -46,11 +46,13 @@ func (m *sim) complete(e event) {
 		m.out.pulled(m, m.now+2*m.hop-e.born)
 		return
 	case announce:
-		m.must(m.rx.policy.Announce(w, uint64(e.seq), pushBytes, fanin.Push, int64(m.now)))
+		m.must(m.rx.policy.Announce(w, uint64(e.seq), m.size(w), fanin.Push, int64(m.now)))
 	case push:
 		done, err := m.rx.policy.Arrived(w, uint64(e.seq), int64(e.bytes), int64(m.now))
 		m.must(err)
-		if done {
+		if done && m.thinks(w) {
+			m.stepDone(e.worker)
+		} else if done {
 			m.who[w].announce() // the acknowledgement's way back is short beside a transfer's time
 			m.uplink(e.worker)
 		}

@@ -70,7 +70,7 @@ func run(rows []Row) ([]Row, error) {
 	return rows, nil
 }
 
-// Markdown is both tables.
+// Markdown is the tables of Crowds and Troubles.
 func Markdown(crowds, troubles []Row) string {
 	var b strings.Builder
 	b.WriteString("| Gb/s | workers | how | goodput | Jain | least | queue p50 us | p99 us | pull p50 us | p99 us | at most | dropped | k x KiB |\n")

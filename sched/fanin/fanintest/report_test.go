@@ -28,6 +28,10 @@ func TestFanInReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watched, err := Watched()
+	if err != nil {
+		t.Fatal(err)
+	}
 	promises(t, crowds)
 	for _, r := range troubles {
 		if r.Goodput < 0.88 || r.Jain < 0.99 || r.PullP99 > r.PullBoundNanos() || r.Dropped > 0 {
@@ -37,7 +41,7 @@ func TestFanInReport(t *testing.T) {
 			t.Errorf("%s: a hot worker has %.3f of a plain one's share", r.Name, r.HotShare)
 		}
 	}
-	figures := Markdown(crowds, troubles)
+	figures := Markdown(crowds, troubles) + WordsMarkdown(watched)
 	t.Log("\n" + figures)
 	text, err := os.ReadFile(doc)
 	if err != nil {
@@ -92,7 +96,7 @@ func promises(t *testing.T, crowds []Row) {
 	}
 }
 
-// agree compares the two tables, numbers within 2 %: compilers may fuse a
+// agree compares the tables, numbers within 2 %: compilers may fuse a
 // multiplication and an addition, and a float that differs in its last bit can
 // swap two events.
 func agree(t *testing.T, written, made string) {

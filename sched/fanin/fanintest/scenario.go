@@ -35,6 +35,15 @@ type Scenario struct {
 	Stall int     // so many after these stop for StallNanos of every 2 x StallNanos
 	Hot   int     // and so many after these keep all their transfers announced
 	Stop  float64 // StallNanos
+
+	// With ThinkNanos all workers but the hot ones compute for so long (mean,
+	// exponential), push StepBytes, and wait for them; the last Late workers
+	// compute for lateFactor times as long.
+	ThinkNanos float64
+	StepBytes  int64
+	Late       int
+	// Watch has a probe.View tell the policy who is hot and who is behind.
+	Watch bool
 }
 
 // Base is a round trip of 6 us, a queue of 4 MiB (what one port of a
@@ -68,4 +77,6 @@ type Result struct {
 	HotShare  float64 // a hot worker's bytes over a plain worker's
 	SlowShare float64 // a slow worker's bytes over what its line carries
 	SetAside  int64   // times
+	Steps     Steps   // with ThinkNanos
+	Words     Words   // with Watch
 }

@@ -26,6 +26,8 @@ type sim struct {
 	sw   queue
 	rx   receiver
 	out  book
+	steps
+	watcher
 }
 
 // Run plays a scenario. The same scenario gives the same result.
@@ -43,6 +45,9 @@ func Run(s Scenario) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
+	}
+	if err := m.startWatch(); err != nil {
+		return Result{}, err
 	}
 	m.start()
 	for end := s.WarmNanos + s.MeasureNanos; ; {
@@ -68,6 +73,10 @@ func (m *sim) start() {
 		}
 		w.window = int64(m.rate*m.RTTNanos) + 3*packetBytes // stored and forwarded twice, and not whole packets
 		if m.Idle {
+			continue
+		}
+		if m.thinks(i) {
+			m.think(int32(i))
 			continue
 		}
 		for range m.ahead(i) {
@@ -122,6 +131,10 @@ func (m *sim) handle(e event) {
 		if e.at == m.rx.alarm {
 			m.grant()
 		}
+	case computed:
+		m.computed(e.worker)
+	case watch:
+		m.watch()
 	case stall:
 		w.stalled = !w.stalled
 		m.add(event{at: m.now + m.Stop, what: stall, worker: e.worker})
