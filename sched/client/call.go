@@ -34,6 +34,7 @@ type part struct {
 	lane   int
 	absent bool // a dense push without examples behind it
 	active bool
+	void   bool // a push without rows in the place of one that is not wanted any more
 }
 
 // PullOption changes a pull.
@@ -150,12 +151,12 @@ func (l *laneConn) encode(p *part, slot int, buf []byte, copied *CopiedBytes) (i
 	r := p.rows
 	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]
 	req.Table, req.Rows = r.spec.ID, uint32(count)
-	keyBytes := align64(r.cap * 8)
-	valBytes := align64(r.cap * r.spec.Dim * 4)
-	valOff := keyBytes
 	if p.kind == psmsg.KindPush {
-		valOff += valBytes
-		if t := r.tickets[p.lane]; t != 0 || count == 0 {
+		if p.void {
+			count = 0
+			req.Rows = 0
+		}
+		if t := r.tickets[p.lane]; !p.void && (t != 0 || count == 0) {
 			req.Ticket = t
 			if t != 0 {
 				req.Flags |= psmsg.FlagTicket
@@ -164,8 +165,11 @@ func (l *laneConn) encode(p *part, slot int, buf []byte, copied *CopiedBytes) (i
 	}
 	rowBytes := r.spec.Dim * 4
 	var err error
-	if req.Values, err = r.arena.remote(l.domain, valOff+first*rowBytes, count*rowBytes); err != nil {
-		return 0, err
+	if count > 0 {
+		at, off := r.place(p.kind == psmsg.KindPush)
+		if req.Values, err = at.remote(l.domain, off+first*rowBytes, count*rowBytes); err != nil {
+			return 0, err
+		}
 	}
 	if req.Flags&psmsg.FlagTicket == 0 && count > 0 {
 		if req.Keys, err = r.arena.remote(l.domain, first*8, count*8); err != nil {

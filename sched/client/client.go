@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -25,7 +24,7 @@ type Client struct {
 	mux     *dial.Mux
 	cs      [64]rdma.Completion
 	backlog []rdma.Completion // polled by collect, not yet handled
-	stale   []slotRef         // answered "stale ticket", to be sent again
+	stale   []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
 	waited  time.Duration
 	copied  CopiedBytes
 }
@@ -35,6 +34,7 @@ type serverConn struct {
 	addr      string
 	firstLane int
 	conn      *dial.Conn
+	down      bool // being connected again by a Repair
 }
 
 // laneConn is the connection to one lane. Requests live in slots until they
@@ -52,7 +52,9 @@ type laneConn struct {
 	buf     *shared // request slots, then reply slots of 64 bytes
 	parts   []part  // by slot
 	free    []int
-	life    int // counts the endpoints that the lane had
+	life    int  // counts the endpoints that the lane had
+	void    Call // of pushes without rows, for which nobody waits
+	voids   int
 }
 
 // slotRef names a lane's slot.
@@ -104,53 +106,6 @@ func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 		}
 	}
 	return err
-}
-
-// connect dials one server and exchanges rings with all its lanes. What it
-// began and could not finish is closed again: it holds room in queues here and
-// at the server that the next attempt needs.
-func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
-	lanes := c.lanes[s.firstLane : s.firstLane+c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID)]
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker, Client: c.id})
-	conn, _, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(lanes), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
-		q, err := c.mux.Queue(d)
-		if err != nil {
-			return rdma.EndpointConfig{}, err
-		}
-		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
-	})
-	if err != nil {
-		return fmt.Errorf("client: worker %d: connecting to server %d: %w", c.cfg.Worker, s.index, err)
-	}
-	s.conn = conn
-	defer func() {
-		if err != nil {
-			conn.Close()
-		}
-	}()
-	open := psmsg.OpenRequest{}
-	for i, l := range lanes {
-		if err := l.attach(c, conn.Endpoints[i], conn.Domains[i]); err != nil {
-			return err
-		}
-		r, err := l.buf.remote(l.domain, psmsg.Slots*psmsg.SlotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
-		if err != nil {
-			return err
-		}
-		open.Replies = append(open.Replies, r)
-	}
-	var rep psmsg.OpenReply
-	if err := conn.Call(ctx, psmsg.MethodOpen, open, &rep); err != nil {
-		return fmt.Errorf("client: worker %d: opening server %d: %w", c.cfg.Worker, s.index, err)
-	}
-	if len(rep.Landing) != len(lanes) {
-		return fmt.Errorf("client: server %d offers %d landing rings for %d lanes", s.index, len(rep.Landing), len(lanes))
-	}
-	for i, l := range lanes {
-		l.landing = rep.Landing[i]
-		l.eager = min(max(rep.Eager, 0), psmsg.SlotBytes-psmsg.RequestBytes)
-	}
-	return nil
 }
 
 // attach gives a lane its endpoint. Buffers, sequence and unanswered requests
@@ -421,17 +376,36 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		c.stale = append(c.stale, slotRef{l, slot})
 		return
 	default:
+		err := &RefusedError{Worker: c.cfg.Worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
+		if p.void { // it must be taken: what follows it waits
+			l.broken = err
+			return
+		}
 		if call.err == nil {
-			call.err = fmt.Errorf("client: worker %d: %s at clock %d: server %d answers: %s", c.cfg.Worker, p.kind, p.clock, l.server.index, rep.Code)
-			if rep.Code == psmsg.CodeNoMemory {
-				call.err = fmt.Errorf("%w%s; raise --mem-budget, add servers or lower --dim", call.err, c.refusal(l.server))
+			call.err = err
+			if rep.Code == psmsg.CodeNoMemory && !c.cfg.Stepped {
+				call.err = fmt.Errorf("%w%s; raise --mem-budget, add servers or lower --dim", err, c.refusal(l.server))
 			}
 		}
+		if c.cfg.Stepped && p.seq != 0 {
+			c.makeVoid(l, slot)
+			return
+		}
 	}
-	*call.inUse--
-	call.left--
-	*p = part{}
-	l.free = append(l.free, slot)
+	l.release(slot)
+}
+
+// RefusedError is a server's answer that is not what was asked for.
+type RefusedError struct {
+	Worker int
+	Kind   psmsg.Kind
+	Clock  uint64
+	Server int
+	Code   psmsg.Code
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("client: worker %d: %s at clock %d: server %d answers: %s", e.Worker, e.Kind, e.Clock, e.Server, e.Code)
 }
 
 // refusalTimeout bounds asking a server why it refused.

@@ -18,6 +18,8 @@ type Config struct {
 	Timeout time.Duration
 	// Node is the NUMA node of this worker's registered memory, -1 any.
 	Node int
+	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
+	Stepped bool
 }
 
 func (c *Config) validate() error {

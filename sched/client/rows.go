@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"psrt/csrc/probe"
-	"psrt/rdma/mem"
 	"psrt/tiers/table"
 )
 
@@ -15,6 +14,8 @@ type Rows struct {
 	c     *Client
 	spec  table.Spec
 	arena *shared // keys | values | grads
+	lean  lean    // what is left out of the arena
+	lent  lent    // where values or gradients lie instead
 	cap   int     // rows
 	n     int
 	keys  []uint64
@@ -36,11 +37,15 @@ type Rows struct {
 
 // NewRows makes a working set for a table. It grows as needed.
 func (c *Client) NewRows(spec table.Spec) (*Rows, error) {
-	r := &Rows{c: c, spec: spec, laneOff: make([]int, len(c.lanes)+1), tickets: make([]uint64, len(c.lanes)), next: make([]int, len(c.lanes)+1)}
+	r := c.emptyRows(spec)
 	if err := r.reserve(1024); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+func (c *Client) emptyRows(spec table.Spec) *Rows {
+	return &Rows{c: c, spec: spec, laneOff: make([]int, len(c.lanes)+1), tickets: make([]uint64, len(c.lanes)), next: make([]int, len(c.lanes)+1)}
 }
 
 // reserve makes room for n rows. Values and gradients are lost when it grows.
@@ -53,19 +58,16 @@ func (r *Rows) reserve(n int) error {
 	}
 	n += n / 4
 	keyBytes := align64(n * 8)
-	valBytes := align64(n * r.spec.Dim * 4)
-	a, err := r.c.share(keyBytes+2*valBytes, "worker batch matrix")
+	valBytes := r.matrixBytes(n)
+	a, err := r.c.share(keyBytes+(2-int(r.lean))*valBytes, "worker batch matrix")
 	if err != nil {
 		return fmt.Errorf("client: table %s: memory for a batch of %d rows of %d floats: %w", r.spec.Name, n, r.spec.Dim, err)
 	}
 	if r.arena != nil {
 		r.arena.close()
 	}
-	b := a.arena.Bytes()
 	r.arena, r.cap = a, n
-	r.keys = mem.Uint64s(b[:n*8])
-	r.vals = mem.Float32s(b[keyBytes : keyBytes+n*r.spec.Dim*4])
-	r.grads = mem.Float32s(b[keyBytes+valBytes : keyBytes+valBytes+n*r.spec.Dim*4])
+	r.lay()
 	return nil
 }
 

@@ -11,7 +11,8 @@ import (
 // domain over which one is reached.
 type shared struct {
 	c       *Client
-	arena   *mem.Arena
+	arena   *mem.Arena  // nil where the memory is somebody else's
+	memory  rdma.Memory // the arena, or what it is instead
 	regions map[rdma.Domain]rdma.Region
 	purpose string
 }
@@ -22,7 +23,7 @@ func (c *Client) share(n int, purpose string) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shared{c: c, arena: a, regions: map[rdma.Domain]rdma.Region{}, purpose: purpose}, nil
+	return &shared{c: c, arena: a, memory: a, regions: map[rdma.Domain]rdma.Region{}, purpose: purpose}, nil
 }
 
 // remote names [off, off+n) for peers reached over d.
@@ -30,8 +31,8 @@ func (s *shared) remote(d rdma.Domain, off, n int) (rdma.RemoteRange, error) {
 	r := s.regions[d]
 	if r == nil {
 		var err error
-		if r, err = d.Register(s.arena, rdma.AccessRemoteRead|rdma.AccessRemoteWrite, s.purpose); err != nil {
-			return rdma.RemoteRange{}, fmt.Errorf("client: %s of %d bytes: %w", s.purpose, len(s.arena.Bytes()), err)
+		if r, err = d.Register(s.memory, rdma.AccessRemoteRead|rdma.AccessRemoteWrite, s.purpose); err != nil {
+			return rdma.RemoteRange{}, fmt.Errorf("client: %s of %d bytes: %w", s.purpose, len(s.memory.Bytes()), err)
 		}
 		s.regions[d] = r
 	}
@@ -43,5 +44,7 @@ func (s *shared) close() {
 		r.Close()
 	}
 	clear(s.regions)
-	s.arena.Close()
+	if s.arena != nil {
+		s.arena.Close()
+	}
 }

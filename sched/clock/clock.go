@@ -17,6 +17,7 @@ type Clock struct {
 	next      []uint64 // by worker: the step it is in; None once it left
 	min       uint64   // of next
 	atMin     int      // workers at min
+	left      uint64   // latest step in which a worker was that left
 }
 
 // New starts all workers at step 0. Staleness 0 is BSP, Async (or any
@@ -88,7 +89,7 @@ func (c *Clock) Leave(worker int) {
 		return
 	}
 	was := c.next[worker]
-	c.next[worker] = None
+	c.next[worker], c.left = None, max(c.left, was)
 	if was == c.min {
 		if c.atMin--; c.atMin == 0 {
 			c.settle()

@@ -30,6 +30,9 @@ const (
 // OpenRequest gives each lane the ring in which the client wants its replies.
 type OpenRequest struct {
 	Replies []rdma.RemoteRange `json:"replies"`
+	// Next is, by lane, the sequence of the next push that the client will send
+	// or send again; a server that does not know the client begins there.
+	Next []uint64 `json:"next,omitempty"`
 }
 
 // OpenReply gives the client each lane's landing ring.

@@ -43,6 +43,7 @@ type Config struct {
 	Node     int
 	MaxBytes int64
 	FanIn    FanIn
+	Trainers Trainers
 	// ReconnectFor is how long a worker whose connection broke may take to
 	// come back before OnWorkerLost is called; 0 means 10 s.
 	ReconnectFor time.Duration

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // control answers one call of a connection's control channel.
-func (s *Server) control(worker int, sessions []*session, method string, body json.RawMessage) (any, error) {
+func (s *Server) control(ctx context.Context, worker int, sessions []*session, method string, body json.RawMessage) (any, error) {
 	switch method {
 	case psmsg.MethodOpen:
 		var req psmsg.OpenRequest
@@ -42,7 +44,7 @@ func (s *Server) control(worker int, sessions []*session, method string, body js
 		}
 		return struct{}{}, s.Load(req)
 	}
-	return nil, fmt.Errorf("server: no control method %q", method)
+	return s.trainer(ctx, worker, method, body)
 }
 
 func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenReply, error) {
@@ -50,10 +52,17 @@ func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenRep
 	if len(req.Replies) != len(sessions) {
 		return rep, fmt.Errorf("server: open names %d reply rings for %d lanes", len(req.Replies), len(sessions))
 	}
+	if len(req.Next) != 0 && len(req.Next) != len(sessions) {
+		return rep, fmt.Errorf("server: open names %d sequences for %d lanes", len(req.Next), len(sessions))
+	}
 	for i, ses := range sessions {
 		l := s.lanes[i]
+		next := uint64(0)
+		if len(req.Next) > 0 {
+			next = req.Next[i]
+		}
 		var err error
-		if e := l.do(commandTimeout, func() { err = l.openSession(ses, req.Replies[i]) }); e != nil || err != nil {
+		if e := l.do(commandTimeout, func() { err = l.openSession(ses, req.Replies[i], next) }); e != nil || err != nil {
 			return rep, errors.Join(e, err)
 		}
 		rep.Landing[i] = ses.landing()
@@ -114,13 +123,18 @@ func (s *Server) Digest() (table.Digest, error) {
 
 // Stats counts since the server began.
 func (s *Server) Stats() (psmsg.StatsReply, error) {
-	rep := psmsg.StatsReply{Server: s.cfg.ID, Tables: make([]psmsg.TableStats, len(s.cfg.Tables))}
+	rep := psmsg.StatsReply{Server: s.cfg.ID}
 	var mu sync.Mutex
 	err := s.each(func(l *lane) error {
 		mu.Lock()
 		defer mu.Unlock()
-		for i, t := range l.order {
+		for _, t := range l.order {
 			st := t.rows.Stats()
+			i := slices.IndexFunc(rep.Tables, func(r psmsg.TableStats) bool { return r.Name == t.spec.Name })
+			if i < 0 { // the lanes of a table that is being made differ for a moment
+				i = len(rep.Tables)
+				rep.Tables = append(rep.Tables, psmsg.TableStats{})
+			}
 			rep.Tables[i].Name, rep.Tables[i].RowBytes = t.spec.Name, t.spec.RowBytes()
 			rep.Tables[i].Rows += int64(t.rows.Len())
 			rep.Tables[i].Bytes += st.Bytes

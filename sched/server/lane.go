@@ -110,7 +110,7 @@ func (l *lane) tableBudget() int64 {
 	if l.cfg.MaxBytes == 0 {
 		return 0
 	}
-	return l.cfg.MaxBytes / int64(len(l.cfg.Tables)*l.cfg.Map.LanesOf(l.cfg.ID))
+	return l.cfg.MaxBytes / int64(max(1, len(l.cfg.Tables))*l.cfg.Map.LanesOf(l.cfg.ID))
 }
 
 // run is the lane's goroutine.

@@ -12,6 +12,7 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
+	"psrt/tiers/table"
 )
 
 // commandTimeout bounds how long a control call may wait for a lane that is
@@ -41,6 +42,10 @@ type Server struct {
 	holder  map[int]uint64
 
 	openWithin time.Duration // from hello to open
+
+	tablesMu sync.Mutex // one table is opened at a time
+	tables   []table.Spec
+	barrier  barrier
 }
 
 // New makes the lanes and begins to listen; nobody is served before Serve.
@@ -52,7 +57,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.ReconnectFor = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
-		joining: map[int]int{}, holder: map[int]uint64{}, openWithin: defaultOpenWithin}
+		joining: map[int]int{}, holder: map[int]uint64{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
 	first := cfg.Map.FirstLane(cfg.ID)
 	for i := 0; i < cfg.Map.LanesOf(cfg.ID); i++ {
 		l, err := newLane(&s.cfg, i, first+i)
@@ -138,6 +143,9 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	case hello.Protocol != psmsg.Version:
 		in.Reject(fmt.Errorf("server %d speaks protocol %d, the client %d: run the same psrt version everywhere", s.cfg.ID, psmsg.Version, hello.Protocol))
 		return
+	case hello.Worker == psmsg.Visitor && in.Count == 0:
+		s.visit(ctx, in)
+		return
 	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers:
 		in.Reject(fmt.Errorf("server %d expects workers 0..%d, not %d", s.cfg.ID, s.cfg.Workers-1, hello.Worker))
 		return
@@ -180,7 +188,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	s.arrived(conn, hello.Worker)
 	silent := time.AfterFunc(s.openWithin, func() { conn.Close() })
 	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
-		answer, err := s.control(hello.Worker, sessions, method, body)
+		answer, err := s.control(ctx, hello.Worker, sessions, method, body)
 		if method == psmsg.MethodOpen && err == nil {
 			silent.Stop()
 			joined()
@@ -260,7 +268,10 @@ func (l *lane) adopt(ses *session) {
 
 // openSession begins to serve: receives are posted before the client learns
 // where to write.
-func (l *lane) openSession(ses *session, replies rdma.RemoteRange) error {
+//
+// next is the sequence of the client's next push, 0 if it does not say. A
+// server that never saw the client (it was started again) goes on from there.
+func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) error {
 	if replies.Len != psmsg.Slots*psmsg.ReplySlotBytes {
 		return fmt.Errorf("server: reply ring of %d bytes, want %d", replies.Len, psmsg.Slots*psmsg.ReplySlotBytes)
 	}
@@ -282,7 +293,7 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange) error {
 		return err
 	}
 	if l.client[ses.worker] != ses.client { // another process, with a sequence of its own
-		l.client[ses.worker], l.lastSeq[ses.worker] = ses.client, 0
+		l.client[ses.worker], l.lastSeq[ses.worker] = ses.client, max(next, 1)-1
 	}
 	ses.replies, ses.open = replies, true
 	l.current[ses.worker] = ses

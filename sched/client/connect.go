@@ -1,0 +1,111 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/psmsg"
+)
+
+func (c *Client) lanesOf(s *serverConn) []*laneConn {
+	return c.lanes[s.firstLane : s.firstLane+c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID)]
+}
+
+// connect dials one server and exchanges rings with all its lanes. What it
+// began and could not finish is closed again: it holds room in queues here and
+// at the server that the next attempt needs.
+func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
+	conn, err := c.dial(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	open, err := c.attach(s, conn)
+	if err != nil {
+		return err
+	}
+	rep, err := c.exchange(ctx, s, conn, open)
+	if err != nil {
+		return err
+	}
+	c.opened(s, rep)
+	return nil
+}
+
+// dial makes the connection and its endpoints. It touches nothing that other
+// goroutines of a stepped client may touch at the time.
+func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
+	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker, Client: c.id})
+	conn, _, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
+		q, err := c.mux.Queue(d)
+		if err != nil {
+			return rdma.EndpointConfig{}, err
+		}
+		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.cfg.Worker, s.index, err)
+	}
+	return conn, nil
+}
+
+// attach gives the server's lanes their endpoints; the result is what the server
+// must know of them.
+func (c *Client) attach(s *serverConn, conn *dial.Conn) (open psmsg.OpenRequest, err error) {
+	for i, l := range c.lanesOf(s) {
+		if err := l.attach(c, conn.Endpoints[i], conn.Domains[i]); err != nil {
+			return open, err
+		}
+		r, err := l.buf.remote(l.domain, psmsg.Slots*psmsg.SlotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
+		if err != nil {
+			return open, err
+		}
+		open.Replies = append(open.Replies, r)
+		open.Next = append(open.Next, l.nextToSend())
+	}
+	return open, nil
+}
+
+// exchange tells the server its part of the rings and learns the client's. Like
+// dial it touches nothing of the client's.
+func (c *Client) exchange(ctx context.Context, s *serverConn, conn *dial.Conn, open psmsg.OpenRequest) (rep psmsg.OpenReply, err error) {
+	if err := conn.Call(ctx, psmsg.MethodOpen, open, &rep); err != nil {
+		return rep, fmt.Errorf("client: worker %d: opening server %d: %w", c.cfg.Worker, s.index, err)
+	}
+	if len(rep.Landing) != len(open.Replies) {
+		return rep, fmt.Errorf("client: server %d offers %d landing rings for %d lanes", s.index, len(rep.Landing), len(open.Replies))
+	}
+	for i, r := range rep.Landing {
+		if r.Len != psmsg.Slots*psmsg.SlotBytes {
+			return rep, fmt.Errorf("client: server %d offers a landing ring of %d bytes at lane %d, want %d", s.index, r.Len, i, psmsg.Slots*psmsg.SlotBytes)
+		}
+	}
+	return rep, nil
+}
+
+func (c *Client) opened(s *serverConn, rep psmsg.OpenReply) {
+	for i, l := range c.lanesOf(s) {
+		l.landing = rep.Landing[i]
+		l.eager = min(max(rep.Eager, 0), psmsg.SlotBytes-psmsg.RequestBytes)
+	}
+}
+
+// nextToSend is the sequence of the oldest push that is not answered, or else of
+// the next one.
+func (l *laneConn) nextToSend() uint64 {
+	next := l.seq + 1
+	for i := range l.parts {
+		if p := &l.parts[i]; p.active && p.seq != 0 {
+			next = min(next, p.seq)
+		}
+	}
+	return next
+}

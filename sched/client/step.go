@@ -1,0 +1,217 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/psmsg"
+)
+
+// A stepped client never waits inside: its owner submits what there is room for
+// (TryPull and the like), lets time pass in Await, and calls Step. Broken servers
+// are the owner's affair (Broken). Await is the only method that may run beside
+// the others, on one goroutine.
+
+// Await returns when Step may find something, at the deadline, or after Wake.
+func (c *Client) Await(until time.Time) { c.mux.Wait(until) }
+
+// Wake makes an Await that is running or the next one return. Any goroutine.
+func (c *Client) Wake() { c.mux.Wake() }
+
+// Step handles what has arrived and sends what it calls for. It reports how much
+// there was.
+func (c *Client) Step() int {
+	n := c.drain()
+	if len(c.stale) == 0 {
+		return n
+	}
+	again := c.stale
+	c.stale = nil
+	for _, ref := range again {
+		if ref.lane.server.down || ref.lane.broken != nil {
+			continue // the repair sends it
+		}
+		c.try(ref.lane, ref.slot)
+	}
+	return n
+}
+
+// notice marks the lanes of servers that closed their control connection.
+func (c *Client) notice() {
+	for _, s := range c.servers {
+		if s.down {
+			continue
+		}
+		select {
+		case <-s.conn.Done():
+			for _, l := range c.lanesOf(s) {
+				if l.broken == nil {
+					l.broken = fmt.Errorf("server %d (%s) closed the connection", s.index, s.addr)
+				}
+			}
+		default:
+		}
+	}
+}
+
+// room says whether a lane takes a request now.
+func (l *laneConn) room() bool { return !l.server.down && l.broken == nil && len(l.free) > 0 }
+
+// try sends the request in a slot as far as that is possible now.
+func (c *Client) try(l *laneConn, slot int) {
+	n, err := c.encode(l, slot)
+	if err != nil {
+		p := &l.parts[slot]
+		if p.call.err == nil {
+			p.call.err = err
+		}
+		if p.seq != 0 && !p.void { // its sequence must be seen
+			c.makeVoid(l, slot)
+			return
+		}
+		l.release(slot)
+		return
+	}
+	switch err := l.post(slot, n); {
+	case errors.Is(err, rdma.ErrDeadline):
+		c.stale = append(c.stale, slotRef{l, slot})
+	case err != nil:
+		l.broken = err
+	}
+}
+
+func (c *Client) place(p part) {
+	l := c.lanes[p.lane]
+	slot := l.free[len(l.free)-1]
+	l.free = l.free[:len(l.free)-1]
+	p.active = true
+	p.call.left++
+	*p.call.inUse++
+	l.parts[slot] = p
+	c.try(l, slot)
+}
+
+// release frees a slot and counts its request as answered.
+func (l *laneConn) release(slot int) {
+	p := &l.parts[slot]
+	*p.call.inUse--
+	p.call.left--
+	*p = part{}
+	l.free = append(l.free, slot)
+}
+
+// makeVoid answers a push to its caller and leaves in its slot one without rows:
+// a server takes a worker's pushes without a gap in their sequence.
+func (c *Client) makeVoid(l *laneConn, slot int) {
+	p := &l.parts[slot]
+	*p.call.inUse--
+	p.call.left--
+	l.void.inUse = &l.voids
+	l.void.left++
+	l.voids++
+	p.call, p.void, p.absent = &l.void, true, true
+	c.stale = append(c.stale, slotRef{l, slot})
+}
+
+// Void takes a call's pushes back, as far as the servers have not taken them: the
+// memory of its gradients is not read once Break's repair is done. A pull is not
+// waited for any more.
+func (c *Client) Void(call *Call) {
+	for _, l := range c.lanes {
+		for i := range l.parts {
+			switch p := &l.parts[i]; {
+			case !p.active || p.call != call:
+			case p.seq != 0:
+				c.makeVoid(l, i)
+			default:
+				l.release(i)
+			}
+		}
+	}
+}
+
+// TryPull is Pull where every lane has room for it; else it does nothing and
+// reports false.
+func (c *Client) TryPull(r *Rows, clock uint64, opt PullOption, call *Call) bool {
+	for i, l := range c.lanes {
+		if r.laneOff[i+1] > r.laneOff[i] && !l.room() {
+			return false
+		}
+	}
+	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls}
+	for i := range c.lanes {
+		if lane := c.rotate(i); r.laneOff[lane+1] > r.laneOff[lane] {
+			c.place(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane})
+		}
+	}
+	return true
+}
+
+// TryPush is Push, likewise.
+func (c *Client) TryPush(r *Rows, clock uint64, tick bool, call *Call) bool {
+	for i, l := range c.lanes {
+		if (tick || r.laneOff[i+1] > r.laneOff[i]) && !l.room() {
+			return false
+		}
+	}
+	*call = Call{what: psmsg.KindPush, clock: clock, inUse: &r.calls}
+	for i := range c.lanes {
+		lane := c.rotate(i)
+		if !tick && r.laneOff[lane+1] == r.laneOff[lane] {
+			continue
+		}
+		p := part{call: call, kind: psmsg.KindPush, clock: clock, rows: r, lane: lane, seq: c.nextSeq(lane)}
+		if tick {
+			p.flags |= psmsg.FlagTick
+		}
+		c.place(p)
+	}
+	return true
+}
+
+// TryDense is PullDense, or where push is set PushDense, likewise.
+func (c *Client) TryDense(d *Dense, push bool, clock uint64, opt PullOption, call *Call) bool {
+	for _, lane := range d.lanes {
+		if !c.lanes[lane].room() {
+			return false
+		}
+	}
+	kind := psmsg.KindPullDense
+	if push {
+		kind = psmsg.KindPushDense
+	}
+	*call = Call{what: kind, clock: clock, inUse: &d.calls}
+	for _, lane := range d.lanes {
+		p := part{call: call, kind: kind, clock: clock, dense: d, lane: lane}
+		if push {
+			p.seq = c.nextSeq(lane)
+		} else {
+			p.flags = opt.flags() &^ psmsg.FlagCreate
+		}
+		c.place(p)
+	}
+	return true
+}
+
+// Err is what became of a call that is Done.
+func (c *Call) Err() error { return c.err }
+
+// Down lists the servers that are being connected again.
+func (c *Client) Down() []int {
+	var down []int
+	for _, s := range c.servers {
+		if s.down {
+			down = append(down, s.index)
+		}
+	}
+	return down
+}
+
+// Control is the control connection to a server as it is now.
+func (c *Client) Control(server int) *dial.Conn { return c.servers[server].conn }
+
+// Missing names the lanes that have not answered call, for errors.
+func (c *Client) Missing(call *Call) string { return c.missing(call) }

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"psrt/sched/psmsg"
+)
+
+// barrier is where workers wait for each other.
+type barrier struct {
+	mu     sync.Mutex
+	inside map[int]int   // worker to how many of its calls wait
+	open   chan struct{} // closed when all are inside
+}
+
+const (
+	barrierDefault = 30 * time.Second
+	barrierMost    = 24 * time.Hour
+)
+
+// wait returns when all workers wait, or tells who did when limit has passed. A
+// worker that calls again while its first call waits (its connection broke)
+// counts once.
+func (b *barrier) wait(ctx context.Context, worker, workers int, limit time.Duration) psmsg.BarrierReply {
+	if limit <= 0 {
+		limit = barrierDefault
+	}
+	timer := time.NewTimer(min(limit, barrierMost))
+	defer timer.Stop()
+	b.mu.Lock()
+	if b.inside == nil {
+		b.inside, b.open = map[int]int{}, make(chan struct{})
+	}
+	inside, open := b.inside, b.open
+	inside[worker]++
+	if len(inside) == workers {
+		close(open)
+		b.inside, b.open = nil, nil
+	}
+	b.mu.Unlock()
+	select {
+	case <-open:
+		return psmsg.BarrierReply{All: true}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-open: // meanwhile
+		return psmsg.BarrierReply{All: true}
+	default:
+	}
+	var rep psmsg.BarrierReply
+	for w := range inside {
+		rep.Came = append(rep.Came, w)
+	}
+	slices.Sort(rep.Came)
+	if inside[worker]--; inside[worker] == 0 {
+		delete(inside, worker)
+	}
+	return rep
+}

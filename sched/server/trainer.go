@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/clock"
+	"psrt/sched/densemap"
+	"psrt/sched/place"
+	"psrt/sched/psmsg"
+)
+
+// Trainers is what a server does for trainers that learn the job from it. The
+// zero value describes and opens what Config names and makes nothing new.
+type Trainers struct {
+	// Directory gives the map with the address of every server; nil: Config.Map,
+	// with this server's own address filled in.
+	Directory func(context.Context) (*place.Map, error)
+	// NewTable looks at the description of a table that is to be made, may
+	// complete it, or refuses. nil refuses all.
+	NewTable func(*psmsg.TableRequest) error
+	// Dense names parts of the dense vector.
+	Dense []psmsg.DensePart
+}
+
+// visitorStays bounds a visitor's connection: it asks one thing.
+const visitorStays = 30 * time.Second
+
+// visit serves a connection without endpoints, which may only ask what the job is.
+func (s *Server) visit(ctx context.Context, in *dial.Incoming) {
+	conn, err := in.Finish(func(int, rdma.Domain) rdma.EndpointConfig { return rdma.EndpointConfig{} }, []byte("{}"))
+	if err != nil {
+		return // the visitor was told, or is gone
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, visitorStays)
+	defer cancel()
+	_ = conn.Serve(ctx, func(ctx context.Context, method string, _ json.RawMessage) (any, error) {
+		if method != psmsg.MethodDescribe {
+			return nil, fmt.Errorf("server %d: a visitor may not ask %q", s.cfg.ID, method)
+		}
+		return s.describe(ctx)
+	})
+}
+
+// trainer answers the control calls of trainers.
+func (s *Server) trainer(ctx context.Context, worker int, method string, body json.RawMessage) (any, error) {
+	switch method {
+	case psmsg.MethodDescribe:
+		return s.describe(ctx)
+	case psmsg.MethodEnter:
+		return decoded(body, func(r psmsg.EnterRequest) (any, error) { return s.enter(worker, r) })
+	case psmsg.MethodTable:
+		return decoded(body, func(r psmsg.TableRequest) (any, error) { return s.openTable(r) })
+	case psmsg.MethodBarrier:
+		return decoded(body, func(r psmsg.BarrierRequest) (any, error) {
+			return s.barrier.wait(ctx, worker, s.cfg.Workers, time.Duration(r.TimeoutMicros)*time.Microsecond), nil
+		})
+	}
+	return nil, fmt.Errorf("server: no control method %q", method)
+}
+
+func decoded[R any](body json.RawMessage, f func(R) (any, error)) (any, error) {
+	var r R
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, err
+	}
+	return f(r)
+}
+
+func (s *Server) describe(ctx context.Context) (*psmsg.DescribeReply, error) {
+	m, err := s.directory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	blocks, err := densemap.Cut(s.cfg.Dense.Ranges)
+	if err != nil {
+		return nil, err
+	}
+	s.tablesMu.Lock()
+	tables := slices.Clone(s.tables)
+	s.tablesMu.Unlock()
+	return &psmsg.DescribeReply{Map: m, Workers: s.cfg.Workers, Staleness: s.cfg.Staleness, Tables: tables,
+		DenseLen: len(s.cfg.Dense.Init), DenseBlocks: len(blocks), Dense: s.cfg.Trainers.Dense}, nil
+}
+
+func (s *Server) directory(ctx context.Context) (*place.Map, error) {
+	if f := s.cfg.Trainers.Directory; f != nil {
+		return f(ctx)
+	}
+	m := *s.cfg.Map
+	m.Servers = slices.Clone(m.Servers)
+	if i := m.Index(s.cfg.ID); m.Servers[i].Addr == "" {
+		m.Servers[i].Addr = s.Addr()
+	}
+	return &m, nil
+}
+
+// enter lets a worker take part in the clocks (again).
+func (s *Server) enter(worker int, r psmsg.EnterRequest) (psmsg.EnterReply, error) {
+	var mu sync.Mutex
+	var rep psmsg.EnterReply
+	err := s.each(func(l *lane) error {
+		at := l.clock.EnterAt(worker)
+		if r.Step != nil {
+			if *r.Step == clock.None {
+				return errors.New("server: a worker cannot enter at no step")
+			}
+			at = l.clock.Enter(worker, *r.Step)
+			l.applyReady()
+			l.unpark()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		rep.Step = max(rep.Step, at)
+		return nil
+	})
+	if err == nil && r.Step != nil {
+		s.mu.Lock()
+		delete(s.left, worker)
+		s.mu.Unlock()
+	}
+	return rep, err
+}
