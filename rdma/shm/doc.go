@@ -23,8 +23,9 @@
 //  4. Post stores the arrival into the receiver's ring and rings its bell,
 //     which costs a load unless the receiver sleeps.
 //  5. The receiver's Poll finds the arrival by its tag. Wait spins for
-//     Caps.SpinMicros, then says in the bell that it sleeps, looks again, and
-//     sleeps on a futex.
+//     Caps.SpinMicros, or up to eight times that where earlier waits were so
+//     short, then says in the bell that it sleeps, looks again, and sleeps on
+//     a futex.
 //
 // Memory is given back safely by guards: whoever closes a region or an
 // endpoint makes it unreachable, then waits until the stretch that may have

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"psrt/rdma"
 	"psrt/rdma/invariant"
@@ -23,7 +24,8 @@ type Queue struct {
 	woken    atomic.Bool
 	sleeping atomic.Bool // the polling goroutine is in or near a futex wait
 	closed   atomic.Bool
-	first    int // endpoint that Poll begins with; the polling goroutine's
+	first    int      // endpoint that Poll begins with; the polling goroutine's
+	patience patience // the polling goroutine's
 
 	// attached is replaced under mu, read without.
 	attached atomic.Pointer[[]*Endpoint]
@@ -44,7 +46,8 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{d: d, depth: depth, bell: b, bellFile: file}
+	q := &Queue{d: d, depth: depth, bell: b, bellFile: file,
+		patience: newPatience(time.Duration(d.cfg.SpinMicros) * time.Microsecond)}
 	q.attached.Store(&[]*Endpoint{})
 	d.mu.Lock()
 	defer d.mu.Unlock()
