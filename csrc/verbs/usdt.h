@@ -19,12 +19,13 @@
 
 #if defined(__x86_64__)
 
-/* Seven arguments of 64 bits, always in these registers: the first six as for
+/* Eight arguments of 64 bits, always in these registers: the first six as for
  * a call. Only once for each name, in a function that is not inlined. */
-#define PSRT_USDT(name, a, b, c, d, e, f, g) \
+#define PSRT_USDT(name, a, b, c, d, e, f, g, h) \
 	do { \
 		register uint64_t psrt_e_ __asm__("r8") = (uint64_t)(e); \
 		register uint64_t psrt_f_ __asm__("r9") = (uint64_t)(f); \
+		register uint64_t psrt_h_ __asm__("r10") = (uint64_t)(h); \
 		__asm__ volatile( \
 			"990:	nop\n" \
 			"	.pushsection .note.stapsdt,\"\",\"note\"\n" \
@@ -37,7 +38,7 @@
 			"	.8byte psrt_usdt_" #name "\n" \
 			"	.asciz \"psrt\"\n" \
 			"	.asciz \"" #name "\"\n" \
-			"	.asciz \"8@%%rdi 8@%%rsi 8@%%rdx 8@%%rcx 8@%%r8 8@%%r9 8@%%rax\"\n" \
+			"	.asciz \"8@%%rdi 8@%%rsi 8@%%rdx 8@%%rcx 8@%%r8 8@%%r9 8@%%rax 8@%%r10\"\n" \
 			"994:	.balign 4\n" \
 			"	.popsection\n" \
 			"	.ifndef _.stapsdt.base\n" \
@@ -50,12 +51,13 @@
 			"	.endif\n" \
 			: \
 			: "D"((uint64_t)(a)), "S"((uint64_t)(b)), "d"((uint64_t)(c)), "c"((uint64_t)(d)), "r"(psrt_e_), \
-			  "r"(psrt_f_), "a"((uint64_t)(g)) \
+			  "r"(psrt_f_), "a"((uint64_t)(g)), "r"(psrt_h_) \
 			: "memory"); \
 	} while (0)
 
 #else /* no points on this machine */
-#define PSRT_USDT(name, a, b, c, d, e, f, g) ((void)(a), (void)(b), (void)(c), (void)(d), (void)(e), (void)(f), (void)(g))
+#define PSRT_USDT(name, a, b, c, d, e, f, g, h) \
+	((void)(a), (void)(b), (void)(c), (void)(d), (void)(e), (void)(f), (void)(g), (void)(h))
 #endif
 
 #endif

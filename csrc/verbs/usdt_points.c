@@ -16,21 +16,23 @@ APART void psrt_usdt_tell_completions(struct ibv_cq *q, const struct ibv_wc *wc,
 		else if (wc[i].opcode & IBV_WC_RECV)
 			bytes += wc[i].byte_len;
 	}
-	PSRT_USDT(completions, q->context->device->name, q, n, bytes, errors, wc, 0);
+	PSRT_USDT(completions, q->context->device->name, q, n, bytes, errors, wc, 0, 0);
 }
 
 APART void psrt_usdt_tell_requests(struct ibv_qp *q, const struct ibv_send_wr *first, const struct ibv_send_wr *bad, int err)
 {
-	uint64_t n = 0, sent = 0, asked = 0;
+	uint64_t n = 0, sent = 0, asked = 0, reads = 0;
 	for (const struct ibv_send_wr *w = first; w && w != bad; w = w->next) {
 		uint64_t bytes = 0;
 		for (int i = 0; i < w->num_sge; i++)
 			bytes += w->sg_list[i].length;
 		n++;
-		if (w->opcode == IBV_WR_RDMA_READ)
+		if (w->opcode == IBV_WR_RDMA_READ) {
+			reads++;
 			asked += bytes;
-		else
+		} else {
 			sent += bytes;
+		}
 	}
-	PSRT_USDT(requests, q->context->device->name, q->send_cq, n, sent, abs(err), q->qp_num, asked);
+	PSRT_USDT(requests, q->context->device->name, q->send_cq, n, sent, abs(err), q->qp_num, asked, reads);
 }

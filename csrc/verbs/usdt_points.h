@@ -8,8 +8,9 @@
 /* The points of this shim, once a batch. Where nobody looks, each costs a load
  * and a branch.
  *
- *   psrt:completions  device's name, cq, count, bytes received, errors, struct ibv_wc[count], 0
- *   psrt:requests     device's name, cq, count, bytes sent, errno, queue pair's number, bytes asked for by reads */
+ *   psrt:completions  device's name, cq, count, bytes received, errors, struct ibv_wc[count], 0, 0
+ *   psrt:requests     device's name, cq, count, bytes sent, errno, queue pair's number, bytes asked for by reads,
+ *                     how many of count are reads */
 extern PSRT_USDT_SEMAPHORE(completions);
 extern PSRT_USDT_SEMAPHORE(requests);
 

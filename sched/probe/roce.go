@@ -17,8 +17,8 @@ import (
 //go:embed roce.bpf.o
 var roceObject []byte
 
-// maxRoCESources bounds RoCEConfig.Sources: 600 bytes of the kernel's each.
-const maxRoCESources = 1 << 20
+// maxSources bounds RoCEConfig.Sources: 600 bytes of the kernel's each.
+const maxSources = 1 << 20
 
 // RoCEConfig says where RoCE v2 is metered.
 type RoCEConfig struct {
@@ -45,9 +45,8 @@ type RoCE struct {
 	form     form
 	programs []*ebpf.Program
 	maps     []*ebpf.Map
-	flows    *ebpf.Map
 	missed   *ebpf.Map
-	table    flowTable
+	table    table[flowKey, flowValue]
 }
 
 var roceWants = wanted{"metering RoCE v2", []capability{capBPF, capNetAdmin},
@@ -67,8 +66,8 @@ func (f form) String() string { return [...]string{"tcx", "XDP (generic)"}[f] }
 // OpenRoCE starts metering. What this machine lacks is a *MissingError.
 // Everything goes with the RoCE's end, or the process's: nothing is pinned.
 func OpenRoCE(cfg RoCEConfig) (*RoCE, error) {
-	if cfg.Sources < 0 || cfg.Sources > maxRoCESources || cfg.Idle < 0 {
-		return nil, fmt.Errorf("probe: %d sources of RoCE, dropped after %v; want 1 to %d, or 0 for 4096, and a positive time", cfg.Sources, cfg.Idle, maxRoCESources)
+	if cfg.Sources < 0 || cfg.Sources > maxSources || cfg.Idle < 0 {
+		return nil, fmt.Errorf("probe: %d sources of RoCE, dropped after %v; want 1 to %d, or 0 for 4096, and a positive time", cfg.Sources, cfg.Idle, maxSources)
 	}
 	indexes, err := cfg.interfaces()
 	if err != nil {
@@ -125,8 +124,8 @@ func (r *RoCE) open(cfg RoCEConfig, indexes map[string]int) error {
 	}
 	r.programs = []*ebpf.Program{formTCX: kernel.Skb, formXDP: kernel.Frame}
 	r.maps = []*ebpf.Map{kernel.Flows, kernel.Missed}
-	r.flows, r.missed = kernel.Flows, kernel.Missed
-	r.table = newFlowTable(int(kernel.Flows.MaxEntries()), cfg.Idle)
+	r.missed = kernel.Missed
+	r.table = newTable(kernel.Flows, cfg.Idle, flowSample(newInterfaces()))
 
 	forms := cfg.attach
 	if forms == nil {
