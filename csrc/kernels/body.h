@@ -48,23 +48,26 @@ static inline int is_finite_row(const float *g, int64_t n)
 	return !bad;
 }
 
-static void sgd(const psrt_rule *r, float *restrict w, const float *restrict g, int64_t n)
+/* Always inlined: in place, the compiler must see that both weights are one. */
+#define RULE inline __attribute__((always_inline)) void
+
+static RULE sgd(const psrt_rule *r, float *o, const float *w, const float *restrict g, int64_t n)
 {
 	const float lr = r->lr, l2 = r->l2;
 	for (int64_t i = 0; i < n; i++) {
 		float d = g[i] + l2 * w[i];
-		w[i] = w[i] - lr * d;
+		o[i] = w[i] - lr * d;
 	}
 }
 
-static void adagrad(const psrt_rule *r, float *restrict w, float *restrict s, const float *restrict g, int64_t n)
+static RULE adagrad(const psrt_rule *r, float *o, const float *w, float *restrict s, const float *restrict g, int64_t n)
 {
 	const float lr = r->lr, l2 = r->l2, eps = r->eps;
 	for (int64_t i = 0; i < n; i++) {
 		float d = g[i] + l2 * w[i];
 		float a = s[i] + d * d;
 		s[i] = a;
-		w[i] = w[i] - (lr * d) / (sqrtf(a) + eps);
+		o[i] = w[i] - (lr * d) / (sqrtf(a) + eps);
 	}
 }
 
@@ -91,7 +94,7 @@ static inline float sum_squares(float l2, const float *w, const float *g, int64_
 	return f[0];
 }
 
-static void rowadagrad(const psrt_rule *r, float *restrict w, float *restrict s, const float *restrict g, int64_t n)
+static RULE rowadagrad(const psrt_rule *r, float *o, const float *w, float *restrict s, const float *restrict g, int64_t n)
 {
 	const float l2 = r->l2;
 	float a = s[0] + sum_squares(l2, w, g, n) / (float)n;
@@ -99,7 +102,7 @@ static void rowadagrad(const psrt_rule *r, float *restrict w, float *restrict s,
 	const float step = r->lr / (sqrtf(a) + r->eps);
 	for (int64_t i = 0; i < n; i++) {
 		float d = g[i] + l2 * w[i];
-		w[i] = w[i] - step * d;
+		o[i] = w[i] - step * d;
 	}
 }
 
@@ -108,7 +111,7 @@ static inline float power(float p)
 	return p < 1e-30f ? 0.0f : p; /* else it would stick at a denormal for ever */
 }
 
-static void adam(const psrt_rule *r, float *restrict w, float *restrict m, float *restrict v, float *restrict p, const float *restrict g, int64_t n)
+static RULE adam(const psrt_rule *r, float *o, const float *w, float *restrict m, float *restrict v, float *restrict p, const float *restrict g, int64_t n)
 {
 	const float beta1 = r->beta1, beta2 = r->beta2, eps = r->eps, l2 = r->l2;
 	p[0] = power(p[0] * beta1);
@@ -121,11 +124,11 @@ static void adam(const psrt_rule *r, float *restrict w, float *restrict m, float
 		float v1 = beta2 * v[i] + (fresh2 * d) * d;
 		m[i] = m1;
 		v[i] = v1;
-		w[i] = w[i] - (rate * m1) / (sqrtf(v1) * scale + eps);
+		o[i] = w[i] - (rate * m1) / (sqrtf(v1) * scale + eps);
 	}
 }
 
-static void ftrl(const psrt_rule *r, float *restrict w, float *restrict z, float *restrict s, const float *restrict g, int64_t n)
+static RULE ftrl(const psrt_rule *r, float *o, const float *w, float *restrict z, float *restrict s, const float *restrict g, int64_t n)
 {
 	const float lr = r->lr, l1 = r->l1, l2 = r->l2, beta = r->beta;
 	for (int64_t i = 0; i < n; i++) {
@@ -139,35 +142,48 @@ static void ftrl(const psrt_rule *r, float *restrict w, float *restrict z, float
 		next.u &= __builtin_fabsf(z1) <= l1 ? 0u : ~0u;
 		z[i] = z1;
 		s[i] = a;
-		w[i] = next.f;
+		o[i] = next.f;
 	}
 }
 
-static void ema(const psrt_rule *r, float *restrict w, const float *restrict g, int64_t n)
+static RULE ema(const psrt_rule *r, float *o, const float *w, const float *restrict g, int64_t n)
 {
 	const float m = r->lr, keep = 1.0f - r->lr;
 	for (int64_t i = 0; i < n; i++)
-		w[i] = keep * w[i] + m * g[i];
+		o[i] = keep * w[i] + m * g[i];
 }
 
-static void add(float *restrict w, const float *restrict g, int64_t n)
+static RULE add(float *o, const float *w, const float *restrict g, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		w[i] = w[i] + g[i];
+		o[i] = w[i] + g[i];
 }
 
-static inline void update_row(const psrt_rule *r, float *w, const float *g, int64_t dim)
+/* The weights w become o, which lies apart or is w itself; the state s changes in place. */
+static RULE update_row(const psrt_rule *r, float *o, const float *w, float *s, const float *g, int64_t dim)
 {
 	switch (r->kind) {
-	case PSRT_SGD: sgd(r, w, g, dim); break;
-	case PSRT_ADAGRAD: adagrad(r, w, w + dim, g, dim); break;
-	case PSRT_ROWADAGRAD: rowadagrad(r, w, w + dim, g, dim); break;
-	case PSRT_ADAM: adam(r, w, w + dim, w + 2 * dim, w + 3 * dim, g, dim); break;
-	case PSRT_FTRL: ftrl(r, w, w + dim, w + 2 * dim, g, dim); break;
-	case PSRT_EMA: ema(r, w, g, dim); break;
-	case PSRT_ACCUMULATE: add(w, g, dim); break;
-	case PSRT_ASSIGN: memcpy(w, g, (size_t)dim * sizeof *w); break;
+	case PSRT_SGD: sgd(r, o, w, g, dim); break;
+	case PSRT_ADAGRAD: adagrad(r, o, w, s, g, dim); break;
+	case PSRT_ROWADAGRAD: rowadagrad(r, o, w, s, g, dim); break;
+	case PSRT_ADAM: adam(r, o, w, s, s + dim, s + 2 * dim, g, dim); break;
+	case PSRT_FTRL: ftrl(r, o, w, s, s + dim, g, dim); break;
+	case PSRT_EMA: ema(r, o, w, g, dim); break;
+	case PSRT_ACCUMULATE: add(o, w, g, dim); break;
+	case PSRT_ASSIGN: memcpy(o, g, (size_t)dim * sizeof *o); break;
 	}
+}
+
+int64_t NAME(update_into)(const psrt_rule *rule, int64_t n, float *o, const float *w, float *s, const float *g)
+{
+	const psrt_rule r = *rule;
+	if (!is_finite_row(g, n))
+		return 1;
+	if (o == w)
+		update_row(&r, o, o, s, g, n);
+	else
+		update_row(&r, o, w, s, g, n);
+	return 0;
 }
 
 int64_t NAME(update)(const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads)
@@ -188,7 +204,8 @@ int64_t NAME(update)(const psrt_rule *rule, int64_t dim, const uintptr_t *bases,
 			refused++;
 			continue;
 		}
-		update_row(&r, row_at(bases, rows, ids[i]), g, dim);
+		float *w = row_at(bases, rows, ids[i]);
+		update_row(&r, w, w, w + dim, g, dim);
 	}
 	return refused;
 }

@@ -4,6 +4,7 @@
 #define DECLARE(form)                                                                                                                                                    \
 	void psrt_gather_##form(float *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                                      \
 	int64_t psrt_update_##form(const psrt_rule *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, const float *);                          \
+	int64_t psrt_update_into_##form(const psrt_rule *, int64_t, float *, const float *, float *, const float *);                                                     \
 	int64_t psrt_sum_##form(float *, int64_t, const psrt_source *, int64_t);                                                                                            \
 	float psrt_scan_##form(const float *, int64_t);                                                                                                                  \
 	int64_t psrt_treesum_rows_##form(float *, int64_t, int64_t, const psrt_source *, int64_t, const psrt_merge *, int64_t);                                          \
@@ -41,6 +42,11 @@ void psrt_gather(int32_t level, float *dst, int64_t dim, const uintptr_t *bases,
 int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads)
 {
 	return CALL(level, psrt_update, rule, dim, bases, rows, ids, n, grads);
+}
+
+int64_t psrt_update_into(int32_t level, const psrt_rule *rule, int64_t n, float *o, const float *w, float *s, const float *g)
+{
+	return CALL(level, psrt_update_into, rule, n, o, w, s, g);
 }
 
 int64_t psrt_sum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n)

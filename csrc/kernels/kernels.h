@@ -35,6 +35,7 @@ int32_t psrt_kernel_level(void);
 
 void psrt_gather(int32_t level, float *dst, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
 int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads);
+int64_t psrt_update_into(int32_t level, const psrt_rule *rule, int64_t n, float *o, const float *w, float *s, const float *g);
 float psrt_scan(int32_t level, const float *src, int64_t len);
 int64_t psrt_sum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n);
 

@@ -10,6 +10,8 @@ package kernels
 // #cgo nocallback psrt_gather
 // #cgo noescape psrt_update
 // #cgo nocallback psrt_update
+// #cgo noescape psrt_update_into
+// #cgo nocallback psrt_update_into
 // #cgo noescape psrt_sum
 // #cgo nocallback psrt_sum
 // #cgo noescape psrt_scan
@@ -57,6 +59,14 @@ func (l Level) update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []flo
 	r := rows.c()
 	return int(C.psrt_update(C.int32_t(l), (*C.psrt_rule)(unsafe.Pointer(rule)), C.int64_t(dim), rows.bases(), &r,
 		ids32(ids), C.int64_t(len(ids)), floats(grads)))
+}
+
+func (l Level) updateInto(rule *Rule, dst, w, state, grad []float32) int {
+	if l == Go {
+		return plainUpdateInto(rule, dst, w, state, grad)
+	}
+	return int(C.psrt_update_into(C.int32_t(l), (*C.psrt_rule)(unsafe.Pointer(rule)), C.int64_t(len(dst)), floats(dst), floats(w),
+		floats(state), floats(grad)))
 }
 
 // source describes one matrix to C. The pins keep the garbage collector's

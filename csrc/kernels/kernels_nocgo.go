@@ -13,6 +13,10 @@ func (Level) update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []float
 	return plainUpdate(rule, dim, rows, ids, grads)
 }
 
+func (Level) updateInto(rule *Rule, dst, w, state, grad []float32) int {
+	return plainUpdateInto(rule, dst, w, state, grad)
+}
+
 func (Level) treeSumRows(dst []float32, dim, rows int, srcs [][]float32, idx [][]int32, merges []Merge) int {
 	return plainSumRows(dst, dim, rows, srcs, idx, merges)
 }

@@ -25,7 +25,8 @@ func plainUpdate(rule *Rule, dim int, rows *Rows, ids []uint32, grads []float32)
 			refused++
 			continue
 		}
-		plainRow(rule, rows.row(id, dim+rule.Kind.StateFloats(dim)), g)
+		row := rows.row(id, dim+rule.Kind.StateFloats(dim))
+		plainRow(rule, row[:dim], row[:dim], row[dim:], g)
 	}
 	return refused
 }

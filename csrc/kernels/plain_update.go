@@ -15,22 +15,23 @@ func finite(g []float32) bool {
 	return true
 }
 
-// plainRow applies the rule to one row.
-func plainRow(r *Rule, row, g []float32) {
+// plainRow makes out of weights w, state s and gradient g the weights o, which
+// may be w itself, and the state.
+func plainRow(r *Rule, o, w, s, g []float32) {
 	dim := len(g)
-	w, s := row[:dim], row[dim:]
+	o, w = o[:dim], w[:dim]
 	switch r.Kind {
 	case SGD:
 		for i, x := range w {
 			d := g[i] + float32(r.L2*x)
-			w[i] = x - float32(r.LR*d)
+			o[i] = x - float32(r.LR*d)
 		}
 	case AdaGrad:
 		for i, x := range w {
 			d := g[i] + float32(r.L2*x)
 			n := s[i] + float32(d*d)
 			s[i] = n
-			w[i] = x - float32(r.LR*d)/(sqrt(n)+r.Eps)
+			o[i] = x - float32(r.LR*d)/(sqrt(n)+r.Eps)
 		}
 	case RowAdaGrad:
 		n := s[0] + sumSquares(r.L2, w, g)/float32(dim)
@@ -38,24 +39,32 @@ func plainRow(r *Rule, row, g []float32) {
 		step := r.LR / (sqrt(n) + r.Eps)
 		for i, x := range w {
 			d := g[i] + float32(r.L2*x)
-			w[i] = x - float32(step*d)
+			o[i] = x - float32(step*d)
 		}
 	case Adam:
-		plainAdam(r, w, s, g)
+		plainAdam(r, o, w, s, g)
 	case FTRL:
-		plainFTRL(r, w, s, g)
+		plainFTRL(r, o, w, s, g)
 	case EMA:
 		keep := 1 - r.LR
 		for i, x := range w {
-			w[i] = float32(keep*x) + float32(r.LR*g[i])
+			o[i] = float32(keep*x) + float32(r.LR*g[i])
 		}
 	case Accumulate:
 		for i, x := range g {
-			w[i] += x
+			o[i] = w[i] + x
 		}
 	case Assign:
-		copy(w, g)
+		copy(o, g)
 	}
+}
+
+func plainUpdateInto(rule *Rule, dst, w, state, grad []float32) (refused int) {
+	if !finite(grad) {
+		return 1
+	}
+	plainRow(rule, dst, w, state, grad)
+	return 0
 }
 
 // sumSquares adds the squares of g + l2 w in sixteen lanes, element i in lane i
@@ -74,7 +83,7 @@ func sumSquares(l2 float32, w, g []float32) float32 {
 	return lane[0]
 }
 
-func plainAdam(r *Rule, w, s, g []float32) {
+func plainAdam(r *Rule, o, w, s, g []float32) {
 	dim := len(g)
 	m, v, p := s[:dim], s[dim:2*dim], s[2*dim:2*dim+2]
 	p[0], p[1] = power(p[0]*r.Beta1), power(p[1]*r.Beta2)
@@ -85,7 +94,7 @@ func plainAdam(r *Rule, w, s, g []float32) {
 		m1 := float32(r.Beta1*m[i]) + float32(fresh1*d)
 		v1 := float32(r.Beta2*v[i]) + float32(float32(fresh2*d)*d)
 		m[i], v[i] = m1, v1
-		w[i] = x - float32(rate*m1)/(float32(sqrt(v1)*scale)+r.Eps)
+		o[i] = x - float32(rate*m1)/(float32(sqrt(v1)*scale)+r.Eps)
 	}
 }
 
@@ -96,7 +105,7 @@ func power(p float32) float32 {
 	return p
 }
 
-func plainFTRL(r *Rule, w, s, g []float32) {
+func plainFTRL(r *Rule, o, w, s, g []float32) {
 	dim := len(g)
 	z, n := s[:dim], s[dim:2*dim]
 	for i, x := range w {
@@ -105,7 +114,7 @@ func plainFTRL(r *Rule, w, s, g []float32) {
 		sigma := (root - sqrt(n[i])) / r.LR
 		z1 := z[i] + (g[i] - float32(sigma*x))
 		z[i], n[i] = z1, n1
-		w[i] = ftrlWeight(r, z1, root)
+		o[i] = ftrlWeight(r, z1, root)
 	}
 }
 
