@@ -121,7 +121,7 @@ func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) err
 
 // rotate starts each worker's walk over the lanes at its own rank, so that
 // workers do not all meet at the same lane.
-func (c *Client) rotate(i int) int { return (i + c.cfg.Worker) % len(c.lanes) }
+func (c *Client) rotate(i int) int { return (i + c.worker) % len(c.lanes) }
 
 func (c *Client) nextSeq(lane int) uint64 {
 	c.lanes[lane].seq++

@@ -15,18 +15,20 @@ import (
 
 // Client is one worker's connections to all lanes.
 type Client struct {
-	cfg     Config
-	ctx     context.Context // the client's life; see Open
-	unwatch func() bool
-	id      uint64 // tells this client from another that claims the same worker
-	servers []*serverConn
-	lanes   []*laneConn
-	mux     *dial.Mux
-	cs      [64]rdma.Completion
-	backlog []rdma.Completion // polled by collect, not yet handled
-	stale   []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
-	waited  time.Duration
-	copied  CopiedBytes
+	cfg      Config
+	worker   int             // cfg.Worker, or the number that the first server gave
+	numbered bool            // it did
+	ctx      context.Context // the client's life; see Open
+	unwatch  func() bool
+	id       uint64 // tells this client from another that claims the same worker
+	servers  []*serverConn
+	lanes    []*laneConn
+	mux      *dial.Mux
+	cs       [64]rdma.Completion
+	backlog  []rdma.Completion // polled by collect, not yet handled
+	stale    []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
+	waited   time.Duration
+	copied   CopiedBytes
 }
 
 type serverConn struct {
@@ -70,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
+	c := &Client{cfg: cfg, worker: max(0, cfg.Worker), ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
 		c.servers = append(c.servers, sc)
@@ -151,7 +153,7 @@ func (c *Client) issue(p part) error {
 	deadline := time.Now().Add(c.cfg.Timeout)
 	for len(l.free) == 0 {
 		if err := c.progress(deadline); err != nil {
-			return fmt.Errorf("client: worker %d: no free slot at lane %d (server %d): %w", c.cfg.Worker, l.index, l.server.index, err)
+			return fmt.Errorf("client: worker %d: no free slot at lane %d (server %d): %w", c.worker, l.index, l.server.index, err)
 		}
 	}
 	slot := l.free[len(l.free)-1]
@@ -217,7 +219,7 @@ func (c *Client) Wait(call *Call) error {
 	deadline := start.Add(c.cfg.Timeout)
 	for !call.Done() {
 		if err := c.progress(deadline); err != nil {
-			return fmt.Errorf("client: worker %d: %s at clock %d: %w%s", c.cfg.Worker, call.what, call.clock, err, c.missing(call))
+			return fmt.Errorf("client: worker %d: %s at clock %d: %w%s", c.worker, call.what, call.clock, err, c.missing(call))
 		}
 	}
 	c.waited += time.Since(start)
@@ -376,7 +378,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		c.stale = append(c.stale, slotRef{l, slot})
 		return
 	default:
-		err := &RefusedError{Worker: c.cfg.Worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
+		err := &RefusedError{Worker: c.worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
 		if p.void { // it must be taken: what follows it waits
 			l.broken = err
 			return

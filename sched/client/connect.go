@@ -43,8 +43,8 @@ func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
 // dial makes the connection and its endpoints. It touches nothing that other
 // goroutines of a stepped client may touch at the time.
 func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.cfg.Worker, Client: c.id})
-	conn, _, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
+	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.worker, Client: c.id, Any: c.cfg.Worker == AnyWorker})
+	conn, reply, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := c.mux.Queue(d)
 		if err != nil {
 			return rdma.EndpointConfig{}, err
@@ -52,10 +52,21 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.cfg.Worker, s.index, err)
+		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)
+	}
+	if c.cfg.Worker == AnyWorker && !c.numbered {
+		var w psmsg.Welcome
+		if err := json.Unmarshal(reply, &w); err != nil || w.Worker < 0 {
+			conn.Close()
+			return nil, fmt.Errorf("client: server %d gave no number (%q, %v)", s.index, reply, err)
+		}
+		c.worker, c.numbered = w.Worker, true // in Open, before anybody else can look
 	}
 	return conn, nil
 }
+
+// Worker is the client's number among the workers.
+func (c *Client) Worker() int { return c.worker }
 
 // attach gives the server's lanes their endpoints; the result is what the server
 // must know of them.
@@ -78,7 +89,7 @@ func (c *Client) attach(s *serverConn, conn *dial.Conn) (open psmsg.OpenRequest,
 // dial it touches nothing of the client's.
 func (c *Client) exchange(ctx context.Context, s *serverConn, conn *dial.Conn, open psmsg.OpenRequest) (rep psmsg.OpenReply, err error) {
 	if err := conn.Call(ctx, psmsg.MethodOpen, open, &rep); err != nil {
-		return rep, fmt.Errorf("client: worker %d: opening server %d: %w", c.cfg.Worker, s.index, err)
+		return rep, fmt.Errorf("client: worker %d: opening server %d: %w", c.worker, s.index, err)
 	}
 	if len(rep.Landing) != len(open.Replies) {
 		return rep, fmt.Errorf("client: server %d offers %d landing rings for %d lanes", s.index, len(rep.Landing), len(open.Replies))

@@ -10,7 +10,7 @@ import (
 // CallServer calls a control method of one server.
 func (c *Client) CallServer(ctx context.Context, server int, method string, req, resp any) error {
 	if err := c.servers[server].conn.Call(ctx, method, req, resp); err != nil {
-		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.cfg.Worker, method, server, err)
+		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.worker, method, server, err)
 	}
 	return nil
 }

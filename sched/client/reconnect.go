@@ -57,7 +57,7 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 			return context.Cause(c.ctx)
 		}
 		if time.Now().Add(pause).After(deadline) {
-			return fmt.Errorf("client: worker %d lost server %d (%w) and could not reach it again: %v", c.cfg.Worker, s.index, cause, last)
+			return fmt.Errorf("client: worker %d lost server %d (%w) and could not reach it again: %v", c.worker, s.index, cause, last)
 		}
 		select {
 		case <-time.After(pause):

@@ -9,12 +9,16 @@ type Hello struct {
 	// Client is a number drawn by each client: it tells a worker that came back
 	// from another process that claims to be the same worker.
 	Client uint64 `json:"client"`
+	// Any says that Worker is only a wish: a server whose trainers come and go
+	// gives another number where that one is taken.
+	Any bool `json:"any,omitempty"`
 }
 
 // Welcome answers it.
 type Welcome struct {
 	Server int `json:"server"`
 	Lanes  int `json:"lanes"`
+	Worker int `json:"worker"` // the number that the client has
 }
 
 // Control methods, called over the connection's control channel.

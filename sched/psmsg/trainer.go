@@ -22,9 +22,11 @@ const (
 
 // DescribeReply is a job as any of its servers knows it.
 type DescribeReply struct {
-	Map       *place.Map `json:"map"` // with the addresses of all servers
-	Workers   int        `json:"workers"`
-	Staleness int        `json:"staleness"` // 0 BSP, -1 ASP
+	Map     *place.Map `json:"map"` // with the addresses of all servers
+	Workers int        `json:"workers"`
+	// Open says that trainers come and go: Workers is the most there may be.
+	Open      bool `json:"open,omitempty"`
+	Staleness int  `json:"staleness"` // 0 BSP, -1 ASP
 	// Tables are those open now; others may be opened by MethodTable.
 	Tables []table.Spec `json:"tables"`
 	// DenseLen is the dense vector's length, DenseBlocks the blocks into which it
@@ -86,9 +88,11 @@ const (
 // name alone, so servers that make the table separately agree.
 func TableID(name string) uint32 { return crc32.ChecksumIEEE([]byte(name)) }
 
-// BarrierRequest waits until all workers of the job wait. The server gives up by
-// itself after TimeoutMicros.
+// BarrierRequest waits until Workers workers wait, or where that is 0 all of the
+// job: at an open server all that are connected. The server gives up by itself
+// after TimeoutMicros.
 type BarrierRequest struct {
+	Workers       int   `json:"workers,omitempty"`
 	TimeoutMicros int64 `json:"timeout_us"`
 }
 

@@ -14,6 +14,7 @@ type barrier struct {
 	mu     sync.Mutex
 	inside map[int]int   // worker to how many of its calls wait
 	open   chan struct{} // closed when all are inside
+	all    func() int    // how many are all, for the newest that came
 }
 
 const (
@@ -24,7 +25,7 @@ const (
 // wait returns when all workers wait, or tells who did when limit has passed. A
 // worker that calls again while its first call waits (its connection broke)
 // counts once.
-func (b *barrier) wait(ctx context.Context, worker, workers int, limit time.Duration) psmsg.BarrierReply {
+func (b *barrier) wait(ctx context.Context, worker int, all func() int, limit time.Duration) psmsg.BarrierReply {
 	if limit <= 0 {
 		limit = barrierDefault
 	}
@@ -36,11 +37,9 @@ func (b *barrier) wait(ctx context.Context, worker, workers int, limit time.Dura
 	}
 	inside, open := b.inside, b.open
 	inside[worker]++
-	if len(inside) == workers {
-		close(open)
-		b.inside, b.open = nil, nil
-	}
+	b.all = all
 	b.mu.Unlock()
+	b.look()
 	select {
 	case <-open:
 		return psmsg.BarrierReply{All: true}
@@ -63,4 +62,14 @@ func (b *barrier) wait(ctx context.Context, worker, workers int, limit time.Dura
 		delete(inside, worker)
 	}
 	return rep
+}
+
+// look opens the barrier where all are inside: one came, or left.
+func (b *barrier) look() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.inside) > 0 && len(b.inside) >= b.all() {
+		close(b.open)
+		b.inside, b.open = nil, nil
+	}
 }

@@ -50,6 +50,10 @@ type Config struct {
 	// OnWorkerLost is called once per worker that broke its connection without
 	// leaving and did not come back. May be nil.
 	OnWorkerLost func(worker int, cause error)
+	// Begin is called when the lanes run and nobody is let in yet, End when the
+	// last connection has ended and the lanes still run. Either may be nil; Serve
+	// returns its error.
+	Begin, End func() error
 }
 
 // DenseConfig describes the dense vector. The zero value means none.

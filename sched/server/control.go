@@ -78,6 +78,7 @@ func (s *Server) leave(worker int) error {
 	s.mu.Lock()
 	s.left[worker] = true
 	s.mu.Unlock()
+	defer s.barrier.look()
 	return s.each(func(l *lane) error {
 		l.clock.Leave(worker)
 		l.applyReady()

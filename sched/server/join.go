@@ -1,22 +1,32 @@
 package server
 
-import "fmt"
+import (
+	"fmt"
+
+	"psrt/sched/psmsg"
+)
 
 // join lets a client begin to connect as a worker. Two processes with one
 // number would take each other's connection away for ever, and each other's
 // pushes for duplicates: the second is refused while the first is connected.
-func (s *Server) join(worker int, client uint64) error {
+func (s *Server) join(hello psmsg.Hello) (worker int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	worker, client := hello.Worker, hello.Client
+	if s.vacated && hello.Any {
+		if worker = s.number(worker, client); worker < 0 {
+			return 0, fmt.Errorf("server %d: %d trainers are connected, the most that it takes: start it with a larger --clients, or end one", s.cfg.ID, s.cfg.Workers)
+		}
+	}
 	if s.joining[worker] >= maxJoining {
-		return fmt.Errorf("server %d: %d connections of worker %d are being set up already: wait until one is open", s.cfg.ID, s.joining[worker], worker)
+		return 0, fmt.Errorf("server %d: %d connections of worker %d are being set up already: wait until one is open", s.cfg.ID, s.joining[worker], worker)
 	}
 	if holder := s.holder[worker]; holder != client && s.connected(worker) {
-		return fmt.Errorf("server %d: another process is connected as worker %d: start every rank once", s.cfg.ID, worker)
+		return 0, fmt.Errorf("server %d: another process is connected as worker %d: start every rank once", s.cfg.ID, worker)
 	}
 	s.holder[worker] = client
 	s.joining[worker]++
-	return nil
+	return worker, nil
 }
 
 // joined ends what join began.

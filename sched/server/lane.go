@@ -39,6 +39,7 @@ type lane struct {
 	clock    *clock.Clock
 	lastSeq  []uint64 // by worker: exactly-once
 	client   []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
+	past     past     // clients that had a number before
 	sessions []*session
 	current  []*session // by worker: its newest session, nil when gone
 	parked   []*request

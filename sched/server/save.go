@@ -137,6 +137,12 @@ func (l *lane) betweenSteps() error {
 	return nil
 }
 
+// someTables says whether the model has any of the lane's tables: one that has
+// none is not this job's.
+func (l *lane) someTables(m *ckpt.Model) bool {
+	return slices.ContainsFunc(l.order, func(t *tableState) bool { return m.Spec(t.spec.ID) != nil })
+}
+
 func (l *lane) load(m *ckpt.Model) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
@@ -145,9 +151,12 @@ func (l *lane) load(m *ckpt.Model) error {
 	}
 	for _, t := range l.order {
 		saved := m.Spec(t.spec.ID)
-		if saved == nil || saved.Dim != t.spec.Dim || saved.Optimizer.Kind != t.spec.Optimizer.Kind {
+		if saved == nil && l.someTables(m) {
+			continue // a table newer than the model
+		}
+		if saved == nil || saved.Dim != t.spec.Dim || saved.Optimizer.Name() != t.spec.Optimizer.Name() || saved.RowFloats() != t.spec.RowFloats() {
 			return fmt.Errorf("server: table %s has dimension %d and optimizer %s, the model in %s was saved with %+v",
-				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Kind, m.Dir(), saved)
+				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Name(), m.Dir(), saved)
 		}
 		if err := l.resetTable(t); err != nil {
 			return err

@@ -46,6 +46,7 @@ type Server struct {
 	tablesMu sync.Mutex // one table is opened at a time
 	tables   []table.Spec
 	barrier  barrier
+	vacated  bool // workers come and go; see Vacate
 }
 
 // New makes the lanes and begins to listen; nobody is served before Serve.
@@ -95,7 +96,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	var handlers sync.WaitGroup
 	var failed error
-	for {
+	if s.cfg.Begin != nil {
+		failed = s.cfg.Begin()
+	}
+	for failed == nil {
 		in, err := s.listener.Accept(ctx)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, rdma.ErrClosed) {
@@ -111,6 +115,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.hangUp()
 	handlers.Wait() // they still need the lanes, to end their sessions
+	if s.cfg.End != nil && failed == nil {
+		failed = s.cfg.End()
+	}
 	for _, l := range s.lanes {
 		l.do(commandTimeout, func() { l.quit = true })
 	}
@@ -146,21 +153,23 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	case hello.Worker == psmsg.Visitor && in.Count == 0:
 		s.visit(ctx, in)
 		return
-	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers:
+	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers && !(s.vacated && hello.Any):
 		in.Reject(fmt.Errorf("server %d expects workers 0..%d, not %d", s.cfg.ID, s.cfg.Workers-1, hello.Worker))
 		return
 	case in.Count != len(s.lanes):
 		in.Reject(fmt.Errorf("server %d has %d lanes, the client asked for %d: its map is another one", s.cfg.ID, len(s.lanes), in.Count))
 		return
 	}
-	if err := s.join(hello.Worker, hello.Client); err != nil {
+	worker, err := s.join(hello)
+	if err != nil {
 		in.Reject(err)
 		return
 	}
+	hello.Worker = worker
 	joined := sync.OnceFunc(func() { s.joined(hello.Worker) })
 	defer joined()
 	sessions := make([]*session, len(s.lanes))
-	welcome, _ := json.Marshal(psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes)})
+	welcome, _ := json.Marshal(psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes), Worker: worker})
 	var failed error // an endpoint without a queue is refused, and then this says why
 	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
 		cfg, err := s.attach(in, i, d, hello, sessions)
@@ -293,7 +302,9 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 		return err
 	}
 	if l.client[ses.worker] != ses.client { // another process, with a sequence of its own
-		l.client[ses.worker], l.lastSeq[ses.worker] = ses.client, max(next, 1)-1
+		last := l.past.take(l, ses.client, max(next, 1)-1)
+		l.past.keep(l.client[ses.worker], l.lastSeq[ses.worker])
+		l.client[ses.worker], l.lastSeq[ses.worker] = ses.client, last
 	}
 	ses.replies, ses.open = replies, true
 	l.current[ses.worker] = ses
@@ -316,6 +327,7 @@ func (s *Server) arrived(c *dial.Conn, worker int) {
 // gone notes the end of a connection and, unless its worker has left or is
 // connected anew, starts the time in which it may come back.
 func (s *Server) gone(c *dial.Conn, worker int, cause error) {
+	defer s.barrier.look()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)

@@ -61,7 +61,7 @@ func (s *Server) trainer(ctx context.Context, worker int, method string, body js
 		return decoded(body, func(r psmsg.TableRequest) (any, error) { return s.openTable(r) })
 	case psmsg.MethodBarrier:
 		return decoded(body, func(r psmsg.BarrierRequest) (any, error) {
-			return s.barrier.wait(ctx, worker, s.cfg.Workers, time.Duration(r.TimeoutMicros)*time.Microsecond), nil
+			return s.barrier.wait(ctx, worker, s.meeting(r.Workers), time.Duration(r.TimeoutMicros)*time.Microsecond), nil
 		})
 	}
 	return nil, fmt.Errorf("server: no control method %q", method)
@@ -87,7 +87,7 @@ func (s *Server) describe(ctx context.Context) (*psmsg.DescribeReply, error) {
 	s.tablesMu.Lock()
 	tables := slices.Clone(s.tables)
 	s.tablesMu.Unlock()
-	return &psmsg.DescribeReply{Map: m, Workers: s.cfg.Workers, Staleness: s.cfg.Staleness, Tables: tables,
+	return &psmsg.DescribeReply{Map: m, Workers: s.cfg.Workers, Open: s.vacated, Staleness: s.cfg.Staleness, Tables: tables,
 		DenseLen: len(s.cfg.Dense.Init), DenseBlocks: len(blocks), Dense: s.cfg.Trainers.Dense}, nil
 }
 

@@ -1,0 +1,24 @@
+// Package serve is `psrt serve`: one server for trainers that are not psrt's
+// own, which come and go as they like.
+//
+// It owns the tables file (what a table is, in YAML), the server's life from the
+// readiness line to the last save, and what makes a server of sched/server
+// stand alone: a map of one server, a place in the clocks for every trainer that
+// is there, tables that exist from the first use. It must not know flags, the
+// client, or what trainers compute.
+//
+// # The life of a server
+//
+//	ReadTables        the file, checked line by line; rules of users are tried
+//	New               listens; loads a saved model
+//	Ready             one JSON object: where, what; trainers may come
+//	Run               until its context ends: then connections end, the model is
+//	                  saved where that was asked for, and everything is closed
+//
+// # Faults survived
+//
+// A trainer that is killed: its place in the clocks is given up after ReconnectFor.
+// The server killed and started again: trainers connect again, and go on with what
+// was loaded; pushes since the last save are lost, as documented. A second server
+// on the same address: an error.
+package serve

@@ -1,0 +1,184 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/place"
+	"psrt/sched/psmsg"
+	"psrt/sched/server"
+	"psrt/sched/tree"
+	"psrt/tiers/table"
+)
+
+// Limits of a Config.
+const (
+	MaxLanes   = 64
+	MaxClients = 1024
+)
+
+// reconnectFor is how long a trainer that broke its connection keeps its place
+// in the clocks: others may wait for it meanwhile.
+const reconnectFor = 10 * time.Second
+
+// Config describes a server.
+type Config struct {
+	Listen    string // "host:port" or "unix:/path"
+	Token     []byte
+	Transport string
+	Devices   dial.Devices
+	Lanes     int
+	// Clients is how many trainers there may be at a time.
+	Clients int
+	// Staleness is 0 for BSP, a bound for SSP, server.Async for ASP.
+	Staleness int
+	Tables    *Tables // nil: none but those that trainers describe
+	// NewTables lets trainers describe tables that Tables lacks.
+	NewTables bool
+	Node      int // NUMA node of the rows, -1 any
+	MaxBytes  int64
+	// Load is a model to begin with. Save is where the model goes in the end and,
+	// where SaveEvery is not 0, meanwhile.
+	Load, Save string
+	SaveEvery  time.Duration
+	// Log gets a line about what an operator wants to know: refused connections,
+	// lost trainers, saved models. May be nil. Called by several goroutines.
+	Log func(string)
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Lanes < 1 || c.Lanes > MaxLanes:
+		return fmt.Errorf("serve: %d lanes, want 1 to %d", c.Lanes, MaxLanes)
+	case c.Clients < 1 || c.Clients > MaxClients:
+		return fmt.Errorf("serve: %d clients, want 1 to %d", c.Clients, MaxClients)
+	case c.Tables == nil && !c.NewTables:
+		return errors.New("serve: no tables, and trainers may make none")
+	case c.SaveEvery < 0 || c.SaveEvery > 0 && c.Save == "":
+		return fmt.Errorf("serve: to save every %v, say where", c.SaveEvery)
+	}
+	if c.Tables == nil {
+		c.Tables = &Tables{Seed: 1}
+	}
+	if c.Log == nil {
+		c.Log = func(string) {}
+	}
+	return nil
+}
+
+// Server is a server that stands alone.
+type Server struct {
+	cfg    Config
+	host   *dial.Host
+	server *server.Server
+	ready  func()
+	saving sync.Mutex // one at a time: what is newest stays
+}
+
+// New opens everything and loads the model, if there is one to load. The server
+// listens; trainers wait until Run.
+func New(cfg Config) (_ *Server, err error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	s.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices,
+		OnReject: func(addr net.Addr, err error) { cfg.Log(fmt.Sprintf("refused %v: %v", addr, err)) }})
+	if err != nil {
+		return nil, err
+	}
+	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: cfg.Lanes}})
+	if err != nil {
+		return nil, err
+	}
+	s.server, err = server.New(server.Config{
+		Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
+		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes,
+		ReconnectFor: reconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
+		Trainers: server.Trainers{NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
+	})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, &InputError{Path: "--listen " + cfg.Listen, Msg: "the address is taken: another server listens there; stop it or choose another port"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.server.Vacate()
+	return s, nil
+}
+
+// lost gives up the place of a trainer that does not come back.
+func (s *Server) lost(worker int, cause error) {
+	s.cfg.Log(fmt.Sprintf("trainer %d broke its connection and did not come back within %v (%v): nobody waits for it any more", worker, reconnectFor, cause))
+	if err := s.server.Leave(worker); err != nil {
+		s.cfg.Log(err.Error())
+	}
+}
+
+// newTable refuses what trainers may not make.
+func (s *Server) newTable(r *psmsg.TableRequest) error {
+	switch {
+	case !s.cfg.NewTables:
+		return errors.New("this server makes no table that its own tables file lacks; describe it there")
+	case r.Spec.Optimizer.Kind == table.User:
+		return errors.New("a rule from a library is described in the server's own tables file only")
+	}
+	return nil
+}
+
+// Addr is where trainers dial.
+func (s *Server) Addr() string { return s.server.Addr() }
+
+// Run serves until ctx ends, saves, and closes everything. ready is called when
+// trainers are let in.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	defer s.close()
+	s.ready = ready
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	saving := make(chan struct{})
+	go func() {
+		defer close(saving)
+		s.saveNowAndThen(ctx)
+	}()
+	err := s.server.Serve(ctx)
+	cancel()
+	<-saving
+	return err
+}
+
+// begin runs when the lanes do and before anybody is let in.
+func (s *Server) begin() error {
+	if s.cfg.Load != "" {
+		if err := s.load(s.cfg.Load); err != nil {
+			return err
+		}
+	}
+	s.ready()
+	return nil
+}
+
+// end runs when the last trainer's connection has ended and the lanes still run.
+func (s *Server) end() error {
+	if s.cfg.Save == "" {
+		return nil
+	}
+	return s.save(s.cfg.Save)
+}
+
+func (s *Server) close() {
+	if s.host != nil {
+		s.host.Close()
+	}
+}

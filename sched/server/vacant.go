@@ -1,0 +1,124 @@
+package server
+
+import (
+	"fmt"
+
+	"psrt/sched/psmsg"
+	"psrt/tiers/table"
+)
+
+// Vacate empties all places: from now on workers come and go, nobody waits for
+// one that is not there, and a client may have any free number. Call it before
+// Serve.
+func (s *Server) Vacate() {
+	s.vacated = true
+	for w := range s.cfg.Workers {
+		s.left[w] = true
+		for _, l := range s.lanes {
+			l.clock.Leave(w)
+		}
+	}
+}
+
+// number finds a place for a client that takes any: the one it has, the one it
+// wishes, or the lowest free one; -1 where there is none. With mu.
+func (s *Server) number(wish int, client uint64) int {
+	for w, holder := range s.holder {
+		if holder == client {
+			return w
+		}
+	}
+	if wish < s.cfg.Workers && s.vacant(wish) {
+		return wish
+	}
+	for w := range s.cfg.Workers {
+		if s.vacant(w) {
+			return w
+		}
+	}
+	return -1
+}
+
+// vacant: nobody has the number and nobody is expected back. With mu.
+func (s *Server) vacant(worker int) bool { return !s.connected(worker) && s.away[worker] == nil }
+
+// meeting is how many workers make a barrier whole.
+func (s *Server) meeting(asked int) func() int {
+	return func() int {
+		switch {
+		case asked > 0:
+			return asked
+		case !s.vacated:
+			return s.cfg.Workers
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		here := map[int]bool{}
+		for _, w := range s.conns {
+			if !s.left[w] {
+				here[w] = true
+			}
+		}
+		return max(1, len(here))
+	}
+}
+
+// Leave takes a worker out of the clocks, so that nobody waits for it.
+func (s *Server) Leave(worker int) error {
+	if worker < 0 || worker >= s.cfg.Workers {
+		return fmt.Errorf("server %d: no worker %d leaves, there are %d", s.cfg.ID, worker, s.cfg.Workers)
+	}
+	return s.leave(worker)
+}
+
+// OpenTable finds a table by name, or makes it; see psmsg.TableRequest.
+func (s *Server) OpenTable(r psmsg.TableRequest) (psmsg.TableReply, error) { return s.openTable(r) }
+
+// Tables are the tables that there are now.
+func (s *Server) Tables() []table.Spec {
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	return append([]table.Spec(nil), s.tables...)
+}
+
+// past remembers how far clients had come that lost their number to another: one
+// that comes back under a new number must not have its pushes applied again.
+type past struct {
+	last  map[uint64]uint64 // client to its last sequence
+	order []uint64          // oldest first
+}
+
+// maxPast bounds a lane's memory of clients that are gone.
+const maxPast = 4096
+
+func (p *past) keep(client, seq uint64) {
+	if client == 0 {
+		return
+	}
+	if p.last == nil {
+		p.last = map[uint64]uint64{}
+	}
+	if _, ok := p.last[client]; !ok {
+		if len(p.order) == maxPast {
+			delete(p.last, p.order[0])
+			p.order = p.order[:copy(p.order, p.order[1:])]
+		}
+		p.order = append(p.order, client)
+	}
+	p.last[client] = seq
+}
+
+// take gives the sequence after which a client goes on: as the lane knows it,
+// under whatever number, else as the client says.
+func (p *past) take(l *lane, client, says uint64) uint64 {
+	for w, c := range l.client {
+		if c == client {
+			l.client[w] = 0
+			return l.lastSeq[w]
+		}
+	}
+	if seq, ok := p.last[client]; ok {
+		return seq
+	}
+	return says
+}
