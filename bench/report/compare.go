@@ -11,6 +11,7 @@ import (
 type Change struct {
 	Op       string
 	Bytes    int
+	Unit     string
 	Old, New float64 // microseconds (median) or GB/s (average)
 	// Speed is the new speed over the old: 1 is as before, less is slower.
 	Speed  float64
@@ -19,7 +20,7 @@ type Change struct {
 
 // Comparison of two reports.
 type Comparison struct {
-	Unit      string
+	Unit      string // "" where rows are of both kinds
 	Tolerance float64
 	Changes   []Change
 	// Missing counts rows of the old report that the new one has not.
@@ -44,18 +45,19 @@ func Compare(old, now *Report, tolerance float64) (*Comparison, error) {
 		return nil, fmt.Errorf("the old report is of %s over %s, this one of %s over %s; compare like with like",
 			old.Suite, old.Transport, now.Suite, now.Transport)
 	}
-	c := &Comparison{Tolerance: tolerance, Unit: "GB/s"}
+	c := &Comparison{Tolerance: tolerance}
+	rows := now.byName()
 	for i := range old.Rows {
 		was := &old.Rows[i]
-		is := now.find(was.Op, was.Bytes)
+		is := rows[name{was.Op, was.Bytes}]
 		if is == nil {
 			c.Missing++
 			continue
 		}
-		ch := Change{Op: was.Op, Bytes: was.Bytes}
+		ch := Change{Op: was.Op, Bytes: was.Bytes, Unit: "GB/s"}
 		switch {
 		case was.Latency != nil && is.Latency != nil:
-			c.Unit = "us"
+			ch.Unit = "us"
 			ch.Old, ch.New = was.Latency.Typical, is.Latency.Typical
 			ch.Speed = ch.Old / ch.New
 		case was.Bandwidth != nil && is.Bandwidth != nil:
@@ -71,22 +73,42 @@ func Compare(old, now *Report, tolerance float64) (*Comparison, error) {
 	if len(c.Changes) == 0 {
 		return nil, fmt.Errorf("the old report has none of this run's rows; give the same --sizes")
 	}
+	c.Unit = c.Changes[0].Unit
+	for _, ch := range c.Changes {
+		if ch.Unit != c.Unit {
+			c.Unit = ""
+			break
+		}
+	}
 	return c, nil
 }
 
-func (r *Report) find(op string, bytes int) *Row {
+// name is what a row is found by.
+type name struct {
+	op    string
+	bytes int
+}
+
+// byName finds rows; of several with one name the first.
+func (r *Report) byName() map[name]*Row {
+	rows := make(map[name]*Row, len(r.Rows))
 	for i := range r.Rows {
-		if r.Rows[i].Op == op && r.Rows[i].Bytes == bytes {
-			return &r.Rows[i]
+		n := name{r.Rows[i].Op, r.Rows[i].Bytes}
+		if rows[n] == nil {
+			rows[n] = &r.Rows[i]
 		}
 	}
-	return nil
+	return rows
 }
 
 // Text writes the comparison for people.
 func (c *Comparison) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "op\tbytes\told[%s]\tnew[%s]\tspeed\t\t\n", c.Unit, c.Unit)
+	unit := ""
+	if c.Unit != "" {
+		unit = "[" + c.Unit + "]"
+	}
+	fmt.Fprintf(t, "op\tbytes\told%s\tnew%s\tspeed\t\t\n", unit, unit)
 	for _, ch := range c.Changes {
 		mark := ""
 		if ch.Slower {

@@ -19,8 +19,19 @@ func (r *Report) HTML(w io.Writer) error {
 		p.Columns = append(p.Columns, c.name)
 	}
 	p.Columns = append(p.Columns, "checksum")
-	for i := range r.Rows {
-		row := &r.Rows[i]
+	rows := r.Rows
+	if r.Fabric != nil {
+		p.Findings = r.Fabric.Findings()
+		for _, h := range r.Fabric.Hosts {
+			p.Hosts = append(p.Hosts, h.line())
+		}
+		rows = r.worstFirst(pageRows)
+		for _, h := range r.heats() {
+			p.Charts = append(p.Charts, template.HTML(h.SVG()))
+		}
+	}
+	for i := range rows {
+		row := &rows[i]
 		cells := []string{row.Op, strconv.Itoa(row.Bytes), strconv.Itoa(row.Iterations)}
 		for _, c := range columns {
 			if v := c.value(row); v == 0 {
@@ -43,10 +54,12 @@ type page struct {
 	Columns []string
 	Lines   [][]string
 	Charts  []template.HTML
+	// Of ranks only.
+	Findings, Hosts []string
 }
 
 func (r *Report) charts() []chart.Chart {
-	if len(r.Rows) == 0 {
+	if len(r.Rows) == 0 || r.Fabric != nil {
 		return nil
 	}
 	var all []chart.Chart
@@ -128,8 +141,10 @@ td:first-child,th:first-child{text-align:left}tr+tr{border-top:1px solid #eee}sv
 </style></head><body>
 <h1>psbench {{.Suite}} over {{.Transport}}</h1>
 <p class="note">{{.When}} · {{.Program}} {{.Commit}} · seed {{.Seed}} · {{.Machine.CPU}}, {{.Machine.CPUs}} CPUs, Linux {{.Machine.Kernel}}, device {{.Machine.Device}}, {{.Machine.Go}}</p>
-{{range .Charts}}{{.}}{{end}}
-<div class="wide"><table><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr>
+{{range .Findings}}<p><strong>{{.}}</strong></p>
+{{end}}{{range .Charts}}{{.}}{{end}}
+{{range .Hosts}}<p class="note">{{.}}</p>
+{{end}}<div class="wide"><table><tr>{{range .Columns}}<th>{{.}}</th>{{end}}</tr>
 {{range .Lines}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</table></div>
 {{range .Notes}}<p class="note">{{.}}</p>

@@ -23,6 +23,8 @@ type Report struct {
 	Rows      []Row     `json:"rows"`
 	// Notes say what the limits are and what is not measured.
 	Notes []string `json:"notes"`
+	// Fabric is there where the rows are pairs of ranks.
+	Fabric *Fabric `json:"fabric,omitempty"`
 }
 
 // Row is one line: an operation at one size.
@@ -43,6 +45,8 @@ type Row struct {
 	Rival *Rival `json:"rival,omitempty"`
 	// FanIn is what rows of that suite say besides.
 	FanIn *FanIn `json:"fan_in,omitempty"`
+	// Pair is what rows of one ordered pair of ranks say besides.
+	Pair *Pair `json:"pair,omitempty"`
 	// CPUSecondsPerGB is of both processes together.
 	CPUSecondsPerGB float64 `json:"cpu_s_per_gb"`
 	Load            float64 `json:"load"` // 1-minute load average

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -27,20 +28,47 @@ func (c column) text(v float64) string {
 }
 
 var latencyColumns = []column{
-	{"t_min[us]", 3, func(r *Row) float64 { return r.Latency.Min }},
-	{"t_typical[us]", 3, func(r *Row) float64 { return r.Latency.Typical }},
-	{"t_avg[us]", 3, func(r *Row) float64 { return r.Latency.Avg }},
-	{"t_99[us]", 3, func(r *Row) float64 { return r.Latency.P99 }},
-	{"t_99.9[us]", 3, func(r *Row) float64 { return r.Latency.P999 }},
-	{"limit[us]", 3, func(r *Row) float64 { return r.Limit }},
+	{"t_min[us]", 3, latencies(func(l *Latency) float64 { return l.Min })},
+	{"t_typical[us]", 3, latencies(func(l *Latency) float64 { return l.Typical })},
+	{"t_avg[us]", 3, latencies(func(l *Latency) float64 { return l.Avg })},
+	{"t_99[us]", 3, latencies(func(l *Latency) float64 { return l.P99 })},
+	{"t_99.9[us]", 3, latencies(func(l *Latency) float64 { return l.P999 })},
+	{"limit[us]", 3, func(r *Row) float64 { return r.limit(r.Latency != nil) }},
 }
 
 var bandwidthColumns = []column{
-	{"avg[GB/s]", 3, func(r *Row) float64 { return r.Bandwidth.Avg }},
-	{"peak[GB/s]", 3, func(r *Row) float64 { return r.Bandwidth.Peak }},
-	{"rate[M/s]", 3, func(r *Row) float64 { return r.Bandwidth.Rate }},
-	{"limit[GB/s]", 3, func(r *Row) float64 { return r.Limit }},
+	{"avg[GB/s]", 3, bandwidths(func(b *Bandwidth) float64 { return b.Avg })},
+	{"peak[GB/s]", 3, bandwidths(func(b *Bandwidth) float64 { return b.Peak })},
+	{"rate[M/s]", 3, bandwidths(func(b *Bandwidth) float64 { return b.Rate })},
+	{"limit[GB/s]", 3, func(r *Row) float64 { return r.limit(r.Latency == nil) }},
 	{"bulk[GB/s]", 3, func(r *Row) float64 { return r.BulkLimit }},
+}
+
+// Rows of pairs are of both kinds; the other kind's columns are 0 then.
+func latencies(f func(*Latency) float64) func(*Row) float64 {
+	return func(r *Row) float64 {
+		if r.Latency == nil {
+			return 0
+		}
+		return f(r.Latency)
+	}
+}
+
+func bandwidths(f func(*Bandwidth) float64) func(*Row) float64 {
+	return func(r *Row) float64 {
+		if r.Bandwidth == nil {
+			return 0
+		}
+		return f(r.Bandwidth)
+	}
+}
+
+// limit is the row's where it is in the unit of the column.
+func (r *Row) limit(mine bool) float64 {
+	if !mine {
+		return 0
+	}
+	return r.Limit
 }
 
 var commonColumns = []column{
@@ -72,8 +100,12 @@ func rivals(f func(*Rival) float64) func(*Row) float64 {
 	}
 }
 
-// columns are those of this report: all its rows are of one kind.
+// columns are those of this report: all its rows are of one kind, but for those
+// of pairs.
 func (r *Report) columns() []column {
+	if r.Fabric != nil {
+		return slices.Concat(latencyColumns, bandwidthColumns, commonColumns, pairColumns)
+	}
 	special := bandwidthColumns
 	if len(r.Rows) > 0 && r.Rows[0].Latency != nil {
 		special = latencyColumns
@@ -92,6 +124,9 @@ func (r *Report) columns() []column {
 
 // Text writes the table for people.
 func (r *Report) Text(w io.Writer) error {
+	if r.Fabric != nil {
+		return r.fabricText(w)
+	}
 	m := r.Machine
 	fmt.Fprintf(w, "# %s over %s, %s, %s (%.12s), seed %d\n", r.Suite, r.Transport, r.Time.UTC().Format(time.RFC3339), r.Program, r.Commit, r.Seed)
 	fmt.Fprintf(w, "# %s, %d CPUs, Linux %s, device %s\n", m.CPU, m.CPUs, m.Kernel, m.Device)

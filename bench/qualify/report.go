@@ -1,0 +1,173 @@
+package qualify
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"psrt/bench/report"
+)
+
+// Report is the finding in the form that all suites have. transport is what was
+// asked for.
+func (f *Finding) Report(transport string) *report.Report {
+	n := len(f.members)
+	r := &report.Report{
+		Version: report.Version, Suite: "qualify", Transport: transport, Time: time.Now(), Seed: f.plan.Seed, Machine: report.ThisMachine(),
+		Fabric: &report.Fabric{
+			Pairs: n * (n - 1), UnreachablePairs: f.Unreachable(), OutlierPairs: f.Outliers(),
+			Waves: f.Waves, Again: f.Again, Seconds: f.Took.Seconds(),
+		},
+		Notes: f.notes(),
+	}
+	f.people(r.Fabric)
+	f.unreached(r.Fabric)
+	for i := range f.verdicts {
+		f.figure(&f.verdicts[i], r)
+	}
+	if t := f.Total; t != nil {
+		r.Fabric.Total = &report.FabricTotal{
+			Ranks: t.Ranks, Bytes: t.Slot, GBs: t.GBs(), Least: t.Least, Most: t.Most, Worst: t.Worst, Failed: t.Failed, Seconds: t.Took.Seconds(),
+		}
+	}
+	return r
+}
+
+// people are the ranks and hosts.
+func (f *Finding) people(to *report.Fabric) {
+	for r, m := range f.members {
+		one := report.FabricRank{Rank: r, Host: f.hostOf[r], Lost: f.lost[r]}
+		if m != nil {
+			one.PID, one.Listen = m.Facts.PID, m.Listen
+		} else {
+			one.Lost = "never came"
+		}
+		if f.lost[r] != "" {
+			to.Lost = append(to.Lost, fmt.Sprintf("rank %d on %s: %s", r, f.hosts[f.hostOf[r]].name, f.lost[r]))
+		}
+		to.Ranks = append(to.Ranks, one)
+	}
+	if f.Absent != "" {
+		to.Lost = append(to.Lost, f.Absent)
+	}
+	for h := range f.hosts {
+		to.Hosts = append(to.Hosts, f.host(h))
+	}
+}
+
+func (f *Finding) host(h int) report.FabricHost {
+	host := report.FabricHost{Name: f.hosts[h].name, Ranks: f.hosts[h].ranks}
+	for _, r := range host.Ranks {
+		m := f.members[r]
+		if m == nil {
+			continue
+		}
+		if host.CPUs == 0 {
+			x := &m.Facts
+			host.CPUs, host.Kernel, host.Interface, host.MTU, host.Devices = x.CPUs, x.Kernel, x.Interface, x.MTU, x.Devices
+		}
+		for _, w := range m.Facts.Warnings {
+			if !slices.Contains(host.Warnings, w) {
+				host.Warnings = append(host.Warnings, w)
+			}
+		}
+		for to := range f.members {
+			c := f.cell(r, to)
+			if r == to || c.out == nil {
+				continue
+			}
+			text := c.out.Reason
+			if c.out.NUMANode >= 0 {
+				text += fmt.Sprintf(", NUMA node %d", c.out.NUMANode)
+			}
+			if !slices.Contains(host.Chosen, text) && len(host.Chosen) < 4 {
+				host.Chosen = append(host.Chosen, text)
+			}
+		}
+	}
+	return host
+}
+
+// unreached are the pairs whose ranks were both there to the end.
+func (f *Finding) unreached(to *report.Fabric) {
+	for a := range f.members {
+		for b := range f.members {
+			c := f.cell(a, b)
+			gone := f.members[a] == nil || f.members[b] == nil || f.lost[a] != "" || f.lost[b] != ""
+			if a != b && c.err != "" && !gone {
+				to.Unreachable = append(to.Unreachable, report.Unreachable{From: a, To: b, Error: strings.ReplaceAll(c.err, "\n", "; ")})
+			}
+		}
+	}
+}
+
+// figure makes one figure's rows, and says what is usual and what is not.
+func (f *Finding) figure(v *verdict, r *report.Report) {
+	unit := "GB/s"
+	if v.bytes == 0 {
+		unit = "us"
+	}
+	for _, sp := range v.Spreads {
+		r.Fabric.Kinds = append(r.Fabric.Kinds, report.FabricKind{
+			Figure: v.name, Bytes: max(v.bytes, latencyBytes), Latency: v.bytes == 0, SameHost: sp.SameHost, Count: sp.Count, Median: sp.Median,
+			MAD: sp.MAD, Best: sp.Best, Worst: sp.Worst, Threshold: sp.Threshold, Divided: sp.Divided,
+		})
+	}
+	for i, s := range v.samples {
+		row := f.row(v, s)
+		if row.Pair.Outlier = slices.Contains(v.Slow, i); row.Pair.Outlier {
+			r.Fabric.Outliers = append(r.Fabric.Outliers, report.Outlier{
+				Figure: v.name, From: s.From, To: s.To, Value: s.Value, Median: v.spreadOf(s).Median, Times: v.times(s), Unit: unit,
+			})
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	for _, h := range v.Hosts {
+		r.Fabric.Blamed = append(r.Fabric.Blamed, report.Blamed{Figure: v.name, What: "host " + f.hosts[h].name})
+	}
+	for _, rank := range v.Ranks {
+		r.Fabric.Blamed = append(r.Fabric.Blamed, report.Blamed{Figure: v.name, What: fmt.Sprintf("rank %d (%s)", rank, f.hosts[f.hostOf[rank]].name)})
+	}
+}
+
+func (f *Finding) row(v *verdict, s Sample) report.Row {
+	out := f.cell(s.From, s.To).out
+	row := report.Row{Limit: v.spreadOf(s).Median, Ratio: 1 / v.times(s), Pair: &report.Pair{
+		From: s.From, To: s.To, FromHost: f.hosts[s.FromHost].name, ToHost: f.hosts[s.ToHost].name, SameHost: s.FromHost == s.ToHost,
+		Transport: out.Transport, Device: out.Device, NUMANode: out.NUMANode, Times: v.times(s),
+	}}
+	if v.bytes == 0 {
+		l := out.Latency
+		row.Op, row.Bytes, row.Iterations, row.Latency = fmt.Sprintf("latency %d to %d", s.From, s.To), latencyBytes, out.PingPongs, &l
+		row.Checksum = fmt.Sprintf("%08x", out.Checksum)
+		return row
+	}
+	for _, w := range out.Writes {
+		if w.Bytes == v.bytes {
+			row.Op, row.Bytes, row.Iterations = fmt.Sprintf("write %d to %d", s.From, s.To), w.Bytes, w.Iterations
+			row.Bandwidth = &report.Bandwidth{Avg: w.GBs(), Peak: w.GBs(), Rate: float64(w.Iterations) / w.Took.Seconds() / 1e6}
+			row.Checksum = fmt.Sprintf("%08x", w.Checksum)
+		}
+	}
+	return row
+}
+
+// notes say what the figures mean.
+func (f *Finding) notes() []string {
+	how := fmt.Sprintf("pairs were measured in %d waves, in which no rank and no host's link has more than its share", f.Waves)
+	if f.plan.Serial {
+		how = "one pair was measured at a time"
+	}
+	if f.Again > 0 {
+		how += fmt.Sprintf("; %d slow ones again, alone, and the better counts", f.Again)
+	}
+	return []string{
+		how,
+		fmt.Sprintf("outlier: worse than the median of its kind of pair by more than %g deviations (MAD times 1.4826) and %g %% (latency, and %d us) or %g %% (writes), or %d times worse",
+			f.plan.MADs, 100*f.plan.Latency, leastLatency, 100*f.plan.Bandwidth, extreme),
+		"limit: the median of pairs of the same kind; ratio: share of it reached",
+		fmt.Sprintf("! outlier, X not measured; all that was moved was checked by CRC-32C; threads that run Go: %d", runtime.GOMAXPROCS(0)),
+	}
+}
