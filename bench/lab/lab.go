@@ -26,7 +26,7 @@ type Config struct {
 
 // Defaults are what `make lab` uses.
 func Defaults() Config {
-	return Config{CPUs: 2, MemoryMiB: 4096, BootTimeout: 3 * time.Minute, Grace: 5 * time.Second, Emulator: "qemu-system-x86_64", Log: io.Discard}
+	return Config{CPUs: 2, MemoryMiB: 4096, BootTimeout: 5 * time.Minute, Grace: 5 * time.Second, Emulator: "qemu-system-x86_64", Log: io.Discard}
 }
 
 // Command is one to run. Env is all of its environment.

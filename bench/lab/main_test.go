@@ -29,7 +29,7 @@ func emulate(how string) error {
 	os.Unsetenv(fakeEmulator)
 	switch how {
 	case "mute":
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute)
 		return nil
 	case "dies":
 		return fmt.Errorf("[    0.000001] VFS: Unable to mount root fs")
@@ -46,7 +46,7 @@ func emulate(how string) error {
 		return err
 	}
 	if how == "hangs" {
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute)
 	}
 	return guest.Serve(port, w, func() wire.Traffic { return wire.Traffic{DevicePackets: 5, LinkPackets: 6} })
 }

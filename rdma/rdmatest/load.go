@@ -78,7 +78,7 @@ func stream(t *testing.T, me, you *side, r *rand.Rand, slots, slot, blocks int) 
 		}
 		return n == 1
 	}
-	for deadline := time.Now().Add(20 * time.Second); acked < blocks || got < blocks || pending > 0; {
+	for deadline := time.Now().Add(2 * patience); acked < blocks || got < blocks || pending > 0; {
 		if time.Now().After(deadline) || t.Failed() {
 			t.Errorf("stuck: sent %d, acknowledged %d, received %d of %d", sent, acked, got, blocks)
 			return

@@ -2,7 +2,6 @@ package rdmatest
 
 import (
 	"testing"
-	"time"
 
 	"psrt/csrc/seedtest"
 	"psrt/rdma"
@@ -24,7 +23,7 @@ func testSharedRecv(t *testing.T, f Factory) {
 	server := &side{t: t, q: q}
 	clients, eps := make([]*side, n), make([]rdma.Endpoint, n)
 	for i := range clients {
-		clients[i] = newSide(t, da, ma, shape{depth: depth, access: rdma.AccessAll, timeout: time.Second}, "bob")
+		clients[i] = newSide(t, da, ma, shape{depth: depth, access: rdma.AccessAll}, "bob")
 		eps[i], err = db.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: depth, RecvDepth: depth, Peer: "alice", SharedRecv: true})
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package verbs_test
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,7 +43,7 @@ func heard(t *testing.T, by rdma.Endpoint) {
 // Wait from seeing it.
 func TestWakeBesideLock(t *testing.T) {
 	x, y, qx, qy := joined(t)
-	var late []time.Duration
+	defer verbs.Unwatched(x)() // the ticker does not do Wait's work
 	for range 7 {
 		// An event that is fetched leaves the queue as it is in use: not armed.
 		heard(t, x)
@@ -65,15 +64,12 @@ func TestWakeBesideLock(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // it has spun, and armed
 		start := time.Now()
 		release()
-		late = append(late, (<-woke).Sub(start))
+		if late := (<-woke).Sub(start); late > patience/2 {
+			t.Errorf("Wait returned %s after it could have known", late)
+		}
 		if c := next(t, qx); c.Op != rdma.OpRecv {
 			t.Fatalf("completion %+v", c)
 		}
-	}
-	slices.Sort(late)
-	// This machine may be busy once.
-	if worst := late[len(late)-2]; worst > 60*time.Millisecond {
-		t.Errorf("Wait returned %s after it could have known: %v", worst, late)
 	}
 }
 
@@ -83,7 +79,7 @@ func TestForgottenBesideArrivals(t *testing.T) {
 	x, y, qx, qy := joined(t)
 	verbs.Forget(x)
 	start := time.Now()
-	for time.Since(start) < 5*time.Second {
+	for time.Since(start) < patience {
 		n, err := x.PostRecv(make([]rdma.Recv, 1))
 		if errors.Is(err, &rdma.Error{Status: rdma.StatusRetryExceeded}) {
 			t.Logf("after %s: %v", time.Since(start), err)
@@ -99,7 +95,7 @@ func TestForgottenBesideArrivals(t *testing.T) {
 		next(t, qx)
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Error("the request is still waited for after 5 s, the limit is 1 s")
+	t.Errorf("the request is still waited for after %s, the limit is %s", patience, 2*opTimeout)
 }
 
 // TestUnpolledIsAlive: a process that was stopped, or one that has no time to
@@ -111,9 +107,9 @@ func TestUnpolledIsAlive(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	next(t, qy)
-	for start := time.Now(); time.Since(start) < 2500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
-		qx.Poll(nil) // keeps the ticker from gathering
-	}
+	polled := verbs.Polled(qx) // the ticker does not gather
+	time.Sleep(2*opTimeout + 500*time.Millisecond)
+	polled()
 	if c := next(t, qx); c.ID != 7 || c.Status != rdma.StatusOK {
 		t.Errorf("completion %+v", c)
 	}

@@ -3,6 +3,8 @@ package verbs
 import (
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"psrt/rdma"
 )
@@ -46,6 +48,38 @@ func Number(e rdma.Endpoint) uint32 { return e.(*endpoint).qpn }
 func Gather(q rdma.Queue) {
 	defer Hold(q)()
 	q.(*queue).gather()
+}
+
+// Unwatched keeps the ticker of e's domain from all endpoints and queues there
+// are, by its looks and by the signs of life that it has posted.
+func Unwatched(e rdma.Endpoint) (restore func()) {
+	d := e.(*endpoint).dom
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	endpoints, queues := d.endpoints, d.queues
+	d.endpoints, d.queues = map[*endpoint]struct{}{}, map[*queue]struct{}{}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.endpoints, d.queues = endpoints, queues
+	}
+}
+
+// Polled lets q look to the ticker as one that its owner polls.
+func Polled(q rdma.Queue) (end func()) {
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-quit:
+				return
+			case <-time.After(tickPeriod / 25):
+				q.(*queue).polled.Store(true)
+			}
+		}
+	})
+	return func() { close(quit); wg.Wait() }
 }
 
 // Forget notes a signaled request that the device never saw.

@@ -18,7 +18,7 @@ func refusedBy(t testing.TB, start time.Time, err error, word string) {
 	if !errors.Is(err, rdma.ErrInvalid) || !strings.Contains(err.Error(), word) {
 		t.Errorf("%v: want %v and %q", err, rdma.ErrInvalid, word)
 	}
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > slack {
 		t.Errorf("took %s", took)
 	}
 	t.Logf("FAULT | %s | refused | %.2f s | %v", strings.TrimPrefix(t.Name(), "Test"), time.Since(start).Seconds(), err)
@@ -147,7 +147,7 @@ func TestSilentPeer(t *testing.T) {
 	start := time.Now()
 	err := x.ep.Connect(y.ep.Address(), start.Add(1500*time.Millisecond))
 	told(t, start, err, "bob", rdma.StatusRetryExceeded)
-	if took := time.Since(start); !errors.Is(err, rdma.ErrDeadline) || took < 1500*time.Millisecond || took > 2500*time.Millisecond {
+	if took := time.Since(start); !errors.Is(err, rdma.ErrDeadline) || took < 1500*time.Millisecond || took > 1500*time.Millisecond+slack {
 		t.Errorf("after %s at a deadline of 1.5 s: %v", took, err)
 	}
 	if _, err := x.ep.Post([]rdma.WR{{Op: rdma.OpWrite}}); !errors.As(err, new(*rdma.Error)) {
@@ -155,10 +155,6 @@ func TestSilentPeer(t *testing.T) {
 	}
 	s.again(t)
 }
-
-// resolving is how long the kernel may look for an address on the network, and
-// some more.
-const resolving = 1500 * time.Millisecond
 
 // TestGarbageAddress: what is no address is refused and does no harm; what
 // looks like one leads nowhere, and that is told by the deadline.
@@ -193,7 +189,8 @@ func TestGarbageAddress(t *testing.T) {
 		if err == nil || !errors.Is(err, rdma.ErrInvalid) && !errors.As(err, new(*rdma.Error)) {
 			t.Errorf("%x: %v", b, err)
 		}
-		if took := time.Since(start); took > 50*time.Millisecond+resolving {
+		// The kernel may look for an address on the network, which takes a second.
+		if took := time.Since(start); took > 50*time.Millisecond+slack {
 			t.Errorf("%x: %s at a deadline of 50 ms", b, took)
 		}
 		if err := e.ep.Close(); err != nil {

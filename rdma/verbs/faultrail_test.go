@@ -23,7 +23,7 @@ type station struct {
 func newStation(t testing.TB, peer string, devices ...string) *station {
 	t.Helper()
 	h, err := dial.New(dial.Config{Transport: "verbs", Token: []byte("the token of all tests, long enough"),
-		Devices: verbs.Selection{Devices: devices}})
+		Devices: verbs.Selection{Devices: devices}, StepTimeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func (s *station) next() rdma.Completion {
 // dialed gives both sides of a connection with two endpoints.
 func dialed(t testing.TB, from, to *station, l *dial.Listener) (here, there *dial.Conn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	type accepted struct {
 		conn *dial.Conn

@@ -81,6 +81,8 @@ func TestWithdrawnKeeps(t *testing.T) {
 	s.again(t)
 }
 
+const lentBytes = 256 << 10
+
 // TestLocalWithdrawn: the sender closes a region that its own requests use.
 func TestLocalWithdrawn(t *testing.T) {
 	for _, op := range []rdma.Op{rdma.OpWrite, rdma.OpRead} {
@@ -91,13 +93,14 @@ func TestLocalWithdrawn(t *testing.T) {
 			// This thread may lose its core between Post and Close, and all go
 			// through.
 			for range 50 {
-				mine := s.here.lend(1<<20, rdma.AccessLocal)
+				// All of it goes over one link before the survivor's: not much.
+				mine := s.here.lend(lentBytes, rdma.AccessLocal)
 				start, first := e.closeUnder(mine, op, r)
 				if first == nil {
 					continue
 				}
 				told(t, start, first.Err, "bob", rdma.StatusLocalProt)
-				if _, err := e.ep.Post([]rdma.WR{{Op: op, Local: mine.Bytes(), Remote: r.Slice(0, 1<<20)}}); err == nil {
+				if _, err := e.ep.Post([]rdma.WR{{Op: op, Local: mine.Bytes(), Remote: r.Slice(0, lentBytes)}}); err == nil {
 					t.Error("Post takes a buffer of a closed region")
 				}
 				s.again(t)

@@ -11,8 +11,15 @@ import (
 	"psrt/rdma/verbs"
 )
 
-// patience bounds every wait of these tests for what must happen.
-const patience = 10 * time.Second
+const (
+	// patience bounds every wait of these tests for what must happen. Like
+	// slack, it is for a machine ten times slower than a laptop: an emulated
+	// one, on a host that others keep busy.
+	patience = time.Minute
+	// slack is what such a machine may add to a time that the device's clock or
+	// ours sets.
+	slack = 15 * time.Second
+)
 
 // host is what one process has: a device, a queue, memory that it lends, and
 // one goroutine that polls for all endpoints.

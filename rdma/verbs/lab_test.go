@@ -36,9 +36,13 @@ func queueOf(t *testing.T, d rdma.Domain) rdma.Queue {
 	return q
 }
 
+// opTimeout of the endpoints of these tests: short, for some wait until it has
+// passed, and long enough for a machine that does not run for a second.
+const opTimeout = 2 * time.Second
+
 func endpointOn(t *testing.T, d rdma.Domain, q rdma.Queue, shared bool) rdma.Endpoint {
 	t.Helper()
-	ep, err := d.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: 8, RecvDepth: 4, Peer: "bob", OpTimeout: 500 * time.Millisecond, SharedRecv: shared})
+	ep, err := d.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: 8, RecvDepth: 4, Peer: "bob", OpTimeout: opTimeout, SharedRecv: shared})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +51,7 @@ func endpointOn(t *testing.T, d rdma.Domain, q rdma.Queue, shared bool) rdma.End
 
 func join(t *testing.T, a, b rdma.Endpoint) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	other := make(chan error, 1)
 	go func() { other <- b.Connect(a.Address(), deadline) }()
 	if err := errors.Join(a.Connect(b.Address(), deadline), <-other); err != nil {
@@ -58,7 +62,7 @@ func join(t *testing.T, a, b rdma.Endpoint) {
 func next(t *testing.T, q rdma.Queue) rdma.Completion {
 	t.Helper()
 	var cs [1]rdma.Completion
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if q.Poll(cs[:]) == 1 {
 			return cs[0]
 		}
@@ -101,7 +105,7 @@ func TestPoolOverrun(t *testing.T) {
 			t.Fatalf("%+v", c)
 		}
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		var cs [4]rdma.Completion
 		qb.Poll(cs[:])

@@ -17,13 +17,15 @@ const tickPeriod = 250 * time.Millisecond
 func (d *Domain) tick() {
 	ticker := time.NewTicker(tickPeriod)
 	defer ticker.Stop()
+	var endpoints []*endpoint
+	var queues []*queue
 	for {
 		select {
 		case <-d.done:
 			return
 		case now := <-ticker.C:
 			d.mu.Lock()
-			endpoints, queues := slices.Collect(maps.Keys(d.endpoints)), slices.Collect(maps.Keys(d.queues))
+			endpoints, queues = slices.AppendSeq(endpoints[:0], maps.Keys(d.endpoints)), slices.AppendSeq(queues[:0], maps.Keys(d.queues))
 			d.mu.Unlock()
 			// Completions of probes, for owners who wait for the peer's word
 			// and so do not poll.
@@ -36,6 +38,8 @@ func (d *Domain) tick() {
 			for _, ep := range endpoints {
 				ep.look(now)
 			}
+			clear(endpoints) // what closes meanwhile is not kept
+			clear(queues)
 		}
 	}
 }

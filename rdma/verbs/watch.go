@@ -1,10 +1,7 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	ibv "psrt/csrc/verbs"
@@ -39,12 +36,12 @@ func (d *Domain) events() {
 		text := fmt.Sprintf("verbs: %s: %s", d.cfg.Device, e.Text)
 		switch e.Type {
 		case ibv.EventCQError, ibv.EventSRQError:
-			d.breakAll(rdma.StatusPeerGone, text, func(*endpoint) bool { return true })
+			d.breakAll(rdma.StatusPeerGone, every, "%s", text)
 		case ibv.EventDeviceFatal:
-			d.breakAll(rdma.StatusPeerGone, text+": the device has failed", func(*endpoint) bool { return true })
+			d.breakAll(rdma.StatusPeerGone, every, "%s: the device has failed", text)
 		case ibv.EventQPFatal, ibv.EventQPRequest, ibv.EventQPAccess:
 			text += fmt.Sprintf(" (queue pair %d)", e.Number)
-			d.breakAll(rdma.StatusPeerGone, text, func(ep *endpoint) bool { return ep.qpn == e.Number })
+			d.breakAll(rdma.StatusPeerGone, func(ep *endpoint) bool { return ep.qpn == e.Number }, "%s", text)
 		case ibv.EventPortError, ibv.EventPortActive, ibv.EventGIDChange:
 			text += fmt.Sprintf(" (port %d)", e.Number)
 			if e.Type == ibv.EventPortError && int(e.Number) == d.port && d.downSince.IsZero() {
@@ -71,8 +68,7 @@ func (d *Domain) watchPort(now time.Time) {
 		return
 	}
 	if now.Sub(d.downSince) >= portGrace {
-		d.breakAll(rdma.StatusRetryExceeded, fmt.Sprintf("port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device),
-			func(*endpoint) bool { return true })
+		d.breakAll(rdma.StatusRetryExceeded, every, "port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device)
 	}
 }
 
@@ -84,23 +80,34 @@ func (d *Domain) watchMTU() {
 	if err != nil || a.State != ibv.PortActive || a.ActiveMTU == 0 {
 		return
 	}
-	why := fmt.Sprintf("the MTU of %s port %d has become %d bytes, less than this connection uses: connect anew, and set the interfaces' MTU before a job begins",
+	d.breakAll(rdma.StatusRetryExceeded, func(ep *endpoint) bool { return ep.mtu.Load() > a.ActiveMTU },
+		"the MTU of %s port %d has become %d bytes, less than this connection uses: connect anew, and set the interfaces' MTU before a job begins",
 		d.cfg.Device, d.port, 128<<a.ActiveMTU)
-	d.breakAll(rdma.StatusRetryExceeded, why, func(ep *endpoint) bool { return ep.mtu.Load() > a.ActiveMTU })
 }
 
-// breakAll ends endpoints that the device no longer serves. which is called
-// without their locks.
+func every(*endpoint) bool { return true }
+
+// breakAll ends endpoints that the device no longer serves, once, and says why.
+// which is called without their locks.
 //
 // All queue pairs are stopped before the first lock is taken: soft-RoCE spins
 // over a packet that it cannot send (too large, or the link is down), and not
 // only in a kernel thread of its own, but also in whose request it was. That is
 // Post, with the endpoint's lock, for seconds; a poller then waits for it with
 // the queue's. Only another state of the queue pair ends that.
-func (d *Domain) breakAll(status rdma.Status, why string, which func(*endpoint) bool) {
+func (d *Domain) breakAll(status rdma.Status, which func(*endpoint) bool, format string, args ...any) {
+	var endpoints []*endpoint
 	d.mu.Lock()
-	endpoints := slices.DeleteFunc(slices.Collect(maps.Keys(d.endpoints)), func(ep *endpoint) bool { return !which(ep) })
+	for ep := range d.endpoints {
+		if ep.verdict.Load() == nil && which(ep) {
+			endpoints = append(endpoints, ep)
+		}
+	}
 	d.mu.Unlock()
+	if len(endpoints) == 0 {
+		return
+	}
+	why := fmt.Errorf(format, args...)
 	for _, ep := range endpoints {
 		ep.halt(status, why)
 	}
@@ -115,10 +122,11 @@ func (d *Domain) breakAll(status rdma.Status, why string, which func(*endpoint) 
 
 // halt stops the queue pair without the endpoint's lock. What the device then
 // flushes is told as the verdict's consequence.
-func (ep *endpoint) halt(status rdma.Status, why string) {
-	e := &rdma.Error{Op: rdma.OpWrite, Peer: ep.cfg.Peer, QPN: ep.qpn, Status: status, Cause: errors.New(why)}
-	if !ep.verdict.CompareAndSwap(nil, e) || !ep.moving.TryLock() {
-		return // it has been stopped, or does not send: it connects, or is destroyed
+func (ep *endpoint) halt(status rdma.Status, why error) {
+	e := &rdma.Error{Op: rdma.OpWrite, Peer: ep.cfg.Peer, QPN: ep.qpn, Status: status, Cause: why}
+	ep.verdict.Store(e)
+	if !ep.moving.TryLock() {
+		return // it does not send: it connects, or is destroyed
 	}
 	defer ep.moving.Unlock()
 	if ep.qp != nil {

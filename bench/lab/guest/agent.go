@@ -14,7 +14,7 @@ import (
 )
 
 // setupTimeout bounds the making of the pair.
-const setupTimeout = 90 * time.Second
+const setupTimeout = 3 * time.Minute
 
 // Agent prepares the machine, greets the host and serves it until it quits.
 func Agent() error {

@@ -114,7 +114,7 @@ const AgentCommand = "guest"
 // portName is the virtio port's, as the host gives it to the emulator.
 const PortName = "psrt.lab"
 
-const portTimeout = 10 * time.Second
+const portTimeout = time.Minute
 
 // openPort finds the host's stream among the virtio ports.
 func openPort() (*os.File, error) {

@@ -19,6 +19,10 @@ import (
 	"psrt/tiers/table"
 )
 
+// patience bounds one job, which takes seconds, on a machine ten times slower
+// than a laptop.
+const patience = 10 * time.Minute
+
 func needsDevice(t *testing.T) {
 	t.Helper()
 	feature.SkipUnless(t, feature.NewProber("").Check(feature.RDMADevice))
@@ -48,7 +52,7 @@ func sample(t *testing.T, kind string, rows int64, epochs int) *train.Job {
 
 func run(t *testing.T, j *train.Job, transport string, events func(train.Event)) *train.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	k := *j
 	res, err := job.RunInProcess(ctx, &k, transport, events)
@@ -95,7 +99,12 @@ func TestDeviceGoesDown(t *testing.T) {
 	}
 	shell(t, "ip link add w0 type veth peer name w1 && ip addr add 10.78.0.1/32 dev w0 && ip link set w0 mtu 4200 up && ip link set w1 mtu 4200 up && rdma link add rxe9 type rxe netdev w0")
 	defer shell(t, "rdma link delete rxe9; ip link delete w0")
-	time.Sleep(time.Second) // the GID appears
+	gid := func() string { return shell(t, "cat /sys/class/infiniband/rxe9/ports/1/gids/* 2>/dev/null || true") }
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(gid(), "ffff:0a4e:0001"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("rxe9 has no GID of its interface's address: %s", gid())
+		}
+	}
 	j := sample(t, model.FM, 20000, 2)
 	want := run(t, j, "tcp", nil)
 	packets := func() string { return shell(t, "cat /sys/class/infiniband/rxe9/ports/1/hw_counters/sent_pkts") }
