@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"psrt/cmd/internal/cli"
+	"psrt/sched/job"
+	"psrt/sched/serve"
+	"psrt/sched/server"
+)
+
+type serveFlags struct {
+	listen, advertise, tokenFile, tables, load, save, readyFile, numa, config string
+
+	newTables bool
+	transport transportFlags
+	threads   int
+	clients   int
+	sync      *cli.Choice
+	staleness int
+	memBudget cli.Bytes
+	saveEvery time.Duration
+}
+
+func newServe() *cobra.Command {
+	f := &serveFlags{sync: cli.NewChoice("asp", "asp", "ssp", "bsp")}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve tables to trainers of your own, through libpsrt",
+		Long: `Serve tables to trainers that link libpsrt (C, C++, Python and others) or use the
+Go client. Trainers come and go as they like. What a table is (its dimension, and
+how what is pushed changes it) is in the tables file; docs/serve.md describes it.
+
+When trainers can connect, one line is printed on standard output (and written to
+--ready-file): a JSON object with "event":"ready", "address" and "pid". SIGTERM and
+SIGINT end the server: connections are closed, the model is saved where --save
+says, and nothing is left behind.`,
+		Example: `  psrt serve --token-file token --tables tables.yaml
+  psrt serve --listen 10.0.0.5:7700 --token-file token --tables tables.yaml --load model --save model --save-every 10m
+  psrt serve --token-file token --new-tables --sync ssp --staleness 2`,
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:7700", "`address` that trainers connect to: host:port (port 0: any free one) or unix:/path")
+	fl.StringVar(&f.advertise, "advertise", "", "`address` to tell trainers where it is not --listen's (behind a port mapping)")
+	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the secret that trainers must know; made where it is missing")
+	fl.StringVar(&f.tables, "tables", "", "YAML `file` that describes the tables")
+	fl.BoolVar(&f.newTables, "new-tables", false, "let trainers describe tables that the file lacks (always, where there is no --tables)")
+	f.transport.add(fl)
+	fl.IntVar(&f.threads, "threads", min(4, runtime.NumCPU()), "threads that serve; each owns a share of the rows")
+	fl.IntVar(&f.clients, "clients", 64, "trainers that may be connected at a time")
+	fl.Var(f.sync, "sync", "consistency among the trainers that are connected: asp, ssp (see --staleness) or bsp")
+	fl.IntVar(&f.staleness, "staleness", 0, "ssp: how many steps trainers may be apart")
+	fl.Var(&f.memBudget, "mem-budget", "memory for all tables, such as 4GiB (no limit)")
+	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
+	fl.StringVar(&f.load, "load", "", "model `directory` to begin with, where there is one")
+	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
+	fl.DurationVar(&f.saveEvery, "save-every", 0, "also save so often, such as 10m")
+	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
+	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
+	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c, f) }
+	return c
+}
+
+func runServe(c *cobra.Command, f *serveFlags) error {
+	if f.config != "" {
+		if err := applyConfig(c, f.config); err != nil {
+			return err
+		}
+	}
+	cfg, err := f.describe()
+	if err != nil {
+		return err
+	}
+	defer oneSignal()()
+	ctx, stop := cli.Interruptible()
+	defer stop()
+	s, err := serve.New(cfg)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = s.Run(running, func() {
+		if err := f.ready(s, cfg); err != nil {
+			failed <- err
+			cancel()
+		}
+	})
+	if f.readyFile != "" {
+		os.Remove(f.readyFile)
+	}
+	select {
+	case bad := <-failed:
+		err = errors.Join(bad, err)
+	default:
+	}
+	return err // a signal is how a server ends: it is no failure
+}
+
+// describe checks the flags and reads the files they name.
+func (f *serveFlags) describe() (cfg serve.Config, err error) {
+	cfg = serve.Config{Listen: f.listen, Advertise: f.advertise, Transport: f.transport.kind.Value, Lanes: f.threads, Clients: f.clients,
+		NewTables: f.newTables || f.tables == "", MaxBytes: int64(f.memBudget), Save: f.save, SaveEvery: f.saveEvery,
+		Log: func(line string) {
+			fmt.Fprintf(os.Stderr, "psrt serve: %s %s\n", time.Now().UTC().Format("15:04:05"), line)
+		}}
+	switch {
+	case f.tokenFile == "":
+		return cfg, cli.Usagef("--token-file is missing: a file with a secret that trainers must know, made where it does not exist")
+	case f.threads < 1 || f.threads > serve.MaxLanes:
+		return cfg, cli.Usagef("--threads %d: must be 1 to %d", f.threads, serve.MaxLanes)
+	case f.clients < 1 || f.clients > serve.MaxClients:
+		return cfg, cli.Usagef("--clients %d: must be 1 to %d", f.clients, serve.MaxClients)
+	case f.staleness < 0 || f.staleness > 0 && f.sync.Value != "ssp":
+		return cfg, cli.Usagef("--staleness %d: must be 0 or more, and is for --sync ssp", f.staleness)
+	case f.saveEvery < 0 || f.saveEvery > 0 && f.saveEvery < time.Second:
+		return cfg, cli.Usagef("--save-every %v: must be 1s or more", f.saveEvery)
+	case f.saveEvery > 0 && f.save == "":
+		return cfg, cli.Usagef("--save-every %v needs --save, the directory to save to", f.saveEvery)
+	}
+	switch f.sync.Value {
+	case "asp":
+		cfg.Staleness = server.Async
+	case "ssp":
+		cfg.Staleness = f.staleness
+	}
+	if cfg.Devices, err = f.transport.devices(); err != nil {
+		return cfg, err
+	}
+	if cfg.Node, err = job.NUMANode(f.numa, 0, ""); err != nil {
+		return cfg, cli.Usagef("--numa: %w", err)
+	}
+	if f.tables != "" {
+		if cfg.Tables, err = serve.ReadTables(f.tables); err != nil {
+			return cfg, err
+		}
+	}
+	if f.load != "" {
+		// The first start of a server that loads what it saves finds nothing yet.
+		switch _, err := os.Stat(filepath.Join(f.load, "MANIFEST.json")); {
+		case err == nil:
+			cfg.Load = f.load
+		case !errors.Is(err, os.ErrNotExist) || f.load != f.save:
+			return cfg, cli.Usagef("--load %s: there is no model (%v)", f.load, err)
+		default:
+			cfg.Log(fmt.Sprintf("%s holds no model yet: beginning with empty tables", f.load))
+		}
+	}
+	cfg.Token, err = serve.Token(f.tokenFile)
+	return cfg, err
+}
+
+// readiness is the line that says that trainers may come. Keys are only added.
+type readiness struct {
+	Event   string   `json:"event"`
+	Address string   `json:"address"`
+	PID     int      `json:"pid"`
+	Version string   `json:"version"`
+	Threads int      `json:"threads"`
+	Clients int      `json:"clients"`
+	Sync    string   `json:"sync"`
+	Tables  []string `json:"tables"`
+	Dense   int      `json:"dense"`
+	Loaded  string   `json:"loaded,omitempty"`
+}
+
+func (f *serveFlags) ready(s *serve.Server, cfg serve.Config) error {
+	r := readiness{Event: "ready", Address: s.Addr(), PID: os.Getpid(), Version: version, Threads: f.threads, Clients: f.clients,
+		Sync: f.sync.Value, Tables: s.Tables(), Loaded: cfg.Load}
+	if cfg.Tables != nil {
+		r.Dense = cfg.Tables.Dense.Floats
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	if f.readyFile != "" {
+		// Whoever waits for the file finds all of it.
+		part := f.readyFile + ".part"
+		if err := errors.Join(os.WriteFile(part, b, 0o644), os.Rename(part, f.readyFile)); err != nil {
+			return cli.Usagef("--ready-file: %w", err)
+		}
+	}
+	_, err = os.Stdout.Write(b)
+	return err
+}
+
+// oneSignal takes signals that come within a second of the first for the same
+// one: supervisors send theirs to the process and to its group. A later one ends
+// the process as usual.
+func oneSignal() (stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		for begin := time.Now(); time.Since(begin) < time.Second; {
+			select {
+			case <-signals:
+			case <-time.After(time.Second - time.Since(begin)):
+			}
+		}
+		signal.Stop(signals)
+	}()
+	return func() { signal.Stop(signals) }
+}

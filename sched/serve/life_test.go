@@ -1,0 +1,199 @@
+package serve
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"psrt/sched/client"
+	"psrt/sched/psmsg"
+)
+
+// TestServerStartedAgain: a trainer goes on with a server that was stopped,
+// loaded what it had saved, and never saw the trainer: with the sequence, the
+// step and a table that trainers described.
+func TestServerStartedAgain(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model")
+	cfg := Config{Tables: tables(t, sums+"dense: {rule: sgd, parts: [{name: b, size: 9, init: {kind: uniform}}]}\n"), NewTables: true, Staleness: asp, Save: model}
+	s := start(t, cfg)
+	cfg.Listen, cfg.Load = s.Addr(), model
+	a := s.join(t)
+	mine := tables(t, "tables: [{name: mine, dim: 1, rule: adam}]").Specs[0]
+	if rep := a.table("mine", &mine); rep.Refused != "" {
+		t.Fatal(rep.Refused)
+	}
+	for range 5 {
+		a.push("sum", true, []uint64{1, 2}, 1, 2)
+		a.push("mine", false, []uint64{3}, 1)
+	}
+	digest := s.digest(t)
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, cfg)
+	if got := s.digest(t); got != digest {
+		t.Fatalf("digest %s after the restart, was %s", got, digest)
+	}
+	// The connection is made again inside; the step is the trainer's affair.
+	r, index := a.rowsOf("sum", 2, 1, 2)
+	var call client.Call
+	a.do(a.Pull(r, a.step, client.AnyClock, &call), &call)
+	if got := r.Values()[2*index[1]]; got != 10 {
+		t.Errorf("the sum is %v, want 10", got)
+	}
+	var rep psmsg.EnterReply
+	a.call(psmsg.MethodEnter, psmsg.EnterRequest{Step: &a.step}, &rep)
+	if rep.Step != 5 {
+		t.Errorf("the trainer is in step %d, was in 5", rep.Step)
+	}
+	a.push("sum", true, []uint64{1, 2}, 1, 2)
+	if got := s.join(t).pull("sum", 1, 2); !slices.Equal(got, []float32{6, 12}) {
+		t.Errorf("the sums are %v, want 6 and 12", got)
+	}
+}
+
+// rowsOf is rows of a table that is known, without asking the server.
+func (tr *trainer) rowsOf(name string, dim int, keys ...uint64) (*client.Rows, []int32) {
+	tr.t.Helper()
+	spec := tables(tr.t, sums).Specs[0]
+	r, err := tr.NewRows(spec)
+	if err != nil || spec.Name != name || spec.Dim != dim {
+		tr.t.Fatal(spec, err)
+	}
+	tr.t.Cleanup(r.Close)
+	index := [][]int32{make([]int32, len(keys))}
+	if err := r.Plan([][]uint64{keys}, index); err != nil {
+		tr.t.Fatal(err)
+	}
+	return r, index[0]
+}
+
+// TestSaveNowAndThen: what is on disk while the server runs is a whole model; a
+// load of something else is refused.
+func TestSaveNowAndThen(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model")
+	lines := make(chan string, 100)
+	s := start(t, Config{Tables: tables(t, sums), Staleness: asp, Save: model, SaveEvery: 100 * time.Millisecond, Log: func(l string) {
+		select {
+		case lines <- l:
+		default:
+		}
+	}})
+	tr := s.join(t)
+	tr.push("sum", false, []uint64{8}, 3)
+	digest := s.digest(t)
+	for deadline := time.After(time.Minute); ; {
+		var line string
+		select {
+		case line = <-lines:
+		case <-deadline:
+			t.Fatal("no model with what was pushed was saved in a minute")
+		}
+		if strings.Contains(line, digest) {
+			break
+		}
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := start(t, Config{Tables: tables(t, sums), Staleness: asp, Load: model}).join(t).pull("sum", 8); got[0] != 3 {
+		t.Errorf("the loaded sum is %v", got)
+	}
+	for text, want := range map[string]string{
+		"tables: [{name: sum, dim: 3, rule: sum}, {name: last, dim: 2, rule: assign}]":  "table sum has dimension 3",
+		"tables: [{name: sum, dim: 2, rule: adam}, {name: last, dim: 2, rule: assign}]": "table sum has dimension 2 and optimizer adam",
+		"tables: [{name: new, dim: 2, rule: adam}]":                                     "describe it there",
+	} {
+		s, err := New(Config{Listen: "127.0.0.1:0", Token: testToken, Lanes: 1, Clients: 1, Node: -1, Tables: tables(t, text), Load: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		says(t, s.Run(t.Context(), func() { t.Error("ready") }), want)
+	}
+}
+
+// TestOneByOne: in BSP the trainers that are there are all that is waited for,
+// and their sum does not depend on who is first.
+func TestOneByOne(t *testing.T) {
+	var digests []string
+	for round := range 2 {
+		s := start(t, Config{Tables: tables(t, "tables: [{name: w, dim: 2, rule: adagrad}]"), Staleness: 0})
+		a := s.join(t)
+		a.push("w", true, []uint64{1}, 0.1) // nobody else is waited for
+		b := s.join(t)
+		if b.step != 1 {
+			t.Errorf("the second trainer begins in step %d, want 1", b.step)
+		}
+		var both sync.WaitGroup
+		for i, tr := range []*trainer{a, b} {
+			both.Go(func() {
+				if i == round {
+					time.Sleep(50 * time.Millisecond) // the other one's push comes first
+				}
+				tr.push("w", true, []uint64{1}, float32(0.3*float64(i+1)))
+			})
+		}
+		both.Wait()
+		digests = append(digests, s.digest(t))
+		b.leave()
+		a.push("w", true, []uint64{1}, 1) // nobody waits for one that left
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("the order of arrival shows: %v", digests)
+	}
+}
+
+// TestBarrier: all that are connected, or as many as was asked for.
+func TestBarrier(t *testing.T) {
+	s := start(t, Config{Tables: tables(t, sums), Staleness: asp})
+	a, b, c := s.join(t), s.join(t), s.join(t)
+	wait := func(tr *trainer, n int, limit time.Duration) (rep psmsg.BarrierReply) {
+		tr.call(psmsg.MethodBarrier, psmsg.BarrierRequest{Workers: n, TimeoutMicros: limit.Microseconds()}, &rep)
+		return rep
+	}
+	if rep := wait(a, 0, 30*time.Millisecond); rep.All || fmt.Sprint(rep.Came) != "[0]" {
+		t.Errorf("one of three: %+v", rep)
+	}
+	var group sync.WaitGroup
+	meet := func(n int, who ...*trainer) {
+		for _, tr := range who {
+			group.Go(func() {
+				if rep := wait(tr, n, 20*time.Second); !rep.All {
+					t.Errorf("trainer %d waited for nothing: %+v", tr.Worker(), rep)
+				}
+			})
+		}
+	}
+	meet(0, a, b, c)
+	group.Wait()
+	meet(2, a, c)
+	group.Wait()
+	meet(0, a, b)
+	time.Sleep(20 * time.Millisecond)
+	c.leave() // the others need not wait for it
+	group.Wait()
+}
+
+// TestStaleness: SSP among those that are there.
+func TestStaleness(t *testing.T) {
+	s := start(t, Config{Tables: tables(t, sums), Staleness: 1})
+	a, b := s.join(t), s.join(t)
+	for range 2 {
+		a.push("sum", true, []uint64{1}, 1)
+	}
+	got := make(chan float32)
+	go func() { got <- a.pull("sum", 1)[0] }() // in step 2, b in step 0
+	select {
+	case v := <-got:
+		t.Fatalf("a pull two steps ahead was answered with %v", v)
+	case <-time.After(100 * time.Millisecond):
+	}
+	b.leave()
+	if v := <-got; v != 2 {
+		t.Errorf("the pull gives %v, want 2", v)
+	}
+}
