@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capability is one that a meter needs. CAP_SYS_ADMIN stands for each.
+// capability is one that a meter needs. CAP_SYS_ADMIN stands for all.
 type capability struct {
 	number int
 	name   string
@@ -17,6 +17,7 @@ var (
 	capBPF      = capability{unix.CAP_BPF, "CAP_BPF"}
 	capPerfmon  = capability{unix.CAP_PERFMON, "CAP_PERFMON"}
 	capNetAdmin = capability{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}
+	capSysAdmin = capability{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}
 )
 
 // lacking are those of needed that the calling thread has not.
@@ -25,6 +26,15 @@ func lacking(needed []capability) []capability {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(needed), func(c capability) bool { return capable(c.number) })
+}
+
+// lackingNames puts them into words.
+func lackingNames(cs []capability) string {
+	text := names(cs, " and ")
+	if !slices.Contains(cs, capSysAdmin) {
+		text += " (or CAP_SYS_ADMIN)"
+	}
+	return text
 }
 
 // capable says whether the calling thread has an effective capability.

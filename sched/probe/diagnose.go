@@ -28,7 +28,7 @@ func (w wanted) diagnose(err error) error {
 	case errors.Is(btf, fs.ErrNotExist):
 		missing.What, missing.Remedy = "CONFIG_DEBUG_INFO_BTF", "run a kernel that has /sys/kernel/btf/vmlinux"
 	case len(lacks) > 0:
-		missing.What = names(lacks, " and ") + " (or CAP_SYS_ADMIN)"
+		missing.What = lackingNames(lacks)
 		missing.Remedy = "run as root, or setcap " + strings.ToLower(names(w.capabilities, ",")) + "+ep on the program"
 	case errors.Is(err, unix.ENOSYS):
 		missing.What, missing.Remedy = "CONFIG_BPF_SYSCALL", "run a kernel with bpf()"

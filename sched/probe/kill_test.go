@@ -2,26 +2,31 @@ package probe
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 )
 
-// TestKilledLeavesNothing: a process that is killed while it meters leaves no
-// program in the kernel.
+// TestKilledLeavesNothing: a process that is killed while it meters by all that
+// there is leaves no program in the kernel.
 func TestKilledLeavesNothing(t *testing.T) {
 	requireMetering(t)
 	c := spawn(t, "hold", 0)
 	c.say(t, "go")
+	want := 4
+	if hasPoints(t) {
+		want = 6
+	}
 	var ids []ebpf.ProgramID
 	select {
 	case line := <-c.lines:
-		if err := json.Unmarshal(line, &ids); err != nil || len(ids) != 2 {
-			t.Fatalf("the meter's process says %q (%v), want two programs", line, err)
+		if err := json.Unmarshal(line, &ids); err != nil || len(ids) != want {
+			t.Fatalf("the meters' process says %q (%v), want %d programs", line, err, want)
 		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("no meter within 20 s")
+	case <-time.After(time.Minute):
+		t.Fatal("no meter within a minute")
 	}
 	for _, id := range ids {
 		if !loaded(id) {
@@ -31,12 +36,12 @@ func TestKilledLeavesNothing(t *testing.T) {
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if !loaded(ids[0]) && !loaded(ids[1]) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if !slices.ContainsFunc(ids, loaded) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("programs %v are still there 10 s after their process was killed", ids)
+			t.Fatalf("programs %v are still there a minute after their process was killed", ids)
 		}
 	}
 }

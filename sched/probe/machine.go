@@ -33,7 +33,7 @@ type Cost struct {
 func Stats() (interface{ Close() error }, error) {
 	c, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {
-		return nil, wanted{"measuring the cost of metering", []capability{{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}}, "Linux 5.8 and newer have it"}.diagnose(err)
+		return nil, wanted{"measuring the cost of metering", []capability{capSysAdmin}, "Linux 5.8 and newer have it"}.diagnose(err)
 	}
 	return c, nil
 }

@@ -46,6 +46,8 @@ func play(r string) error {
 		return json.NewEncoder(os.Stdout).Encode(sent)
 	case "hold":
 		return hold(in)
+	case "open":
+		return openAll(in)
 	}
 	return fmt.Errorf("no role %q", r)
 }
@@ -59,10 +61,21 @@ type child struct {
 // spawn starts the test's program in a role; it dies with the test.
 func spawn(t *testing.T, r string, flags uintptr) *child {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	cmd := exec.CommandContext(ctx, os.Args[0])
+	return spawnAs(t, r, &syscall.SysProcAttr{Cloneflags: flags}, 0)
+}
+
+// spawnAs is spawn, for another user if that is not 0.
+func spawnAs(t *testing.T, r string, as *syscall.SysProcAttr, user uint32) *child {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	// By this name also a user who may not enter the folder it lies in.
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), role+"="+r)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = as
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if user != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+	}
 	cmd.Stderr = os.Stderr
 	from, to, err := os.Pipe()
 	if err != nil {
@@ -157,15 +170,29 @@ func asFeature(err error) error {
 	}
 }
 
-// hold meters until it is killed; it says which programs it has loaded.
+// hold meters by all that there is until it is killed; it says which programs
+// it has loaded.
 func hold(in *bufio.Reader) error {
-	m, err := OpenTCP(TCPConfig{})
+	tcp, err := OpenTCP(TCPConfig{})
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer tcp.Close()
+	roce, err := OpenRoCE(RoCEConfig{Interfaces: []string{"lo"}})
+	if err != nil {
+		return err
+	}
+	defer roce.Close()
+	programs := append(tcp.programs, roce.programs...)
+	usdt, err := OpenUSDT(USDTConfig{})
+	if err == nil {
+		defer usdt.Close()
+		programs = append(programs, usdt.programs...)
+	} else if !errors.Is(err, ErrMissing) { // built without cgo
+		return err
+	}
 	var ids []uint32
-	for _, p := range m.programs {
+	for _, p := range programs {
 		info, err := p.Info()
 		if err != nil {
 			return err

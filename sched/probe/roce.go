@@ -49,7 +49,7 @@ type RoCE struct {
 	table    table[flowKey, flowValue]
 }
 
-var roceWants = wanted{"metering RoCE v2", []capability{capBPF, capNetAdmin},
+var roceWants = wanted{"metering RoCE v2", []capability{capBPF, capPerfmon, capNetAdmin},
 	"Linux 5.15 and newer have what it takes: tcx, or XDP by a link"}
 
 // form is a way to have a program look at the packets of an interface. All go

@@ -16,7 +16,8 @@ type table[K comparable, V any] struct {
 	of     func(K, *V) Sample
 
 	last   map[K]lastSeen
-	byName map[Source]int // its sample in this Reading
+	before map[Source]Count // of dropped ones that may be back at once
+	byName map[Source]int   // its sample in this Reading
 	keys   []K
 	values []V
 	reads  uint64
@@ -32,7 +33,7 @@ type lastSeen struct {
 
 func newTable[K comparable, V any](kernel *ebpf.Map, idle time.Duration, of func(K, *V) Sample) table[K, V] {
 	const batch = 256
-	return table[K, V]{kernel: kernel, idle: cmp.Or(idle, time.Minute), of: of, last: map[K]lastSeen{}, byName: map[Source]int{},
+	return table[K, V]{kernel: kernel, idle: cmp.Or(idle, time.Minute), of: of, last: map[K]lastSeen{}, before: map[Source]Count{}, byName: map[Source]int{},
 		keys: make([]K, batch), values: make([]V, batch), now: time.Now}
 }
 
@@ -48,6 +49,13 @@ func (t *table[K, V]) read(out *Reading) error {
 	for key, seen := range t.last {
 		if seen.read != t.reads {
 			delete(t.last, key)
+		}
+	}
+	for source, n := range t.before {
+		if i, back := t.byName[source]; back {
+			out.Samples[i].add(n)
+		} else {
+			delete(t.before, source)
 		}
 	}
 	if 2*len(t.last) <= int(t.kernel.MaxEntries()) {
@@ -91,7 +99,8 @@ func (t *table[K, V]) see(key K, s Sample, now time.Time, out *Reading) {
 }
 
 // drop takes idle entries out of the kernel's table, with what has come in
-// meanwhile. One that comes back begins anew.
+// meanwhile. One that is back by the next reading goes on, a later one begins
+// anew.
 func (t *table[K, V]) drop(now time.Time, out *Reading) error {
 	for key, seen := range t.last {
 		if now.Sub(seen.at) < t.idle {
@@ -101,7 +110,11 @@ func (t *table[K, V]) drop(now time.Time, out *Reading) error {
 		if err := t.kernel.LookupAndDelete(key, &v); err != nil {
 			return err
 		}
-		out.Samples[t.byName[seen.source]].add(t.of(key, &v).since(seen.count))
+		final := t.of(key, &v).Count
+		out.Samples[t.byName[seen.source]].add(final.since(seen.count))
+		n := t.before[seen.source]
+		n.add(final)
+		t.before[seen.source] = n
 		delete(t.last, key)
 	}
 	return nil

@@ -50,7 +50,8 @@ type USDT struct {
 	table    table[queueKey, queueValue]
 }
 
-var usdtWants = wanted{"metering a process's RDMA", []capability{capBPF, capPerfmon},
+// A uprobe is for CAP_SYS_ADMIN alone.
+var usdtWants = wanted{"metering a process's RDMA", []capability{capSysAdmin},
 	"Linux 5.15 and newer have what it takes: uprobes with a semaphore and a link"}
 
 // OpenUSDT starts metering. What this machine lacks is a *MissingError.
