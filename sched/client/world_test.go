@@ -36,6 +36,7 @@ type worldConfig struct {
 	dense                   int                           // elements
 	wrap                    func(rdma.Domain) rdma.Domain // around the servers' domains, may be nil
 	maxBytes                int64
+	watch                   server.Watch
 }
 
 // transports is what every test runs over: one where memory is mapped, one
@@ -87,7 +88,7 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	var running sync.WaitGroup
 	for i := range list {
 		s, err := server.New(server.Config{ID: i, Map: m, Host: w.hostWith(c.wrap), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
-			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn})
+			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,6 +40,7 @@ type WorkerStats struct {
 	OwedBytes int64
 	Late      bool // it gets no grants until it lands a byte
 	Aside     bool // the same, and nobody waits for it
+	Word      Word
 }
 
 // Worker returns a zero value for a worker that does not exist.
@@ -48,7 +49,7 @@ func (p *Policy) Worker(worker int) WorkerStats {
 		return WorkerStats{}
 	}
 	w := &p.workers[worker]
-	return WorkerStats{Transfers: len(w.transfers), OwedBytes: w.owed, Late: w.standing == late, Aside: w.standing == aside}
+	return WorkerStats{Transfers: len(w.transfers), OwedBytes: w.owed, Late: w.standing == late, Aside: w.standing == aside, Word: w.word}
 }
 
 // Window is how many bytes may be outstanding, Outstanding how many are.

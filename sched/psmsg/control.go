@@ -72,6 +72,11 @@ type StatsReply struct {
 	Copied CopiedBytes `json:"copied_bytes"`
 	// FanIn is what the server grants, by device; empty where it never does.
 	FanIn []FanInStats `json:"fan_in,omitempty"`
+	Lanes []LaneStats  `json:"lanes"`
+	// Flows are what workers have moved, by worker and table.
+	Flows []FlowStats `json:"flows"`
+	// View is who sends how much; absent where nobody looks.
+	View *ViewStats `json:"view,omitempty"`
 	// Memory says which pages hold the rows, on which NUMA node, and why.
 	Memory string `json:"memory,omitempty"`
 	// Refusal is the newest reason for which a lane could not make rows, with
@@ -121,6 +126,8 @@ type FanInStats struct {
 	LandedBytes      int64  `json:"landed_bytes"`
 	Late             int64  `json:"late"`      // times that a session was
 	SetAside         int64  `json:"set_aside"` // times that a session was
+	First            int64  `json:"first"`     // turns that a straggler took before others
+	Passed           int64  `json:"passed"`    // turns that a hot worker left to others
 }
 
 // TableStats describes one table on one server.

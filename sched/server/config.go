@@ -44,6 +44,13 @@ type Config struct {
 	MaxBytes int64
 	FanIn    FanIn
 	Trainers Trainers
+	// Watch, every WatchEvery (0: half a second), who sends how much: for Stats,
+	// and for the policy that grants.
+	Watch      Watch
+	WatchEvery time.Duration
+	// Note is told, once, what an operator wants to know and nobody has to act
+	// on. May be nil.
+	Note func(string)
 	// ReconnectFor is how long a worker whose connection broke may take to
 	// come back before OnWorkerLost is called; 0 means 10 s.
 	ReconnectFor time.Duration

@@ -123,10 +123,13 @@ func (s *Server) Digest() (table.Digest, error) {
 }
 
 // Stats counts since the server began.
-func (s *Server) Stats() (psmsg.StatsReply, error) {
+func (s *Server) Stats() (psmsg.StatsReply, error) { return s.StatsWithin(commandTimeout) }
+
+// StatsWithin is Stats for one who does not wait long for a busy lane.
+func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 	rep := psmsg.StatsReply{Server: s.cfg.ID}
 	var mu sync.Mutex
-	err := s.each(func(l *lane) error {
+	err := s.eachWithin(limit, func(l *lane) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, t := range l.order {
@@ -154,12 +157,14 @@ func (s *Server) Stats() (psmsg.StatsReply, error) {
 		rep.RefusedRows += l.stats.refused
 		rep.Copied.Add(l.stats.copied)
 		rep.BusySeconds += l.stats.busy.Seconds()
+		rep.Lanes = append(rep.Lanes, l.waiting())
 		if l.refusal != nil {
 			rep.Refusal = l.refusal.Error()
 		}
 		return nil
 	})
-	rep.FanIn = s.links.stats()
+	slices.SortFunc(rep.Lanes, func(a, b psmsg.LaneStats) int { return a.Lane - b.Lane })
+	rep.FanIn, rep.Flows, rep.View = s.links.stats(), s.Flows(), s.watch.stats()
 	rep.PeakRSSBytes, rep.CPUSeconds = usage.Process()
 	return rep, err
 }

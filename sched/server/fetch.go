@@ -83,6 +83,7 @@ func (l *lane) fetched(r *request, bytes int) bool {
 		return false
 	}
 	f.left -= int64(bytes)
+	r.landed(bytes, 0)
 	if s := r.s; f.id != 0 {
 		if err := s.link.landed(s, f.id, bytes); err != nil {
 			s.broken = true // our books disagree with the policy's

@@ -46,8 +46,10 @@ type lane struct {
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
-	pinned   error // why the thread could not be kept on its node
-	refusal  error // why rows could not be made, newest
+	traffic  traffic
+	began    time.Time // the work that a poll has brought
+	pinned   error     // why the thread could not be kept on its node
+	refusal  error     // why rows could not be made, newest
 	cs       [64]rdma.Completion
 
 	links     []*link     // of this lane's sessions
@@ -123,6 +125,7 @@ func (l *lane) run() {
 	for !l.quit {
 		n := l.poll()
 		start := time.Now()
+		l.began = start
 		for i := range l.cs[:n] {
 			l.complete(&l.cs[i])
 		}
@@ -282,6 +285,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 	}
 	r.busy, r.keys, r.grads = true, nil, nil
 	r.fetch.reset()
+	l.came(r, c.Bytes)
 	switch r.Kind {
 	case psmsg.KindPull, psmsg.KindPush:
 		l.locateSparse(r, buf[psmsg.RequestBytes:])
@@ -293,6 +297,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 // ready goes on with a request whose keys and gradients are at hand. Pushes
 // take effect in the order in which their session sent them.
 func (l *lane) ready(r *request) {
+	l.lent(r)
 	switch r.Kind {
 	case psmsg.KindPull, psmsg.KindPullDense:
 		// Answered after this poll batch's pushes are applied: a tick in the
@@ -310,6 +315,7 @@ func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows
 	if s.broken {
 		return
 	}
+	l.answered(r, code)
 	buf := s.replyBytes(r.slot)
 	p := psmsg.Reply{Code: code, Slot: uint32(r.slot), Seq: r.Seq, Ticket: ticketID, Version: version, Rows: uint32(rows)}
 	p.Encode(buf)
@@ -374,6 +380,7 @@ func (l *lane) drop(s *session, cause error) {
 		return
 	}
 	s.broken = true
+	s.seen.end()
 	l.rescueHeld(s)
 	keep := l.parked[:0]
 	for _, r := range l.parked {

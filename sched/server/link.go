@@ -78,7 +78,7 @@ func (s *links) stats() []psmsg.FanInStats {
 		k.mu.Unlock()
 		all = append(all, psmsg.FanInStats{Device: k.device, BytesPerSecond: p.Rate, RTTNanos: p.RTTNanos,
 			ChunkBytes: p.ChunkBytes, WindowBytes: p.WindowBytes, OutstandingBytes: p.OutstandingBytes, WaitingSessions: p.WaitingWorkers,
-			Grants: p.Grants, GrantedBytes: p.GrantedBytes, LandedBytes: p.LandedBytes, Late: p.Late, SetAside: p.SetAside})
+			Grants: p.Grants, GrantedBytes: p.GrantedBytes, LandedBytes: p.LandedBytes, Late: p.Late, SetAside: p.SetAside, First: p.First, Passed: p.Passed})
 	}
 	slices.SortFunc(all, func(a, b psmsg.FanInStats) int { return strings.Compare(a.Device, b.Device) })
 	return all

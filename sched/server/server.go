@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ const defaultOpenWithin = 10 * time.Second
 // Server is one server rank.
 type Server struct {
 	links    *links
+	watch    *watch
 	cfg      Config
 	lanes    []*lane
 	listener *dial.Listener
@@ -59,6 +61,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
 		joining: map[int]int{}, holder: map[int]uint64{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
+	if s.cfg.Note == nil {
+		s.cfg.Note = func(string) {}
+	}
+	s.watch = newWatch(&s.cfg, s.links, s.leavers)
 	first := cfg.Map.FirstLane(cfg.ID)
 	for i := 0; i < cfg.Map.LanesOf(cfg.ID); i++ {
 		l, err := newLane(&s.cfg, i, first+i)
@@ -94,6 +100,9 @@ func (s *Server) Serve(ctx context.Context) error {
 			l.run()
 		}()
 	}
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	s.running.Go(func() { s.watch.run(watching) })
 	var handlers sync.WaitGroup
 	var failed error
 	if s.cfg.Begin != nil {
@@ -121,6 +130,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, l := range s.lanes {
 		l.do(commandTimeout, func() { l.quit = true })
 	}
+	unwatch()
 	s.running.Wait()
 	return failed
 }
@@ -193,6 +203,9 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 				ses.hangUp() // it broke before it had begun
 			}
 		})
+	}
+	for i, ses := range sessions {
+		s.watch.add(ses, func(k *seen, number uint32) { describe(k, conn.Endpoints[i], conn.Domains[i], conn, number) })
 	}
 	s.arrived(conn, hello.Worker)
 	silent := time.AfterFunc(s.openWithin, func() { conn.Close() })
@@ -344,4 +357,11 @@ func (s *Server) gone(c *dial.Conn, worker int, cause error) {
 			s.cfg.OnWorkerLost(worker, cause)
 		}
 	})
+}
+
+// leavers are the workers that have left.
+func (s *Server) leavers() map[int]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.left)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"psrt/rdma"
 	"psrt/rdma/mem"
@@ -16,6 +17,8 @@ type request struct {
 	s     *session
 	slot  int
 	busy  bool      // from arrival to reply
+	flow  *flow     // what it is counted in; nil when answered
+	began time.Time // when it arrived
 	fetch fetch     // what has not landed yet
 	keys  []uint64  // where they lie: slot, staging or the worker's memory
 	grads []float32 // likewise; for dense pushes the worker's whole vector
@@ -40,6 +43,7 @@ type session struct {
 	domain     rdma.Domain
 	link       *link // nil: nobody grants
 	source     int   // in link
+	seen       *seen // by the watch
 	mapped     bool
 	maxMessage int
 	open       bool   // rings exchanged, requests may come
@@ -88,7 +92,7 @@ func newSession(worker int, client uint64, d rdma.Domain, node int) (*session, e
 	for i := range s.reqs {
 		s.reqs[i].s, s.reqs[i].slot = s, i
 	}
-	s.order = make([]*request, 0, psmsg.Slots)
+	s.order, s.seen = make([]*request, 0, psmsg.Slots), &seen{worker: worker}
 	return s, nil
 }
 

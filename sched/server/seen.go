@@ -1,0 +1,57 @@
+package server
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+)
+
+// seen is what the watch knows of a session. The lane adds; all else is written
+// before the watch has it.
+type seen struct {
+	bytes, messages atomic.Uint64
+	over            atomic.Bool
+
+	worker    int
+	kernel    bool // what a meter in the kernel can count
+	inter     string
+	peer      netip.AddrPort // port 0
+	peers     []netip.AddrPort
+	queuePair uint32
+
+	// The watch's own.
+	base     uint64 // bytes that the kernel has counted before it was given up
+	lastLook int    // since over
+}
+
+func (s *seen) add(bytes, messages int) {
+	if s != nil {
+		s.bytes.Add(uint64(bytes))
+		s.messages.Add(uint64(messages))
+	}
+}
+
+func (s *seen) end() {
+	if s != nil {
+		s.over.Store(true)
+	}
+}
+
+// describe says where a session's bytes come from. number tells it from others
+// where it has no queue pair.
+func describe(s *seen, ep rdma.Endpoint, d rdma.Domain, conn *dial.Conn, number uint32) {
+	c := d.Caps()
+	s.inter, s.queuePair = device(d), number
+	if a, ok := conn.Control.RemoteAddr().(*net.TCPAddr); ok {
+		s.peer = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), 0)
+	}
+	if q, ok := ep.(interface{ QueuePair() uint32 }); ok {
+		s.queuePair = q.QueuePair()
+	}
+	if p, ok := ep.(interface{ Peers() []netip.AddrPort }); ok {
+		s.peers, s.kernel = p.Peers(), c.Transport == "tcp"
+	}
+}
