@@ -6,6 +6,7 @@
 #   .ci/deps.sh        install, then leave .cache/bin/go and .cache/bin/gofmt
 #                      pointing at a Go that is new enough
 #   .ci/deps.sh lab    install what the lab takes besides (docs/lab.md)
+#   .ci/deps.sh test   install what the tests take besides
 #   .ci/deps.sh bpf    install what compiles the eBPF programs (make generate, make check)
 #
 #   PSRT_GO=/path/go   use this go and look for no other
@@ -56,6 +57,15 @@ look_lab() { # the same for the lab
 	set -- /sys/class/infiniband/*
 	[ -e "$1" ] || command -v qemu-system-x86_64 >/dev/null ||
 		need qemu-system-x86 "this machine has no RDMA device: the lab is a virtual machine that has two"
+}
+
+dist=/usr/lib/python3/dist-packages
+look_test() { # the same for the tests of the bindings (csrc/examples), which use Debian's Python
+	packages=
+	reasons=
+	command -v g++ >/dev/null || need g++ "compiles the example in C++"
+	[ -x /usr/bin/python3 ] && [ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
+	[ -x /usr/bin/python3 ] && [ -e "$dist/torch/__init__.py" ] || need python3-torch "so does its twin with PyTorch (a large package)"
 }
 
 look_bpf() { # the same for the eBPF programs, whose objects are committed
@@ -112,6 +122,10 @@ install_missing() { # install_missing LOOK: what that function finds missing
 
 if [ "${1:-}" = bpf ]; then
 	install_missing look_bpf
+	exit
+fi
+if [ "${1:-}" = test ]; then
+	install_missing look_test
 	exit
 fi
 if [ "${1:-}" = lab ]; then
