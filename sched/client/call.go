@@ -45,6 +45,9 @@ const (
 	ReadOnly PullOption = 1 << iota
 	// AnyClock answers whatever the clocks say.
 	AnyClock
+	// NoValues makes the rows and leaves the working set's values as they are, at
+	// any clock.
+	NoValues
 )
 
 func (o PullOption) flags() psmsg.Flags {
@@ -54,6 +57,9 @@ func (o PullOption) flags() psmsg.Flags {
 	}
 	if o&AnyClock != 0 {
 		f |= psmsg.FlagNoClock
+	}
+	if o&NoValues != 0 {
+		f |= psmsg.FlagNoValues | psmsg.FlagNoClock
 	}
 	return f
 }

@@ -138,6 +138,9 @@ type TableStats struct {
 	Bytes    int64  `json:"bytes"`
 }
 
+// DenseID is the dense vector's number in a saved model.
+const DenseID = 1
+
 // SaveRequest asks a server to write its part of a model below Dir.
 type SaveRequest struct {
 	Dir         string `json:"dir"`

@@ -49,6 +49,8 @@ const (
 	// FlagTick: this push is the worker's last to this lane for its clock.
 	// Requests of one endpoint arrive in order, so the lane has all the others.
 	FlagTick
+	// FlagNoValues: a pull makes rows and brings them near, and sends nothing.
+	FlagNoValues
 	flagsEnd
 )
 

@@ -118,6 +118,11 @@ func (l *lane) pull(r *request) {
 		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
 		return
 	}
+	if r.Flags&psmsg.FlagNoValues != 0 {
+		l.putRows(rows)
+		l.reply(r, psmsg.CodeOK, 0, t.version, created)
+		return
+	}
 	if code := l.sendValues(r, t, rows); code != psmsg.CodeOK {
 		l.putRows(rows)
 		l.reply(r, code, 0, t.version, 0)

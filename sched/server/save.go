@@ -14,7 +14,7 @@ import (
 )
 
 // DenseID is the dense vector's number in a saved model.
-const DenseID = 1
+const DenseID = psmsg.DenseID
 
 // wholeTimeout bounds what goes over every row: saving, loading, digesting. At
 // a slow disk's 50 MB/s it is enough for 90 GB a lane.

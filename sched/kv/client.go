@@ -1,0 +1,154 @@
+package kv
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/client"
+	"psrt/sched/psmsg"
+)
+
+// Client is one worker of a job, for any number of goroutines.
+type Client struct {
+	cfg     Config
+	host    *dial.Host
+	ownHost bool
+	job     psmsg.DescribeReply
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+
+	closed   atomic.Bool
+	inside   atomic.Int64  // calls in progress
+	emptied  chan struct{} // capacity 1: inside became 0 after Close began
+	ended    chan struct{} // closed when Close is done
+	helpers  sync.WaitGroup
+	memory   memories
+	finish   chan *op // asynchronous ops whose call is done
+	begin    sync.Once
+	requests requests
+	barriers sync.Mutex // one at a time: the server counts workers, not calls
+
+	mu      sync.Mutex
+	c       *client.Client
+	step    uint64
+	queue   []*op // not posted yet, in order
+	live    []*op // posted
+	zombies []*op // given up by their callers, not yet answered
+	driving bool
+	waiting int        // who wants the queues to itself
+	idle    *sync.Cond // driving became false
+	async   int        // asynchronous ops in queue and live
+	pump    pump
+	lost    map[int]error // by server: why it is down
+	tables  map[string]*Table
+	order   []*Table
+	dense   denseState
+	tick    *client.Rows
+	stepped int64 // bytes of gradients that wait for the end of a bsp step
+	stats   Stats
+}
+
+// Stats counts since the client was opened.
+type Stats struct {
+	Pulls      uint64 `json:"pulls"`
+	Pushes     uint64 `json:"pushes"`
+	PulledRows uint64 `json:"pulled_rows"`
+	PushedRows uint64 `json:"pushed_rows"`
+	Direct     uint64 `json:"direct"` // pulls and pushes without a copy
+	Timeouts   uint64 `json:"timeouts"`
+	Repairs    uint64 `json:"repairs"` // connections made again
+}
+
+// enter begins a call; leave ends it. Close waits for all.
+func (c *Client) enter() error {
+	c.inside.Add(1)
+	if c.closed.Load() {
+		c.leave()
+		return errClosed
+	}
+	return nil
+}
+
+func (c *Client) leave() {
+	if c.inside.Add(-1) == 0 && c.closed.Load() {
+		select {
+		case c.emptied <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// leaveWithin bounds telling the servers that this worker is gone.
+const leaveWithin = 2 * time.Second
+
+// Close ends the client. Calls in progress return an Error with code Closed;
+// when Close returns nothing of the caller's is touched any more. A second Close
+// waits for the first.
+func (c *Client) Close() {
+	if c.closed.Swap(true) {
+		<-c.ended
+		return
+	}
+	defer close(c.ended)
+	c.cancel()
+	c.mu.Lock()
+	c.wakeAll()
+	c.mu.Unlock()
+	for c.inside.Load() > 0 {
+		<-c.emptied
+	}
+	c.helpers.Wait()
+	c.goodbye()
+	c.c.Close() // from here on no server reaches anything
+	for _, o := range c.zombies {
+		if o.forgotten != nil {
+			o.forgotten()
+		}
+	}
+	for _, t := range c.order {
+		t.sets.close()
+	}
+	c.dense.close()
+	if c.tick != nil {
+		c.tick.Close()
+	}
+	c.memory.close()
+	if c.ownHost {
+		c.host.Close()
+	}
+}
+
+// goodbye takes the worker out of the clocks of the servers that are up.
+func (c *Client) goodbye() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	defer cancel()
+	c.mu.Lock()
+	down := map[int]bool{}
+	for _, s := range c.c.Down() {
+		down[s] = true
+	}
+	c.mu.Unlock()
+	var all sync.WaitGroup
+	for i := range c.c.Servers() {
+		if !down[i] {
+			all.Go(func() { _ = c.c.Control(i).Call(ctx, psmsg.MethodLeave, struct{}{}, &struct{}{}) })
+		}
+	}
+	all.Wait()
+}
+
+// timeout is a call's limit: its own, or the client's.
+func (c *Client) timeout(d time.Duration) time.Duration {
+	if d <= 0 {
+		d = time.Duration(c.cfg.Timeout)
+	}
+	return min(d, maxTimeout)
+}
+
+// Workers is how many clients the job has, Staleness how far they may be apart:
+// 0 is bsp, -1 asp.
+func (c *Client) Workers() int   { return c.job.Workers }
+func (c *Client) Staleness() int { return c.job.Staleness }

@@ -1,0 +1,199 @@
+package kv
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"psrt/sched/psmsg"
+)
+
+// MaxStepBytes bounds what the pushes of one bsp step may hold here until its end.
+const MaxStepBytes = 4 << 30
+
+// chunk is one push of a bsp step.
+type chunk struct {
+	keys  []uint64
+	grads []float32
+}
+
+func (ch *chunk) bytes() int64 { return int64(len(ch.keys))*8 + int64(len(ch.grads))*4 }
+
+// defer_ takes a push of a bsp step over: the servers apply the step when every
+// worker has ended it, so there is nothing to wait for before that.
+func (t *Table) defer_(keys []uint64, grads []float32) error {
+	if err := t.c.enter(); err != nil {
+		return err
+	}
+	defer t.c.leave()
+	ch := chunk{slices.Clone(keys), slices.Clone(grads)}
+	if err := t.c.hold(ch.bytes()); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.steps = append(t.steps, ch)
+	t.mu.Unlock()
+	return nil
+}
+
+func (c *Client) deferDense(grads []float32) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	mine := slices.Clone(grads)
+	d := &c.dense
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.step == nil {
+		d.step = mine
+		return nil
+	}
+	for i, g := range mine {
+		d.step[i] += g
+	}
+	return nil
+}
+
+// hold counts what waits for the end of the step.
+func (c *Client) hold(bytes int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stepped+bytes > MaxStepBytes {
+		return errorf(Busy, "kv: the pushes of one step hold %d bytes, %d more are above the limit of %d; end the step", c.stepped, bytes, int64(MaxStepBytes))
+	}
+	c.stepped += bytes
+	return nil
+}
+
+// Step is the number of the current step.
+func (c *Client) Step() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.step
+}
+
+// Tick ends this worker's step. Under bsp it returns when every worker has.
+func (c *Client) Tick(limit time.Duration) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	deadline := c.deadline(limit)
+	c.mu.Lock()
+	tables, rows := slices.Clone(c.order), c.tick
+	c.mu.Unlock()
+	if rows == nil {
+		return errorf(NoTable, "kv: a step cannot end before a table is open")
+	}
+	var ops []*op
+	var pushes []*pulling
+	for _, t := range tables {
+		p, err := t.pushStep(deadline)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			pushes, ops = append(pushes, p), append(ops, &p.op)
+		}
+	}
+	dense, err := c.pushStepDense(deadline)
+	if err != nil {
+		return err
+	}
+	if dense != nil {
+		ops = append(ops, &dense.op)
+	}
+	if most := psmsg.Slots - 1; len(ops) > most {
+		return errorf(Busy, "kv: %d tables were pushed to in one bsp step, at most %d can be", len(ops), most)
+	}
+	tick := newOp(opTick, deadline)
+	tick.rows = rows
+	err = c.do(append(ops, tick)...)
+	for _, p := range pushes {
+		p.endPush()
+	}
+	if dense != nil {
+		dense.end(nil)
+	}
+	return err
+}
+
+// pushStep makes one push of all that a table was pushed in this step.
+func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
+	t.mu.Lock()
+	steps := t.steps
+	t.steps = nil
+	t.mu.Unlock()
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	held, n := int64(0), 0
+	var keys []uint64
+	var grads []float32
+	for i := range steps {
+		held += steps[i].bytes()
+		n += len(steps[i].keys)
+	}
+	t.c.hold(-held)
+	if len(steps) == 1 {
+		keys, grads = steps[0].keys, steps[0].grads
+	} else {
+		keys, grads = make([]uint64, 0, n), make([]float32, 0, n*t.spec.Dim)
+		for _, s := range steps {
+			keys, grads = append(keys, s.keys...), append(grads, s.grads...)
+		}
+	}
+	p := &pulling{op: *newOp(opPush, deadline), t: t, set: t.sets.take()}
+	p.op.rows = p.set.rows
+	err := p.set.plan(p.set.rows, keys)
+	if err == nil {
+		err = p.fill(grads)
+	}
+	if err != nil {
+		p.release()
+		return nil, err
+	}
+	p.forgotten = p.release
+	return p, nil
+}
+
+func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
+	c.dense.mu.Lock()
+	grads := c.dense.step
+	c.dense.step = nil
+	c.dense.mu.Unlock()
+	if grads == nil {
+		return nil, nil
+	}
+	x, err := c.takeDense()
+	if err != nil {
+		return nil, err
+	}
+	d := &densing{op: *newOp(opPushDense, deadline), c: c, n: len(grads)}
+	d.op.dense = x
+	copy(x.Grads(), grads)
+	d.forgotten = d.release
+	return d, nil
+}
+
+// Barrier returns when every worker of the job waits in it.
+func (c *Client) Barrier(limit time.Duration) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	c.barriers.Lock()
+	defer c.barriers.Unlock()
+	limit = c.timeout(limit)
+	ctx, cancel := context.WithTimeout(c.ctx, limit+leaveWithin) // the server tells who is missing
+	defer cancel()
+	var rep psmsg.BarrierReply
+	if err := c.call(ctx, 0, psmsg.MethodBarrier, psmsg.BarrierRequest{TimeoutMicros: limit.Microseconds()}, &rep); err != nil {
+		return err
+	}
+	if !rep.All {
+		return errorf(Timeout, "kv: %d of %d workers came to the barrier within %v: %v", len(rep.Came), c.job.Workers, limit, rep.Came)
+	}
+	return nil
+}

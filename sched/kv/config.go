@@ -1,0 +1,149 @@
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"psrt/rdma/dial"
+	"psrt/rdma/secure"
+	"psrt/tiers/table"
+)
+
+// Config says where the job is and who this client is in it. psrt.h explains the
+// fields (psrt_client_open).
+type Config struct {
+	Servers        []string     `yaml:"servers"`
+	Coordinator    string       `yaml:"coordinator"`
+	TokenFile      string       `yaml:"token_file"`
+	Worker         int          `yaml:"worker"`
+	Workers        int          `yaml:"workers"`
+	Transport      string       `yaml:"transport"`
+	Device         []string     `yaml:"device"`
+	GIDIndex       *int         `yaml:"gid_index"`
+	Port           int          `yaml:"port"`
+	Timeout        Duration     `yaml:"timeout"`
+	ConnectTimeout Duration     `yaml:"connect_timeout"`
+	Requests       int          `yaml:"requests"`
+	Tables         []table.Spec `yaml:"tables"`
+
+	// Token is used instead of TokenFile where it is set.
+	Token []byte `yaml:"-"`
+	// Host is used instead of one made from the above where it is set; it stays its
+	// owner's.
+	Host *dial.Host `yaml:"-"`
+}
+
+// Duration is a time.Duration, in YAML text like 30s.
+type Duration time.Duration
+
+// UnmarshalYAML reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %q is no duration, write 30s or 500ms", n.Line, n.Value)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+const (
+	maxConfigBytes  = 1 << 20
+	defaultTimeout  = 30 * time.Second
+	maxTimeout      = 24 * time.Hour
+	defaultRequests = 64
+	maxRequests     = 1024
+)
+
+// ParseConfig reads YAML and checks it.
+func ParseConfig(text []byte) (Config, error) {
+	var c Config
+	if len(text) > maxConfigBytes {
+		return c, errorf(BadConfig, "kv: a configuration of %d bytes, at most %d", len(text), maxConfigBytes)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return c, errorf(BadConfig, "kv: the configuration cannot be read: %w", err)
+	}
+	return c, c.complete()
+}
+
+// complete checks, and fills in what is left out.
+func (c *Config) complete() error {
+	bad := func(format string, args ...any) error { return errorf(BadConfig, "kv: "+format, args...) }
+	for name, d := range map[string]*Duration{"timeout": &c.Timeout, "connect_timeout": &c.ConnectTimeout} {
+		if *d == 0 {
+			*d = Duration(defaultTimeout)
+		}
+		if *d < 0 || time.Duration(*d) > maxTimeout {
+			return bad("%s %v, must be above 0 and at most %v", name, time.Duration(*d), maxTimeout)
+		}
+	}
+	if c.Requests == 0 {
+		c.Requests = defaultRequests
+	}
+	names := map[string]bool{}
+	for _, t := range c.Tables {
+		if err := t.Validate(); err != nil {
+			return bad("%w", err)
+		}
+		if names[t.Name] {
+			return bad("table %q is described twice", t.Name)
+		}
+		names[t.Name] = true
+	}
+	switch {
+	case len(c.Servers) == 0 && c.Coordinator == "":
+		return bad("neither servers nor coordinator: say servers: [HOST:PORT], as psrt serve prints it")
+	case len(c.Servers) > 0 && c.Coordinator != "":
+		return bad("both servers and coordinator: one is enough, leave the other out")
+	case c.Worker < 0:
+		return bad("worker %d, must be 0 or more", c.Worker)
+	case c.Workers < 0 || c.Workers > 0 && c.Worker >= c.Workers:
+		return bad("worker %d of %d workers, must be 0 to %d", c.Worker, c.Workers, c.Workers-1)
+	case c.Requests < 1 || c.Requests > maxRequests:
+		return bad("requests %d, must be 1 to %d", c.Requests, maxRequests)
+	case c.GIDIndex != nil && (*c.GIDIndex < 0 || *c.GIDIndex > 255):
+		return bad("gid_index %d, must be 0 to 255", *c.GIDIndex)
+	case c.Port < 0 || c.Port > 255:
+		return bad("port %d of the device, must be 1 to 255", c.Port)
+	case c.TokenFile == "" && c.Token == nil && c.Host == nil:
+		return bad("token_file is missing: the file with the job's secret that psrt serve was given")
+	}
+	return nil
+}
+
+// token reads the job's secret as psrt's commands do.
+func (c *Config) token() ([]byte, error) {
+	if c.Token != nil {
+		return c.Token, nil
+	}
+	b, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return nil, errorf(BadConfig, "kv: token_file: %w", err)
+	}
+	if len(b) < secure.MinToken {
+		return nil, errorf(BadConfig, "kv: token_file %s has %d bytes, at least %d are needed: head -c 32 /dev/urandom > token", c.TokenFile, len(b), secure.MinToken)
+	}
+	return b, nil
+}
+
+// host makes the process's transports for this client.
+func (c *Config) host(token []byte) (*dial.Host, error) {
+	devices := dial.Devices{Devices: c.Device}
+	devices.Config.Port = c.Port
+	if c.GIDIndex != nil {
+		devices.Config.GIDIndex, devices.Config.PinGID = *c.GIDIndex, true
+	}
+	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices})
+	if err != nil {
+		return nil, coded(err, BadConfig)
+	}
+	return h, nil
+}

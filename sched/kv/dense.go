@@ -1,0 +1,145 @@
+package kv
+
+import (
+	"sync"
+
+	"psrt/sched/client"
+)
+
+// denseState is the job's dense vector at this client.
+type denseState struct {
+	mu   sync.Mutex
+	free []*client.Dense
+	// step is what was pushed in a bsp step so far; nil: nothing.
+	step []float32
+}
+
+func (d *denseState) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, x := range d.free {
+		x.Close()
+	}
+	d.free = nil
+}
+
+func (d *denseState) give(x *client.Dense) {
+	d.mu.Lock()
+	d.free = append(d.free, x)
+	d.mu.Unlock()
+}
+
+func (c *Client) takeDense() (*client.Dense, error) {
+	d := &c.dense
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.free); n > 0 {
+		x := d.free[n-1]
+		d.free = d.free[:n-1]
+		return x, nil
+	}
+	x, err := c.c.NewDense(c.job.DenseLen, c.job.DenseBlocks)
+	return x, coded(err, NoMemory)
+}
+
+// DenseLen is the length of the job's dense vector, 0 without one.
+func (c *Client) DenseLen() int { return c.job.DenseLen }
+
+// DensePart is where a named part of it lies.
+func (c *Client) DensePart(name string) (first, n int, err error) {
+	for _, p := range c.job.Dense {
+		if p.Name == name {
+			return p.First, p.Len, nil
+		}
+	}
+	return 0, 0, errorf(NoTable, "kv: the servers name no part %q of their dense vector of %d floats", name, c.job.DenseLen)
+}
+
+// densing is one dense pull or push on its way.
+type densing struct {
+	op
+	c *Client
+	n int
+}
+
+func (d *densing) release() { d.c.dense.give(d.op.dense) }
+
+func (c *Client) checkDense(n int) error {
+	switch {
+	case c.job.DenseLen == 0:
+		return errorf(NoTable, "kv: the servers have no dense vector")
+	case n != c.job.DenseLen:
+		return errorf(Mismatch, "kv: the dense vector has %d floats, not %d", c.job.DenseLen, n)
+	}
+	return nil
+}
+
+// prepareDense makes a pull, or with gradients a push. The client is then entered;
+// nil means that the gradients wait for the end of the step.
+func (c *Client) prepareDense(n int, grads []float32, o Options) (*densing, error) {
+	if err := c.checkDense(n); err != nil {
+		return nil, err
+	}
+	if grads != nil && c.job.Staleness == 0 {
+		return nil, c.deferDense(grads)
+	}
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	x, err := c.takeDense()
+	if err != nil {
+		c.leave()
+		return nil, err
+	}
+	d := &densing{op: *newOp(opPullDense, c.deadline(o.Timeout)), c: c, n: n}
+	d.op.dense, d.opt = x, o.pull()
+	ready := false
+	defer func() {
+		if !ready {
+			d.release()
+			c.leave()
+		}
+	}()
+	if grads != nil {
+		d.kind = opPushDense
+		copy(x.Grads(), grads)
+	}
+	d.forgotten = d.release
+	ready = true
+	return d, nil
+}
+
+// end ends a dense request that was waited for; values is where a pull's go.
+func (d *densing) end(values []float32) {
+	if d.given {
+		return
+	}
+	defer d.release()
+	if d.err == nil && values != nil {
+		copy(values, d.op.dense.Values())
+	}
+}
+
+// PullDense reads the whole dense vector.
+func (c *Client) PullDense(values []float32, o Options) error {
+	d, err := c.prepareDense(len(values), nil, o)
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	err = c.do(&d.op)
+	d.end(values)
+	return err
+}
+
+// PushDense sends a gradient for the whole dense vector.
+func (c *Client) PushDense(grads []float32, o Options) error {
+	d, err := c.prepareDense(len(grads), grads, o)
+	if err != nil || d == nil {
+		return err
+	}
+	defer c.leave()
+	err = c.do(&d.op)
+	d.end(nil)
+	return err
+}

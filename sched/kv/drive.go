@@ -1,0 +1,134 @@
+package kv
+
+import (
+	"fmt"
+	"time"
+)
+
+// lookEvery bounds how long a driver waits for the network before it looks at the
+// control connections.
+const lookEvery = 200 * time.Millisecond
+
+// do submits ops together and waits for all. It returns the first error.
+func (c *Client) do(ops ...*op) error {
+	start := time.Now()
+	c.mu.Lock()
+	for _, o := range ops {
+		c.submit(o)
+	}
+	c.settle()
+	for _, o := range ops {
+		c.wait(o, start)
+	}
+	c.passOn()
+	c.mu.Unlock()
+	for _, o := range ops {
+		if o.err != nil {
+			return o.err
+		}
+	}
+	return nil
+}
+
+// wait returns when o is done. With mu, which it gives up meanwhile.
+func (c *Client) wait(o *op, start time.Time) {
+	for !o.done {
+		now := time.Now()
+		switch {
+		case c.closed.Load():
+			c.giveUp(o, errClosed)
+		case !now.Before(o.deadline):
+			c.giveUp(o, c.late(o, fmt.Sprintf(" within %v", o.deadline.Sub(start).Round(time.Millisecond))))
+		case c.driving || c.waiting > 0:
+			c.sleep(o, o.deadline.Sub(now))
+		default:
+			c.drive(earlier(o.deadline, now.Add(lookEvery)))
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// drive lets one waiter wait for the network, for all. With mu, which it gives up
+// meanwhile.
+func (c *Client) drive(until time.Time) {
+	c.driving = true
+	c.mu.Unlock()
+	c.c.Await(until)
+	c.mu.Lock()
+	c.driving = false
+	if c.waiting > 0 {
+		c.idle.Broadcast()
+	}
+	c.c.Step()
+	c.settle()
+}
+
+// sleep waits until somebody wakes o, for at most limit. With mu, which it gives
+// up meanwhile.
+func (c *Client) sleep(o *op, limit time.Duration) {
+	o.asleep = true
+	c.mu.Unlock()
+	t := time.NewTimer(limit)
+	select {
+	case <-o.wake:
+	case <-t.C:
+	}
+	t.Stop()
+	c.mu.Lock()
+	o.asleep = false
+}
+
+// passOn finds another driver when this one has what it wanted. With mu.
+func (c *Client) passOn() {
+	if c.driving || c.waiting > 0 {
+		return
+	}
+	for _, list := range [2][]*op{c.live, c.queue} {
+		for _, o := range list {
+			if o.asleep {
+				o.rouse()
+				return
+			}
+		}
+	}
+	if c.async > 0 {
+		c.pump.rouse()
+	}
+}
+
+// wakeAll makes every waiter look again. With mu.
+func (c *Client) wakeAll() {
+	for _, list := range [2][]*op{c.live, c.queue} {
+		for _, o := range list {
+			o.rouse()
+		}
+	}
+	c.pump.rouse()
+	c.idle.Broadcast()
+	c.c.Wake()
+}
+
+// alone runs f while nobody else looks at the completion queues.
+func (c *Client) alone(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting++
+	for c.driving && !c.closed.Load() {
+		c.c.Wake()
+		c.idle.Wait()
+	}
+	c.waiting--
+	if c.closed.Load() {
+		return errClosed
+	}
+	err := f()
+	c.settle()
+	c.passOn()
+	return err
+}

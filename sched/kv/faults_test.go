@@ -1,0 +1,233 @@
+package kv
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"psrt/sched/server"
+	"psrt/tiers/table"
+)
+
+// A server dies during calls: errors in time, and the client goes on when it is
+// back. Without rows, and with the steps of before: it is a new process.
+func TestServerLostAndBack(t *testing.T) {
+	each2(t, func(t *testing.T, tr string) {
+		w := newWorld(t, shape{transport: tr, servers: 2, lanes: 1, workers: 1, staleness: server.Async})
+		c := w.open(0, counting("t", 1))
+		tab := w.table(c, "t")
+		keys, ones := []uint64{1, 2, 3, 4, 5, 6, 7, 8}, []float32{1, 1, 1, 1, 1, 1, 1, 1}
+		values := make([]float32, 8)
+		for range 3 {
+			must(t, tab.Push(keys, ones, Options{}))
+			must(t, c.Tick(0))
+		}
+		w.kill(1)
+		start := time.Now()
+		var all sync.WaitGroup
+		for range 4 { // more than one waits, and not for the others' time
+			all.Go(func() {
+				err := tab.Pull(keys, make([]float32, 8), Options{Timeout: 300 * time.Millisecond})
+				if CodeOf(err) != Connect || !contains(err.Error(), "server 1 is lost") {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		all.Wait()
+		r, err := tab.PushAsync(keys, ones, Options{Timeout: 200 * time.Millisecond}, nil)
+		must(t, err)
+		<-r.Done()
+		wantCode(t, r.Err(), Connect)
+		_, err = c.StatsJSON(time.Second)
+		wantCode(t, err, Connect)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("the calls took %v", took)
+		}
+		w.start(1)
+		must(t, tab.Pull(keys, values, Options{}))
+		lost := 0
+		for i, v := range values {
+			switch v {
+			case 0:
+				lost++
+			case -3:
+			default:
+				t.Errorf("key %d is %v", keys[i], v)
+			}
+		}
+		if lost == 0 || lost == len(keys) {
+			t.Errorf("%d of %d keys were on the server that was lost", lost, len(keys))
+		}
+		must(t, tab.Push(keys, ones, Options{}))
+		must(t, c.Tick(0))
+		must(t, tab.Push(keys, ones, Options{}))
+		if c.Step() != 4 {
+			t.Errorf("step %d, want 4", c.Step())
+		}
+	})
+}
+
+// Pulls into lent memory that are given up are taken back.
+func TestGivenUpOnLentMemory(t *testing.T) {
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 2, staleness: 0})
+	a, b := w.open(0, counting("t", 1)), w.open(1)
+	tab := w.table(a, "t")
+	w.table(b, "t")
+	must(t, a.Barrier2())
+	m, err := a.Alloc(4096)
+	must(t, err)
+	// Worker 1 does not end its step, so this pull of the next one waits.
+	wantCode(t, a.Tick(100*time.Millisecond), Timeout, "waiting for lane 0 of server 0")
+	wantCode(t, tab.Pull([]uint64{1}, floats(m)[:1], Options{Timeout: 100 * time.Millisecond}), Timeout)
+	must(t, a.Unregister(m))
+	must(t, b.Tick(0))
+	one := make([]float32, 1)
+	must(t, tab.Pull([]uint64{1}, one, Options{}))
+}
+
+// Barrier2 makes sure that the connection is open on both sides.
+func (c *Client) Barrier2() error { _, err := c.StatsJSON(0); return err }
+
+// A push that a server refuses does not hold up those behind it.
+func TestRefusedPush(t *testing.T) {
+	each2(t, func(t *testing.T, tr string) {
+		w := newWorld(t, shape{transport: tr, servers: 1, lanes: 1, workers: 1, staleness: server.Async, maxBytes: 8 << 20})
+		c := w.open(0, counting("t", 16))
+		tab := w.table(c, "t")
+		const n = 300_000
+		keys := make([]uint64, n)
+		for i := range keys {
+			keys[i] = uint64(i)
+		}
+		wantCode(t, tab.Push(keys, make([]float32, n*16), Options{}), NoMemory, "out of memory")
+		for range 3 {
+			must(t, tab.Push([]uint64{1}, make([]float32, 16), Options{Timeout: 5 * time.Second}))
+			must(t, c.Tick(5*time.Second))
+		}
+	})
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	w := newWorld(t, shape{transport: "shm", servers: 1, lanes: 1, workers: 2, staleness: 0})
+	a, b := w.open(0, counting("t", 1)), w.open(1)
+	tab := w.table(a, "t")
+	w.table(b, "t")
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if err := a.Barrier(0); CodeOf(err) != Closed {
+				t.Errorf("barrier: %v", err)
+			}
+		})
+		all.Go(func() {
+			if err := a.Tick(0); CodeOf(err) != Closed {
+				t.Errorf("tick: %v", err)
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	r, err := tab.PullAsync([]uint64{1}, make([]float32, 1), nil, Options{}, nil)
+	must(t, err)
+	a.Close()
+	all.Wait()
+	<-r.Done()
+	wantCode(t, r.Err(), Closed)
+	wantCode(t, tab.Pull(nil, nil, Options{}), Closed)
+}
+
+func TestOpenRefusals(t *testing.T) {
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 1, staleness: server.Async})
+	for name, tc := range map[string]struct {
+		edit  func(*Config)
+		code  Code
+		words string
+	}{
+		"another token":  {func(c *Config) { c.Token = []byte("not the token of this job") }, Token, "token"},
+		"nobody there":   {func(c *Config) { c.Servers = []string{"127.0.0.1:1"} }, Connect, "is psrt serve running at 127.0.0.1:1"},
+		"worker 1 of 1":  {func(c *Config) { c.Worker = 1 }, BadConfig, "workers 0 to 0"},
+		"three workers":  {func(c *Config) { c.Workers = 3 }, BadConfig, "workers is 3 here"},
+		"no servers":     {func(c *Config) { c.Servers = nil }, BadConfig, "servers: [HOST:PORT]"},
+		"no token file":  {func(c *Config) { c.Token, c.TokenFile = nil, "/nowhere/token" }, BadConfig, "/nowhere/token"},
+		"no transport":   {func(c *Config) { c.Transport = "pigeon" }, BadConfig, "pigeon"},
+		"many requests":  {func(c *Config) { c.Requests = 5000 }, BadConfig, "1 to 1024"},
+		"another's kind": {func(c *Config) { c.Transport = "shm" }, Refused, "transport"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := w.config(0)
+			cfg.ConnectTimeout = Duration(400 * time.Millisecond)
+			tc.edit(&cfg)
+			c, err := Open(context.Background(), cfg)
+			if err == nil {
+				c.Close()
+			}
+			wantCode(t, err, tc.code, tc.words)
+		})
+	}
+	w.open(0)
+	cfg := w.config(0)
+	_, err := Open(context.Background(), cfg)
+	wantCode(t, err, Refused, "another process is connected as worker 0")
+}
+
+func TestParseConfig(t *testing.T) {
+	good := "servers: [h:1]\ntoken_file: x\ntimeout: 250ms\ntables:\n- {name: u, dim: 4, optimizer: {kind: ftrl, l1: 1}}\n"
+	c, err := ParseConfig([]byte(good))
+	if err != nil || time.Duration(c.Timeout) != 250*time.Millisecond || c.Tables[0].Optimizer.Kind != table.FTRL {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	for text, words := range map[string]string{
+		good + "surprise: 1\n":                 "surprise",
+		good + "worker: -1\n":                  "worker -1",
+		"servers: [h:1\n":                      "cannot be read",
+		good + "connect_timeout: soon\n":       "no duration",
+		good + "- {name: u, dim: 4}\n":         "described twice",
+		good + "- {name: v, dim: 0}\n":         "dim 0",
+		"servers: [a:1]\ncoordinator: b:1\n":   "both servers and coordinator",
+		string(make([]byte, maxConfigBytes+1)): "at most",
+	} {
+		_, err := ParseConfig([]byte(text))
+		wantCode(t, err, BadConfig, words)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte("servers: [h:1]\ntoken_file: x\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := ParseConfig(b)
+		if err == nil && (c.Requests < 1 || c.Timeout <= 0) {
+			t.Fatalf("accepted %+v", c)
+		}
+		if err != nil && CodeOf(err) != BadConfig {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	w := newWorld(t, shape{transport: "shm", servers: 2, lanes: 2, workers: 1, staleness: server.Async, dense: 40})
+	c := w.open(0, counting("a", 2), counting("b", 1))
+	a, b := w.table(c, "a"), w.table(c, "b")
+	dir := t.TempDir()
+	keys := []uint64{1, 2, 3, 4, 5}
+	must(t, a.Push(keys, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, Options{}))
+	must(t, b.Push(keys, []float32{1, 2, 3, 4, 5}, Options{}))
+	must(t, c.Save(dir, SaveOptions{}))
+	must(t, a.Push(keys, make([]float32, 10), Options{}))
+	must(t, b.Push(keys, []float32{9, 9, 9, 9, 9}, Options{}))
+	must(t, c.Load(dir, SaveOptions{}))
+	v := make([]float32, 5)
+	must(t, b.Pull(keys, v, Options{}))
+	if v[0] != -1 || v[4] != -5 {
+		t.Errorf("after load: %v", v)
+	}
+	wantCode(t, c.Load(t.TempDir(), SaveOptions{}), IO, "no model there")
+	wantCode(t, c.Save("", SaveOptions{}), Invalid)
+	if os.Getuid() == 0 {
+		wantCode(t, c.Save("/proc/nowhere", SaveOptions{}), IO)
+	}
+	if _, err := c.Table("a"); err != nil {
+		t.Error(err)
+	}
+}

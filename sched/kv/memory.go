@@ -1,0 +1,209 @@
+package kv
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"psrt/rdma"
+	"psrt/rdma/mem"
+	"psrt/sched/client"
+)
+
+// Memory is a range that servers may read and write: the caller's, or an arena
+// that the client allocated.
+type Memory struct {
+	first, last uint64 // addresses, last exclusive
+	bytes       []byte
+	arena       *mem.Arena // nil for the caller's own
+	lent        *client.Memory
+	direct      bool
+	uses        atomic.Int64 // requests that name it
+}
+
+func (m *Memory) unuse() { m.uses.Add(-1) }
+
+// Bytes is the memory.
+func (m *Memory) Bytes() []byte { return m.bytes }
+
+// memories are a client's, by address; they do not overlap.
+type memories struct {
+	any  atomic.Bool // there may be some: most clients have none
+	mu   sync.RWMutex
+	list []*Memory
+}
+
+// foreign is the caller's memory as a transport sees it: no file is behind it.
+type foreign []byte
+
+func (f foreign) Bytes() []byte                  { return f }
+func (f foreign) Descriptor() (int, int64, bool) { return -1, 0, false }
+func (f foreign) NUMANode() int                  { return -1 }
+
+// Alloc gives zeroed memory that servers reach over every transport.
+func (c *Client) Alloc(n int) (*Memory, error) {
+	if n < 1 {
+		return nil, errorf(Invalid, "kv: memory of %d bytes, want 1 or more", n)
+	}
+	a, err := mem.New(mem.Config{Size: n, Node: -1, Purpose: "trainer's memory", Share: true, Prefault: true})
+	if err != nil {
+		return nil, coded(err, NoMemory)
+	}
+	m, err := c.lend(a.Bytes(), a)
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	m.arena = a
+	return m, nil
+}
+
+// Register lends the caller's memory, which must not be Go heap and stays mapped
+// until Unregister.
+func (c *Client) Register(b []byte) (*Memory, error) {
+	if len(b) == 0 {
+		return nil, errorf(Invalid, "kv: memory of 0 bytes cannot be registered")
+	}
+	if mem.Address(b)%4 != 0 {
+		return nil, errorf(Invalid, "kv: memory at %#x cannot be registered: it must be aligned to 4 bytes", mem.Address(b))
+	}
+	return c.lend(b, foreign(b))
+}
+
+func (c *Client) lend(b []byte, what rdma.Memory) (*Memory, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	m := &Memory{first: mem.Address(b), last: mem.Address(b) + uint64(len(b)), bytes: b}
+	l := &c.memory
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(l.list, m.first, byAddress)
+	for _, i := range []int{at - 1, at} {
+		if i >= 0 && i < len(l.list) && l.list[i].first < m.last && m.first < l.list[i].last {
+			return nil, errorf(Invalid, "kv: memory [%#x, %#x) overlaps [%#x, %#x), which is registered; unregister that first", m.first, m.last, l.list[i].first, l.list[i].last)
+		}
+	}
+	c.mu.Lock()
+	m.lent = c.c.Lend(what, "trainer's memory")
+	m.direct = c.c.Direct(m.lent)
+	var err error
+	if m.direct { // else no server ever reaches it
+		err = m.lent.Register()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		m.lent.Close()
+		return nil, coded(err, NoMemory)
+	}
+	l.list = slices.Insert(l.list, at, m)
+	l.any.Store(true)
+	return m, nil
+}
+
+func byAddress(m *Memory, first uint64) int { return cmp.Compare(m.first, first) }
+
+// Unregister ends what Register or Alloc began: when it succeeds no server reaches
+// the memory.
+func (c *Client) Unregister(m *Memory) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	l := &c.memory
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.list, m)
+	if i < 0 {
+		return errorf(Invalid, "kv: that memory is not registered")
+	}
+	if n := m.uses.Load(); n > 0 {
+		return errorf(Busy, "kv: %d requests use the memory at %#x; wait for them first", n, m.first)
+	}
+	l.list = slices.Delete(l.list, i, i+1)
+	c.mu.Lock()
+	m.lent.Close()
+	c.mu.Unlock()
+	if m.arena != nil {
+		m.arena.Close()
+	}
+	return nil
+}
+
+// MemoryAt is the registered memory that begins at an address, nil if there is
+// none; allocated tells which kind.
+func (c *Client) MemoryAt(address uint64) (m *Memory, allocated bool) {
+	l := &c.memory
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if i, ok := slices.BinarySearchFunc(l.list, address, byAddress); ok {
+		return l.list[i], l.list[i].arena != nil
+	}
+	return nil, false
+}
+
+// IsDirect tells whether all servers reach n bytes at an address themselves.
+func (c *Client) IsDirect(address, n uint64) bool {
+	l := &c.memory
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	m := l.around(address)
+	return m != nil && m.direct && n <= m.last-address
+}
+
+// CheckRange refuses n bytes that begin in registered memory and end outside.
+func (c *Client) CheckRange(address, n uint64) error {
+	l := &c.memory
+	if !l.any.Load() {
+		return nil
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if m := l.around(address); m != nil && n > m.last-address {
+		return errorf(Invalid, "kv: %d bytes at %#x leave the registered memory, which ends %d bytes on", n, address, m.last-address)
+	}
+	return nil
+}
+
+// around finds the memory that holds an address. With mu.
+func (l *memories) around(address uint64) *Memory {
+	i, ok := slices.BinarySearchFunc(l.list, address, byAddress)
+	if !ok {
+		i--
+	}
+	if i < 0 || address >= l.list[i].last {
+		return nil
+	}
+	return l.list[i]
+}
+
+// find gives the memory in which a matrix lies whole, and where in it; the caller
+// unuses it.
+func (l *memories) find(matrix []float32) (*Memory, int) {
+	if !l.any.Load() || len(matrix) == 0 {
+		return nil, 0
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	first := mem.Address(mem.Bytes(matrix))
+	m := l.around(first)
+	if m == nil || uint64(len(matrix))*4 > m.last-first {
+		return nil, 0
+	}
+	m.uses.Add(1)
+	return m, int(first - m.first)
+}
+
+func (l *memories) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.list {
+		m.lent.Close()
+		if m.arena != nil {
+			m.arena.Close()
+		}
+	}
+	l.list = nil
+}

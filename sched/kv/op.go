@@ -1,0 +1,182 @@
+package kv
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"psrt/sched/client"
+)
+
+type opKind uint8
+
+const (
+	opPull opKind = iota
+	opPrefetch
+	opPush
+	opPullDense
+	opPushDense
+	opTick
+)
+
+// op is one request on its way through the client.
+type op struct {
+	kind     opKind
+	rows     *client.Rows
+	dense    *client.Dense
+	opt      client.PullOption
+	deadline time.Time
+	lent     *Memory // what the servers read or write instead of the client's own
+	call     client.Call
+	posted   bool
+	done     bool // answered, or given up
+	given    bool // given up
+	err      error
+	wake     chan struct{} // capacity 1
+	asleep   bool
+	// An asynchronous op has no waiter: finished is called by a finisher.
+	finished func(*op)
+	// forgotten is called under the lock when an op that was given up has been
+	// answered: its working set can be used again.
+	forgotten func()
+}
+
+func newOp(kind opKind, deadline time.Time) *op {
+	return &op{kind: kind, deadline: deadline, wake: make(chan struct{}, 1)}
+}
+
+func (o *op) rouse() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// post sends an op where every lane has room for it. With mu.
+func (c *Client) post(o *op) bool {
+	ok := false
+	switch o.kind {
+	case opPrefetch:
+		ok = c.c.TryPull(o.rows, c.step, client.NoValues, &o.call)
+	case opPull:
+		ok = c.c.TryPull(o.rows, c.step, o.opt, &o.call)
+	case opPush:
+		ok = c.c.TryPush(o.rows, c.step, false, &o.call)
+	case opPullDense, opPushDense:
+		ok = c.c.TryDense(o.dense, o.kind == opPushDense, c.step, o.opt, &o.call)
+	case opTick:
+		if ok = c.c.TryPush(o.rows, c.step, true, &o.call); ok {
+			c.step++
+		}
+	}
+	o.posted = ok
+	return ok
+}
+
+// submit posts an op, or queues it behind what is queued already. With mu.
+func (c *Client) submit(o *op) {
+	if o.finished != nil {
+		c.async++
+	}
+	if len(c.queue) == 0 && c.post(o) {
+		c.live = append(c.live, o)
+		return
+	}
+	c.queue = append(c.queue, o)
+}
+
+// settle does what the news just handled call for. With mu.
+func (c *Client) settle() {
+	for _, r := range c.c.Broken() {
+		c.stats.Repairs++
+		c.helpers.Go(func() { c.repair(r) })
+	}
+	for n := 0; n < len(c.queue); n++ {
+		if !c.post(c.queue[n]) {
+			c.queue = slices.Delete(c.queue, 0, n)
+			break
+		}
+		c.live = append(c.live, c.queue[n])
+		if n == len(c.queue)-1 {
+			clear(c.queue)
+			c.queue = c.queue[:0]
+			break
+		}
+	}
+	c.live = slices.DeleteFunc(c.live, func(o *op) bool {
+		if o.call.Done() {
+			c.complete(o, coded(o.call.Err(), Refused))
+			return true
+		}
+		return false
+	})
+	if len(c.zombies) > 0 {
+		c.zombies = slices.DeleteFunc(c.zombies, func(o *op) bool {
+			if o.call.Done() {
+				if o.forgotten != nil {
+					o.forgotten()
+				}
+				return true
+			}
+			return false
+		})
+	}
+}
+
+// complete ends an op for its caller. With mu.
+func (c *Client) complete(o *op, err error) {
+	o.done, o.err = true, err
+	switch {
+	case o.finished != nil:
+		c.async--
+		c.finish <- o // has room for all asynchronous requests there can be
+	case o.asleep:
+		o.rouse()
+	}
+}
+
+// giveUp ends an op that is not answered. With mu.
+func (c *Client) giveUp(o *op, err error) {
+	o.given = true
+	if o.posted {
+		c.live = slices.DeleteFunc(c.live, func(x *op) bool { return x == o })
+		if o.lent != nil {
+			c.c.Break(&o.call, errGivenUp)
+			c.c.Void(&o.call)
+			for _, r := range c.c.Broken() {
+				c.helpers.Go(func() { c.repair(r) })
+			}
+		}
+	} else {
+		c.queue = slices.DeleteFunc(c.queue, func(x *op) bool { return x == o })
+	}
+	if o.posted && !o.call.Done() {
+		c.zombies = append(c.zombies, o)
+	} else if o.forgotten != nil {
+		o.forgotten()
+	}
+	c.complete(o, err)
+}
+
+var errGivenUp = errors.New("a request on the trainer's own memory was given up")
+
+// late says why an op was not done in time. With mu.
+func (c *Client) late(o *op, limit string) error {
+	c.stats.Timeouts++
+	if len(c.lost) > 0 {
+		var why []string
+		for _, s := range c.c.Down() {
+			if err := c.lost[s]; err != nil {
+				why = append(why, err.Error())
+			}
+		}
+		if len(why) > 0 {
+			return errorf(Connect, "kv: worker %d: not done%s: %s", c.cfg.Worker, limit, strings.Join(why, "; "))
+		}
+	}
+	if !o.posted {
+		return errorf(Timeout, "kv: worker %d: not done%s: %d requests are before it", c.cfg.Worker, limit, len(c.live)+len(c.queue)+len(c.zombies))
+	}
+	return errorf(Timeout, "kv: worker %d: not done%s%s", c.cfg.Worker, limit, c.c.Missing(&o.call))
+}
