@@ -81,19 +81,25 @@ func (d *Director) try(ctx context.Context, from, to *member) (*Outcome, error) 
 	return nil, err
 }
 
-// confirm measures the slowest pairs again, alone: a machine that was busy for
-// a moment is no slow pair. The better of both counts.
+// passes is how often slow pairs are measured again.
+const passes = 3
+
+// confirm measures the slowest pairs again, alone, as long as they are slow: a
+// machine that was busy for a moment is no slow pair. The best counts.
 func (d *Director) confirm(ctx context.Context, f *Finding) error {
-	suspects := f.suspects(confirmed)
-	for i, p := range suspects {
-		d.progress(fmt.Sprintf("slow pair %d of %d again, alone", i+1, len(suspects)))
-		d.both(ctx, f, p)
-		if err := context.Cause(ctx); err != nil {
-			return err
+	for range passes {
+		suspects := f.suspects(confirmed)
+		for i, p := range suspects {
+			d.progress(fmt.Sprintf("slow pair %d of %d again, alone", i+1, len(suspects)))
+			d.both(ctx, f, p)
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	if len(suspects) > 0 {
-		f.Again = len(suspects)
+		if len(suspects) == 0 {
+			return nil
+		}
+		f.Again = max(f.Again, len(suspects))
 		f.judge()
 	}
 	return nil

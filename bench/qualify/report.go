@@ -156,12 +156,12 @@ func (f *Finding) row(v *verdict, s Sample) report.Row {
 
 // notes say what the figures mean.
 func (f *Finding) notes() []string {
-	how := fmt.Sprintf("pairs were measured in %d waves, in which no rank and no host's link has more than its share", f.Waves)
+	how := fmt.Sprintf("pairs were played in waves, %d of them: disjoint, and on a host no more at a time than it has CPUs and links for", f.Waves)
 	if f.plan.Serial {
 		how = "one pair was measured at a time"
 	}
 	if f.Again > 0 {
-		how += fmt.Sprintf("; %d slow ones again, alone, and the better counts", f.Again)
+		how += fmt.Sprintf("; of slow ones %d again, alone, and the best counts", f.Again)
 	}
 	return []string{
 		how,

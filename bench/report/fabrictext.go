@@ -255,7 +255,7 @@ func (f *Fabric) Findings() []string {
 	some("OUTLIER", lines)
 	for _, k := range f.Kinds {
 		if k.Divided {
-			list = append(list, fmt.Sprintf("DIVIDED: %s on the %s: the median, %s %s, is far from the best, %s: with few ranks a slow one has most of the pairs and none stands out, so look for whom the good pairs leave out",
+			list = append(list, fmt.Sprintf("DIVIDED: %s on the %s: the median, %s %s, is far from the best, %s, so little can stand out from it: one slow host of three or four has most of the pairs, and a network may have near and far; look for what the good pairs leave out",
 				k.Figure, k.pairs(), digits(k.Median), k.unit(), digits(k.Best)))
 		}
 	}
@@ -278,15 +278,33 @@ func (f *Fabric) rank(r int) string {
 
 // verdict is all in one line.
 func (f *Fabric) verdict() string {
-	s := fmt.Sprintf("%d ranks on %d hosts, %d ordered pairs in %.1f s: ", len(f.Ranks), len(f.Hosts), f.Pairs, f.Seconds)
-	switch {
-	case f.UnreachablePairs > 0:
-		s += fmt.Sprintf("%d pairs could NOT be measured", f.UnreachablePairs)
-	default:
+	hosts, there := map[int]bool{}, 0
+	for _, r := range f.Ranks {
+		if r.Lost == "" {
+			hosts[r.Host] = true
+			there++
+		}
+	}
+	s := count(there, "rank")
+	if lost := len(f.Ranks) - there; lost > 0 {
+		s += fmt.Sprintf(" (%d more lost)", lost)
+	}
+	s += fmt.Sprintf(" on %s, %s in %.1f s: ", count(len(hosts), "host"), count(f.Pairs, "ordered pair"), f.Seconds)
+	if f.UnreachablePairs > 0 {
+		s += count(f.UnreachablePairs, "pair") + " NOT measured"
+	} else {
 		s += "all reach each other"
 	}
 	if f.OutlierPairs > 0 {
-		return s + fmt.Sprintf(", %d pairs are OUTLIERS", f.OutlierPairs)
+		return s + ", outliers among " + count(f.OutlierPairs, "pair")
 	}
 	return s + ", no outliers"
+}
+
+// count is a number of things in words.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -18,6 +18,7 @@ type FanIn struct {
 	Chunk   int     `json:"chunk_bytes"`
 	Resent  uint64  `json:"tcp_segments_resent"`
 	RNR     uint64  `json:"receiver_not_ready"` // from RDMA devices' counters
+	Dropped uint64  `json:"packets_dropped"`    // by the switch of a link of psbench's own
 	Bytes   []int64 `json:"bytes_per_worker,omitempty"`
 }
 
@@ -31,6 +32,7 @@ var fanInColumns = []column{
 	{"k", 0, fanIns(func(f *FanIn) float64 { return float64(f.Chunks) })},
 	{"chunk", 0, fanIns(func(f *FanIn) float64 { return float64(f.Chunk) })},
 	{"resent", 0, fanIns(func(f *FanIn) float64 { return float64(f.Resent) })},
+	{"dropped", 0, fanIns(func(f *FanIn) float64 { return float64(f.Dropped) })},
 	{"RNR", 0, fanIns(func(f *FanIn) float64 { return float64(f.RNR) })},
 }
 

@@ -79,7 +79,7 @@ Exit: 0 all is well, 1 a pair could not be measured, 2 bad usage, 3 outliers
 	fl.BoolVar(&f.plan.Serial, "serial", false, "one pair at a time")
 	fl.IntVar(&f.plan.LinksPerHost, "links-per-host", 0, "`pairs` with other hosts that a host plays at a time (0: as many as it has RDMA devices, or 1)")
 	fl.BoolVar(&f.plan.NoTotal, "no-total", false, "leave all pairs at once out")
-	fl.Float64Var(&f.plan.MADs, "outlier-mads", 6, "median absolute deviations that a figure may be worse than the median of its kind")
+	fl.Float64Var(&f.plan.MADs, "outlier-mads", 4, "median absolute deviations that a figure may be worse than the median of its kind")
 	fl.Float64Var(&f.plan.Latency, "outlier-latency", 0.5, "share of the median that a latency may be more anyway")
 	fl.Float64Var(&f.plan.Bandwidth, "outlier-bandwidth", 0.25, "share of the median that a bandwidth may be less anyway")
 	fl.DurationVar(&f.plan.Timeout, "timeout", 10*time.Second, "for each step: a connection, a phase, a rank's sign of life")
@@ -142,7 +142,9 @@ func (o *options) runQualify(ctx context.Context, c *cobra.Command, f *qualifyFl
 	if err := o.open(); err != nil {
 		return err
 	}
-	found, err := qualify.DirectAndRun(ctx, cfg, f.plan, f.progress())
+	progress, over := f.progress()
+	found, err := qualify.DirectAndRun(ctx, cfg, f.plan, progress)
+	over()
 	return o.tell(found, err)
 }
 
@@ -160,7 +162,9 @@ func (o *options) qualifyLocally(ctx context.Context, f *qualifyFlags) error {
 	args := []string{"qualify", "--led", "--transport", o.transport.Value, "--device", f.device, "--port", strconv.Itoa(f.port),
 		"--gid-index", strconv.Itoa(f.gidIndex), "--traffic-class", strconv.Itoa(f.class), "--timeout", f.plan.Timeout.String(),
 		"--join-timeout", f.plan.JoinTimeout.String(), "--delay", f.delay}
-	found, err := qualify.RunLocal(ctx, f.ranks, f.plan, qualify.Command{Path: self, Args: args}, f.progress())
+	progress, over := f.progress()
+	found, err := qualify.RunLocal(ctx, f.ranks, f.plan, qualify.Command{Path: self, Args: args}, progress)
+	over()
 	return o.tell(found, err)
 }
 
@@ -172,11 +176,11 @@ func (o *options) tell(found *qualify.Finding, err error) error {
 	slower := o.finish(found.Report(o.transport.Value))
 	switch {
 	case found.Unreachable() > 0:
-		return &unfit{fmt.Sprintf("%d ordered pairs could not be measured; the report says why", found.Unreachable()), exitUnreachable}
+		return &unfit{fmt.Sprintf("ordered pairs that could not be measured: %d; the report says why", found.Unreachable()), exitUnreachable}
 	case slower != nil:
 		return slower
 	case found.Outliers() > 0:
-		return &unfit{fmt.Sprintf("%d ordered pairs are slower than their like; the report names them", found.Outliers()), exitOutliers}
+		return &unfit{fmt.Sprintf("ordered pairs that are slower than their like: %d; the report names them", found.Outliers()), exitOutliers}
 	}
 	return nil
 }
@@ -190,12 +194,13 @@ type unfit struct {
 func (u *unfit) Error() string    { return u.text }
 func (u *unfit) CommandExit() int { return u.code }
 
-// progress shows what is under way on a terminal.
-func (f *qualifyFlags) progress() func(string) {
+// progress shows what is under way on a terminal; over wipes it away.
+func (f *qualifyFlags) progress() (show func(string), over func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		return nil
+		return nil, func() {}
 	}
-	return func(text string) { fmt.Fprintf(os.Stderr, "\r\x1b[K%s", text) }
+	const wipe = "\r\x1b[K"
+	return func(text string) { fmt.Fprint(os.Stderr, wipe+text) }, func() { fmt.Fprint(os.Stderr, wipe) }
 }
 
 // check settles the flags' values.
