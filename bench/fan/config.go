@@ -27,6 +27,7 @@ type Config struct {
 	Bytes     int      // of a push
 	Depth     int      // pushes that a worker has on their way
 	Duration  time.Duration
+	Rounds    int // of all points; what is reported is the middle one
 	Seed      uint64
 
 	Link       string
@@ -48,6 +49,7 @@ type Config struct {
 const (
 	// MaxWorkers in one process.
 	MaxWorkers   = 256
+	maxRounds    = 100
 	minBytes     = 64 << 10
 	maxBytes     = 64 << 20
 	maxDuration  = time.Minute
@@ -86,6 +88,8 @@ func (c *Config) Check() error {
 		return bad("%d pushes on their way, want 1 to %d", c.Depth, psmsg.Slots)
 	case c.Duration <= 0 || c.Duration > maxDuration:
 		return bad("%v for each point, want more than 0 and at most %v", c.Duration, maxDuration)
+	case c.Rounds < 1 || c.Rounds > maxRounds:
+		return bad("%d rounds, want 1 to %d", c.Rounds, maxRounds)
 	case c.Link != LinkVeth && c.Link != LinkNone:
 		return bad("link %q, want %s or %s", c.Link, LinkVeth, LinkNone)
 	case c.Link == LinkVeth && c.Transport != "tcp":

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func small(link string) Config {
-	return Config{Transport: "tcp", Modes: []string{"granted", "blast"}, Workers: []int{1, 3}, Bytes: 128 << 10, Depth: 2, Duration: 100 * time.Millisecond,
+	return Config{Transport: "tcp", Modes: []string{"granted", "blast"}, Workers: []int{1, 3}, Bytes: 128 << 10, Depth: 2, Duration: 100 * time.Millisecond, Rounds: 2,
 		Seed: 7, Link: link, RateBits: 400_000_000, QueueBytes: 128 << 10, Part: child.Command{Path: os.Args[0], Env: []string{"PSRT_TEST_PART=1"}}}
 }
 
@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", link, err)
 		}
-		if len(r.Rows) != 4 || seen != 4 || r.Transport != "tcp" {
+		if len(r.Rows) != 4 || seen != 8 || r.Transport != "tcp" {
 			t.Fatalf("%s: %d rows, %d seen, over %s", link, len(r.Rows), seen, r.Transport)
 		}
 		for _, row := range r.Rows {
@@ -80,6 +80,7 @@ func TestCheck(t *testing.T) {
 		"pushes of":               func(c *Config) { c.Bytes = 1 << 10 },
 		"on their way, want":      func(c *Config) { c.Depth = 0 },
 		"each point":              func(c *Config) { c.Duration = 0 },
+		"0 rounds":                func(c *Config) { c.Rounds = 0 },
 		`link "wire"`:             func(c *Config) { c.Link = "wire" },
 		"carries tcp only":        func(c *Config) { c.Transport = "verbs" },
 		"bit/s, want":             func(c *Config) { c.RateBits = 1 },
@@ -111,6 +112,24 @@ func TestShares(t *testing.T) {
 		if j, l := jain(c.shares), least(c.shares); math.Abs(j-c.jain) > 1e-12 || math.Abs(l-c.least) > 1e-12 {
 			t.Errorf("%v: Jain %g, least %g, want %g, %g", c.shares, j, l, c.jain, c.least)
 		}
+	}
+}
+
+func TestMiddle(t *testing.T) {
+	var rounds []*Point
+	for i, goodput := range []float64{30, 10, 20} {
+		p := &Point{Mode: "granted", Workers: 2, Round: i, Pushes: 3, Bytes: 30, Each: []int64{10, 20}, Seconds: 1, Goodput: goodput, Link: 40, Alone: 40 - goodput,
+			Jain: goodput / 100, Counts: Counts{RNR: -1, Retransmitted: 1, Dropped: int64(i)}}
+		p.Loaded.P99 = 100 - goodput
+		rounds = append(rounds, p)
+	}
+	m := middle(rounds)
+	if m.Goodput != 20 || m.peak != 30 || m.ratio != 0.5 || m.share != 1 || m.Jain != 0.2 || m.Loaded.P99 != 80 || m.Pushes != 9 || m.Bytes != 90 || m.Seconds != 3 ||
+		m.Each[0] != 30 || m.Each[1] != 60 || m.Counts != (Counts{-1, 3, 3}) {
+		t.Errorf("%+v", m)
+	}
+	if m := middle(rounds[:2]); m.Goodput != 20 || m.ratio != 0.5 {
+		t.Errorf("of two rounds: %+v", m)
 	}
 }
 

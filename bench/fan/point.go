@@ -11,6 +11,7 @@ import (
 type Point struct {
 	Mode    string
 	Workers int
+	Round   int
 	Pushes  int     // summed at the server inside the window
 	Bytes   int64   // of these
 	Each    []int64 // likewise, by worker
@@ -47,11 +48,19 @@ type Counts struct {
 }
 
 func (c Counts) minus(o Counts) Counts {
+	return c.with(o, func(a, b int64) int64 { return a - b })
+}
+
+func (c Counts) plus(o Counts) Counts {
+	return c.with(o, func(a, b int64) int64 { return a + b })
+}
+
+func (c Counts) with(o Counts, f func(a, b int64) int64) Counts {
 	d := func(a, b int64) int64 {
 		if a < 0 || b < 0 {
 			return -1
 		}
-		return a - b
+		return f(a, b)
 	}
 	return Counts{d(c.RNR, o.RNR), d(c.Retransmitted, o.Retransmitted), d(c.Dropped, o.Dropped)}
 }

@@ -22,32 +22,43 @@ func (r *result) report(now time.Time) *report.Report {
 	if r.cfg.Transport == "verbs" {
 		out.Machine.Device = r.cfg.WorkerDevice + " to " + r.cfg.ServerDevice
 	}
-	for _, p := range r.points {
-		out.Rows = append(out.Rows, p.row(r.cfg.Bytes))
+	var notes []string
+	for _, n := range r.cfg.Workers {
+		for _, mode := range r.cfg.Modes {
+			if rounds := r.of(mode, n); len(rounds) > 0 {
+				p := middle(rounds)
+				out.Rows = append(out.Rows, p.row(r.cfg.Bytes))
+				notes = append(notes, p.String())
+			}
+		}
 	}
-	for _, p := range r.points {
-		out.Notes = append(out.Notes, p.String())
-	}
+	out.Notes = append(out.Notes, notes...)
 	return out
 }
 
-func (p *Point) row(bytes int) report.Row {
+// of is a point's rounds.
+func (r *result) of(mode string, workers int) (rounds []*Point) {
+	for _, p := range r.points {
+		if p.Mode == mode && p.Workers == workers {
+			rounds = append(rounds, p)
+		}
+	}
+	return rounds
+}
+
+func (p *merged) row(bytes int) report.Row {
 	row := report.Row{
 		Op: fmt.Sprintf("%s, %d workers", p.Mode, p.Workers), Bytes: bytes, Iterations: p.Pushes,
-		Bandwidth: &report.Bandwidth{Avg: p.Goodput / 1e9, Peak: p.Goodput / 1e9, Rate: float64(p.Pushes) / p.Seconds / 1e6},
+		Bandwidth: &report.Bandwidth{Avg: p.Goodput / 1e9, Peak: p.peak / 1e9, Rate: float64(p.Pushes) / p.Seconds / 1e6},
 		Limit:     p.Link / 1e9, Load: p.Load, Checksum: p.Checksum,
 		FanIn: &report.FanIn{
 			Workers: p.Workers, Mode: p.Mode, Jain: p.Jain, IdleP99: p.Unloaded.P99, PullP50: p.Loaded.Typical, PullP99: p.Loaded.P99,
 			Bound: p.BoundMicros, Chunks: p.chunks(), Chunk: int(p.ChunkBytes),
 			Resent: uint64(max(p.Counts.Retransmitted, 0)), RNR: uint64(max(p.Counts.RNR, 0)), Bytes: p.Each,
+			Dropped: uint64(max(p.Counts.Dropped, 0)),
 		},
 	}
-	if p.Link > 0 {
-		row.Ratio = p.Goodput / p.Link
-	}
-	if p.Alone > 0 {
-		row.FanIn.Share = p.Goodput / p.Alone
-	}
+	row.Ratio, row.FanIn.Share = p.ratio, p.share
 	if p.CPUBytes > 0 {
 		row.CPUSecondsPerGB = p.CPUSeconds / (float64(p.CPUBytes) / 1e9)
 	}
@@ -67,9 +78,6 @@ func (p *Point) String() string {
 	s := fmt.Sprintf("%s, %d workers: the worst served has %.2f of the mean; %d pulls beside it", p.Mode, p.Workers, p.Least, p.Probes)
 	if p.ChunkBytes > 0 {
 		s += fmt.Sprintf("; the server takes the link for %.1f MB/s and %.0f us", p.RateGuess/1e6, p.RTTMicros)
-	}
-	if p.Counts.Dropped >= 0 {
-		s += fmt.Sprintf("; the switch dropped %d packets", p.Counts.Dropped)
 	}
 	if p.Counts.Retransmitted < 0 {
 		s += "; what was sent again is not counted here"
@@ -95,6 +103,7 @@ func (r *result) notes() []string {
 		list = append(list, "limit: one plain TCP stream over the same link, measured before each number of workers; the best of those up to then")
 	}
 	return append(list,
+		fmt.Sprintf("%d rounds of all points: medians, of the ratios those of each round's own; peak is the best round; resent, dropped and RNR are of all rounds", c.Rounds),
 		"of first: goodput over that with the first number of workers, same mode; a pull is one row of 256 bytes, each looked at",
 		"bound: the p99 of pulls alone, and k+1 chunks at the limit's rate; without grants there is none")
 }

@@ -129,16 +129,32 @@ func (s *station) run(ctx context.Context) (err error) {
 	if err := s.say(stationSays{Transport: s.crowds[0].probe.client.Transport(0), Congestion: congestion()}); err != nil {
 		return err
 	}
-	for _, n := range s.cfg.Workers {
+	for round := range s.cfg.Rounds {
+		if err := s.round(ctx, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round measures all points, each number of workers in all modes, which take
+// turns at being first.
+func (s *station) round(ctx context.Context, round int) error {
+	for _, c := range s.crowds {
+		c.alone = 0
+	}
+	for i, n := range s.cfg.Workers {
 		link, err := s.link()
 		if err != nil {
 			return err
 		}
-		for _, c := range s.crowds {
+		for j := range s.crowds {
+			c := s.crowds[(round+i+j)%len(s.crowds)]
 			p, err := s.point(ctx, c, n, link)
 			if err != nil {
 				return fmt.Errorf("%s, %d workers: %w", c.mode, n, err)
 			}
+			p.Round = round
 			if err := s.say(stationSays{Point: p}); err != nil {
 				return err
 			}

@@ -57,6 +57,7 @@ everything at once. The limit is one plain TCP stream over the same link.`,
 	fl.Var(&f.bytes, "bytes", "size of a push")
 	fl.IntVar(&f.cfg.Depth, "depth", 2, "pushes that a worker has on their way")
 	fl.DurationVar(&f.cfg.Duration, "duration", time.Second, "measure each point for so long; longer where workers would push less than 6 times")
+	fl.IntVar(&f.cfg.Rounds, "rounds", 1, "rounds of all points, in which the modes take turns; the medians are shown")
 	fl.Var(f.link, "link", "veth, a link of its own; none, loopback or the RDMA devices' wire (veth for tcp, none for verbs)")
 	fl.Var(&f.rate, "rate", "of the link towards the server, in bit/s, such as 500mbit or 2gbit")
 	fl.Var(&f.queue, "queue", "bytes that the switch's port to the server holds before it drops")
