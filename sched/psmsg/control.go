@@ -89,27 +89,23 @@ type StatsReply struct {
 type CopiedBytes struct {
 	Gathered uint64 `json:"gathered"` // rows of sparse pulls: the one gather
 	Placed   uint64 `json:"placed"`   // dense values put straight into a worker's mapped memory: the wire
-	Staged   uint64 `json:"staged"`   // dense values into memory that a pull is written from
-	Summed   uint64 `json:"summed"`   // dense sums of a single source
-	// Published are dense blocks copied from where the optimizer works to where
-	// pulls read, once an update.
-	Published uint64 `json:"published"`
-	Rescued   uint64 `json:"rescued"` // gradients of sessions that ended before they were applied
+	// Carried are dense blocks that an update left as they were (their gradient
+	// was refused), taken over into the new version of the others.
+	Carried uint64 `json:"carried"`
+	Rescued uint64 `json:"rescued"` // gradients of sessions that ended before they were applied
 }
 
 // Add adds o.
 func (c *CopiedBytes) Add(o CopiedBytes) {
 	c.Gathered += o.Gathered
 	c.Placed += o.Placed
-	c.Staged += o.Staged
-	c.Summed += o.Summed
-	c.Published += o.Published
+	c.Carried += o.Carried
 	c.Rescued += o.Rescued
 }
 
 // Moved is all that user space moved, the wire included.
 func (c CopiedBytes) Moved() uint64 {
-	return c.Gathered + c.Placed + c.Staged + c.Summed + c.Published + c.Rescued
+	return c.Gathered + c.Placed + c.Carried + c.Rescued
 }
 
 // FanInStats is one link's share of what sched/fanin counts and estimates.

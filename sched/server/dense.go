@@ -3,8 +3,10 @@ package server
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"psrt/csrc/kernels"
+	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
@@ -18,17 +20,21 @@ const denseTable = ^uint32(0)
 // denseState is one lane's blocks of the dense vector.
 type denseState struct {
 	total   int
-	blocks  []denseBlock
-	floats  int // in blocks
+	blocks  []densemap.Block
+	vector  *dense.Vector // of the blocks, nil where there are none
+	floats  int           // in blocks
 	version uint64
 	held    []*request
 	sum     []float32
 	srcs    [][]float32
+	// lent are the planes' registrations, by the domains over which workers are
+	// reached whose memory is not mapped.
+	lent map[lending]rdma.Region
 }
 
-type denseBlock struct {
-	densemap.Block
-	state *dense.Block
+type lending struct {
+	p *dense.Plane
+	d rdma.Domain
 }
 
 func (d *denseState) init(cfg *Config, lane int) error {
@@ -40,6 +46,7 @@ func (d *denseState) init(cfg *Config, lane int) error {
 	if err != nil {
 		return err
 	}
+	var parts []dense.Part
 	for _, b := range blocks {
 		if cfg.Map.LaneOfBlock(b.Index, len(blocks)) != lane {
 			continue
@@ -48,20 +55,40 @@ func (d *denseState) init(cfg *Config, lane int) error {
 		if b.Rule == "ema" {
 			rule = dense.Rule{EMA: cfg.Dense.EMA}
 		}
-		state, err := dense.NewOnNode(rule, cfg.Dense.Init[b.Offset:b.Offset+b.Len], cfg.Node)
-		if err != nil {
-			return err
-		}
-		d.blocks = append(d.blocks, denseBlock{Block: b, state: state})
+		d.blocks = append(d.blocks, b)
 		d.floats += b.Len
+		parts = append(parts, dense.Part{Rule: rule, Values: cfg.Dense.Init[b.Offset : b.Offset+b.Len]})
 	}
-	return nil
+	if len(parts) == 0 {
+		return nil
+	}
+	d.lent = map[lending]rdma.Region{}
+	d.vector, err = dense.New(parts, cfg.Node)
+	return err
 }
 
+// close frees the values. No session is left that they are written from.
 func (d *denseState) close() {
-	for _, b := range d.blocks {
-		b.state.Close()
+	for _, r := range d.lent {
+		r.Close()
 	}
+	clear(d.lent)
+	if d.vector != nil {
+		d.vector.Close()
+	}
+}
+
+// lend registers a plane with a domain, once.
+func (d *denseState) lend(p *dense.Plane, dom rdma.Domain) error {
+	at := lending{p, dom}
+	if d.lent[at] != nil {
+		return nil
+	}
+	r, err := dom.Register(p.Memory(), rdma.AccessLocal, "dense values")
+	if err == nil {
+		d.lent[at] = r
+	}
+	return err
 }
 
 // locateDense finds a dense request's vector. Values always names the worker's
@@ -94,114 +121,172 @@ func (l *lane) locateDense(r *request) {
 		return
 	}
 	r.grads = mem.Float32s(b)
-	l.dense.eachRun(func(off, n int) {
+	l.dense.eachRun(func(_, _, off, n int) {
 		r.fetch.add(b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4))
 	})
 	l.begin(r)
 }
 
-// eachRun calls f for each maximal run of adjacent blocks.
-func (d *denseState) eachRun(f func(off, n int)) {
-	for i := 0; i < len(d.blocks); {
-		off, end := d.blocks[i].Offset, d.blocks[i].Offset+d.blocks[i].Len
-		for i++; i < len(d.blocks) && d.blocks[i].Offset == end; i++ {
-			end += d.blocks[i].Len
+// eachRun calls f for each maximal run of adjacent blocks, first up to end.
+func (d *denseState) eachRun(f func(first, end, off, n int)) {
+	for end := 0; end < len(d.blocks); {
+		first := end
+		off, to := d.blocks[first].Offset, d.blocks[first].Offset
+		for end < len(d.blocks) && d.blocks[end].Offset == to {
+			to += d.blocks[end].Len
+			end++
 		}
-		f(off, end-off)
+		f(first, end, off, to-off)
 	}
 }
 
 // pullDense answers with this lane's blocks.
 func (l *lane) pullDense(r *request) {
-	d := &l.dense
-	if r.s.mapped {
-		b, code := r.s.lend(r.Values)
-		if code != psmsg.CodeOK {
-			l.reply(r, code, 0, d.version, 0)
-			return
-		}
-		out := mem.Float32s(b)
-		for _, blk := range d.blocks {
-			copy(out[blk.Offset:blk.Offset+blk.Len], blk.state.Values())
-		}
-		l.stats.copied.Placed += uint64(d.floats) * 4
-	} else {
-		b, err := r.stage.bytes(r.s.domain, l.cfg.Node, d.total*4)
-		if err != nil {
-			l.reply(r, psmsg.CodeNoMemory, 0, d.version, 0)
-			return
-		}
-		out := mem.Float32s(b)
-		for _, blk := range d.blocks {
-			copy(out[blk.Offset:blk.Offset+blk.Len], blk.state.Values())
-		}
-		l.stats.copied.Staged += uint64(d.floats) * 4
-		d.eachRun(func(off, n int) {
-			r.s.write(b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4), r.slot)
-		})
+	code := psmsg.CodeOK
+	switch {
+	case l.dense.vector == nil: // none of the blocks is here
+	case r.s.mapped:
+		code = l.placeDense(r)
+	default:
+		code = l.writeDense(r)
 	}
-	l.reply(r, psmsg.CodeOK, 0, d.version, 0)
+	l.reply(r, code, 0, l.dense.version, 0)
+}
+
+// placeDense stores the values where the worker reads them.
+func (l *lane) placeDense(r *request) psmsg.Code {
+	b, code := r.s.lend(r.Values)
+	if code != psmsg.CodeOK {
+		return code
+	}
+	d, out := &l.dense, mem.Float32s(b)
+	d.eachRun(func(first, end, off, n int) { copy(out[off:off+n], d.vector.Published().Values(first, end)) })
+	l.stats.copied.Placed += uint64(d.floats) * 4
+	return psmsg.CodeOK
+}
+
+// writeDense posts writes out of the published values themselves, and holds
+// them until the last write has completed.
+func (l *lane) writeDense(r *request) psmsg.Code {
+	d := &l.dense
+	p, err := d.vector.Hold()
+	if err != nil {
+		l.refusal = err
+		return psmsg.CodeNoMemory
+	}
+	if err := d.lend(p, r.s.domain); err != nil {
+		l.refusal = err
+		d.vector.Release(p)
+		return psmsg.CodeNoMemory
+	}
+	r.s.held = append(r.s.held, p)
+	d.eachRun(func(first, end, off, n int) {
+		last := end == len(d.blocks)
+		r.s.write(mem.Bytes(p.Values(first, end)), r.Values.Slice(uint64(off)*4, uint64(n)*4), r.slot, last)
+	})
+	return psmsg.CodeOK
+}
+
+// written ends the oldest hold of a session: completions come in the order of
+// the pulls.
+func (l *lane) written(s *session) {
+	if len(s.held) == 0 {
+		return
+	}
+	l.dense.vector.Release(s.held[0])
+	s.held = slices.Delete(s.held, 0, 1)
+}
+
+// releaseAll ends the holds of a session whose endpoint is closed.
+func (l *lane) releaseAll(s *session) {
+	for len(s.held) > 0 {
+		l.written(s)
+	}
 }
 
 // applyDense adds the due vectors block by block and applies each block once.
 // Running averages are applied push by push outside BSP: there every push
-// carries a whole average.
+// carries a whole average. What cannot be added is so, too.
 func (l *lane) applyDense(due []*request) {
 	d := &l.dense
 	sources, merges := l.plan(due)
+	sole := soleSource(sources, merges)
 	d.sum = grow(d.sum, densemap.BlockFloats)
-	given := 0
-	for _, r := range sources {
-		if r != nil && r.Rows > 0 {
-			given++
+	refused := 0
+	for i, b := range d.blocks {
+		l.keepFetching()
+		part := func(r *request) []float32 {
+			if r == nil || r.Rows == 0 {
+				return nil // a worker without examples in this step
+			}
+			return r.grads[b.Offset : b.Offset+b.Len]
+		}
+		switch {
+		case b.Rule == "ema" && l.cfg.Staleness != 0 || b.Rule != "ema" && !l.cfg.Dense.Optimizer.Adds():
+			for _, r := range due {
+				if g := part(r); g != nil {
+					refused += d.vector.Apply(i, g)
+				}
+			}
+		case sole != nil:
+			refused += d.vector.Apply(i, part(sole)) // where it lies: a sum of one would be a copy
+		default:
+			d.srcs = d.srcs[:0]
+			for _, r := range sources {
+				d.srcs = append(d.srcs, part(r))
+			}
+			sum := d.sum[:b.Len]
+			kernels.TreeSum(sum, d.srcs, merges)
+			refused += d.vector.Apply(i, sum)
 		}
 	}
-	refused := 0
-	for _, b := range d.blocks {
-		l.keepFetching()
-		if b.Rule == "ema" && l.cfg.Staleness != 0 || b.Rule != "ema" && !l.cfg.Dense.Optimizer.Adds() {
-			for _, r := range due {
-				refused += b.state.Apply(r.grads[b.Offset : b.Offset+b.Len])
-				l.stats.copied.Published += uint64(b.Len) * 4
-			}
-			continue
-		}
-		d.srcs = d.srcs[:0]
-		for _, r := range sources {
-			if r == nil || r.Rows == 0 {
-				d.srcs = append(d.srcs, nil) // a worker without examples in this step
-				continue
-			}
-			d.srcs = append(d.srcs, r.grads[b.Offset:b.Offset+b.Len])
-		}
-		sum := d.sum[:b.Len]
-		if len(d.srcs) == 1 && given == 1 {
-			sum = d.srcs[0] // where it lies: a sum of one is a copy
-		} else {
-			kernels.TreeSum(sum, d.srcs, merges)
-			if given == 1 {
-				l.stats.copied.Summed += uint64(b.Len) * 4
-			}
-		}
-		refused += b.state.Apply(sum)
-		l.stats.copied.Published += uint64(b.Len) * 4
+	if d.vector != nil {
+		l.stats.copied.Carried += uint64(d.vector.Publish()) * 4
 	}
 	d.version++
 	l.stats.refused += uint64(refused)
 	l.acknowledge(due, d.version, refused)
 }
 
+// soleSource is the one source that a sum consists of, nil where there are more
+// or none. Merging along a tree, where absent + x is x, takes it to place 0
+// unchanged.
+func soleSource(sources []*request, merges []kernels.Merge) *request {
+	at := -1
+	for i, r := range sources {
+		if r != nil && r.Rows > 0 {
+			if at >= 0 {
+				return nil
+			}
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	sole := sources[at]
+	for _, m := range merges {
+		if int(m.Src) == at {
+			at = int(m.Dst)
+		}
+	}
+	if at != 0 {
+		return nil
+	}
+	return sole
+}
+
 // digest is the sum of the blocks' hashes.
 func (d *denseState) digest() table.Digest {
 	var sum table.Digest
-	for _, b := range d.blocks {
+	for i, b := range d.blocks {
 		h := sha256.New()
 		var head [12]byte
 		binary.LittleEndian.PutUint32(head[:], denseTable)
 		binary.LittleEndian.PutUint64(head[4:], uint64(b.Index))
 		h.Write(head[:])
-		h.Write(mem.Bytes(b.state.Values()))
-		h.Write(mem.Bytes(b.state.State()))
+		h.Write(mem.Bytes(d.vector.Values(i)))
+		h.Write(mem.Bytes(d.vector.State(i)))
 		sum.Add(table.Digest(h.Sum(nil)))
 	}
 	return sum

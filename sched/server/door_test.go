@@ -22,6 +22,8 @@ type fakeWorker struct {
 	silent  bool              // does not answer when it is asked for memory
 	asked   int
 	replies []psmsg.Reply
+	late    bool      // does not acknowledge what is written to it
+	written []rdma.WR // signaled writes that it did not acknowledge, in order
 }
 
 func (e *fakeWorker) PostRecv(rs []rdma.Recv) (int, error) { return len(rs), nil }
@@ -34,6 +36,11 @@ func (e *fakeWorker) Post(wrs []rdma.WR) (int, error) {
 			return 0, rdma.ErrInvalid
 		case wr.Op == rdma.OpRead && wr.Signaled:
 			e.done = append(e.done, rdma.Completion{ID: wr.ID, Op: rdma.OpRead, Bytes: len(wr.Local), Endpoint: e})
+		case wr.Op == rdma.OpWrite && wr.Signaled:
+			e.written = append(e.written, wr)
+			if !e.late {
+				e.acknowledge()
+			}
 		case wr.Op == rdma.OpWriteImm:
 			var rep psmsg.Reply
 			if err := rep.Decode(wr.Local); err != nil {
@@ -43,6 +50,12 @@ func (e *fakeWorker) Post(wrs []rdma.WR) (int, error) {
 		}
 	}
 	return len(wrs), nil
+}
+
+// acknowledge completes the oldest write.
+func (e *fakeWorker) acknowledge() {
+	e.done = append(e.done, rdma.Completion{ID: e.written[0].ID, Op: rdma.OpWrite, Endpoint: e})
+	e.written = e.written[1:]
 }
 
 func (e *fakeWorker) Map(r rdma.RemoteRange) ([]byte, error) {

@@ -49,7 +49,7 @@ type lane struct {
 	traffic  traffic
 	began    time.Time // the work that a poll has brought
 	pinned   error     // why the thread could not be kept on its node
-	refusal  error     // why rows could not be made, newest
+	refusal  error     // why there was no memory for rows or values, newest
 	cs       [64]rdma.Completion
 
 	links     []*link     // of this lane's sessions
@@ -250,6 +250,8 @@ func (l *lane) complete(c *rdma.Completion) {
 		if r := &s.reqs[slotOf(c)]; l.fetched(r, c.Bytes) {
 			l.ready(r)
 		}
+	case rdma.OpWrite:
+		l.written(s)
 	}
 }
 
@@ -345,6 +347,8 @@ func (l *lane) unpark() {
 			keep = append(keep, r)
 		case r.Kind == psmsg.KindPull:
 			l.pull(r)
+		case len(r.s.held) >= maxHolds:
+			keep = append(keep, r)
 		default:
 			l.pullDense(r)
 		}
@@ -394,6 +398,7 @@ func (l *lane) drop(s *session, cause error) {
 		l.current[s.worker] = nil
 	}
 	s.close()
+	l.releaseAll(s)
 	if s.link != nil {
 		s.link.leave(s)
 	}

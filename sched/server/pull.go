@@ -160,6 +160,6 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 		return psmsg.CodeNoMemory
 	}
 	t.rows.Gather(rows, mem.Float32s(b))
-	r.s.write(b, r.Values, r.slot)
+	r.s.write(b, r.Values, r.slot, false)
 	return psmsg.CodeOK
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
 	"psrt/tiers/table"
@@ -74,8 +75,8 @@ func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
 		if err != nil {
 			return nil, sum, err
 		}
-		for _, b := range l.dense.blocks {
-			if err := dw.Add(int64(b.Offset), b.state.Values(), b.state.State()); err != nil {
+		for i, b := range l.dense.blocks {
+			if err := dw.Add(int64(b.Offset), l.dense.vector.Values(i), l.dense.vector.State(i)); err != nil {
 				dw.Abort()
 				return nil, sum, err
 			}
@@ -181,11 +182,13 @@ func (l *lane) load(m *ckpt.Model) error {
 	if len(l.dense.blocks) == 0 {
 		return nil
 	}
-	return m.DenseBlocks(ctx, DenseID, func(first int64, values, state []float32) error {
-		i := slices.IndexFunc(l.dense.blocks, func(b denseBlock) bool { return int64(b.Offset) == first })
+	err := m.DenseBlocks(ctx, DenseID, func(first int64, values, state []float32) error {
+		i := slices.IndexFunc(l.dense.blocks, func(b densemap.Block) bool { return int64(b.Offset) == first })
 		if i < 0 {
 			return nil // another lane's
 		}
-		return l.dense.blocks[i].state.Load(values, state)
+		return l.dense.vector.Load(i, values, state)
 	})
+	l.dense.vector.Publish()
+	return err
 }

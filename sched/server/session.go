@@ -8,6 +8,7 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
+	"psrt/tiers/dense"
 )
 
 // request is one slot's request. There is one per slot and session for the
@@ -61,6 +62,10 @@ type session struct {
 	nextTicket uint64
 
 	backlog []rdma.WR // accepted by no Post yet, in order
+
+	// held are the dense values of pulls whose writes are under way, in the
+	// order of the pulls; at most maxHolds.
+	held []*dense.Plane
 }
 
 // What one session posts, and how many sessions of one worker may take room in
@@ -72,6 +77,11 @@ const (
 	maxJoining   = 2
 	sessionsEach = 1 + maxJoining + 1
 )
+
+// maxHolds bounds the versions of the dense values that one session keeps. A
+// worker can have more pulls under way only if it does not acknowledge what was
+// written to it; further ones wait.
+const maxHolds = psmsg.Slots
 
 const ringBytes = psmsg.Slots*psmsg.SlotBytes + psmsg.Slots*psmsg.ReplySlotBytes
 
@@ -171,20 +181,23 @@ func (s *session) flush() {
 }
 
 // write posts writes of local to remote in pieces that the transport takes.
-func (s *session) write(local []byte, remote rdma.RemoteRange, slot int) {
-	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpWrite}, local, remote)
+// With told the last of them is signaled: local has then been read.
+func (s *session) write(local []byte, remote rdma.RemoteRange, slot int, told bool) {
+	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpWrite}, local, remote, told)
 }
 
 // read posts reads of remote into local. Each piece is signaled: its bytes are
 // counted when they land.
 func (s *session) read(local []byte, remote rdma.RemoteRange, slot int) {
-	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpRead, Signaled: true}, local, remote)
+	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpRead, Signaled: true}, local, remote, true)
 }
 
-func (s *session) inPieces(wr rdma.WR, local []byte, remote rdma.RemoteRange) {
+// inPieces posts wr piece by piece; told signals the last one at least.
+func (s *session) inPieces(wr rdma.WR, local []byte, remote rdma.RemoteRange, told bool) {
 	for len(local) > 0 {
 		n := min(len(local), s.maxMessage)
 		wr.Local, wr.Remote = local[:n], remote.Slice(0, uint64(n))
+		wr.Signaled = wr.Signaled || told && n == len(local)
 		s.post(wr)
 		local, remote = local[n:], remote.Slice(uint64(n), remote.Len-uint64(n))
 	}

@@ -4,24 +4,24 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"psrt/tiers/table"
 )
 
-func newBlock(t testing.TB, rule Rule, values []float32) *Block {
+// newVector makes a vector that must not fail.
+func newVector(t testing.TB, parts ...Part) *Vector {
 	t.Helper()
-	b, err := New(rule, values)
+	v, err := New(parts, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
+		if err := v.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return b
+	return v
 }
 
 func TestRules(t *testing.T) {
@@ -40,43 +40,64 @@ func TestRules(t *testing.T) {
 		}()},
 		{"ema", Rule{EMA: 0.25}, 1*0.75*0.75 + 2*0.25*0.75 + 2*0.25},
 	} {
-		b := newBlock(t, c.rule, slices.Repeat([]float32{1}, 37))
+		ones := slices.Repeat([]float32{1}, 37)
+		v := newVector(t, Part{c.rule, ones}, Part{c.rule, ones})
 		g := slices.Repeat([]float32{2}, 37)
-		if b.Apply(g)+b.Apply(g) != 0 || b.Version() != 2 {
-			t.Fatalf("%s: refused, or version %d, want 2", c.name, b.Version())
+		// Block 0 is published after every gradient, block 1 after both.
+		refused := v.Apply(0, g) + v.Apply(1, g)
+		refused += v.Apply(1, g)
+		v.Publish()
+		refused += v.Apply(0, g)
+		v.Publish()
+		if refused != 0 || v.Version() != 2 {
+			t.Fatalf("%s: %d refused, version %d, want 2", c.name, refused, v.Version())
 		}
-		for i, x := range b.Values() {
+		for i, x := range v.Published().Values(0, 2) {
 			if math.Abs(float64(x)-c.want) > 1e-5 {
 				t.Fatalf("%s: value %d is %v, want %v", c.name, i, x, c.want)
 			}
+		}
+		if !slices.Equal(v.State(0), v.State(1)) {
+			t.Errorf("%s: state %v and %v", c.name, v.State(0), v.State(1))
 		}
 	}
 }
 
 func TestRefusesNonFinite(t *testing.T) {
-	b := newBlock(t, Rule{}, []float32{1, 2, 3})
-	if n := b.Apply([]float32{1, float32(math.NaN()), 1}); n != 1 {
+	v := newVector(t, Part{Values: []float32{1, 2, 3}}, Part{Values: []float32{4}})
+	bad := []float32{1, float32(math.NaN()), 1}
+	if n := v.Apply(0, bad); n != 1 {
 		t.Errorf("%d refused, want 1", n)
 	}
-	if !slices.Equal(b.Values(), []float32{1, 2, 3}) || b.Version() != 0 {
-		t.Errorf("values %v version %d after a refused gradient", b.Values(), b.Version())
+	if n := v.Publish(); n != 0 || v.Version() != 0 || !slices.Equal(v.Values(0), []float32{1, 2, 3}) {
+		t.Errorf("values %v version %d, %d carried over after a refused gradient", v.Values(0), v.Version(), n)
+	}
+	// Beside a block that changes, the refused one is carried over.
+	v.Apply(0, bad)
+	v.Apply(1, []float32{1})
+	if n := v.Publish(); n != 3 || v.Version() != 1 || !slices.Equal(v.Values(0), []float32{1, 2, 3}) || v.Values(1)[0] == 4 {
+		t.Errorf("values %v and %v, version %d, %d carried over", v.Values(0), v.Values(1), v.Version(), n)
 	}
 }
 
 func TestLoadRoundTrip(t *testing.T) {
 	rule := Rule{Optimizer: table.Optimizer{Kind: table.Adam}}
-	a, b := newBlock(t, rule, make([]float32, 20)), newBlock(t, rule, make([]float32, 20))
+	a, b := newVector(t, Part{rule, make([]float32, 20)}), newVector(t, Part{rule, make([]float32, 20)})
 	g := slices.Repeat([]float32{0.5}, 20)
-	a.Apply(g)
-	if err := b.Load(a.Values(), a.State()); err != nil {
+	a.Apply(0, g)
+	a.Publish()
+	if err := b.Load(0, a.Values(0), a.State(0)); err != nil {
 		t.Fatal(err)
 	}
-	a.Apply(g)
-	b.Apply(g)
-	if !slices.Equal(a.Values(), b.Values()) || !slices.Equal(a.State(), b.State()) {
+	b.Publish()
+	for _, v := range []*Vector{a, b} {
+		v.Apply(0, g)
+		v.Publish()
+	}
+	if !slices.Equal(a.Values(0), b.Values(0)) || !slices.Equal(a.State(0), b.State(0)) {
 		t.Error("a loaded block goes on differently")
 	}
-	if err := b.Load(a.Values(), a.State()[1:]); err == nil || !strings.Contains(err.Error(), "41") {
+	if err := b.Load(0, a.Values(0), a.State(0)[1:]); err == nil || !strings.Contains(err.Error(), "41") {
 		t.Errorf("error %v for a state too short, want one with its length", err)
 	}
 }
@@ -93,54 +114,18 @@ func TestBadArguments(t *testing.T) {
 		{Rule{Optimizer: table.Optimizer{Kind: table.User, Library: "x.so"}}, 1, "built-in rules only"},
 		{Rule{}, 0, "0 floats"},
 	} {
-		if b, err := New(c.rule, make([]float32, c.values)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, error %v, want one that says %q", c.rule, b, err, c.want)
+		if v, err := New([]Part{{Values: []float32{1}}, {c.rule, make([]float32, c.values)}}, -1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, error %v, want one that says %q", c.rule, v, err, c.want)
 		}
 	}
-	b := newBlock(t, Rule{}, make([]float32, 4))
+	if _, err := New(nil, -1); err == nil {
+		t.Error("a vector without blocks was accepted")
+	}
+	v := newVector(t, Part{Values: make([]float32, 4)})
 	defer func() {
 		if recover() == nil {
 			t.Error("a gradient of another length was accepted")
 		}
 	}()
-	b.Apply(make([]float32, 3))
-}
-
-// TestReadersSeeWholeBlocks: all values of a block are equal at every version;
-// a torn read would mix two.
-func TestReadersSeeWholeBlocks(t *testing.T) {
-	const n, updates = 1000, 2000
-	b := newBlock(t, Rule{Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}}, make([]float32, n))
-	var wg sync.WaitGroup
-	stop := make(chan struct{})
-	for range 2 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			dst := make([]float32, n)
-			for {
-				v := b.Read(dst)
-				for i, x := range dst {
-					if x != -float32(v) {
-						t.Errorf("version %d: value %d is %v", v, i, x)
-						return
-					}
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		}()
-	}
-	g := slices.Repeat([]float32{1}, n)
-	for range updates {
-		b.Apply(g)
-	}
-	close(stop)
-	wg.Wait()
-	if b.Version() != updates {
-		t.Errorf("version %d, want %d", b.Version(), updates)
-	}
+	v.Apply(0, make([]float32, 3))
 }

@@ -1,0 +1,80 @@
+package dense
+
+import (
+	"fmt"
+
+	"psrt/rdma"
+	"psrt/rdma/mem"
+)
+
+// Plane is the values of all blocks at one version.
+type Plane struct {
+	v      *Vector
+	arena  *mem.Arena
+	values []float32
+	holds  int
+}
+
+// Memory is what holds the plane's values, to be registered.
+func (p *Plane) Memory() rdma.Memory { return p.arena }
+
+// Values are those of the blocks from first up to, not including, end.
+func (p *Plane) Values(first, end int) []float32 {
+	from, to := p.v.at(first), p.v.at(end)
+	return p.values[from:to:to]
+}
+
+func (v *Vector) addPlane() (*Plane, error) {
+	a, err := mem.New(mem.Config{Size: 4 * v.floats, Node: v.node, Purpose: "dense values"})
+	if err != nil {
+		return nil, fmt.Errorf("dense: %d blocks of %d floats together: %w", len(v.blocks), v.floats, err)
+	}
+	p := &Plane{v: v, arena: a, values: mem.Float32s(a.Bytes())}
+	v.planes = append(v.planes, p)
+	return p, nil
+}
+
+// free is a plane that nobody reads: neither published nor held.
+func (v *Vector) free() *Plane {
+	for _, p := range v.planes {
+		if p != v.published && p.holds == 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// Published is the plane of the current version, for reads that end before the
+// owner's next Publish.
+func (v *Vector) Published() *Plane { return v.published }
+
+// Hold keeps the published plane as it is until Release. Each Hold is released
+// once.
+func (v *Vector) Hold() (*Plane, error) {
+	held := 1 // with this one
+	for _, p := range v.planes {
+		if p.holds > 0 && p != v.published {
+			held++
+		}
+	}
+	// The held ones, the next version and the one after it: when the first of
+	// them is published, the second is what Apply finds free.
+	if len(v.planes) < held+2 {
+		if _, err := v.addPlane(); err != nil {
+			return nil, err
+		}
+	}
+	v.published.holds++
+	return v.published, nil
+}
+
+// Release ends a Hold.
+func (v *Vector) Release(p *Plane) {
+	if p.v != v || p.holds == 0 {
+		panic("dense: a plane is released that is not held")
+	}
+	p.holds--
+}
+
+// Planes is how many there are.
+func (v *Vector) Planes() int { return len(v.planes) }
