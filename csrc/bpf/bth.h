@@ -75,7 +75,8 @@ struct roce_packet {
 /* LOOK_...: what a frame is. */
 enum look { LOOK_OTHER, LOOK_DATA, LOOK_BROKEN };
 
-/* Copies bytes of the frame, or fails where it has not so many. */
+/* Copies 2 or 4n bytes of the frame to a place for words, or fails where it
+ * has not so many. */
 typedef int (*copy_out)(void *ctx, u32 offset, void *to, u32 bytes);
 
 INLINE u32 big24(const u8 *b) { return (u32)b[0] << 16 | (u32)b[1] << 8 | b[2]; }
@@ -83,16 +84,16 @@ INLINE u32 big16(const u8 *b) { return (u32)b[0] << 8 | b[1]; }
 
 INLINE enum look parse(struct roce_packet *p, void *ctx, copy_out copy)
 {
-	u8 b[40];
+	u8 b[40] __attribute__((aligned(8)));
 	u32 at = 14;
-	if (copy(ctx, 0, b, 14))
+	if (copy(ctx, at - 2, b, 2))
 		return LOOK_OTHER;
-	u32 ether = big16(b + 12);
+	u32 ether = big16(b);
 	if (ether == ETHER_VLAN || ether == ETHER_VLAN_OUTER) {
-		if (copy(ctx, at, b, 4))
-			return LOOK_OTHER;
-		ether = big16(b + 2);
 		at += 4;
+		if (copy(ctx, at - 2, b, 2))
+			return LOOK_OTHER;
+		ether = big16(b);
 	}
 
 	__builtin_memset(p->key.source, 0, 16);

@@ -59,7 +59,7 @@ static void (*spin_unlock)(struct bpf_spin_lock *l) = (void *)94;
 
 /* The contexts of programs on packets, as the kernel promises them. */
 struct __sk_buff {
-	u32 len, before[9], ifindex;
+	u32 len, before[9], ifindex, after[8], data, data_end;
 };
 
 struct xdp_md {

@@ -103,7 +103,29 @@ INLINE void count(void *ctx, u32 interface, copy_out copy)
 	spin_unlock(&f->lock);
 }
 
-INLINE int copy_skb(void *ctx, u32 offset, void *to, u32 bytes) { return skb_load_bytes(ctx, offset, to, bytes); }
+/* From the packet's first piece; that an offset is small is known, and the
+ * verifier wants it said. */
+INLINE int copy_direct(u32 data, u32 data_end, u32 offset, void *to, u32 bytes)
+{
+	u8 *from = (u8 *)(u64)data + (offset & 0xff), *end = (u8 *)(u64)data_end;
+	if (from + bytes > end)
+		return -1;
+	if (bytes == 2) { /* else words; the processor does not mind how they lie */
+		*(u16 *)to = *(u16 *)from;
+		return 0;
+	}
+	for (u32 i = 0; i < bytes / 4; i++)
+		((u32 *)to)[i] = ((u32 *)from)[i];
+	return 0;
+}
+
+INLINE int copy_skb(void *ctx, u32 offset, void *to, u32 bytes)
+{
+	struct __sk_buff *skb = ctx;
+	if (!copy_direct(skb->data, skb->data_end, offset, to, bytes))
+		return 0;
+	return skb_load_bytes(skb, offset, to, bytes); /* a card may cut after the headers it knows */
+}
 
 SEC("tcx/ingress")
 int count_skb(struct __sk_buff *skb)
@@ -112,16 +134,10 @@ int count_skb(struct __sk_buff *skb)
 	return TC_NEXT;
 }
 
-/* The offset of a header is known to be small; the verifier wants it said. */
 INLINE int copy_xdp(void *ctx, u32 offset, void *to, u32 bytes)
 {
 	struct xdp_md *x = ctx;
-	u8 *data = (u8 *)(u64)x->data, *end = (u8 *)(u64)x->data_end;
-	offset &= 0xff;
-	if (data + offset + bytes > end)
-		return -1;
-	__builtin_memcpy(to, data + offset, bytes);
-	return 0;
+	return copy_direct(x->data, x->data_end, offset, to, bytes);
 }
 
 SEC("xdp")

@@ -270,3 +270,22 @@ func TestBTHBounds(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkBTH is what a packet costs, by the kernel's own count.
+func BenchmarkBTH(b *testing.B) {
+	for _, by := range []form{formTCX, formXDP} {
+		b.Run(by.String(), func(b *testing.B) {
+			m, err := OpenRoCE(RoCEConfig{Interfaces: []string{"lo"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer m.Close()
+			f := frame{source: netip.MustParseAddr("10.0.0.1"), protocol: 17, port: 4791, operation: operations[7], payload: 1024}
+			_, each, err := m.programs[by].Benchmark(f.bytes(), b.N, b.ResetTimer)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(each.Nanoseconds()), "ns/op")
+		})
+	}
+}

@@ -94,6 +94,10 @@ func (j *job) sink() uint32 {
 	return queuePair(j.ours)
 }
 
+// pace is the generator's in bytes a second: what metering takes of a
+// processor goes by packets, and a faster machine shall not make more of them.
+const pace = 20 << 20
+
 // move keeps up to windowDepth/2 requests of each job in flight until all are
 // done; idle is called now and then.
 func move(t *testing.T, server, workers *side, jobs []*job, idle func()) {
@@ -115,10 +119,12 @@ func move(t *testing.T, server, workers *side, jobs []*job, idle func()) {
 		}
 	}
 	posted := make([]int, len(jobs))
-	deadline := time.Now().Add(2 * time.Minute)
+	start, moved := time.Now(), uint64(0)
+	deadline := start.Add(2 * time.Minute)
 	for left := len(jobs); left > 0; {
 		for i, j := range jobs {
-			for posted[i] < j.count && posted[i]-j.done < windowDepth/2 {
+			for posted[i] < j.count && posted[i]-j.done < windowDepth/2 && float64(moved) <= pace*time.Since(start).Seconds() {
+				moved += uint64(j.bytes)
 				if n, err := j.poster().Post([]rdma.WR{j.request(server, workers, posted[i])}); err != nil || n != 1 {
 					t.Fatal(n, err)
 				}

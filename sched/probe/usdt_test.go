@@ -132,9 +132,7 @@ const received = 1 << 32
 // every batch, completion, byte and error, per queue pair.
 func TestUSDTCounts(t *testing.T) {
 	requireUSDT(t)
-	if names, err := ibv.Devices(); err != nil || len(names) < 2 {
-		skipMissing(t, &MissingError{What: "two RDMA devices", Needed: "RDMA traffic", Remedy: "run in the lab (docs/lab.md)", Cause: err})
-	}
+	needsTwoDevices(t)
 	meter, err := OpenUSDT(USDTConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -205,13 +203,23 @@ func rounds(t *testing.T, s *shimTotals, server, worker *shimEnd, unit uint32) {
 
 func compareQueues(t *testing.T, meter *USDT, ends []*shimEnd, s *shimTotals) {
 	t.Helper()
-	got, err := meter.Queues()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want []Queue
 	for _, e := range ends {
 		want = append(want, e.want)
+	}
+	compare(t, meter, want)
+	b, err := meter.Batches()
+	if err != nil || b != (Batches{Completions: s.polls, Requests: s.posts}) {
+		t.Errorf("the points were hit %+v times (%v), want %d polls and %d doorbells", b, err, s.polls, s.posts)
+	}
+	t.Logf("%d queue pairs, %+v", len(want), b)
+}
+
+func compare(t *testing.T, meter *USDT, want []Queue) {
+	t.Helper()
+	got, err := meter.Queues()
+	if err != nil {
+		t.Fatal(err)
 	}
 	order := func(a, b Queue) int { return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Number, b.Number)) }
 	slices.SortFunc(got, order)
@@ -219,11 +227,6 @@ func compareQueues(t *testing.T, meter *USDT, ends []*shimEnd, s *shimTotals) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the points tell\n%+v\nthe shim has told\n%+v", got, want)
 	}
-	b, err := meter.Batches()
-	if err != nil || b != (Batches{Completions: s.polls, Requests: s.posts}) {
-		t.Errorf("the points were hit %+v times (%v), want %d polls and %d doorbells", b, err, s.polls, s.posts)
-	}
-	t.Logf("%d queue pairs, %+v", len(got), b)
 	var r Reading
 	if err := meter.Read(&r); err != nil || len(r.Samples) != len(want) || r.Lost != 0 {
 		t.Fatalf("%+v, %v", r, err)
