@@ -87,8 +87,11 @@ func (p *Plan) rules() (latency, bandwidth Rule) {
 	return Rule{MADs: p.MADs, Tolerance: p.Latency, Least: leastLatency}, Rule{Higher: true, MADs: p.MADs, Tolerance: p.Bandwidth}
 }
 
-// regionBytes is what one rank's memory needs.
-func (p *Plan) regionBytes() int { return micro.RegionBytes(append([]int{latencyBytes}, p.Sizes...)) }
+// regionBytes is what one rank's memory needs: for a duel, or a page for each
+// rank of a crowd.
+func (p *Plan) regionBytes() int {
+	return max(micro.RegionBytes(append([]int{latencyBytes}, p.Sizes...)), MaxRanks*4096)
+}
 
 // duelLimit is how long one direction of a pair may take: to connect, in three
 // steps at most, and to measure.

@@ -232,7 +232,7 @@ func (c *crowd) writeAll(ctx context.Context) (crowdWrote, error) {
 		now := time.Now()
 		flying := 0
 		for _, f := range friends {
-			if now.Before(end) {
+			if now.Before(end) || f.sent == 0 { // check looks for one message at least
 				c.post(f)
 			}
 			flying += f.flying

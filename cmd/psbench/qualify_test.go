@@ -361,4 +361,3 @@ func TestQualifyBadUsage(t *testing.T) {
 		}
 	}
 }
-
