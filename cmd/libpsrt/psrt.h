@@ -121,10 +121,12 @@ const char *psrt_last_error(void);
  *                              #   rest; host:port or unix:/path
  *   coordinator: 10.0.0.5:7701 # instead of servers: where the servers meet
  *   token_file: /etc/psrt/token # file with the job's secret, as psrt serve has it
- *   worker: 0                  # this client's number, 0 to workers-1 (0). Two
- *                              #   clients of one number are refused
+ *   worker: 0                  # this client's number, 0 to workers-1 (0). psrt serve,
+ *                              #   where clients come and go, gives another where it
+ *                              #   is taken; elsewhere the second client is refused
  *   workers: 1                 # how many clients the job has; checked against the
- *                              #   servers' (default: the servers')
+ *                              #   servers' (default: the servers'). At psrt serve:
+ *                              #   how many meet in psrt_barrier (all that are there)
  *   transport: auto            # auto, verbs, shm or tcp (auto)
  *   device: [mlx5_0]           # RDMA devices to use (those near the memory)
  *   gid_index: 3               # RoCE GID (found)

@@ -21,7 +21,7 @@ import (
 )
 
 type serveFlags struct {
-	listen, advertise, tokenFile, tables, load, save, readyFile, numa, config string
+	listen, tokenFile, tables, load, save, readyFile, numa, config string
 
 	newTables bool
 	transport transportFlags
@@ -52,7 +52,6 @@ says, and nothing is left behind.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:7700", "`address` that trainers connect to: host:port (port 0: any free one) or unix:/path")
-	fl.StringVar(&f.advertise, "advertise", "", "`address` to tell trainers where it is not --listen's (behind a port mapping)")
 	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the secret that trainers must know; made where it is missing")
 	fl.StringVar(&f.tables, "tables", "", "YAML `file` that describes the tables")
 	fl.BoolVar(&f.newTables, "new-tables", false, "let trainers describe tables that the file lacks (always, where there is no --tables)")
@@ -111,7 +110,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 
 // describe checks the flags and reads the files they name.
 func (f *serveFlags) describe() (cfg serve.Config, err error) {
-	cfg = serve.Config{Listen: f.listen, Advertise: f.advertise, Transport: f.transport.kind.Value, Lanes: f.threads, Clients: f.clients,
+	cfg = serve.Config{Listen: f.listen, Transport: f.transport.kind.Value, Lanes: f.threads, Clients: f.clients,
 		NewTables: f.newTables || f.tables == "", MaxBytes: int64(f.memBudget), Save: f.save, SaveEvery: f.saveEvery,
 		Log: func(line string) {
 			fmt.Fprintf(os.Stderr, "psrt serve: %s %s\n", time.Now().UTC().Format("15:04:05"), line)

@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, worker: max(0, cfg.Worker), ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
+	c := &Client{cfg: cfg, worker: cfg.Worker, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
 		c.servers = append(c.servers, sc)

@@ -8,15 +8,14 @@ import (
 	"psrt/sched/place"
 )
 
-// AnyWorker has the server give the client a number: one whose workers come and
-// go. With several servers the first gives it.
-const AnyWorker = -1
-
 // Config describes one worker's client.
 type Config struct {
-	Worker int        // 0..workers-1, the rank in the clocks; or AnyWorker
-	Map    *place.Map // who owns what; server addresses included
-	Host   *dial.Host
+	Worker int // 0..workers-1, the rank in the clocks
+	// Any says that Worker is only a wish, at servers whose workers come and go: the
+	// first server gives a number.
+	Any  bool
+	Map  *place.Map // who owns what; server addresses included
+	Host *dial.Host
 	// Timeout bounds every wait for a server, reconnecting included; 0 means
 	// two minutes. In BSP it also bounds how far workers may drift apart.
 	Timeout time.Duration
@@ -30,8 +29,8 @@ func (c *Config) validate() error {
 	if c.Map == nil || c.Host == nil {
 		return fmt.Errorf("client: Config.Map and Config.Host must be set")
 	}
-	if c.Worker < AnyWorker {
-		return fmt.Errorf("client: worker %d, want 0 or more, or %d for any", c.Worker, AnyWorker)
+	if c.Worker < 0 {
+		return fmt.Errorf("client: worker %d, want 0 or more", c.Worker)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 2 * time.Minute

@@ -43,7 +43,7 @@ func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
 // dial makes the connection and its endpoints. It touches nothing that other
 // goroutines of a stepped client may touch at the time.
 func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.worker, Client: c.id, Any: c.cfg.Worker == AnyWorker})
+	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.worker, Client: c.id, Any: c.cfg.Any})
 	conn, reply, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := c.mux.Queue(d)
 		if err != nil {
@@ -54,7 +54,7 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)
 	}
-	if c.cfg.Worker == AnyWorker && !c.numbered {
+	if c.cfg.Any && !c.numbered {
 		var w psmsg.Welcome
 		if err := json.Unmarshal(reply, &w); err != nil || w.Worker < 0 {
 			conn.Close()

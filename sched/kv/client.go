@@ -148,7 +148,9 @@ func (c *Client) timeout(d time.Duration) time.Duration {
 	return min(d, maxTimeout)
 }
 
-// Workers is how many clients the job has, Staleness how far they may be apart:
+// Worker is this client's number among them; where clients come and go the server
+// gave it. Workers is how many clients the job has, or there the most, Staleness how far they may be apart:
 // 0 is bsp, -1 asp.
+func (c *Client) Worker() int    { return c.c.Worker() }
 func (c *Client) Workers() int   { return c.job.Workers }
 func (c *Client) Staleness() int { return c.job.Staleness }

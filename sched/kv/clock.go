@@ -189,11 +189,15 @@ func (c *Client) Barrier(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(c.ctx, limit+leaveWithin) // the server tells who is missing
 	defer cancel()
 	var rep psmsg.BarrierReply
-	if err := c.call(ctx, 0, psmsg.MethodBarrier, psmsg.BarrierRequest{TimeoutMicros: limit.Microseconds()}, &rep); err != nil {
+	if err := c.call(ctx, 0, psmsg.MethodBarrier, psmsg.BarrierRequest{Workers: c.cfg.Workers, TimeoutMicros: limit.Microseconds()}, &rep); err != nil {
 		return err
 	}
 	if !rep.All {
-		return errorf(Timeout, "kv: %d of %d workers came to the barrier within %v: %v", len(rep.Came), c.job.Workers, limit, rep.Came)
+		of := c.job.Workers
+		if c.job.Open {
+			of = max(rep.Of, c.cfg.Workers)
+		}
+		return errorf(Timeout, "kv: %d of %d workers came to the barrier within %v: %v", len(rep.Came), of, limit, rep.Came)
 	}
 	return nil
 }

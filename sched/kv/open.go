@@ -69,7 +69,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if err := c.describe(ctx, addrs); err != nil {
 		return err
 	}
-	if n := c.job.Workers; c.cfg.Workers != 0 && c.cfg.Workers != n {
+	if n := c.job.Workers; c.cfg.Workers != 0 && c.cfg.Workers != n && !c.job.Open {
 		return errorf(BadConfig, "kv: workers is %d here, the servers expect %d: say the same in both places", c.cfg.Workers, n)
 	}
 	if c.cfg.Worker >= c.job.Workers {
@@ -78,7 +78,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
 	var err error
-	c.c, err = client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Map: c.job.Map, Host: c.host,
+	c.c, err = client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open, Map: c.job.Map, Host: c.host,
 		Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true})
 	if err == nil {
 		err = c.enterSteps(ctx)
@@ -198,5 +198,5 @@ func (c *Client) enterSteps(ctx context.Context) error {
 		}
 		step = &high
 	}
-	return errorf(Clock, "kv: worker %d cannot agree with %d servers on its step; is another process this worker?", c.cfg.Worker, c.c.Servers())
+	return errorf(Clock, "kv: worker %d cannot agree with %d servers on its step; is another process this worker?", c.c.Worker(), c.c.Servers())
 }

@@ -100,4 +100,5 @@ type BarrierRequest struct {
 type BarrierReply struct {
 	All  bool  `json:"all"`
 	Came []int `json:"came,omitempty"`
+	Of   int   `json:"of,omitempty"` // how many would have been all
 }

@@ -29,10 +29,7 @@ const reconnectFor = 10 * time.Second
 
 // Config describes a server.
 type Config struct {
-	Listen string // "host:port" or "unix:/path"
-	// Advertise is the address that trainers are told; "" means Listen's, where it
-	// is one that they can reach.
-	Advertise string
+	Listen    string // "host:port" or "unix:/path"
 	Token     []byte
 	Transport string
 	Devices   dial.Devices
@@ -79,7 +76,6 @@ func (c *Config) validate() error {
 type Server struct {
 	cfg    Config
 	host   *dial.Host
-	place  *place.Map
 	server *server.Server
 	ready  func()
 	saving sync.Mutex // one at a time: what is newest stays
@@ -102,15 +98,15 @@ func New(cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.place, err = place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: cfg.Lanes}})
+	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: cfg.Lanes}})
 	if err != nil {
 		return nil, err
 	}
 	s.server, err = server.New(server.Config{
-		Map: s.place, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
+		Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
 		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes,
 		ReconnectFor: reconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
-		Trainers: server.Trainers{Directory: s.directory, NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
+		Trainers: server.Trainers{NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, &InputError{Path: "--listen " + cfg.Listen, Msg: "the address is taken: another server listens there; stop it or choose another port"}
@@ -120,25 +116,6 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s.server.Vacate()
 	return s, nil
-}
-
-// directory is the map with the address by which trainers reach this server: ""
-// stands for the one they asked at.
-func (s *Server) directory(context.Context) (*place.Map, error) {
-	m := *s.place
-	m.Servers = []place.Server{m.Servers[0]}
-	m.Servers[0].Addr = s.cfg.Advertise
-	if addr := s.Addr(); s.cfg.Advertise == "" && !everywhere(addr) {
-		m.Servers[0].Addr = addr
-	}
-	return &m, nil
-}
-
-// everywhere says whether a server that listens there listens on all addresses.
-func everywhere(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "" || ip != nil && ip.IsUnspecified())
 }
 
 // lost gives up the place of a trainer that does not come back.

@@ -116,7 +116,7 @@ func join(t testing.TB, addr, transport string) (*trainer, error) {
 	if !job.Open || job.Map.Servers[0].Addr != addr {
 		t.Errorf("the server describes itself as %+v", job)
 	}
-	c, err := client.Open(context.Background(), client.Config{Worker: client.AnyWorker, Map: job.Map, Host: h, Timeout: 30 * time.Second, Node: -1})
+	c, err := client.Open(context.Background(), client.Config{Any: true, Map: job.Map, Host: h, Timeout: 30 * time.Second, Node: -1})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (b *barrier) wait(ctx context.Context, worker int, all func() int, limit ti
 		return psmsg.BarrierReply{All: true}
 	default:
 	}
-	var rep psmsg.BarrierReply
+	rep := psmsg.BarrierReply{Of: all()}
 	for w := range inside {
 		rep.Came = append(rep.Came, w)
 	}
