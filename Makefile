@@ -28,6 +28,12 @@ LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/job/
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
 
+# The C library. Only the functions of psrt.h are exported; go build writes a
+# header of its own, which nobody needs.
+ABI = $(shell sed -n 's/^.define PSRT_ABI_M[A-Z]*OR //p;s/^.define PSRT_ABI_MINOR //p' cmd/libpsrt/psrt.h | paste -sd.)
+LIBPSRT = $(GO) build -buildvcs=false -buildmode=c-shared -o bin/libpsrt.so \
+	-ldflags '$(LDFLAGS) -extldflags "-Wl,-soname,libpsrt.so.1 -Wl,--version-script=$(CURDIR)/cmd/libpsrt/libpsrt.map"' ./cmd/libpsrt
+
 # make lab's command line as it was typed, dollar signs and quotes included: the
 # shell takes it from the environment.
 export LAB_COMMAND = $(value CMD)
@@ -40,9 +46,13 @@ help: ## list the targets
 deps: ## install what this machine lacks (the other targets do it first)
 	@.ci/deps.sh
 
-build: deps ## bin/psrt and bin/psbench
+build: deps ## bin/psrt, bin/psbench, bin/libpsrt.so and bin/psrt.h
 	@mkdir -p bin
 	$(BUILD) -o bin/ $(COMMANDS)
+	$(LIBPSRT)
+	@rm -f bin/libpsrt.h
+	@install -m 644 cmd/libpsrt/psrt.h bin/psrt.h
+	@ln -sf libpsrt.so bin/libpsrt.so.1
 
 # A million lines as of a click log, made by the project itself, cut into three
 # parts in out/; then a factorization machine through two servers and two
@@ -111,7 +121,12 @@ generate: deps ## make the generated files again
 	.ci/deps.sh bpf
 	$(GO) generate ./...
 
-install: build ## binaries, man pages and shell completion, to PREFIX (/usr/local)
+install: build ## binaries, the C library, man pages and shell completion, to PREFIX (/usr/local)
+	install -d '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig'
+	install -m 644 cmd/libpsrt/psrt.h '$(DESTDIR)$(PREFIX)/include/'
+	install -m 755 bin/libpsrt.so '$(DESTDIR)$(PREFIX)/lib/libpsrt.so.1'
+	ln -sf libpsrt.so.1 '$(DESTDIR)$(PREFIX)/lib/libpsrt.so'
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(ABI).0|' cmd/libpsrt/psrt.pc.in >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/psrt.pc'
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1' \
 		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
 		'$(DESTDIR)$(PREFIX)/share/zsh/site-functions' \

@@ -31,6 +31,8 @@ const (
 	Closed
 	Clock
 	Unreadable // memory of the caller
+	NoHandle   // for those who give out handles
+	TooSmall   // room of the caller
 )
 
 // Error is every error of this package.
