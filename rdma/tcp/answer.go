@@ -57,7 +57,7 @@ func newAnswerLink(ep *endpoint, c *net.TCPConn) (*answerLink, error) {
 	if l.p, err = newPort(ep.queue, c, l); err != nil {
 		return nil, err
 	}
-	l.r.init(ep, l.p)
+	l.r.init(ep, l.p, frameUnit)
 	l.w.init(ep, l.p)
 	return l, nil
 }
@@ -228,7 +228,7 @@ func (l *answerLink) write() (bool, rdma.Status, error) {
 
 // put places a payload. The region may be withdrawn at any moment.
 func (l *answerLink) put(dst []byte, r *region) (bool, rdma.Status, error) {
-	if len(dst) > inlineMax {
+	if l.h.large() {
 		l.stage = stagePayload
 		return true, rdma.StatusOK, l.r.expect(dst, r)
 	}
@@ -256,9 +256,14 @@ func (l *answerLink) finished() (bool, rdma.Status, error) {
 			return l.arrived()
 		}
 		l.ep.responses.finish()
+		if l.stage == stageReply && l.length > 0 {
+			l.ep.responses.told(l.ep.responses.done.Load()) // by the answer itself
+		}
+	}
+	if l.stage != stageReply || l.length == 0 {
+		l.owe()
 	}
 	l.stage = stageFrame
-	l.owe()
 	return true, rdma.StatusOK, nil
 }
 

@@ -46,7 +46,7 @@ func newAskLink(ep *endpoint, c *net.TCPConn) (*askLink, error) {
 	if l.p, err = newPort(ep.queue, c, l); err != nil {
 		return nil, err
 	}
-	l.r.init(ep, l.p)
+	l.r.init(ep, l.p, replyUnit)
 	l.w.init(ep, l.p)
 	return l, nil
 }
@@ -235,6 +235,8 @@ func (ep *endpoint) advance() {
 			if int(sl.got) < len(sl.local) || len(sl.local) == 0 && ep.tail > ep.acked {
 				return
 			}
+			// The answer is the acknowledgement, of all before it too.
+			ep.acked = max(ep.acked, ep.tail)
 		default:
 			if ep.tail > ep.acked {
 				return
@@ -274,7 +276,7 @@ func (l *askLink) land(h *header, inline []byte) error {
 	dst, guard := sl.local[h.offset:h.offset+h.length], sl.guard
 	ep.mu.Unlock()
 
-	if h.length > inlineMax {
+	if h.large() {
 		return l.r.expect(dst, guard)
 	}
 	var old [8]byte

@@ -46,11 +46,13 @@
 //  4. When it has nothing else to do, before its owner gets something to do,
 //     and at least every ackRequests requests or ackBytes bytes, it sends one cumulative acknowledgement, unless a
 //     request of its own has taken that along; the requester completes every
-//     slot up to it: placed at the peer.
+//     slot up to it: placed at the peer. Reads and atomics are acknowledged by
+//     their answers, with all before them.
 //
-// Small payloads (up to inlineMax bytes) ride with their header; headers of
-// larger ones are padded to frameUnit bytes, so a reader may always read
-// frameUnit bytes at a frame boundary and never takes bulk bytes into a buffer.
+// Small payloads (up to inlineMax bytes of a request) ride with their header;
+// headers of larger ones are padded to frameUnit bytes, those of replies to
+// replyUnit, so a reader may always read as many at a frame boundary and never
+// takes bulk bytes into a buffer.
 //
 // A message of stripeMin bytes or more is cut into one part per stream. A
 // responder starts no request before all earlier ones are done, whatever

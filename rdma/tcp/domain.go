@@ -99,8 +99,9 @@ func (d *Domain) Caps() rdma.Caps { return caps() }
 // ours: garbage, wrong proofs, silence.
 func (d *Domain) Refused() int64 { return d.stats.refusals.Load() }
 
-// Stats: what is copied is payload of at most inlineMax bytes, out of the frame
-// that it shares with its header, and inline payload into its slot.
+// Stats: what is copied is payload of at most inlineMax bytes (16 of an answer
+// to a read), out of the frame that it shares with its header, and inline
+// payload into its slot.
 func (d *Domain) Stats() rdma.Stats {
 	s := &d.stats
 	return rdma.Stats{

@@ -20,8 +20,11 @@ const (
 
 const (
 	headerSize = 64
-	// frameUnit is what a reader may read at any frame boundary; see doc.go.
+	// frameUnit is what a responder may read at any frame boundary, replyUnit
+	// what a requester may; see doc.go. Reads come in chunks of a few KiB, whose
+	// headers weigh; of replies only those to atomics, 8 bytes, are small.
 	frameUnit = 256
+	replyUnit = headerSize + 16
 	inlineMax = frameUnit - headerSize
 )
 
@@ -48,10 +51,22 @@ type header struct {
 	status uint32
 }
 
+// unit is that of the frame's direction.
+func (h *header) unit() int {
+	switch h.kind {
+	case kindAck, kindNak, kindReadData, kindAtomicOld:
+		return replyUnit
+	}
+	return frameUnit
+}
+
+// large says whether the payload lands apart from the header.
+func (h *header) large() bool { return int(h.length) > h.unit()-headerSize }
+
 // size is how many bytes the header takes on the wire.
 func (h *header) size() int {
-	if h.length > inlineMax {
-		return frameUnit
+	if h.large() {
+		return h.unit()
 	}
 	return headerSize
 }

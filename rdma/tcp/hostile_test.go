@@ -1,7 +1,9 @@
 package tcp
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -119,6 +121,30 @@ func TestSlowPeerLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.side.want(1, rdma.StatusOK)
+}
+
+// An answer to a read is the acknowledgement: no frame follows it.
+func TestReadIsItsOwnAcknowledgement(t *testing.T) {
+	p := newPuppet(t, 0)
+	from := p.side.reg.Remote()
+	read := header{kind: uint8(rdma.OpRead), seq: 1, key: from.Key, addr: from.Addr, total: 4096, imm: 4096}
+	if _, err := p.runs.Write(read.bytes(nil)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, replyUnit+4096)
+	if _, err := io.ReadFull(p.runs, answer); err != nil {
+		t.Fatal(err)
+	}
+	h, err := decodeHeader(answer)
+	if err != nil || h.kind != kindReadData || h.length != 4096 || !bytes.Equal(answer[replyUnit:], p.side.mem[:4096]) {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if err := p.runs.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.runs.Read(answer); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("%d bytes more, %v", n, err)
+	}
 }
 
 // Replies that answer nothing that was asked break the connection, not the

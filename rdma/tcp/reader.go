@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"fmt"
 	"io"
 	"sync/atomic"
 	"syscall"
@@ -16,10 +17,11 @@ const readsPerTurn = 16
 // the queue's role.
 //
 // buf[lo:hi] is what has been read and not consumed; between frames it never
-// holds more than frameUnit bytes, so bulk payload never enters it (doc.go).
+// holds more than unit bytes, so bulk payload never enters it (doc.go).
 type reader struct {
 	ep   *endpoint
 	p    *port
+	unit int              // frameUnit or replyUnit
 	step func(fd uintptr) // r.attempt, bound once: no allocation a call
 
 	buf    [2 * frameUnit]byte
@@ -38,8 +40,8 @@ type reader struct {
 	total atomic.Uint64 // bytes read; the ticker looks whether it moves
 }
 
-func (r *reader) init(ep *endpoint, p *port) {
-	r.ep, r.p = ep, p
+func (r *reader) init(ep *endpoint, p *port, unit int) {
+	r.ep, r.p, r.unit = ep, p, unit
 	r.step = r.attempt
 }
 
@@ -82,19 +84,19 @@ func (r *reader) read() (int, error) {
 	return r.n, r.err
 }
 
-// fill makes at least need (<= frameUnit) bytes available at a frame boundary.
+// fill makes at least need (<= unit) bytes available at a frame boundary.
 // false: they are not there yet.
 func (r *reader) fill(need int) (bool, error) {
 	if r.lo == r.hi {
 		r.lo, r.hi = 0, 0
 	}
 	for r.hi-r.lo < need {
-		if r.lo > frameUnit {
+		if r.lo > r.unit {
 			r.hi = copy(r.buf[:], r.buf[r.lo:r.hi])
 			r.ep.dom.stats.copiedIn.Add(uint64(r.hi)) // headers too: an upper bound
 			r.lo = 0
 		}
-		room := r.lo + frameUnit - r.hi
+		room := r.lo + r.unit - r.hi
 		r.iov[0], r.niov, r.guard = iovec(r.buf[r.hi:r.hi+room]), 1, false
 		n, err := r.read()
 		if err != nil {
@@ -124,14 +126,17 @@ func (r *reader) next() (h header, inline []byte, ok bool, err error) {
 	if h, err = decodeHeader(r.buf[r.lo:r.hi]); err != nil {
 		return h, nil, false, err
 	}
-	size := frameUnit
-	if h.length <= inlineMax {
+	if h.unit() != r.unit {
+		return h, nil, false, fmt.Errorf("%w: kind %d comes from the other side only", wire.ErrFrame, h.kind)
+	}
+	size := r.unit
+	if !h.large() {
 		size = headerSize + int(h.length)
 	}
 	if ok, err = r.fill(size); !ok {
 		return h, nil, false, err
 	}
-	if h.length <= inlineMax {
+	if !h.large() {
 		inline = r.buf[r.lo+headerSize : r.lo+size]
 	}
 	r.lo += size
@@ -153,7 +158,7 @@ func (r *reader) expect(dst []byte, target *region) error {
 // was closed, or the endpoint broke, before.
 func (r *reader) land() (bool, error) {
 	for r.left > 0 {
-		r.iov[1], r.niov, r.guard = iovec(r.buf[:frameUnit]), 2, true
+		r.iov[1], r.niov, r.guard = iovec(r.buf[:r.unit]), 2, true
 		n, err := r.read()
 		if err != nil {
 			if err == io.EOF {
@@ -165,7 +170,7 @@ func (r *reader) land() (bool, error) {
 			return false, nil
 		}
 		if n >= r.left {
-			if n < r.left+frameUnit {
+			if n < r.left+r.unit {
 				r.reads = 0
 			}
 			r.hi, r.left = n-r.left, 0
