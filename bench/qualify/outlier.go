@@ -35,8 +35,8 @@ type Spread struct {
 	Best      float64
 	Worst     float64
 	Threshold float64 // a figure that is worse than this is an outlier
-	// Divided: the median is so far from the best that it would itself be an
-	// outlier, if most pairs were as good as the best. With few ranks one slow
+	// Divided: the median is so far from the best tenth that it would itself be an
+	// outlier, if most pairs were as good. With few ranks one slow
 	// host has most of the pairs, and nothing stands out from the median.
 	Divided bool
 }
@@ -46,7 +46,14 @@ type Verdict struct {
 	Spreads []Spread
 	Slow    []int // indices of the samples that are outliers
 	// Ranks and Hosts have most of their figures among the outliers.
-	Ranks, Hosts []int
+	Ranks, Hosts []Blame
+}
+
+// Blame is a rank or host most of whose figures are outliers: of those where it
+// writes (From), of those where it is written to (To), or of both.
+type Blame struct {
+	Who      int
+	From, To bool
 }
 
 // fewest samples that have a median to stand out from.
@@ -82,8 +89,8 @@ func Judge(samples []Sample, rule Rule) Verdict {
 		}
 	}
 	slices.Sort(v.Slow)
-	v.Ranks = blame(samples, v.Slow, func(s Sample) (int, int) { return s.From, s.To })
-	v.Hosts = blame(samples, v.Slow, func(s Sample) (int, int) { return s.FromHost, s.ToHost })
+	v.Ranks = blame(samples, v.Slow, fromRank, toRank)
+	v.Hosts = blame(samples, v.Slow, fromHost, toHost)
 	return v
 }
 
@@ -124,7 +131,11 @@ func (r Rule) spread(values []float64) Spread {
 		sign = -1
 	}
 	s.Threshold = s.Median + sign*r.allowed(s.Median, s.MAD)
-	s.Divided = r.worse(s.Median, s.Best+sign*max(2*r.Tolerance*s.Best, r.Least))
+	good := values[len(values)/10] // one lucky figure is no measure
+	if r.Higher {
+		good = values[len(values)-1-len(values)/10]
+	}
+	s.Divided = r.worse(s.Median, good+sign*max(2*r.Tolerance*good, r.Least))
 	return s
 }
 
@@ -134,29 +145,38 @@ func middle(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// blame names the ranks or hosts that most of their figures, and two at least,
-// are outliers of. A figure within one host counts for it once.
-func blame(samples []Sample, slow []int, ends func(Sample) (int, int)) []int {
-	all, bad := map[int]int{}, map[int]int{}
-	count := func(into map[int]int, s Sample) {
-		a, b := ends(s)
-		into[a]++
-		if b != a {
-			into[b]++
+func fromRank(s Sample) int { return s.From }
+func toRank(s Sample) int   { return s.To }
+func fromHost(s Sample) int { return s.FromHost }
+func toHost(s Sample) int   { return s.ToHost }
+
+// blame names the ranks or hosts that most of their figures as one end, and two
+// at least, are outliers of: a bad cable or port is often slow one way only.
+func blame(samples []Sample, slow []int, from, to func(Sample) int) []Blame {
+	named := map[int]*Blame{}
+	for way, end := range []func(Sample) int{from, to} {
+		all, bad := map[int]int{}, map[int]int{}
+		for _, s := range samples {
+			all[end(s)]++
+		}
+		for _, i := range slow {
+			bad[end(samples[i])]++
+		}
+		for who, n := range bad {
+			if n < 2 || 2*n <= all[who] {
+				continue
+			}
+			if named[who] == nil {
+				named[who] = &Blame{Who: who}
+			}
+			named[who].From = named[who].From || way == 0
+			named[who].To = named[who].To || way == 1
 		}
 	}
-	for _, s := range samples {
-		count(all, s)
+	var list []Blame
+	for _, b := range named {
+		list = append(list, *b)
 	}
-	for _, i := range slow {
-		count(bad, samples[i])
-	}
-	var named []int
-	for who, n := range bad {
-		if n >= 2 && 2*n > all[who] {
-			named = append(named, who)
-		}
-	}
-	slices.Sort(named)
-	return named
+	slices.SortFunc(list, func(a, b Blame) int { return a.Who - b.Who })
+	return list
 }

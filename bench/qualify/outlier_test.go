@@ -26,7 +26,7 @@ func matrix(n, perHost int, value func(from, to int) float64) []Sample {
 
 // naive finds the same without sorting and without a shared step: the median
 // is a value with as many below as above, or the middle of two such.
-func naive(samples []Sample, r Rule) (slow, ranks, hosts []int) {
+func naive(samples []Sample, r Rule) (slow []int, ranks, hosts []Blame) {
 	median := func(v []float64) float64 {
 		var middle []float64
 		for _, x := range v {
@@ -76,27 +76,26 @@ func naive(samples []Sample, r Rule) (slow, ranks, hosts []int) {
 			slow = append(slow, i)
 		}
 	}
-	for who := range 64 {
-		of, badOf, ofHost, badOfHost := 0, 0, 0, 0
+	most := func(match func(s Sample) bool) bool {
+		of, bad := 0, 0
 		for i, s := range samples {
-			if s.From == who || s.To == who {
+			if match(s) {
 				of++
 				if slices.Contains(slow, i) {
-					badOf++
-				}
-			}
-			if s.FromHost == who || s.ToHost == who {
-				ofHost++
-				if slices.Contains(slow, i) {
-					badOfHost++
+					bad++
 				}
 			}
 		}
-		if badOf >= 2 && badOf > of-badOf {
-			ranks = append(ranks, who)
+		return bad >= 2 && bad > of-bad
+	}
+	for who := range 64 {
+		r := Blame{who, most(func(s Sample) bool { return s.From == who }), most(func(s Sample) bool { return s.To == who })}
+		if r.From || r.To {
+			ranks = append(ranks, r)
 		}
-		if badOfHost >= 2 && badOfHost > ofHost-badOfHost {
-			hosts = append(hosts, who)
+		h := Blame{who, most(func(s Sample) bool { return s.FromHost == who }), most(func(s Sample) bool { return s.ToHost == who })}
+		if h.From || h.To {
+			hosts = append(hosts, h)
 		}
 	}
 	return slow, ranks, hosts
@@ -115,8 +114,8 @@ func TestJudge(t *testing.T) {
 		n, perHost int
 		value      func(from, to int) float64
 		slow       int
-		ranks      []int
-		hosts      []int
+		ranks      []Blame
+		hosts      []Blame
 		divided    bool
 	}{
 		{name: "all alike", rule: rates, n: 8, perHost: 1, value: jitter},
@@ -127,13 +126,25 @@ func TestJudge(t *testing.T) {
 			}
 			return jitter(a, b)
 		}},
-		{name: "a slow rank of its own host", rule: rates, n: 8, perHost: 1, slow: 14, ranks: []int{3}, hosts: []int{3}, value: func(a, b int) float64 {
+		{name: "a slow rank of its own host", rule: rates, n: 8, perHost: 1, slow: 14, ranks: []Blame{{3, true, true}}, hosts: []Blame{{3, true, true}}, value: func(a, b int) float64 {
 			if a == 3 || b == 3 {
 				return 0.5 * jitter(a, b)
 			}
 			return jitter(a, b)
 		}},
-		{name: "a slow host of two ranks", rule: times, n: 12, perHost: 2, slow: 2 * 2 * 10, ranks: []int{4, 5}, hosts: []int{2}, value: func(a, b int) float64 {
+		{name: "slow to write only", rule: rates, n: 6, perHost: 1, slow: 5, ranks: []Blame{{3, true, false}}, hosts: []Blame{{3, true, false}}, value: func(a, b int) float64 {
+			if a == 3 {
+				return 0.1
+			}
+			return jitter(a, b)
+		}},
+		{name: "slow to be written to only", rule: rates, n: 6, perHost: 1, slow: 5, ranks: []Blame{{0, false, true}}, hosts: []Blame{{0, false, true}}, value: func(a, b int) float64 {
+			if b == 0 {
+				return 0.1
+			}
+			return jitter(a, b)
+		}},
+		{name: "a slow host of two ranks", rule: times, n: 12, perHost: 2, slow: 2 * 2 * 10, ranks: []Blame{{4, true, true}, {5, true, true}}, hosts: []Blame{{2, true, true}}, value: func(a, b int) float64 {
 			switch {
 			case a/2 == b/2:
 				return 1

@@ -1,7 +1,9 @@
 package qualify
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -90,17 +92,48 @@ func (f *Finding) host(h int) report.FabricHost {
 	return host
 }
 
-// unreached are the pairs whose ranks were both there to the end.
+// unreached are the pairs whose ranks were both there to the end, and whom
+// they have in common.
 func (f *Finding) unreached(to *report.Fabric) {
+	var all []Sample
+	var bad []int
 	for a := range f.members {
 		for b := range f.members {
-			c := f.cell(a, b)
 			gone := f.members[a] == nil || f.members[b] == nil || f.lost[a] != "" || f.lost[b] != ""
-			if a != b && c.err != "" && !gone {
-				to.Unreachable = append(to.Unreachable, report.Unreachable{From: a, To: b, Error: strings.ReplaceAll(c.err, "\n", "; ")})
+			if a == b || gone {
+				continue
 			}
+			s := Sample{From: a, To: b, FromHost: f.hostOf[a], ToHost: f.hostOf[b]}
+			if c := f.cell(a, b); c.err != "" {
+				bad = append(bad, len(all))
+				to.Unreachable = append(to.Unreachable, report.Unreachable{From: a, To: b, Error: strings.ReplaceAll(c.err, "\n", "; "), Remedy: f.remedy(s, c.err)})
+			}
+			all = append(all, s)
 		}
 	}
+	f.blame(to, "no way", blame(all, bad, fromHost, toHost), blame(all, bad, fromRank, toRank))
+}
+
+// remedy is what to look at: both ranks were there to the end, so what is at
+// fault lies between them.
+func (f *Finding) remedy(s Sample, text string) string {
+	from, to := f.members[s.From], f.members[s.To]
+	between := fmt.Sprintf("both ranks run and reach rank 0, so look between %s and %s", f.hosts[s.FromHost].name, f.hosts[s.ToHost].name)
+	switch {
+	case strings.Contains(text, "checksum"):
+		return "look at the error counters of the link and of both devices (ethtool -S, rdma statistic)"
+	case strings.Contains(text, "open control connection"):
+		host, _, err := net.SplitHostPort(to.Listen)
+		if err != nil {
+			host = to.Listen
+		}
+		return fmt.Sprintf("%s: `ip route get %s` there, firewalls, the VLAN of %s", between, host, cmp.Or(from.Facts.Interface, "the interface"))
+	case strings.Contains(text, "verbs"):
+		return between + ": is the switch's lossless class the one of --traffic-class, has every port the same MTU, does `ping` from one RDMA interface to the other work; psrt doctor on both, --transport tcp to see whether it is RDMA alone"
+	case strings.Contains(text, "no transport"):
+		return "give both ranks the same --transport, or auto"
+	}
+	return between
 }
 
 // figure makes one figure's rows, and says what is usual and what is not.
@@ -124,12 +157,34 @@ func (f *Finding) figure(v *verdict, r *report.Report) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
-	for _, h := range v.Hosts {
-		r.Fabric.Blamed = append(r.Fabric.Blamed, report.Blamed{Figure: v.name, What: "host " + f.hosts[h].name})
+	f.blame(r.Fabric, v.name+" is slow", v.Hosts, v.Ranks)
+}
+
+// blame names hosts, and ranks of whom their host does not say it all.
+func (f *Finding) blame(to *report.Fabric, figure string, hosts, ranks []Blame) {
+	known := map[int]Blame{}
+	for _, h := range hosts {
+		known[h.Who] = h
+		to.Blamed = append(to.Blamed, blamed(figure, "host "+f.hosts[h.Who].name, h))
 	}
-	for _, rank := range v.Ranks {
-		r.Fabric.Blamed = append(r.Fabric.Blamed, report.Blamed{Figure: v.name, What: fmt.Sprintf("rank %d (%s)", rank, f.hosts[f.hostOf[rank]].name)})
+	for _, b := range ranks {
+		host := f.hostOf[b.Who]
+		if h, ok := known[host]; ok && len(f.hosts[host].ranks) == 1 && h.From == b.From && h.To == b.To {
+			continue
+		}
+		to.Blamed = append(to.Blamed, blamed(figure, fmt.Sprintf("rank %d (%s)", b.Who, f.hosts[host].name), b))
 	}
+}
+
+func blamed(figure, what string, b Blame) report.Blamed {
+	way := "both ways"
+	switch {
+	case !b.To:
+		way = "from it"
+	case !b.From:
+		way = "to it"
+	}
+	return report.Blamed{Figure: figure, What: what, Way: way}
 }
 
 func (f *Finding) row(v *verdict, s Sample) report.Row {

@@ -63,9 +63,10 @@ type FabricKind struct {
 
 // Unreachable is one rank that could not reach another, and why.
 type Unreachable struct {
-	From  int    `json:"from"`
-	To    int    `json:"to"`
-	Error string `json:"error"`
+	From   int    `json:"from"`
+	To     int    `json:"to"`
+	Error  string `json:"error"`
+	Remedy string `json:"remedy"`
 }
 
 // Outlier is a slow figure.
@@ -83,6 +84,7 @@ type Outlier struct {
 type Blamed struct {
 	Figure string `json:"figure"`
 	What   string `json:"what"` // "rank 3 (node7)", "host node7"
+	Way    string `json:"way"`  // "from it", "to it", "both ways"
 }
 
 // FabricTotal is all pairs at once.

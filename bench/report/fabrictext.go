@@ -24,8 +24,8 @@ func (r *Report) fabricText(w io.Writer) error {
 	f := r.Fabric
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "# %s over %s, %s, %s (%.12s), seed %d\n", r.Suite, r.Transport, r.Time.UTC().Format("2006-01-02T15:04:05Z"), r.Program, r.Commit, r.Seed)
-	for _, h := range f.Hosts {
-		fmt.Fprintf(b, "# %s\n", h.line())
+	for _, line := range f.lines() {
+		fmt.Fprintf(b, "# %s\n", line)
 	}
 	for _, fig := range r.figures() {
 		title := fmt.Sprintf("\n%s, GB/s, from (row) to (column)\n", fig.name)
@@ -54,9 +54,48 @@ func (r *Report) fabricText(w io.Writer) error {
 	return err
 }
 
-// line is a host in one line.
-func (h *FabricHost) line() string {
-	s := fmt.Sprintf("%s: rank %s, %d CPUs, Linux %s", h.Name, ranks(h.Ranks), h.CPUs, h.Kernel)
+// lines are the hosts, those that are alike in one line.
+func (f *Fabric) lines() []string {
+	type group struct {
+		names []string
+		ranks []int
+	}
+	var order []string
+	groups := map[string]*group{}
+	for i := range f.Hosts {
+		h := &f.Hosts[i]
+		text := h.text()
+		g := groups[text]
+		if g == nil {
+			g = &group{}
+			groups[text] = g
+			order = append(order, text)
+		}
+		g.names = append(g.names, h.Name)
+		g.ranks = append(g.ranks, h.Ranks...)
+	}
+	var list []string
+	for i, text := range order {
+		if i == listed {
+			return append(list, fmt.Sprintf("%d more kinds of host; --json has them all", len(order)-listed))
+		}
+		g := groups[text]
+		names := strings.Join(g.names[:min(len(g.names), 8)], " ")
+		if more := len(g.names) - 8; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		slices.Sort(g.ranks)
+		list = append(list, fmt.Sprintf("%s: rank %s, %s", names, ranks(g.ranks), text))
+	}
+	return list
+}
+
+// text is what may be the same for several hosts.
+func (h *FabricHost) text() string {
+	s := fmt.Sprintf("%d CPUs, Linux %s", h.CPUs, h.Kernel)
+	if h.Kernel == "" {
+		s = "nothing known"
+	}
 	if h.Interface != "" {
 		s += fmt.Sprintf(", %s mtu %d", h.Interface, h.MTU)
 	}
@@ -210,6 +249,13 @@ func (k *FabricKind) pairs() string {
 	return "other host"
 }
 
+func (k *FabricKind) where() string {
+	if k.SameHost {
+		return "within a host"
+	}
+	return "between hosts"
+}
+
 func (k *FabricKind) unit() string {
 	if k.Latency {
 		return "us"
@@ -240,14 +286,14 @@ func (f *Fabric) Findings() []string {
 	some("LOST", f.Lost)
 	var lines []string
 	for _, u := range f.Unreachable {
-		lines = append(lines, fmt.Sprintf("%s cannot reach %s: %s", f.rank(u.From), f.rank(u.To), u.Error))
+		lines = append(lines, fmt.Sprintf("%s cannot reach %s: %s; %s", f.rank(u.From), f.rank(u.To), u.Error, u.Remedy))
 	}
 	some("UNREACHABLE", lines)
 	lines = nil
 	for _, b := range f.Blamed {
-		lines = append(lines, fmt.Sprintf("%s: most of its pairs are slow by %s", b.What, b.Figure))
+		lines = append(lines, fmt.Sprintf("%s: %s with most others, %s", b.What, b.Figure, b.Way))
 	}
-	some("SLOW", lines)
+	some("BLAME", lines)
 	lines = nil
 	for _, o := range f.Outliers {
 		lines = append(lines, fmt.Sprintf("%s to %s: %s %s %s, %.2f times worse than the median of %s", f.rank(o.From), f.rank(o.To), o.Figure, digits(o.Value), o.Unit, o.Times, digits(o.Median)))
@@ -255,8 +301,8 @@ func (f *Fabric) Findings() []string {
 	some("OUTLIER", lines)
 	for _, k := range f.Kinds {
 		if k.Divided {
-			list = append(list, fmt.Sprintf("DIVIDED: %s on the %s: the median, %s %s, is far from the best, %s, so little can stand out from it: one slow host of three or four has most of the pairs, and a network may have near and far; look for what the good pairs leave out",
-				k.Figure, k.pairs(), digits(k.Median), k.unit(), digits(k.Best)))
+			list = append(list, fmt.Sprintf("DIVIDED: %s %s: the median, %s %s, is far from the best, %s, so little can stand out from it: one slow host of three or four has most of the pairs, and a network may have near and far; look for what the good pairs leave out",
+				k.Figure, k.where(), digits(k.Median), k.unit(), digits(k.Best)))
 		}
 	}
 	if t := f.Total; t != nil {

@@ -22,9 +22,7 @@ func (r *Report) HTML(w io.Writer) error {
 	rows := r.Rows
 	if r.Fabric != nil {
 		p.Findings = r.Fabric.Findings()
-		for _, h := range r.Fabric.Hosts {
-			p.Hosts = append(p.Hosts, h.line())
-		}
+		p.Hosts = r.Fabric.lines()
 		rows = r.worstFirst(pageRows)
 		for _, h := range r.heats() {
 			p.Charts = append(p.Charts, template.HTML(h.SVG()))
