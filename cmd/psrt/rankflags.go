@@ -15,7 +15,7 @@ import (
 // Where ranks are started by hand, most flags describe the job and are read at
 // rank 0 alone. These are each rank's own.
 var ownFlags = []string{
-	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "numa", "quiet", "config", "help",
+	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "numa", "quiet", "config", "help", "metrics",
 	"transport", "device", "port", "gid-index", "traffic-class",
 }
 

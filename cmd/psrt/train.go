@@ -63,9 +63,16 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
+	endpoint, begin, err := f.jobMetrics(show.note)
+	if err != nil {
+		return err
+	}
+	if endpoint != nil {
+		defer endpoint.Close()
+	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
 		Exe: exe, Args: append([]string{"train", "--numa", f.numa}, f.transport.args()...),
-		Events: show.event,
+		Events: show.event, Metrics: begin,
 	})
 	show.end()
 	if err != nil {
@@ -104,6 +111,14 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.kind.Value, Devices: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
+	shown, endpoint, err := f.rankMetrics(started, show.note)
+	if err != nil {
+		return err
+	}
+	if endpoint != nil {
+		defer endpoint.Close()
+	}
+	cfg.Metrics = shown
 	linger := func(error) {}
 	var asked *train.Job
 	var out io.WriteCloser

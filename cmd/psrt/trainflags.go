@@ -48,6 +48,8 @@ type trainFlags struct {
 	joinTimeout               time.Duration
 	listen, numa              string
 	quiet, noShuffle          bool
+	metrics                   string
+	watch                     *cli.Choice
 }
 
 // Defaults that depend on others are 0 here and settled in job.
@@ -100,6 +102,9 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.report, "report", "", "write an HTML report into `file`")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with any of these flags; flags on the command line win")
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA `node` of a rank's memory: auto deals ranks round the nodes, none pins nothing")
+	fl.StringVar(&f.metrics, "metrics", "", "show all ranks to Prometheus at http://`HOST:PORT`/metrics; with --rank, this rank, at PORT + rank")
+	f.watch = cli.NewChoice(train.WatchAuto, train.WatchAuto, train.WatchCounters, train.WatchOff)
+	fl.Var(f.watch, "watch", "how servers see who sends how much; auto: the kernel's counts (eBPF) where they may, else their own counters")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 
 	fl.IntVar(&f.rank, "rank", -1, "this process's rank, when ranks are started one by one")
@@ -137,7 +142,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
 		Sync: f.sync.Value, Staleness: f.staleness,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
-		Out: f.out,
+		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
 	}

@@ -1,16 +1,19 @@
 package tcp
 
-import "net/netip"
+import (
+	"net/netip"
+	"syscall"
+)
 
-// Peers are the peer's ends of a connected endpoint's connections: by them a
-// meter in the kernel knows whose bytes it counts.
-func (ep *endpoint) Peers() []netip.AddrPort {
+// Connections are a connected endpoint's, each as this side's end and the
+// peer's: by them a meter in the kernel knows whose bytes it counts.
+func (ep *endpoint) Connections() [][2]netip.AddrPort {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	var all []netip.AddrPort
+	var all [][2]netip.AddrPort
 	add := func(p *port) {
-		if a, err := netip.ParseAddrPort(p.where); err == nil {
-			all = append(all, netip.AddrPortFrom(a.Addr().Unmap(), a.Port()))
+		if there, err := netip.ParseAddrPort(p.where); err == nil {
+			all = append(all, [2]netip.AddrPort{p.here(), netip.AddrPortFrom(there.Addr().Unmap(), there.Port())})
 		}
 	}
 	for _, l := range ep.ask {
@@ -20,4 +23,17 @@ func (ep *endpoint) Peers() []netip.AddrPort {
 		add(l.p)
 	}
 	return all
+}
+
+// here is this side's address; not valid once the port is closed.
+func (p *port) here() (a netip.AddrPort) {
+	_ = p.raw.Control(func(fd uintptr) {
+		switch s, _ := syscall.Getsockname(int(fd)); s := s.(type) {
+		case *syscall.SockaddrInet4:
+			a = netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port))
+		case *syscall.SockaddrInet6:
+			a = netip.AddrPortFrom(netip.AddrFrom16(s.Addr).Unmap(), uint16(s.Port))
+		}
+	})
+	return a
 }

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"time"
+
 	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
@@ -16,6 +18,7 @@ type Call struct {
 	what    psmsg.Kind
 	clock   uint64
 	inUse   *int
+	began   time.Time // when all requests are out; zero where nobody wants to know
 }
 
 // Done reports whether every lane has answered.
@@ -67,6 +70,7 @@ func (o PullOption) flags() psmsg.Flags {
 // Pull asks for the values of all planned rows as of clock. It posts and
 // returns; call is reset.
 func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
+	began := c.start()
 	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls}
 	for i := range c.lanes {
 		lane := c.rotate(i)
@@ -77,12 +81,13 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 			return err
 		}
 	}
-	return nil
+	return c.posted(call, began)
 }
 
 // Push sends the gradients of the rows of the last pull. Lanes without rows
 // are told too when tick is set: it ends the worker's step at every lane.
 func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
+	began := c.start()
 	*call = Call{what: psmsg.KindPush, clock: clock, inUse: &r.calls}
 	for i := range c.lanes {
 		lane := c.rotate(i)
@@ -97,23 +102,25 @@ func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
 			return err
 		}
 	}
-	return nil
+	return c.posted(call, began)
 }
 
 // PullDense asks for the dense vector as of clock.
 func (c *Client) PullDense(d *Dense, clock uint64, opt PullOption, call *Call) error {
+	began := c.start()
 	*call = Call{what: psmsg.KindPullDense, clock: clock, inUse: &d.calls}
 	for _, lane := range d.lanes {
 		if err := c.issue(part{call: call, kind: psmsg.KindPullDense, flags: opt.flags() &^ psmsg.FlagCreate, clock: clock, dense: d, lane: lane}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.posted(call, began)
 }
 
 // PushDense sends the dense gradient. present is false when this worker had no
 // examples in the step: its vector is then left out of the sum.
 func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) error {
+	began := c.start()
 	*call = Call{what: psmsg.KindPushDense, clock: clock, inUse: &d.calls}
 	for _, lane := range d.lanes {
 		p := part{call: call, kind: psmsg.KindPushDense, clock: clock, dense: d, lane: lane, seq: c.nextSeq(lane)}
@@ -122,7 +129,7 @@ func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) err
 			return err
 		}
 	}
-	return nil
+	return c.posted(call, began)
 }
 
 // rotate starts each worker's walk over the lanes at its own rank, so that

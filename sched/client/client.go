@@ -395,6 +395,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		}
 	}
 	l.release(slot)
+	c.noteDone(call)
 }
 
 // RefusedError is a server's answer that is not what was asked for.

@@ -21,6 +21,8 @@ type Config struct {
 	Timeout time.Duration
 	// Node is the NUMA node of this worker's registered memory, -1 any.
 	Node int
+	// Latencies is where the client counts how long its calls take. May be nil.
+	Latencies *Latencies
 	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
 	Stepped bool
 }

@@ -24,6 +24,9 @@ type ProcessConfig struct {
 	Env    []string
 	Events func(train.Event)
 	Log    func(rank string, line string)
+	// Metrics is told, before the ranks begin, the unix sockets on which each
+	// will show its metrics. May be nil.
+	Metrics func(sockets []string)
 }
 
 // EnvLaunched is set for ranks that RunProcesses starts: they report on
@@ -64,12 +67,17 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 
 	world := j.Servers + j.Workers
 	lc := launch.Config{Exe: cfg.Exe}
+	var sockets []string
 	for r := range world {
+		sockets = append(sockets, metricsSocket(dir, r))
 		args := append(append([]string(nil), cfg.Args...),
 			"--rank", strconv.Itoa(r), "--world-size", strconv.Itoa(world),
 			"--coordinator", "unix:"+socket, "--token-file", tokenFile,
-			"--listen", "unix:"+filepath.Join(dir, "rank-"+strconv.Itoa(r)))
+			"--listen", "unix:"+filepath.Join(dir, "rank-"+strconv.Itoa(r)), "--metrics", "unix:"+sockets[r])
 		lc.Ranks = append(lc.Ranks, launch.Rank{Name: name(r, j.Servers), Args: args, Env: append([]string{EnvLaunched + "=1"}, cfg.Env...)})
+	}
+	if cfg.Metrics != nil {
+		cfg.Metrics(sockets)
 	}
 	var result *train.Result
 	failures := make([]*train.Failure, world)
@@ -146,4 +154,10 @@ func joinLines(lines []string) string {
 		b.WriteString(l)
 	}
 	return b.String()
+}
+
+// metricsSocket is where a rank of the job with that directory shows its
+// metrics: to the launcher, and to psrt status and top.
+func metricsSocket(dir string, rank int) string {
+	return filepath.Join(dir, "metrics-"+strconv.Itoa(rank))
 }

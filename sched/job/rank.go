@@ -10,6 +10,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/sched/coord"
+	"psrt/sched/metrics"
 	"psrt/sched/train"
 )
 
@@ -30,6 +31,8 @@ type RankConfig struct {
 	Listen string
 	Node   int
 	Events func(train.Event)
+	// Metrics is what the rank shows while it runs; may be nil.
+	Metrics *metrics.Rank
 	// Check may refuse the job before the rank joins the others; may be nil.
 	Check func(*train.Job) error
 	// JoinTimeout bounds the wait for the job and for other ranks at the start.
@@ -62,6 +65,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		leave(cfg)
 		return nil, err
 	}
+	cfg.Metrics.Name(name(cfg.Rank, job.Servers))
 	go watchAbort(ctx, cfg.Coord, cancel)
 	if cfg.Node >= 0 {
 		cfg.Devices.Node, cfg.Devices.HasNode = cfg.Node, true
@@ -71,7 +75,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		return nil, err
 	}
 	defer host.Close()
-	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events}
+	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events, Metrics: cfg.Metrics}
 	var res *train.Result
 	if cfg.Rank < job.Servers {
 		err = train.RunServer(ctx, job, rank)

@@ -18,8 +18,9 @@ type seen struct {
 	worker    int
 	kernel    bool // what a meter in the kernel can count
 	inter     string
-	peer      netip.AddrPort // port 0
-	peers     []netip.AddrPort
+	peer      netip.AddrPort   // port 0
+	peers     []netip.AddrPort // of its connections
+	ports     []uint16         // ours, that they go to
 	queuePair uint32
 
 	// The watch's own.
@@ -51,7 +52,10 @@ func describe(s *seen, ep rdma.Endpoint, d rdma.Domain, conn *dial.Conn, number 
 	if q, ok := ep.(interface{ QueuePair() uint32 }); ok {
 		s.queuePair = q.QueuePair()
 	}
-	if p, ok := ep.(interface{ Peers() []netip.AddrPort }); ok {
-		s.peers, s.kernel = p.Peers(), c.Transport == "tcp"
+	if p, ok := ep.(interface{ Connections() [][2]netip.AddrPort }); ok && c.Transport == "tcp" {
+		s.kernel = true
+		for _, c := range p.Connections() {
+			s.ports, s.peers = append(s.ports, c[0].Port()), append(s.peers, c[1])
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,13 +54,15 @@ type watch struct {
 	note  func(string)
 	start time.Time
 	left  func() map[int]bool
-	// open opens the kernel's meter; a test has its own.
-	open func() (probe.Meter, string, error)
+	// open opens the kernel's meter of connections to some ports of ours; a test
+	// has its own.
+	open func(ports []uint16) (probe.Meter, string, error)
 
 	mu       sync.Mutex // looks are made by run and for who asks
 	view     *probe.View
 	kernel   probe.Meter
-	tried    bool // to open kernel
+	ports    []uint16 // that kernel was opened for, or that were tried; nil: not yet
+	failed   bool     // there is no kernel, or no more
 	said     bool
 	why      string
 	sessions map[*seen]bool
@@ -89,8 +92,8 @@ func newWatch(cfg *Config, k *links, left func() map[int]bool) *watch {
 }
 
 // openMeter opens the meter of TCP connections.
-func openMeter() (probe.Meter, string, error) {
-	m, err := probe.OpenTCP(probe.TCPConfig{})
+func openMeter(ports []uint16) (probe.Meter, string, error) {
+	m, err := probe.OpenTCP(probe.TCPConfig{Ports: ports})
 	if err != nil {
 		return nil, "", err
 	}
@@ -221,7 +224,8 @@ func (w *watch) forget(gone map[int]bool) {
 // read fills the reading: of the kernel's meter what belongs to a session, of
 // the sessions that it does not count their own.
 func (w *watch) read() {
-	w.openOnce()
+	w.openKernel()
+	w.sayOwn()
 	w.reading.Samples, w.reading.Lost = w.reading.Samples[:0], 0
 	clear(w.own)
 	if w.kernel != nil {
@@ -262,38 +266,63 @@ func (w *watch) prune(s *seen) {
 	}
 }
 
-// openOnce opens the kernel's meter when there is something that it can count,
-// and says which meter serves and why.
-func (w *watch) openOnce() {
-	switch {
-	case len(w.sessions) == 0:
+// openKernel opens the kernel's meter when there is something that it can
+// count, again when there are new ports, and says which meter serves and why.
+// Only connections to ports of ours are this server's: in one namespace others'
+// may come from the same addresses.
+func (w *watch) openKernel() {
+	if w.mode != WatchAuto || w.failed {
 		return
-	case w.mode == WatchAuto && !w.tried && len(w.byPeer) > 0:
-		w.tried, w.said = true, false
-		meter, name, err := w.open()
-		if err != nil {
-			w.why = ownCounters + ": " + err.Error()
-		} else {
-			w.kernel, w.why = meter, name
-		}
-	case w.mode == WatchAuto && !w.tried && !w.said:
-		w.why = ownCounters + ": what comes in passes the kernel by"
 	}
-	if !w.said {
-		w.said = true
+	ports := slices.Clone(w.ports)
+	for s := range w.sessions {
+		ports = append(ports, s.ports...)
+	}
+	slices.Sort(ports)
+	ports = slices.Compact(ports)
+	if slices.Equal(ports, w.ports) {
+		return
+	}
+	first := w.kernel == nil
+	w.ports = ports
+	kernel, name, err := w.open(ports)
+	if err != nil {
+		w.giveUp(err)
+		return
+	}
+	if !first {
+		_ = w.kernel.Close() // the new one counts what it has counted
+	}
+	if w.kernel, w.why = kernel, name; first {
 		w.note("fan-in is watched by " + w.why)
+		w.said = true
 	}
 }
 
-// giveUp goes on with the sessions' own counters, from where they are now.
+// sayOwn says why the server's own counters serve, unless the kernel does.
+func (w *watch) sayOwn() {
+	if w.kernel != nil || w.said || len(w.sessions) == 0 {
+		return
+	}
+	if w.said = true; w.mode == WatchAuto {
+		w.why = ownCounters + ": what comes in passes the kernel by"
+	}
+	w.note("fan-in is watched by " + w.why)
+}
+
+// giveUp goes on with the sessions' own counters, from where they are now if
+// the kernel has counted up to here.
 func (w *watch) giveUp(err error) {
-	w.why = fmt.Sprintf("%s: the kernel's meter has failed: %v", ownCounters, errors.Join(err, w.kernel.Close()))
-	w.kernel = nil
-	for s := range w.sessions {
-		if s.kernel {
-			s.base = s.bytes.Load()
+	if w.kernel != nil {
+		err = fmt.Errorf("the kernel's meter serves no more: %w", errors.Join(err, w.kernel.Close()))
+		for s := range w.sessions {
+			if s.kernel {
+				s.base = s.bytes.Load()
+			}
 		}
 	}
+	w.kernel, w.failed, w.said = nil, true, true
+	w.why = fmt.Sprintf("%s: %v", ownCounters, err)
 	w.note("fan-in is watched by " + w.why)
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func newWatched(t *testing.T, mode Watch, kernel bool, workers int) *watched {
 		x.watch.add(s, func(k *seen, number uint32) {
 			k.queuePair, k.inter = number, "eth"
 			if kernel {
-				k.kernel, k.peers = true, append(k.peers, testPeer(i))
+				k.kernel, k.peers, k.ports = true, append(k.peers, testPeer(i)), append(k.ports, 7000)
 			}
 		})
 	}
@@ -121,7 +122,7 @@ func (m *fakeMeter) Close() error { m.closed = true; return nil }
 func TestWatchKernel(t *testing.T) {
 	x := newWatched(t, WatchAuto, true, 3)
 	m := &fakeMeter{}
-	x.open = func() (probe.Meter, string, error) { return m, "a fake", nil }
+	x.open = func([]uint16) (probe.Meter, string, error) { return m, "a fake", nil }
 	for i := range x.sessions {
 		m.r.Samples = append(m.r.Samples, probe.Sample{Source: probe.Source{Peer: testPeer(i), Interface: "eth"}})
 	}
@@ -150,10 +151,44 @@ func TestWatchKernel(t *testing.T) {
 	}
 }
 
+// A session to another port of ours has the meter opened for both.
+func TestWatchNewPort(t *testing.T) {
+	x := newWatched(t, WatchAuto, true, 3)
+	var opened [][]uint16
+	var meters []*fakeMeter
+	x.open = func(ports []uint16) (probe.Meter, string, error) {
+		if len(ports) > 2 {
+			return nil, "", errors.New("too many ports")
+		}
+		opened = append(opened, ports)
+		m := &fakeMeter{r: probe.Reading{Samples: []probe.Sample{{Source: probe.Source{Peer: testPeer(0)}, Count: probe.Count{Bytes: 500}}}}}
+		meters = append(meters, m)
+		return m, "a fake", nil
+	}
+	x.passes(2, 1, 1, 1)
+	late := func(port uint16) {
+		s := &session{worker: 2, seen: &seen{worker: 2}}
+		x.watch.add(s, func(k *seen, _ uint32) {
+			k.kernel, k.peers, k.ports = true, append(k.peers, testPeer(3)), append(k.ports, port)
+		})
+	}
+	late(6000)
+	f := x.passes(2, 1, 1, 1)
+	if len(opened) != 2 || !slices.Equal(opened[1], []uint16{6000, 7000}) || !meters[0].closed || f.Workers[0].Total.Bytes != 500 || len(x.notes) != 1 {
+		t.Errorf("opened for %v, notes %q, %+v", opened, x.notes, f.Workers)
+	}
+	late(6001)
+	f = x.passes(3, 1, 1, 1)
+	if !meters[1].closed || f.Workers[0].Total.Bytes > 503 || !strings.Contains(x.notes[1], "too many ports") {
+		t.Errorf("notes %q, %+v", x.notes, f.Workers)
+	}
+	x.watch.close()
+}
+
 // What this machine lacks is said once, and the sessions' own counters serve.
 func TestWatchWithoutPrivilege(t *testing.T) {
 	x := newWatched(t, WatchAuto, true, 3)
-	x.open = func() (probe.Meter, string, error) {
+	x.open = func([]uint16) (probe.Meter, string, error) {
 		return nil, "", &probe.MissingError{What: "CAP_BPF", Needed: "metering", Remedy: "run as root", Cause: errors.New("EPERM")}
 	}
 	f := x.passes(4, 50, 50, 50)

@@ -19,6 +19,13 @@ const (
 	ASP = "asp"
 )
 
+// How servers look at who sends how much; see server.Watch.
+const (
+	WatchAuto     = "auto"
+	WatchCounters = "counters"
+	WatchOff      = "off"
+)
+
 // Job describes a training job. Every rank works from the same one.
 type Job struct {
 	Data    []string        `json:"data"`
@@ -46,6 +53,9 @@ type Job struct {
 	Threads  int   `json:"threads"`
 	Lanes    int   `json:"lanes"` // per server
 	MaxBytes int64 `json:"max_bytes"`
+	// Watch is how servers look at who sends how much: WatchAuto, WatchCounters,
+	// or WatchOff, which "" is too.
+	Watch string `json:"watch,omitempty"`
 
 	// Flags is what rank 0 was asked, by the name of the flag, where ranks are
 	// started by hand: each compares what it was given itself.
@@ -66,6 +76,10 @@ func (j *Job) staleness() int {
 	return server.Async
 }
 
+func (j *Job) watch() server.Watch {
+	return map[string]server.Watch{WatchAuto: server.WatchAuto, WatchCounters: server.WatchCounters}[j.Watch]
+}
+
 // Validate checks what can be checked without looking at files.
 func (j *Job) Validate() error {
 	switch {
@@ -79,6 +93,8 @@ func (j *Job) Validate() error {
 		return fmt.Errorf("train: %d epochs, must be at least 1", j.Epochs)
 	case j.Sync != BSP && j.Sync != SSP && j.Sync != ASP:
 		return fmt.Errorf("train: sync %q, must be %s, %s or %s", j.Sync, BSP, SSP, ASP)
+	case j.Watch != "" && j.Watch != WatchAuto && j.Watch != WatchCounters && j.Watch != WatchOff:
+		return fmt.Errorf("train: watch %q, must be %s, %s or %s", j.Watch, WatchAuto, WatchCounters, WatchOff)
 	case j.Staleness < 0:
 		return fmt.Errorf("train: staleness %d, must not be negative", j.Staleness)
 	case j.Staleness > 0 && j.Sync != SSP:

@@ -41,7 +41,12 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		ID: rank.Index, Map: placement, Host: rank.Host, Listen: rank.Listen,
 		Workers: job.Workers, Staleness: job.staleness(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
-		Node: rank.Node, MaxBytes: job.MaxBytes,
+		Node: rank.Node, MaxBytes: job.MaxBytes, Watch: job.watch(),
+		Note: func(note string) {
+			if rank.Index == 0 { // the others' is the same
+				rank.emit(Event{Note: "server 0: " + note})
+			}
+		},
 		OnWorkerLost: func(worker int, cause error) {
 			cancel(&PeerLost{fmt.Sprintf("worker %d broke its connection and did not come back", worker), cause})
 		},
@@ -49,6 +54,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	if err != nil {
 		return err
 	}
+	rank.Metrics.Server(s)
 	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
 		return err
 	}

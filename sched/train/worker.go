@@ -12,6 +12,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
+	"psrt/sched/metrics"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
@@ -30,6 +31,8 @@ type Rank struct {
 	Timeout time.Duration
 	// Events receives progress; may be nil. Worker 0 reports for all.
 	Events func(Event)
+	// Metrics is what the rank shows while it runs. May be nil.
+	Metrics *metrics.Rank
 }
 
 func (r *Rank) timeout() time.Duration {
@@ -66,6 +69,7 @@ type worker struct {
 	all    []*batch
 	clock  uint64
 	meter  meter
+	live   live
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
 }
@@ -98,7 +102,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.client, err = client.Open(ctx, client.Config{Worker: rank.Index, Map: placement, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node})
+	w.client, err = client.Open(ctx, client.Config{Worker: rank.Index, Map: placement, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Latencies: w.live.latencies(rank)})
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +111,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		w.close()
 		return nil, err
 	}
+	rank.Metrics.Worker(w.metrics)
 	leaves := w.share.Last - w.share.First
 	w.free = make(chan *batch, depth)
 	for range depth {
@@ -250,6 +255,7 @@ func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *m
 	err := w.stream(ctx, r, &w.meter.io, func(b *batch) error {
 		b.clock = w.clock
 		w.clock++
+		w.live.note(w)
 		return w.pull(b, 0)
 	}, func(b *batch) error {
 		t := time.Now()

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"psrt/sched/train"
+)
+
+// running is a psrt train that shows its metrics.
+type running struct {
+	t      *testing.T
+	addr   string
+	stdout strings.Builder
+	wait   func() error
+	signal func(os.Signal) error
+	tmp    string
+}
+
+var metricsAt = regexp.MustCompile(`metrics at http://(\S+)/metrics`)
+
+func runShown(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	// A unix socket's path is short; a test's directory may not be.
+	tmp, err := os.MkdirTemp("", "psrt-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(tmp) })
+	r := &running{t: t, tmp: tmp}
+	c := command(ctx, append([]string{"train", "--metrics", "127.0.0.1:0"}, args...)...)
+	c.Env = append(c.Env, "TMPDIR="+tmp)
+	c.Stdout = &r.stdout
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	lines := bufio.NewScanner(stderr)
+	for r.addr == "" && lines.Scan() {
+		said += lines.Text() + "\n"
+		if m := metricsAt.FindStringSubmatch(lines.Text()); m != nil {
+			r.addr = m[1]
+		}
+	}
+	if r.addr == "" {
+		_ = c.Wait()
+		t.Fatalf("no address of metrics in %q", said)
+	}
+	drained := make(chan struct{})
+	go func() { defer close(drained); _, _ = io.Copy(io.Discard, stderr) }()
+	r.wait = func() error { <-drained; return c.Wait() }
+	r.signal = c.Process.Signal
+	return r
+}
+
+// scrape is the endpoint's series, nil where nobody listens.
+func (r *running) scrape() map[string]float64 {
+	r.t.Helper()
+	resp, err := http.Get("http://" + r.addr + "/metrics")
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	got := map[string]float64{}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if at := strings.LastIndexByte(lines.Text(), ' '); at > 0 && !strings.HasPrefix(lines.Text(), "#") {
+			v, err := strconv.ParseFloat(lines.Text()[at+1:], 64)
+			if err != nil {
+				r.t.Errorf("series %q", lines.Text())
+			}
+			got[lines.Text()[:at]] = v
+		}
+	}
+	return got
+}
+
+// whole waits for a scrape that all ranks are in and that has moved bytes.
+func (r *running) whole() map[string]float64 {
+	r.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		s := r.scrape()
+		if s[`psrt_ranks_missing{rank="launcher"}`] == 0 && s[`psrt_worker_examples_total{rank="worker 1"}`] > 0 {
+			return s
+		}
+	}
+	r.t.Fatal("never were all ranks shown")
+	return nil
+}
+
+// One address shows every rank while the job runs, nothing it shows exceeds what the
+// result says at the end, and it ends with the job.
+func TestMetricsOfARunningJob(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", rows(60000, 1))
+	r := runShown(t, "--data", data, "--servers", "2", "--workers", "2", "--epochs", "6", "--batch", "512", "--json")
+	first := r.whole()
+	last := first
+	for s := first; s != nil; s = r.scrape() {
+		if s[`psrt_ranks_missing{rank="launcher"}`] == 0 {
+			last = s
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	var res train.Result
+	if err := json.Unmarshal([]byte(r.stdout.String()), &res); err != nil {
+		t.Fatal(err)
+	}
+	moved := 0.0
+	for _, server := range res.ServerUse {
+		for _, f := range server.Flows {
+			for name, final := range map[string]uint64{"psrt_server_received_bytes_total": f.InBytes, "psrt_server_sent_bytes_total": f.OutBytes} {
+				key := fmt.Sprintf(`%s{rank="server %d",table=%q,worker="%d"}`, name, server.Server, f.Table, f.Worker)
+				if last[key] > float64(final) || last[key] < first[key] || last[key] == 0 {
+					t.Errorf("%s: %g, then %g, and at the end %d", key, first[key], last[key], final)
+				}
+				moved += last[key] - first[key]
+			}
+		}
+	}
+	if moved <= 0 {
+		t.Error("nothing has moved between two scrapes")
+	}
+	examples := last[`psrt_worker_examples_total{rank="worker 0"}`] + last[`psrt_worker_examples_total{rank="worker 1"}`]
+	if examples > float64(res.Examples) || examples == 0 {
+		t.Errorf("%g examples, at the end %d", examples, res.Examples)
+	}
+	for _, rank := range []string{"server 0", "server 1", "worker 0", "worker 1", "launcher"} {
+		if last[fmt.Sprintf("go_goroutines{rank=%q}", rank)] < 1 {
+			t.Errorf("%s is not shown", rank)
+		}
+	}
+}
+
+func TestMetricsEndWithCtrlC(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", rows(60000, 1))
+	r := runShown(t, "--data", data, "--servers", "1", "--workers", "2", "--epochs", "10000", "--batch", "256")
+	r.whole()
+	if err := r.signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.wait(); err == nil {
+		t.Error("Ctrl-C is a success")
+	}
+	if c, err := net.Dial("tcp", r.addr); err == nil {
+		c.Close()
+		t.Error("somebody listens on")
+	}
+	if left, _ := filepath.Glob(filepath.Join(r.tmp, "*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func TestMetricsAddresses(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", rows(500, 1))
+	token := write(t, t.TempDir(), "token", strings.Repeat("secret", 8))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	job := []string{"train", "--data", data, "--metrics"}
+	byHand := []string{"train", "--data", data, "--rank", "1", "--world-size", "2", "--coordinator", freeAddr(t), "--token-file", token, "--metrics"}
+	for _, c := range []struct {
+		args []string
+		addr string
+		want string
+	}{
+		{job, "nonsense", "want HOST:PORT"},
+		{job, "127.0.0.1:99999", "want HOST:PORT"},
+		{job, taken.Addr().String(), "another process listens there"},
+		{byHand, "nonsense", "want HOST:PORT"},
+		{byHand, "127.0.0.1:65535", "port 65536"},
+		{byHand, "127.0.0.1:-1", "from 0 to 65535"},
+	} {
+		o := psrt(t, append(c.args[:len(c.args):len(c.args)], c.addr)...)
+		if o.code != 2 || !strings.Contains(o.stderr, c.want) || strings.Count(strings.TrimSpace(o.stderr), "\n") > 1 {
+			t.Errorf("%v %s: exit %d, want 2 and %q in: %s", c.args, c.addr, o.code, c.want, o.stderr)
+		}
+	}
+}
+
+// Ranks that were started one by one show themselves, each at its own port.
+func TestMetricsOfRanksByHand(t *testing.T) {
+	dir := t.TempDir()
+	data, token := write(t, dir, "train.libffm", rows(3000, 1)), write(t, dir, "token", strings.Repeat("secret", 8))
+	args := []string{"train", "--data", data, "--world-size", "2", "--coordinator", freeAddr(t), "--token-file", token, "--metrics", "127.0.0.1:0", "--epochs", "2"}
+	var wg sync.WaitGroup
+	var out [2]outcome
+	for rank := range out {
+		wg.Go(func() { out[rank] = psrt(t, append(args[:len(args):len(args)], "--rank", fmt.Sprint(rank))...) })
+	}
+	wg.Wait()
+	var at [2]string
+	for rank, o := range out {
+		m := metricsAt.FindStringSubmatch(o.stderr)
+		if o.code != 0 || m == nil {
+			t.Fatalf("rank %d: exit %d, %s", rank, o.code, o.stderr)
+		}
+		at[rank] = m[1]
+	}
+	if at[0] == at[1] {
+		t.Errorf("both ranks at %s", at[0])
+	}
+	for rank, want := range map[int]string{0: "127.0.0.1:9090", 3: "127.0.0.1:9093"} {
+		if got, err := portOfRank("127.0.0.1:9090", rank); err != nil || got != want {
+			t.Errorf("rank %d at %s, %v, want %s", rank, got, err, want)
+		}
+	}
+}

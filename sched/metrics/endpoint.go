@@ -1,0 +1,108 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// AddressError is an address that nothing can listen on: the user's to mend.
+type AddressError struct {
+	Addr   string
+	Cause  error
+	Remedy string
+}
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("metrics: cannot listen on %q: %v; %s", e.Addr, e.Cause, e.Remedy)
+}
+func (e *AddressError) Unwrap() error { return e.Cause }
+
+// BadInput says whose fault it is.
+func (e *AddressError) BadInput() bool { return true }
+
+// Endpoint is an HTTP server that answers /metrics.
+type Endpoint struct {
+	listener net.Listener
+	server   *http.Server
+	done     chan error
+}
+
+// Listen takes "HOST:PORT", where an empty HOST is every address of this
+// machine and port 0 any free one, or "unix:PATH".
+func Listen(addr string) (*Endpoint, error) {
+	network, address := "tcp", addr
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, address = "unix", path
+	}
+	l, err := net.Listen(network, address)
+	if err == nil {
+		return &Endpoint{listener: l, done: make(chan error, 1)}, nil
+	}
+	e := &AddressError{Addr: addr, Cause: err, Remedy: "want HOST:PORT, such as 127.0.0.1:9090 or :9090"}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		e.Cause = op.Err
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.Remedy = "another process listens there: end it, or give another port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		e.Remedy = "this machine does not have that address: give one of its own, or :PORT for all"
+	case errors.Is(err, fs.ErrPermission):
+		e.Remedy = "give a port from 1024 on"
+	}
+	return nil, e
+}
+
+// Addr is where it listens.
+func (e *Endpoint) Addr() string { return e.listener.Addr().String() }
+
+// What a client may take: nobody holds a connection for nothing.
+const (
+	headerWithin = 5 * time.Second
+	answerWithin = 10 * time.Second
+	idleFor      = 2 * time.Minute
+	maxHeader    = 16 << 10
+	scrapes      = 4 // at a time
+	closeWithin  = time.Second
+)
+
+// Serve answers until Close.
+func (e *Endpoint) Serve(g prometheus.Gatherer) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: answerWithin,
+	}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<html><body><a href=\"/metrics\">metrics</a></body></html>\n"))
+	})
+	e.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader}
+	go func() { e.done <- e.server.Serve(e.listener) }()
+}
+
+// Close ends it; a scrape in progress may finish.
+func (e *Endpoint) Close() error {
+	if e.server == nil {
+		return e.listener.Close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	err := e.server.Shutdown(ctx)
+	if err != nil {
+		err = e.server.Close()
+	}
+	if served := <-e.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// RankLabel is on every series: "server 0", "worker 3", "launcher".
+const RankLabel = "rank"
+
+// Rank is what one rank shows. A nil Rank shows nothing, at no cost.
+type Rank struct {
+	registry *prometheus.Registry
+	labelled prometheus.Registerer
+}
+
+// NewRank shows nothing before it has a name.
+func NewRank() *Rank { return &Rank{registry: prometheus.NewRegistry()} }
+
+// Name says who it is, and begins with Go's own figures and the process's. It
+// is called once, before Server or Worker.
+func (r *Rank) Name(name string) {
+	if r == nil {
+		return
+	}
+	r.labelled = prometheus.WrapRegistererWith(prometheus.Labels{RankLabel: name}, r.registry)
+	r.labelled.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// show adds a collector. Its names are this package's own, so they do not
+// clash.
+func (r *Rank) show(c prometheus.Collector) {
+	if r != nil {
+		r.labelled.MustRegister(c)
+	}
+}
+
+// Server shows a server.
+func (r *Rank) Server(s Server) { r.show(&serverCollector{server: s}) }
+
+// Worker shows a worker, of which read gives the present state; any goroutine
+// calls it.
+func (r *Rank) Worker(read func() Worker) { r.show(workerCollector(read)) }
+
+// Gatherer is what an Endpoint serves.
+func (r *Rank) Gatherer() prometheus.Gatherer { return r.registry }

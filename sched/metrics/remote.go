@@ -1,0 +1,99 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+)
+
+const (
+	// rankWithin is how long a scrape waits for a rank.
+	rankWithin = time.Second
+	// maxAnswer bounds what a rank may answer: some 100 000 series.
+	maxAnswer = 64 << 20
+)
+
+// Fetch asks the endpoint on a unix socket for what it shows.
+func Fetch(ctx context.Context, socket string) ([]*dto.MetricFamily, error) {
+	ctx, cancel := context.WithTimeout(ctx, rankWithin)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://rank/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	format := expfmt.NewFormat(expfmt.TypeProtoDelim)
+	req.Header.Set("Accept", string(format))
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metrics: %s answers %s", socket, resp.Status)
+	}
+	return decode(io.LimitReader(resp.Body, maxAnswer), expfmt.ResponseFormat(resp.Header))
+}
+
+func decode(r io.Reader, format expfmt.Format) (all []*dto.MetricFamily, err error) {
+	d := expfmt.NewDecoder(r, format)
+	for {
+		f := &dto.MetricFamily{}
+		switch err := d.Decode(f); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("metrics: what a rank answered is not understood: %w", err)
+		}
+		all = append(all, f)
+	}
+}
+
+// Job is all ranks of a job on this machine as one Gatherer.
+type Job struct {
+	own     *Rank
+	sockets []string
+	missing prometheus.Gauge
+}
+
+// NewJob shows own and the ranks whose endpoints are, or will be, on the unix
+// sockets.
+func NewJob(own *Rank, sockets []string) *Job {
+	j := &Job{own: own, sockets: sockets, missing: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "psrt_ranks_missing", Help: "Ranks that did not answer this scrape: not begun yet, ended, or too busy."})}
+	own.show(j.missing)
+	return j
+}
+
+// Gather asks all at once. A rank that does not answer is missing, not an
+// error.
+func (j *Job) Gather() ([]*dto.MetricFamily, error) {
+	parts := make([][]*dto.MetricFamily, len(j.sockets))
+	var wg sync.WaitGroup
+	for i, socket := range j.sockets {
+		wg.Go(func() { parts[i], _ = Fetch(context.Background(), socket) })
+	}
+	wg.Wait()
+	all := prometheus.Gatherers{}
+	missing := 0
+	for _, p := range parts {
+		if p == nil {
+			missing++
+			continue
+		}
+		all = append(all, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return p, nil }))
+	}
+	j.missing.Set(float64(missing))
+	return append(all, j.own.registry).Gather()
+}

@@ -1,0 +1,43 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"psrt/sched/psmsg"
+	"psrt/sched/usage"
+)
+
+// Worker is a worker's present state.
+type Worker struct {
+	Examples          int64  // trained
+	Steps             uint64 // steps begun
+	IO, Comm, Compute float64
+	KeysOut, GradsOut uint64 // bytes copied into request slots
+	Calls             map[psmsg.Kind]usage.Counts
+}
+
+var (
+	workerExamples = counter("psrt_worker_examples_total", "Examples that this worker has trained on.")
+	workerStep     = counter("psrt_worker_steps_total", "Steps that this worker has begun.")
+	workerStage    = counter("psrt_worker_stage_seconds_total", "Time that a stage was busy: io (read, parse, number), comm (wait for values and for room to push), compute.", "stage")
+	workerCopied   = counter("psrt_worker_copied_bytes_total", "Payload copied into request slots, which small requests carry along.", "what")
+	workerCalls    = metric{prometheus.NewDesc("psrt_worker_call_seconds", "From a pull's or push's first request to its last answer, over all lanes, as noticed by the worker.", []string{"kind"}, nil), 0}
+)
+
+type workerCollector func() Worker
+
+func (workerCollector) Describe(chan<- *prometheus.Desc) {}
+
+func (read workerCollector) Collect(ch chan<- prometheus.Metric) {
+	w, out := read(), sink(ch)
+	out.put(workerExamples, float64(w.Examples))
+	out.put(workerStep, float64(w.Steps))
+	out.put(workerStage, w.IO, "io")
+	out.put(workerStage, w.Comm, "comm")
+	out.put(workerStage, w.Compute, "compute")
+	out.put(workerCopied, float64(w.KeysOut), "keys")
+	out.put(workerCopied, float64(w.GradsOut), "gradients")
+	for kind, c := range w.Calls {
+		out.durations(workerCalls, c, kind.String())
+	}
+}
