@@ -106,6 +106,8 @@ int psrt_verbs_cq_wait(struct psrt_cq *q, int wake_fd, int64_t timeout_nanos)
 				q->unacked = 0;
 			}
 		}
+	} else if (p[0].revents & (POLLERR | POLLHUP | POLLNVAL)) {
+		return -ENODEV; /* the device was removed: it would be ready for ever */
 	}
 	return 0;
 }

@@ -52,7 +52,8 @@ func (q *CQ) Poll(ds []Done) (int, error) {
 func (q *CQ) Arm() error { return failed("request notification", int(C.psrt_verbs_cq_arm(q.q))) }
 
 // Wait blocks until the armed queue has an event, wakeFD (a non-blocking
-// eventfd, emptied here) is signaled, or the time is over.
+// eventfd, emptied here) is signaled, or the time is over. An error is ENODEV at
+// least where the device was removed.
 func (q *CQ) Wait(wakeFD int, timeout time.Duration) error {
 	return failed("wait for completion event", int(C.psrt_verbs_cq_wait(q.q, C.int(wakeFD), C.int64_t(max(timeout, 0)))))
 }

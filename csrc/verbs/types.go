@@ -136,6 +136,7 @@ const (
 	EventPortActive  = 9
 	EventPortError   = 10
 	EventSRQError    = 14
+	EventLastWQE     = 16
 	EventGIDChange   = 18
 )
 

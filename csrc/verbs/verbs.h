@@ -89,7 +89,8 @@ int psrt_verbs_cq_destroy(struct psrt_cq *q);
 int psrt_verbs_cq_poll(struct psrt_cq *q, struct psrt_done *out, int n);
 int psrt_verbs_cq_arm(struct psrt_cq *q);
 /* Waits for an event of an armed queue, for wake_fd (an eventfd, which it
- * empties) or for the timeout, with and without event the result is 0. */
+ * empties) or for the timeout, with and without event the result is 0; -ENODEV:
+ * there will be no more events. */
 int psrt_verbs_cq_wait(struct psrt_cq *q, int wake_fd, int64_t timeout_nanos);
 
 /* pool: where its receives come from, NULL: from its own queue. */

@@ -65,7 +65,7 @@ func TestWakeBesideLock(t *testing.T) {
 		start := time.Now()
 		release()
 		if late := (<-woke).Sub(start); late > patience/2 {
-			t.Errorf("Wait returned %s after it could have known", late)
+			t.Fatalf("Wait returned %s after it could have known", late)
 		}
 		if c := next(t, qx); c.Op != rdma.OpRecv {
 			t.Fatalf("completion %+v", c)

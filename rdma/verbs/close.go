@@ -27,19 +27,25 @@ func (ep *endpoint) Close() error {
 	d, q := ep.dom, ep.queue
 	d.mu.Lock()
 	delete(d.endpoints, ep)
+	d.leaving[ep.qpn] = ep
 	d.mu.Unlock()
 	d.stats.liveEndpoints.Add(-1)
 
-	deadline, marked := time.Now().Add(flushPatience), false
+	start, marked := time.Now(), false
+	deadline := start.Add(flushPatience)
 	for pause := 10 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		q.mu.Lock()
 		q.gather()
 		q.mu.Unlock()
-		if ep.drained(&marked) || !time.Now().Before(deadline) {
+		emptied := ep.emptied(time.Since(start))
+		if ep.drained(&marked) && emptied || !time.Now().Before(deadline) {
 			break
 		}
 		time.Sleep(pause)
 	}
+	d.mu.Lock()
+	delete(d.leaving, ep.qpn)
+	d.mu.Unlock()
 
 	ep.moving.Lock()
 	defer ep.moving.Unlock()

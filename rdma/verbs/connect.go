@@ -135,6 +135,7 @@ func (ep *endpoint) answer(path *ibv.Path, again bool) error {
 	if err := ep.qp.ToRTR(path); err != nil {
 		return fmt.Errorf("%w (%s)", err, describe(path))
 	}
+	ep.answered.Store(true)
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if ep.state != connecting { // who ended it may have come before RTR
@@ -158,6 +159,8 @@ func (ep *endpoint) rewind(again bool) error {
 		return nil
 	}
 	q.retag(ep)
+	ep.answered.Store(false)
+	ep.last.Store(false)
 	if err := errors.Join(ep.qp.Reset(), ep.qp.Init(ep.dom.port)); err != nil {
 		return err
 	}

@@ -32,6 +32,10 @@
 // noticed by who only receives. How long a device retries is set so that it
 // gives up within EndpointConfig.OpTimeout.
 //
+// A domain has two goroutines. One looks at the port and takes the device's
+// events (watch); it stops queue pairs without any lock, for their owners may
+// stand in the kernel. The other looks after idle and forgotten requests (tick).
+//
 // Order of locks: Domain.mu or endpoint.moving, queue.mu, then endpoint.mu;
 // Domain.mu is never taken while one of these is held.
 package verbs

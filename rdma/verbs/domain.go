@@ -28,7 +28,10 @@ type Domain struct {
 	regions atomic.Pointer[span.Set[*region]]
 	stats   counters
 	done    chan struct{}
-	wg      sync.WaitGroup // tick and watch
+	// eventful tells watch that an event is awaited; capacity 1.
+	eventful chan struct{}
+	lastWQE  atomic.Int32   // lastUnknown, lastTold, lastUntold
+	wg       sync.WaitGroup // tick and watch
 	// downSince is when the port was reported down; watch's.
 	downSince time.Time
 
@@ -41,6 +44,7 @@ type Domain struct {
 	mu        sync.Mutex
 	closed    bool
 	endpoints map[*endpoint]struct{}
+	leaving   map[uint32]*endpoint // those in Close, by queue pair
 	queues    map[*queue]struct{}
 }
 
@@ -67,8 +71,8 @@ func New(cfg Config) (*Domain, error) {
 		return nil, err
 	}
 	d := &Domain{
-		cfg: cfg, ctx: ctx, done: make(chan struct{}),
-		endpoints: map[*endpoint]struct{}{}, queues: map[*queue]struct{}{},
+		cfg: cfg, ctx: ctx, done: make(chan struct{}), eventful: make(chan struct{}, 1),
+		endpoints: map[*endpoint]struct{}{}, leaving: map[uint32]*endpoint{}, queues: map[*queue]struct{}{},
 	}
 	d.regions.Store(&span.Set[*region]{})
 	if err := d.look(); err != nil {
@@ -110,7 +114,7 @@ func (d *Domain) look() (err error) {
 	if _, err := d.gids(); err != nil && !d.cfg.MayBeDown {
 		return err
 	}
-	inline, err := d.probeInline()
+	inline, depth, err := d.probeDepth()
 	if err != nil {
 		return err
 	}
@@ -120,7 +124,7 @@ func (d *Domain) look() (err error) {
 		Ops:        rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead, rdma.OpRecv, rdma.OpRecvImm),
 		MaxInline:  inline,
 		MaxMessage: int(min(d.portNow.MaxMessage, maxMessage)),
-		MaxDepth:   max(min(int(d.attr.MaxQPWR)-internalWRs, maxDepth), 0),
+		MaxDepth:   depth,
 		SpinMicros: d.cfg.SpinMicros,
 		NUMANode:   -1,
 		CrossHost:  true,
@@ -164,24 +168,6 @@ func indexed(list []gid) string {
 		text += fmt.Sprintf("%d: %s", g.index, g)
 	}
 	return text
-}
-
-// probeInline finds by trial how much a request may carry inline: devices
-// refuse what is too much, and none tells beforehand.
-func (d *Domain) probeInline() (int, error) {
-	cq, err := d.ctx.NewCQ(4)
-	if err != nil {
-		return 0, err
-	}
-	got := 0
-	for _, n := range []int{512, 256, autoInline, 128, 64, 0} {
-		var qp *ibv.QP
-		if qp, err = d.ctx.NewQP(cq, nil, 1, 1, n); err == nil {
-			got, err = min(qp.Inline, 1024), qp.Close()
-			break
-		}
-	}
-	return got, errors.Join(err, cq.Close())
 }
 
 func (d *Domain) Caps() rdma.Caps { return d.caps }

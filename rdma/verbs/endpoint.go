@@ -73,8 +73,10 @@ type endpoint struct {
 	recvTail uint64
 	recvNext uint64
 	recvLast *region
-	pooled   bool    // receives are in the queue's pool
-	sendLast *region // of the previous request: usually the same
+	pooled   bool        // receives are in the queue's pool
+	answered atomic.Bool // it has been in a state in which it takes receives
+	last     atomic.Bool // the device has said that it takes no more of the pool's
+	sendLast *region     // of the previous request: usually the same
 
 	probe     probeState
 	activity  uint64 // counts what shows that the peer lives

@@ -243,6 +243,19 @@ func TestDepthLimits(t *testing.T) {
 	refusedBy(t, start, err, "takes 1 to")
 	_, err = h.dom.NewEndpoint(rdma.EndpointConfig{Queue: h.q, SendDepth: h.dom.Caps().MaxDepth + 1})
 	refusedBy(t, start, err, "takes 0 to")
+	// What it promises it takes, and that with all that may go inline.
+	n := min(h.dom.Caps().MaxDepth, 15000)
+	q, err := h.dom.NewQueue(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep, err := h.dom.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: n, Peer: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ep.Close(), q.Close()); err != nil {
+		t.Error(err)
+	}
 	other := newHost(t, verbs.Config{Device: devices(t)[0]})
 	if _, err := h.dom.NewEndpoint(rdma.EndpointConfig{Queue: other.q}); !errors.Is(err, rdma.ErrInvalid) {
 		t.Errorf("an endpoint on another domain's queue: %v", err)

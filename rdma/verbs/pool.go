@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
@@ -91,6 +92,63 @@ func (q *queue) takePooled(d *ibv.Done) *endpoint {
 		return nil
 	}
 	return ep
+}
+
+// How a device behaves when a queue pair with receives of a pool ends.
+const (
+	lastUnknown int32 = iota
+	lastTold          // it says when it has taken the last one
+	lastUntold        // it does not, as soft-RoCE
+)
+
+// lastPatience is how long the first queue pair that ends waits for its device
+// to show that it says so. One that does later is believed then.
+const lastPatience = 20 * time.Millisecond
+
+// emptied says whether the device takes no more of the pool's receives for a
+// queue pair that was stopped. What it still has when the queue pair is
+// destroyed never completes, and the pool would count it as posted for ever: a
+// server whose workers come and go would run out of receives.
+func (ep *endpoint) emptied(waited time.Duration) bool {
+	if !ep.pooled || !ep.answered.Load() || ep.last.Load() {
+		return true
+	}
+	d := ep.dom
+	select {
+	case <-d.done:
+		return true // the pool goes, too, and nobody takes events any more
+	default:
+	}
+	switch d.lastWQE.Load() {
+	case lastUntold:
+		return true
+	case lastUnknown:
+		if waited >= lastPatience {
+			d.lastWQE.CompareAndSwap(lastUnknown, lastUntold)
+			return d.lastWQE.Load() == lastUntold
+		}
+	}
+	select {
+	case d.eventful <- struct{}{}:
+	default: // it looks already
+	}
+	return false
+}
+
+// lastReached takes the event.
+func (d *Domain) lastReached(qpn uint32) {
+	d.lastWQE.Store(lastTold)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ep := d.leaving[qpn]; ep != nil {
+		ep.last.Store(true)
+		return
+	}
+	for ep := range d.endpoints {
+		if ep.qpn == qpn {
+			ep.last.Store(true)
+		}
+	}
 }
 
 // flushPooled completes what a broken endpoint has posted: the device flushes

@@ -82,6 +82,77 @@ func TestTiming(t *testing.T) {
 	}
 }
 
+// TestDeepest plays devices that bound the bytes of a send queue, or payload.
+func TestDeepest(t *testing.T) {
+	for name, c := range map[string]struct {
+		most          int
+		bytes, inline int // the device's
+		wantInline    int
+		wantDepth     int
+	}{
+		"takes all":       {16384, 1 << 30, 1 << 10, 256, 16384},
+		"a card's queue":  {16384, 2 << 20, 1 << 10, 256, 4096},
+		"a small queue":   {16384, 256 << 10, 1 << 10, 128, 1024},
+		"little inline":   {16384, 1 << 30, 64, 64, 16384},
+		"none":            {16384, 1 << 30, 0, 0, 16384},
+		"shallow":         {100, 1 << 30, 1 << 10, 256, 100},
+		"next to nothing": {16384, 1 << 10, 1 << 10, 0, 16},
+	} {
+		inline, depth, err := deepest(c.most, min(1024, c.most), func(depth, inline int) error {
+			if inline > c.inline || depth*(64+inline) > c.bytes {
+				return errFlushed
+			}
+			return nil
+		})
+		if inline != c.wantInline || depth != c.wantDepth || err != nil {
+			t.Errorf("%s: %d inline at depth %d (%v), want %d at %d", name, inline, depth, err, c.wantInline, c.wantDepth)
+		}
+	}
+	if _, _, err := deepest(16, 16, func(int, int) error { return errFlushed }); err != errFlushed {
+		t.Errorf("a device that takes nothing: %v", err)
+	}
+}
+
+// TestEmptied: Close waits for a device that says when a queue pair takes no more
+// of a pool's receives, and not for one that does not.
+func TestEmptied(t *testing.T) {
+	d := &Domain{done: make(chan struct{}), eventful: make(chan struct{}, 1),
+		leaving: map[uint32]*endpoint{}, endpoints: map[*endpoint]struct{}{}}
+	leave := func(qpn uint32, pooled, answered bool) *endpoint {
+		ep := &endpoint{dom: d, qpn: qpn, pooled: pooled}
+		ep.answered.Store(answered)
+		d.leaving[qpn] = ep
+		return ep
+	}
+	want := func(ep *endpoint, waited time.Duration, emptied bool) {
+		t.Helper()
+		if got := ep.emptied(waited); got != emptied {
+			t.Errorf("queue pair %d after %s: emptied %v", ep.qpn, waited, got)
+		}
+	}
+	want(leave(1, false, true), 0, true)
+	want(leave(2, true, false), 0, true)
+	first := leave(3, true, true)
+	want(first, 0, false)
+	if len(d.eventful) != 1 {
+		t.Error("nobody is asked to look for the event")
+	}
+	want(first, lastPatience, true)
+	want(leave(4, true, true), 0, true) // it has not told of the first
+	d.lastReached(3)                    // but does so late
+	fifth, sixth := leave(5, true, true), leave(6, true, true)
+	delete(d.leaving, 6)
+	d.endpoints[sixth] = struct{}{} // broken, not yet closed
+	want(fifth, time.Hour, false)
+	d.lastReached(6)
+	want(sixth, 0, true)
+	want(fifth, 0, false)
+	d.lastReached(5)
+	want(fifth, 0, true)
+	close(d.done)
+	want(leave(7, true, true), 0, true)
+}
+
 func FuzzAddress(f *testing.F) {
 	a := address{qpn: 17, psn: 0xffffff, lid: 3, opTimeout: time.Second, mtu: 5, readsIn: 16, link: 2, gids: []gid{v2("10.0.0.1"), v2("fe80::1")}}
 	f.Add(a.encode())

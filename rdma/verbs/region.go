@@ -56,16 +56,23 @@ func (d *Domain) Register(m rdma.Memory, access rdma.Access, purpose string) (rd
 	if access&^rdma.AccessAll != 0 {
 		return nil, fmt.Errorf("verbs: register %q: unknown access bits %#x: %w", purpose, access&^rdma.AccessAll, rdma.ErrInvalid)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, fmt.Errorf("verbs: register %q: %w", purpose, rdma.ErrClosed)
+	// Pinning takes seconds where it is much: Close waits for it, nobody else.
+	d.life.RLock()
+	defer d.life.RUnlock()
+	ended := fmt.Errorf("verbs: register %q: %w", purpose, rdma.ErrClosed)
+	if d.gone {
+		return nil, ended
 	}
 	r := &region{dom: d, bytes: b, start: addressOf(b)}
 	_, r.device = m.(rdma.DeviceMemory)
 	var err error
 	if r.mr, err = d.register(m, r.start, uint64(len(b)), d.rights(access)); err != nil {
 		return nil, fmt.Errorf("verbs: %s: register %q: %w", d.cfg.Device, purpose, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errors.Join(ended, r.mr.Close())
 	}
 	d.regions.Store(d.regions.Load().With(r.start, uint64(len(b)), r))
 	d.stats.liveRegions.Add(1)

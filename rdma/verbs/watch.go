@@ -22,6 +22,8 @@ func (d *Domain) watch() {
 			d.events()
 			d.watchPort(now)
 			d.watchMTU()
+		case <-d.eventful:
+			d.events()
 		}
 	}
 }
@@ -42,6 +44,9 @@ func (d *Domain) events() {
 		case ibv.EventQPFatal, ibv.EventQPRequest, ibv.EventQPAccess:
 			text += fmt.Sprintf(" (queue pair %d)", e.Number)
 			d.breakAll(rdma.StatusPeerGone, func(ep *endpoint) bool { return ep.qpn == e.Number }, "%s", text)
+		case ibv.EventLastWQE:
+			d.lastReached(e.Number)
+			continue // it is no news for people
 		case ibv.EventPortError, ibv.EventPortActive, ibv.EventGIDChange:
 			text += fmt.Sprintf(" (port %d)", e.Number)
 			if e.Type == ibv.EventPortError && int(e.Number) == d.port && d.downSince.IsZero() {

@@ -46,6 +46,10 @@ func Choose(devices []Device, distances map[int][]int, w Wanted) (rails []Rail, 
 			rejected = append(rejected, d.Name+": --device names others")
 			continue
 		}
+		if why := d.foreign(); why != "" {
+			rejected = append(rejected, d.Name+": "+why)
+			continue
+		}
 		p, why := port(d, w.Port)
 		if why != "" && (len(names) == 0 || p.Number == 0) {
 			rejected = append(rejected, d.Name+": "+why)
@@ -82,7 +86,8 @@ func resolve(devices []Device, wanted []string) (names []string, err error) {
 				found = d.Name
 				break
 			}
-			if slices.Contains(d.Netdevs, want) {
+			// Of several on one interface, one that can be used.
+			if slices.Contains(d.Netdevs, want) && (found == "" || d.foreign() == "") {
 				found = d.Name
 			}
 		}
@@ -98,6 +103,18 @@ func resolve(devices []Device, wanted []string) (names []string, err error) {
 		}
 	}
 	return names, nil
+}
+
+// foreign says what speaks another protocol than InfiniBand's transport, which
+// RoCE has, too: such a device connects in other ways, and knows no immediate.
+func (d Device) foreign() string {
+	switch d.Type {
+	case "CA", "":
+		return ""
+	case "RNIC":
+		return "is an iWARP device, want InfiniBand or RoCE"
+	}
+	return "is a device of type " + d.Type + ", want InfiniBand or RoCE"
 }
 
 // port is the wanted one, or the first that is active, or the first. why says

@@ -111,6 +111,41 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestForeign: what speaks iWARP is not taken, not even if it is named, and
+// lends its interface's name to who speaks RoCE.
+func TestForeign(t *testing.T) {
+	f := tree{t, t.TempDir()}
+	for _, d := range []struct{ name, kind, ndev string }{
+		{"efa0", "7: unspecified", "eth0"}, {"irdma0", "4: RNIC", "eth1"}, {"rxe5", "1: CA", "eth5"}, {"siw5", "4: RNIC", "eth5"},
+	} {
+		f.device(d.name, -1, "virtual/"+d.name, map[int]string{1: up}, d.ndev)
+		f.file(class+"/"+d.name+"/node_type", d.kind)
+	}
+	devices, err := Read(f.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, want, why string }{
+		{"", "rxe5", "irdma0: is an iWARP device, want InfiniBand or RoCE"},
+		{"", "rxe5", "efa0: is a device of type unspecified"},
+		{"eth5", "rxe5", ""},
+		{"siw5", "", "siw5: is an iWARP device"},
+	} {
+		w := Wanted{Node: -1}
+		if c.name != "" {
+			w.Names = []string{c.name}
+		}
+		rails, rejected, err := Choose(devices, nil, w)
+		got := ""
+		for _, r := range rails {
+			got += r.Device.Name
+		}
+		if all := fmt.Sprint(rejected, err); got != c.want || (err != nil) != (c.want == "") || !strings.Contains(all, c.why) {
+			t.Errorf("%q: %q and %s, want %q and %q", c.name, got, all, c.want, c.why)
+		}
+	}
+}
+
 func TestRead(t *testing.T) {
 	devices, err := Read(machine(t))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // Device is an RDMA device as the kernel describes it.
 type Device struct {
 	Name string
+	Type string // as the kernel words it: "CA" of InfiniBand and RoCE, "RNIC" of iWARP; "" unknown
 	Node int    // NUMA node, -1 unknown
 	PCI  string // the bus path, such as "pci0000:00/0000:00:03.0"; "" where it has none
 	// Netdevs are the network interfaces behind its ports' GIDs.
@@ -58,6 +59,7 @@ func Read(root string) ([]Device, error) {
 
 func device(dir string) (Device, error) {
 	d := Device{Name: filepath.Base(dir), Node: -1}
+	_, d.Type, _ = strings.Cut(text(dir, "node_type"), ": ")
 	if n, err := strconv.Atoi(text(dir, "device/numa_node")); err == nil && n >= 0 {
 		d.Node = n
 	}
