@@ -265,9 +265,50 @@ func (f *Finding) Unreachable() int {
 	return n
 }
 
-// Outliers counts the ordered pairs with a slow figure.
+// odd is a pair that goes another way than most of its kind: what most have
+// did not work there.
+type odd struct {
+	from, to         int
+	out              *Outcome
+	transport, usual string
+}
+
+// odds are the pairs whose transport is not that of most pairs of their kind.
+func (f *Finding) odds() []odd {
+	var list []odd
+	for _, same := range []bool{true, false} {
+		var kind []odd
+		count := map[string]int{}
+		for from := range f.members {
+			for to := range f.members {
+				if from != to && f.reached(from, to) && (f.hostOf[from] == f.hostOf[to]) == same {
+					out := f.cell(from, to).out
+					kind = append(kind, odd{from: from, to: to, out: out, transport: out.Transport})
+					count[out.Transport]++
+				}
+			}
+		}
+		for usual, n := range count {
+			if 2*n <= len(kind) {
+				continue
+			}
+			for _, o := range kind {
+				if o.usual = usual; o.transport != usual {
+					list = append(list, o)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// Outliers counts the ordered pairs with a slow figure, or with another
+// transport than their like.
 func (f *Finding) Outliers() int {
 	slow := map[[2]int]bool{}
+	for _, o := range f.odds() {
+		slow[[2]int{o.from, o.to}] = true
+	}
 	for _, v := range f.verdicts {
 		for _, i := range v.Slow {
 			slow[[2]int{v.samples[i].From, v.samples[i].To}] = true

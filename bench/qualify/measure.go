@@ -54,19 +54,18 @@ func (d *Director) try(ctx context.Context, from, to *member) (*Outcome, error) 
 		return nil, err
 	}
 	// Where the one that is dialed gets lost, the other need not be waited for.
-	ctx, cancel := context.WithCancelCause(ctx)
+	duel, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(to.ctx, func() { cancel(context.Cause(to.ctx)) })
 	defer stop()
 	var out Outcome
-	err := from.call(ctx, callDuel, limit, v, &out)
-	stop()
+	err := from.call(duel, callDuel, limit, v, &out)
 	for _, m := range []*member{to, from} {
 		var s settled
-		if m.lost() != "" {
+		if m.lost() != "" || ctx.Err() != nil {
 			continue
 		}
-		if e := m.call(context.WithoutCancel(ctx), callSettle, limit, v, &s); e == nil && err != nil && m == to && s.Err != "" {
+		if e := m.call(ctx, callSettle, limit, v, &s); e == nil && err != nil && m == to && s.Err != "" {
 			err = fmt.Errorf("%w; %s says: %s", err, to.name(), s.Err)
 		}
 	}

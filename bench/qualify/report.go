@@ -26,6 +26,9 @@ func (f *Finding) Report(transport string) *report.Report {
 	}
 	f.people(r.Fabric)
 	f.unreached(r.Fabric)
+	for _, o := range f.odds() {
+		r.Fabric.Odd = append(r.Fabric.Odd, report.Odd{From: o.from, To: o.to, Usual: o.usual, Transport: o.transport, Reason: o.out.Reason})
+	}
 	for i := range f.verdicts {
 		f.figure(&f.verdicts[i], r)
 	}

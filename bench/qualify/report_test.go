@@ -180,6 +180,19 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// A pair that had to take another transport than its like is one that is not as
+// it should be, however fast.
+func TestReportOfAnOddPair(t *testing.T) {
+	f := invented(4, 1, usual)
+	o := f.cell(3, 1).out
+	o.Transport, o.Reason = "shm", "shm: tcp could not be set up"
+	r, text, _ := forms(t, f)
+	has(t, text, "ODD: rank 3 (node3) to rank 1 (node1) goes by shm, where most like it go by tcp: shm: tcp could not be set up", "outliers among 1 pair")
+	if f.Outliers() != 1 || len(r.Fabric.Odd) != 1 {
+		t.Errorf("%d outliers, %+v", f.Outliers(), r.Fabric.Odd)
+	}
+}
+
 // Hosts of one name are told apart by their kernel, and limits follow from what
 // they have.
 func TestHosts(t *testing.T) {

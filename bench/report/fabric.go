@@ -10,9 +10,11 @@ type Fabric struct {
 	Lost []string `json:"lost,omitempty"`
 	// Unreachable are the pairs of ranks that were there to the end.
 	Unreachable []Unreachable `json:"unreachable,omitempty"`
-	Outliers    []Outlier     `json:"outliers,omitempty"`
-	Blamed      []Blamed      `json:"blamed,omitempty"`
-	Total       *FabricTotal  `json:"total,omitempty"`
+	// Odd are pairs that have another transport than most of their kind.
+	Odd      []Odd        `json:"odd,omitempty"`
+	Outliers []Outlier    `json:"outliers,omitempty"`
+	Blamed   []Blamed     `json:"blamed,omitempty"`
+	Total    *FabricTotal `json:"total,omitempty"`
 
 	Pairs            int     `json:"pairs"` // ordered
 	UnreachablePairs int     `json:"unreachable_pairs"`
@@ -67,6 +69,15 @@ type Unreachable struct {
 	To     int    `json:"to"`
 	Error  string `json:"error"`
 	Remedy string `json:"remedy"`
+}
+
+// Odd is a pair with another transport than its like, and why.
+type Odd struct {
+	From      int    `json:"from"`
+	To        int    `json:"to"`
+	Transport string `json:"transport"`
+	Usual     string `json:"usual"`
+	Reason    string `json:"reason"`
 }
 
 // Outlier is a slow figure.

@@ -290,6 +290,11 @@ func (f *Fabric) Findings() []string {
 	}
 	some("UNREACHABLE", lines)
 	lines = nil
+	for _, o := range f.Odd {
+		lines = append(lines, fmt.Sprintf("%s to %s goes by %s, where most like it go by %s: %s", f.rank(o.From), f.rank(o.To), o.Transport, o.Usual, o.Reason))
+	}
+	some("ODD", lines)
+	lines = nil
 	for _, b := range f.Blamed {
 		lines = append(lines, fmt.Sprintf("%s: %s with most others, %s", b.What, b.Figure, b.Way))
 	}
