@@ -135,12 +135,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	return failed
 }
 
-// hangUp ends all connections and takes no new one.
+// hangUp ends all connections and takes no new one. It leaves the endpoints to
+// their lanes, which may be reading a worker's memory through them: what ends the
+// control connection makes its handler have them dropped.
 func (s *Server) hangUp() {
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {
-		c.Close()
+		go c.Control.Close() // tells the peer goodbye, which may take a while
 	}
 	for _, t := range s.away {
 		t.Stop()
@@ -208,7 +210,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		s.watch.add(ses, func(k *seen, number uint32) { describe(k, conn.Endpoints[i], conn.Domains[i], conn, number) })
 	}
 	s.arrived(conn, hello.Worker)
-	silent := time.AfterFunc(s.openWithin, func() { conn.Close() })
+	silent := time.AfterFunc(s.openWithin, func() { conn.Control.Close() }) // not the endpoints: see hangUp
 	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
 		answer, err := s.control(ctx, hello.Worker, sessions, method, body)
 		if method == psmsg.MethodOpen && err == nil {
@@ -333,7 +335,7 @@ func (s *Server) arrived(c *dial.Conn, worker int) {
 		delete(s.away, worker)
 	}
 	if s.closed {
-		c.Close()
+		go c.Control.Close()
 	}
 }
 
