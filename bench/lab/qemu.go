@@ -27,12 +27,13 @@ type machine struct {
 
 // commandLine tells the kernel. The console gets warnings and worse: it is the
 // log that is judged, and it works to the end of a crash. An oops ends the
-// machine rather than leave a command waiting for a dead thread. The watchdog
-// waits longer than usual (60 s), and so does RCU: the host may be busy. Then an
-// emulated timer may also not tick within the loop by which the kernel checks
-// that it does, and panics if it does not.
+// machine rather than leave a command waiting for a dead thread. The watchdogs of
+// processors, work queues and RCU wait longer than usual (120 s): the host may be
+// busy. Then an emulated timer may also not tick within the loop by which the
+// kernel checks that it does, and panics if it does not.
 func (m machine) commandLine() string {
-	words := []string{"console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=60", "mitigations=off", "rdinit=/init"}
+	words := []string{"console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "watchdog_thresh=60",
+		"workqueue.watchdog_thresh=120", "rcupdate.rcu_cpu_stall_timeout=120", "mitigations=off", "rdinit=/init"}
 	if m.accel == "tcg" {
 		words = append(words, "tsc=reliable", "no_timer_check")
 	}
