@@ -75,8 +75,8 @@ func (c *serverCollector) Collect(ch chan<- prometheus.Metric) {
 	out.put(serverStale, float64(stats.StaleTickets))
 	out.put(serverRefused, float64(stats.RefusedRows))
 	copied := stats.Copied
-	for place, n := range map[string]uint64{"gathered": copied.Gathered, "placed": copied.Placed, "staged": copied.Staged,
-		"summed": copied.Summed, "published": copied.Published, "rescued": copied.Rescued} {
+	for place, n := range map[string]uint64{"gathered": copied.Gathered, "placed": copied.Placed,
+		"carried": copied.Carried, "rescued": copied.Rescued} {
 		out.put(serverCopied, float64(n), place)
 	}
 	out.lanes(stats.Lanes)
