@@ -9,7 +9,7 @@ import (
 // Config opens a Domain.
 type Config struct {
 	// SpinMicros is how long Queue.Wait polls before it sleeps, and an eighth of
-	// how long it may where that is rewarded (patience.go); 0 means the default
+	// how long it may where that is rewarded (package patience); 0 means the default
 	// (30, or none on a single core), a negative number none.
 	SpinMicros int
 	// Dir holds the listening socket as a file; "" uses an abstract socket

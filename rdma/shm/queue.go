@@ -10,6 +10,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/invariant"
+	"psrt/rdma/patience"
 )
 
 // Queue collects the completions of its endpoints. It holds none itself: Poll
@@ -24,8 +25,8 @@ type Queue struct {
 	woken    atomic.Bool
 	sleeping atomic.Bool // the polling goroutine is in or near a futex wait
 	closed   atomic.Bool
-	first    int      // endpoint that Poll begins with; the polling goroutine's
-	patience patience // the polling goroutine's
+	first    int           // endpoint that Poll begins with; the polling goroutine's
+	patience patience.Spin // the polling goroutine's
 
 	// attached is replaced under mu, read without.
 	attached atomic.Pointer[[]*Endpoint]
@@ -46,8 +47,9 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+	spin := time.Duration(d.cfg.SpinMicros) * time.Microsecond
 	q := &Queue{d: d, depth: depth, bell: b, bellFile: file,
-		patience: newPatience(time.Duration(d.cfg.SpinMicros) * time.Microsecond)}
+		patience: patience.New(spin, spin)}
 	q.attached.Store(&[]*Endpoint{})
 	d.mu.Lock()
 	defer d.mu.Unlock()

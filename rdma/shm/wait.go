@@ -41,7 +41,7 @@ func (q *Queue) Wait(deadline time.Time) error {
 		}
 		q.bell.sleepers.Store(0)
 		if done {
-			q.patience.waited(time.Since(start))
+			q.patience.Waited(time.Since(start))
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (q *Queue) spin(start, deadline time.Time) (done bool, err error) {
 		if done, err := q.look(); done {
 			return true, err
 		}
-		if p.base == 0 {
+		if p.Base() == 0 {
 			return false, nil
 		}
 		if i%looksPerYield == 0 {
@@ -75,15 +75,15 @@ func (q *Queue) spin(start, deadline time.Time) (done bool, err error) {
 		}
 		now := time.Now()
 		spent := now.Sub(start)
-		if spent >= p.budget {
+		if spent >= p.Budget() {
 			return false, nil
 		}
 		if !now.Before(deadline) {
 			return true, rdma.ErrDeadline
 		}
-		if spent >= p.base && i%(clocksPerYield*looksPerClock) == 0 {
+		if spent >= p.Base() && i%(clocksPerYield*looksPerClock) == 0 {
 			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-			if p.yielded(time.Since(now)) {
+			if p.Yielded(time.Since(now)) {
 				return false, nil
 			}
 		}

@@ -22,12 +22,13 @@
 // Whoever polls a queue moves the bytes of its endpoints. Their sockets are in
 // an epoll of the queue's own, outside the runtime's poller; Poll and Wait look
 // there, and read, execute, answer and complete until nothing is left
-// (engine.go). Wait looks for Caps.SpinMicros if that was worth it the last
-// time, yielding the core in between, then blocks (wait.go). While the polling
-// goroutine is not in Wait, arrivals wake a keeper that does the same in its
-// place (keeper.go, sleeper.go), so that one-sided requests are served whatever
-// their target's owner is busy with. Nothing in the engine waits: a link that cannot go on remembers its stage (answer.go), and
-// what lets it go on (bytes, room, a receive, its turn) resumes it.
+// (engine.go). Wait looks for Caps.SpinMicros, longer or not at all as package
+// patience has learnt, yielding the core in between, then blocks (wait.go).
+// While the polling goroutine is not in Wait, arrivals wake a keeper that does
+// the same in its place (keeper.go, sleeper.go), so that one-sided requests are
+// served whatever their target's owner is busy with. Nothing in the engine
+// waits: a link that cannot go on remembers its stage (answer.go), and what lets
+// it go on (bytes, room, a receive, its turn) resumes it.
 //
 // The life of one write with immediate:
 //
@@ -44,9 +45,9 @@
 //     posted receive (which may come at most the requester's OpTimeout later)
 //     and puts the completion with the immediate in its queue.
 //  4. When it has nothing else to do, before its owner gets something to do,
-//     and at least every ackRequests requests or ackBytes bytes, it sends one cumulative acknowledgement, unless a
-//     request of its own has taken that along; the requester completes every
-//     slot up to it: placed at the peer. Reads and atomics are acknowledged by
+//     and at least every ackRequests requests or ackBytes bytes, it sends one
+//     cumulative acknowledgement, unless a request of its own has taken that
+//     along; the requester completes every slot up to it: placed at the peer. Reads and atomics are acknowledged by
 //     their answers, with all before them.
 //
 // Small payloads (up to inlineMax bytes of a request) ride with their header;

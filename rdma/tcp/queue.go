@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"psrt/rdma"
+	"psrt/rdma/patience"
 )
 
 // queue is a bounded ring of completions, and the engine that moves the bytes
@@ -24,7 +25,7 @@ type queue struct {
 	sleeping atomic.Bool // Wait blocks, or is about to
 	woken    atomic.Bool
 	closed   atomic.Bool
-	patient  bool // Wait's: the last arrival took longer than spinning does
+	patience patience.Spin // Wait's
 
 	engine
 }
@@ -34,7 +35,7 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if depth < 1 || depth > 64*maxDepth {
 		return nil, fmt.Errorf("tcp: queue of depth %d: %w; use 1 to %d", depth, rdma.ErrInvalid, 64*maxDepth)
 	}
-	q := &queue{dom: d, ring: make([]rdma.Completion, depth)}
+	q := &queue{dom: d, ring: make([]rdma.Completion, depth), patience: patience.New(spinTime, 0)}
 	if err := q.engine.init(q); err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// spinMicros is how long Wait looks before it blocks, where that was long
-	// enough the last time. Between two looks it yields the core: the peer, if
-	// on this host, may be there too.
+	// spinMicros is how long Wait looks before it blocks, more or not at all as
+	// package patience has it. Between two looks it yields the core: the peer,
+	// if on this host, may be there too.
 	spinMicros = 50
 	spinTime   = spinMicros * time.Microsecond
 	// looksPerYield is how often it looks between two offers to other
@@ -64,7 +64,8 @@ func (q *queue) Wait(deadline time.Time) error {
 		now := time.Now()
 		since := now.Sub(quiet)
 		if moved {
-			q.patient, quiet = since > spinTime, now
+			q.patience.Waited(since)
+			quiet = now
 		}
 		switch {
 		case done:
@@ -72,8 +73,7 @@ func (q *queue) Wait(deadline time.Time) error {
 		case moved:
 		case !now.Before(deadline):
 			return rdma.ErrDeadline
-		case since < spinTime && !q.patient && hold:
-			yield(looks)
+		case since < q.patience.Budget() && hold && !q.patience.Yielded(yield(looks)):
 		default:
 			q.block(hold && since < blockTime, deadline)
 		}
@@ -98,9 +98,13 @@ func (q *queue) block(thread bool, deadline time.Time) {
 	}
 }
 
-func yield(looks int) {
+// yield offers the core to others and says how long they had it.
+func yield(looks int) time.Duration {
+	start := time.Now()
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	took := time.Since(start)
 	if looks%looksPerYield == 0 {
 		runtime.Gosched()
 	}
+	return took
 }

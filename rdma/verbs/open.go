@@ -28,7 +28,7 @@ var ErrNoDevice = errors.New("this host has no RDMA device")
 // Open opens one domain per device, nearest first. An error is why there is
 // none.
 func Open(s Selection) ([]*Domain, error) {
-	devices, err := pick.Read("")
+	devices, err := pick.Read("", len(s.Devices) > 0)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func machine(t *testing.T) string {
 
 func TestChoose(t *testing.T) {
 	root := machine(t)
-	devices, err := Read(root)
+	devices, err := Read(root, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestForeign(t *testing.T) {
 		f.device(d.name, -1, "virtual/"+d.name, map[int]string{1: up}, d.ndev)
 		f.file(class+"/"+d.name+"/node_type", d.kind)
 	}
-	devices, err := Read(f.root)
+	devices, err := Read(f.root, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestForeign(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	devices, err := Read(machine(t))
+	devices, err := Read(machine(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(devices[1], want) {
 		t.Errorf("%+v, want %+v", devices[1], want)
 	}
-	if list, err := Read(t.TempDir()); len(list) != 0 || err != nil {
+	if list, err := Read(t.TempDir(), true); len(list) != 0 || err != nil {
 		t.Errorf("a machine without devices: %v, %v", list, err)
 	}
 	if _, _, err := Choose(nil, nil, Wanted{Node: -1}); err == nil || !strings.Contains(err.Error(), "no RDMA device") {
@@ -164,7 +164,7 @@ func TestRead(t *testing.T) {
 	}
 	f := tree{t, t.TempDir()}
 	f.file(class+"/odd/ports/one/state", up)
-	if _, err := Read(f.root); err == nil || !strings.Contains(err.Error(), `"one"`) {
+	if _, err := Read(f.root, true); err == nil || !strings.Contains(err.Error(), `"one"`) {
 		t.Errorf("a port without a number: %v", err)
 	}
 }

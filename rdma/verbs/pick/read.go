@@ -18,7 +18,8 @@ type Device struct {
 	Type string // as the kernel words it: "CA" of InfiniBand and RoCE, "RNIC" of iWARP; "" unknown
 	Node int    // NUMA node, -1 unknown
 	PCI  string // the bus path, such as "pci0000:00/0000:00:03.0"; "" where it has none
-	// Netdevs are the network interfaces behind its ports' GIDs.
+	// Netdevs are the network interfaces behind its ports' GIDs, where Read was
+	// asked for them.
 	Netdevs []string
 	Ports   []Port
 }
@@ -36,8 +37,10 @@ func (p Port) active() bool { return p.State == "ACTIVE" }
 const class = "sys/class/infiniband"
 
 // Read lists the devices under root, "" for this machine, by name. A machine
-// without any gives none and no error.
-func Read(root string) ([]Device, error) {
+// without any gives none and no error. Only who has names to look for wants the
+// interfaces: they are a file for each entry of a port's table of GIDs, 1024 with
+// soft-RoCE.
+func Read(root string, interfaces bool) ([]Device, error) {
 	dir := filepath.Join("/", root, class)
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -48,7 +51,7 @@ func Read(root string) ([]Device, error) {
 	}
 	var list []Device
 	for _, e := range entries {
-		d, err := device(filepath.Join(dir, e.Name()))
+		d, err := device(filepath.Join(dir, e.Name()), interfaces)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +60,7 @@ func Read(root string) ([]Device, error) {
 	return list, nil
 }
 
-func device(dir string) (Device, error) {
+func device(dir string, interfaces bool) (Device, error) {
 	d := Device{Name: filepath.Base(dir), Node: -1}
 	_, d.Type, _ = strings.Cut(text(dir, "node_type"), ": ")
 	if n, err := strconv.Atoi(text(dir, "device/numa_node")); err == nil && n >= 0 {
@@ -80,7 +83,9 @@ func device(dir string) (Device, error) {
 		at := filepath.Join(dir, "ports", p.Name())
 		_, state, _ := strings.Cut(text(at, "state"), ": ")
 		d.Ports = append(d.Ports, Port{Number: number, State: cmp.Or(state, "unknown"), Link: text(at, "link_layer"), Rate: text(at, "rate")})
-		d.Netdevs = append(d.Netdevs, netdevs(at)...)
+		if interfaces {
+			d.Netdevs = append(d.Netdevs, netdevs(at)...)
+		}
 	}
 	slices.SortFunc(d.Ports, func(a, b Port) int { return a.Number - b.Number })
 	slices.Sort(d.Netdevs)

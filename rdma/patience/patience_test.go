@@ -1,4 +1,4 @@
-package shm
+package patience
 
 import (
 	"testing"
@@ -7,42 +7,48 @@ import (
 
 func TestPatience(t *testing.T) {
 	const us = time.Microsecond
-	p := newPatience(30 * us)
+	p := New(30*us, 30*us)
 	expect := func(what string, want time.Duration) {
 		t.Helper()
-		if p.budget != want {
-			t.Fatalf("%s: spins for %s, want %s", what, p.budget, want)
+		if p.Budget() != want {
+			t.Fatalf("%s: spins for %s, want %s", what, p.Budget(), want)
 		}
 	}
-	p.waited(100 * us)
+	p.Waited(100 * us)
 	expect("a wait that twice the time would nearly have served", 60*us)
-	p.waited(100 * us)
-	p.waited(200 * us)
+	p.Waited(100 * us)
+	p.Waited(200 * us)
 	expect("and again, and again", 240*us)
-	p.waited(240 * us)
+	p.Waited(240 * us)
 	expect("no more than that", 240*us)
-	p.waited(241 * us)
+	p.Waited(241 * us)
 	expect("a wait that no spinning serves", 30*us)
 	for range 3 {
-		p.waited(200 * us)
+		p.Waited(200 * us)
 	}
-	if p.yielded(crowdedYield - 1) {
+	if p.Yielded(crowdedYield - 1) {
 		t.Fatal("a core that nobody took is crowded")
 	}
 	expect("an offer that nobody took", 240*us)
-	if !p.yielded(crowdedYield) {
+	if !p.Yielded(crowdedYield) {
 		t.Fatal("a core that somebody took is not crowded")
 	}
 	for range crowdedWaits {
 		expect("others want the core", 30*us)
-		p.waited(200 * us)
+		p.Waited(200 * us)
 	}
-	p.waited(200 * us)
+	p.Waited(200 * us)
 	expect("tried anew", 60*us)
 
-	none := newPatience(0)
-	none.waited(10 * us)
-	if none.budget != 0 {
-		t.Fatalf("told not to spin, spins for %s", none.budget)
-	}
+	p = New(50*us, 0)
+	p.Waited(time.Second)
+	expect("in vain", 0)
+	p.Waited(100 * us)
+	expect("a wait that is not too long", 50*us)
+	p.Waited(100 * us)
+	expect("and another", 100*us)
+
+	p = New(0, 0)
+	p.Waited(10 * us)
+	expect("told not to spin", 0)
 }
