@@ -156,6 +156,10 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(devices[1], want) {
 		t.Errorf("%+v, want %+v", devices[1], want)
 	}
+	want.Netdevs = nil
+	if devices, err = Read(machine(t), false); err != nil || !reflect.DeepEqual(devices[1], want) {
+		t.Errorf("not asked for interfaces: %+v, %v, want %+v", devices[1], err, want)
+	}
 	if list, err := Read(t.TempDir(), true); len(list) != 0 || err != nil {
 		t.Errorf("a machine without devices: %v, %v", list, err)
 	}
