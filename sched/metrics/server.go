@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"encoding/json"
 	"strconv"
 	"sync"
 	"time"
@@ -74,16 +75,22 @@ func (c *serverCollector) Collect(ch chan<- prometheus.Metric) {
 	out.put(serverTwice, float64(stats.Duplicates))
 	out.put(serverStale, float64(stats.StaleTickets))
 	out.put(serverRefused, float64(stats.RefusedRows))
-	copied := stats.Copied
-	for place, n := range map[string]uint64{"gathered": copied.Gathered, "placed": copied.Placed,
-		"carried": copied.Carried, "rescued": copied.Rescued} {
-		out.put(serverCopied, float64(n), place)
+	for place, n := range places(stats.Copied) {
+		out.put(serverCopied, n, place)
 	}
 	out.lanes(stats.Lanes)
 	out.links(stats.FanIn)
 	if stats.View != nil {
 		out.view(stats.View)
 	}
+}
+
+// places are a count's parts by their names in JSON: there is one list of them.
+func places(c psmsg.CopiedBytes) (parts map[string]float64) {
+	if text, err := json.Marshal(c); err != nil || json.Unmarshal(text, &parts) != nil {
+		return nil // plain numbers: it cannot fail
+	}
+	return parts
 }
 
 func (s sink) flows(flows []psmsg.FlowStats) {
