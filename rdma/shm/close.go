@@ -63,7 +63,7 @@ func (e *Endpoint) leaveDomain() {
 	d := e.d
 	d.mu.Lock()
 	delete(d.endpoints, e.id)
-	e.counts.addTo(&d.ended)
+	e.addCounts(&d.ended)
 	d.mu.Unlock()
 	select {
 	case g := <-e.incoming:

@@ -97,7 +97,7 @@ func (d *Domain) Stats() rdma.Stats {
 	defer d.mu.Unlock()
 	s := d.ended
 	for _, e := range d.endpoints {
-		e.counts.addTo(&s)
+		e.addCounts(&s)
 	}
 	s.Failed, s.Flushed = d.failed.Load(), d.flushed.Load()
 	s.LiveRegions, s.LiveEndpoints = int64(len(d.byKey)), int64(len(d.endpoints))

@@ -14,6 +14,9 @@ func (e *Endpoint) poll(cs []rdma.Completion) int {
 		e.progress(closed)
 	}
 	n := e.done.take(cs)
+	if n > 0 {
+		e.counts.sent.Add(uint64(n))
+	}
 	f := e.failure.Load()
 	if closed {
 		n += e.flushReceives(cs[n:], f)
@@ -26,9 +29,6 @@ func (e *Endpoint) poll(cs []rdma.Completion) int {
 		if quiet {
 			n += e.flushReceives(cs[n:], f)
 		}
-	}
-	if n > 0 {
-		e.counts.completed.Add(uint64(n))
 	}
 	return n
 }
