@@ -64,10 +64,11 @@ func (l *Link) Prepare(p Phase) error {
 }
 
 // Play plays the phase. Of ping-pong, halves gets the half round trips at the
-// end that is First; of writes, the time is theirs.
-func (l *Link) Play(p Phase, halves []time.Duration) (time.Duration, error) {
+// end that is First; of writes, took is theirs. cpuSeconds are this process's
+// meanwhile.
+func (l *Link) Play(p Phase, halves []time.Duration) (took time.Duration, cpuSeconds float64, err error) {
 	r, err := l.st.play(p, halves)
-	return r.took, err
+	return r.took, r.cpu, err
 }
 
 // Checksum is of the bytes that the phase moved.

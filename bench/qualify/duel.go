@@ -167,7 +167,7 @@ func (r *rank) measure(a *act) (_ *Outcome, err error) {
 	}
 	s.link.Aim(theirs.Region)
 	caps := conn.Domains[0].Caps()
-	out := &Outcome{Transport: conn.Transport, Reason: conn.Reason, Device: caps.Device, NUMANode: caps.NUMANode}
+	out := &Outcome{Transport: conn.Transport, Reason: conn.Reason, Device: caps.Device, NUMANode: caps.NUMANode, Load: report.Load()}
 	m := meter{side: s, ctx: a.ctx, seed: a.visit.Seed}
 	if err := m.latency(out, r.plan.Iterations); err != nil {
 		return nil, fmt.Errorf("latency: %w", err)
@@ -191,36 +191,36 @@ type meter struct {
 }
 
 // play is one phase at both ends, whose bytes must agree.
-func (m *meter) play(kind string, n, iterations int, halves []time.Duration) (time.Duration, uint32, error) {
+func (m *meter) play(kind string, n, iterations int, halves []time.Duration) (w Written, err error) {
+	w = Written{Bytes: n, Iterations: iterations}
 	m.phases++
 	p := micro.Phase{Kind: kind, Bytes: n, Iterations: iterations, Seed: (m.seed + m.phases*0x9e3779b97f4a7c15) &^ (1 << 40)}
 	if err := m.link.Prepare(p); err != nil {
-		return 0, 0, err
+		return w, err
 	}
 	if err := m.conn.Call(m.ctx, peerPhase, p, nil); err != nil {
-		return 0, 0, err
+		return w, err
 	}
-	took, err := m.link.Play(p, halves)
-	if err != nil {
-		return 0, 0, err
+	if w.Took, w.CPUSeconds, err = m.link.Play(p, halves); err != nil {
+		return w, err
 	}
 	var theirs result
 	if err := m.conn.Call(m.ctx, peerResult, p, &theirs); err != nil {
-		return 0, 0, err
+		return w, err
 	}
-	sum := m.link.Checksum(p)
-	if sum != theirs.Checksum {
-		return 0, 0, fmt.Errorf("qualify: the checksum is %08x here and %08x at rank %d: bytes were lost or changed on the way; look at the link's error counters", sum, theirs.Checksum, m.peer)
+	w.CPUSeconds += theirs.CPUSeconds
+	if w.Checksum = m.link.Checksum(p); w.Checksum != theirs.Checksum {
+		return w, fmt.Errorf("qualify: the checksum is %08x here and %08x at rank %d: bytes were lost or changed on the way; look at the link's error counters", w.Checksum, theirs.Checksum, m.peer)
 	}
-	return took, sum, nil
+	return w, nil
 }
 
 func (m *meter) latency(out *Outcome, iterations int) error {
 	halves := make([]time.Duration, iterations)
-	if _, _, err := m.play(micro.PhaseLatency, latencyBytes, max(iterations/10, 8), halves); err != nil {
+	if _, err := m.play(micro.PhaseLatency, latencyBytes, max(iterations/10, 8), halves); err != nil {
 		return err
 	}
-	_, sum, err := m.play(micro.PhaseLatency, latencyBytes, iterations, halves)
+	w, err := m.play(micro.PhaseLatency, latencyBytes, iterations, halves)
 	if err != nil {
 		return err
 	}
@@ -228,25 +228,24 @@ func (m *meter) latency(out *Outcome, iterations int) error {
 	for _, d := range halves {
 		h.Record(d)
 	}
-	out.Latency, out.PingPongs, out.Checksum = *h.Latency(), iterations, sum
+	out.Latency, out.PingPongs, out.Checksum = *h.Latency(), iterations, w.Checksum
 	return nil
 }
 
 // writes grows the number of messages until they take about as long as asked
 // for: nobody knows before how fast a pair is.
 func (m *meter) writes(n int, long time.Duration) (Written, error) {
-	w := Written{Bytes: n, Iterations: 1}
-	for range 4 {
-		var err error
-		if w.Took, w.Checksum, err = m.play(micro.PhaseWrite, n, w.Iterations, nil); err != nil {
+	iterations := 1
+	for {
+		w, err := m.play(micro.PhaseWrite, n, iterations, nil)
+		if err != nil {
 			return w, err
 		}
 		w.Took = max(w.Took, 1)
-		if w.Took >= long/2 || w.Iterations >= maxIterations {
-			break
+		if w.Took >= long/2 || iterations == maxIterations {
+			return w, nil
 		}
-		next := float64(w.Iterations) * float64(long) / float64(w.Took)
-		w.Iterations = min(int(next)+1, 256*w.Iterations, maxIterations)
+		next := float64(iterations) * float64(long) / float64(w.Took)
+		iterations = min(max(int(next), iterations)+1, 256*iterations, maxIterations)
 	}
-	return w, nil
 }

@@ -51,12 +51,14 @@ type Outcome struct {
 	PingPongs int
 	Checksum  uint32 // of the last ping-pong
 	Writes    []Written
+	Load      float64 // average of the last minute, at From
 }
 
 // Written is one size's writes.
 type Written struct {
 	Bytes, Iterations int
 	Took              time.Duration
+	CPUSeconds        float64 // of both ends
 	Checksum          uint32
 }
 
@@ -106,4 +108,7 @@ const (
 
 type aim struct{ Region rdma.RemoteRange }
 
-type result struct{ Checksum uint32 }
+type result struct {
+	Checksum   uint32
+	CPUSeconds float64
+}

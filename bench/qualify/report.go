@@ -192,7 +192,7 @@ func blamed(figure, what string, b Blame) report.Blamed {
 
 func (f *Finding) row(v *verdict, s Sample) report.Row {
 	out := f.cell(s.From, s.To).out
-	row := report.Row{Limit: v.spreadOf(s).Median, Ratio: 1 / v.times(s), Pair: &report.Pair{
+	row := report.Row{Load: out.Load, Limit: v.spreadOf(s).Median, Ratio: 1 / v.times(s), Pair: &report.Pair{
 		From: s.From, To: s.To, FromHost: f.hosts[s.FromHost].name, ToHost: f.hosts[s.ToHost].name, SameHost: s.FromHost == s.ToHost,
 		Transport: out.Transport, Device: out.Device, NUMANode: out.NUMANode, Times: v.times(s),
 	}}
@@ -207,6 +207,7 @@ func (f *Finding) row(v *verdict, s Sample) report.Row {
 			row.Op, row.Bytes, row.Iterations = fmt.Sprintf("write %d to %d", s.From, s.To), w.Bytes, w.Iterations
 			row.Bandwidth = &report.Bandwidth{Avg: w.GBs(), Peak: w.GBs(), Rate: float64(w.Iterations) / w.Took.Seconds() / 1e6}
 			row.Checksum = fmt.Sprintf("%08x", w.Checksum)
+			row.CPUSecondsPerGB = w.CPUSeconds / (float64(w.Bytes) * float64(w.Iterations) / 1e9)
 		}
 	}
 	return row

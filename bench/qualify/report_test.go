@@ -153,13 +153,18 @@ func TestReportOfMany(t *testing.T) {
 	has(t, text, "the median of pairs from host", "the 10 worst:\n  rank 17 (node3) to rank 30 (node6): 18", "node3", "!")
 	_, text, _ = forms(t, invented(40, 1, slow))
 	has(t, text, "the 10 worst:", "rank 17 (node17) to rank 30 (node30)", "and 32 more: rank 0-39")
-	r, text, _ := forms(t, invented(MaxRanks, 1, slow))
-	has(t, text, "256 ranks on 256 hosts, 65280 ordered pairs", "outliers among 1 pair")
-	if len(text) > 8<<10 {
-		t.Errorf("the text has %d bytes", len(text))
+	f := invented(MaxRanks, 1, slow)
+	f.judge()
+	f.close()
+	r := f.Report("auto")
+	var plain, page bytes.Buffer
+	if err := errors.Join(r.Text(&plain), r.HTML(&page)); err != nil {
+		t.Fatal(err)
 	}
-	if b, err := json.Marshal(r); err != nil || len(b) > 100<<20 {
-		t.Errorf("the JSON has %d bytes, %v", len(b), err)
+	has(t, plain.String(), "256 ranks on 256 hosts, 65280 ordered pairs", "outliers among 1 pair")
+	one, err := json.Marshal(r.Rows[0])
+	if plain.Len() > 8<<10 || page.Len() > 1<<20 || err != nil || len(one)*len(r.Rows) > 100<<20 {
+		t.Errorf("the text has %d bytes, the page %d, the JSON %d, %v", plain.Len(), page.Len(), len(one)*len(r.Rows), err)
 	}
 }
 

@@ -91,8 +91,8 @@ type second struct {
 }
 
 type played struct {
-	sum uint32
-	err error
+	cpuSeconds float64
+	err        error
 }
 
 func (s *second) answer(_ context.Context, method string, body json.RawMessage) (any, error) {
@@ -120,8 +120,8 @@ func (s *second) answer(_ context.Context, method string, body json.RawMessage) 
 		done := make(chan played, 1)
 		s.playing = done
 		s.watch.Go(func() {
-			_, err := s.link.Play(p, nil)
-			done <- played{err: err}
+			_, cpu, err := s.link.Play(p, nil)
+			done <- played{cpu, err}
 		})
 		return nil, nil
 	case peerResult:
@@ -136,7 +136,7 @@ func (s *second) answer(_ context.Context, method string, body json.RawMessage) 
 		if s.playing = nil; got.err != nil {
 			return nil, got.err
 		}
-		return result{s.link.Checksum(p)}, nil
+		return result{s.link.Checksum(p), got.cpuSeconds}, nil
 	}
 	return nil, fmt.Errorf("qualify: a rank asks for %q; run the same psbench everywhere", method)
 }
