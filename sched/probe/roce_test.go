@@ -225,15 +225,15 @@ func attribute(t *testing.T, jobs []*job, lossy bool) {
 	defer stats.Close()
 	server, workers := newSide(t, "rxe1"), newSide(t, "rxe0")
 	view, err := NewView(ViewConfig{Workers: func(s Source) (int, bool) {
-		i := slices.IndexFunc(jobs, func(j *job) bool { return j.ours != nil && j.sink() == s.QueuePair })
-		if i < 0 {
-			return Nobody, false
-		}
-		wire, peer := "v1", "10.77.0.1"
-		if jobs[i].toWorker {
-			wire, peer = "v0", "10.77.0.2"
-		}
-		return i, s.Interface == wire && s.Peer == netip.AddrPortFrom(netip.MustParseAddr(peer), 0)
+		// Two devices may give the same number: the wire tells them apart.
+		i := slices.IndexFunc(jobs, func(j *job) bool {
+			wire, peer := "v1", "10.77.0.1"
+			if j.toWorker {
+				wire, peer = "v0", "10.77.0.2"
+			}
+			return j.ours != nil && j.sink() == s.QueuePair && s.Interface == wire && s.Peer == netip.AddrPortFrom(netip.MustParseAddr(peer), 0)
+		})
+		return i, i >= 0 // -1 is Nobody
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -268,8 +268,9 @@ func attribute(t *testing.T, jobs []*job, lossy bool) {
 		if off > 0.02 {
 			t.Errorf("worker %d has moved %d bytes, metered are %d", i, j.sentBytes, c.Bytes)
 		}
-		// Connecting and keeping alive writes nothing, now and then.
-		if c.Messages < uint64(j.count) || c.Messages > uint64(j.count)+20 {
+		// Connecting and keeping alive writes nothing, now and then: the longer
+		// it takes the more often.
+		if c.Messages < uint64(j.count) || c.Messages > uint64(j.count)+20+4*uint64(taken.Seconds()) {
 			t.Errorf("worker %d has sent %d messages, metered are %d", i, j.count, c.Messages)
 		}
 	}
@@ -285,8 +286,8 @@ func attribute(t *testing.T, jobs []*job, lossy bool) {
 	}
 	share := float64(c.Nanos) / float64(taken.Nanoseconds())
 	t.Logf("%s: %d runs, %d ns each: %.3f %% of one CPU; %d bytes in %v", meter.Form(), c.Runs, c.Nanos/max(c.Runs, 1), 100*share, f.All.Total.Bytes, taken)
-	if c.Runs == 0 || share > 0.03 {
-		t.Errorf("metering took %.2f %% of a CPU in %d runs, the limit is 3 %%", 100*share, c.Runs)
+	if c.Runs == 0 || share > costLimit {
+		t.Errorf("metering took %.2f %% of a CPU in %d runs, the limit is %.0f %%", 100*share, c.Runs, 100*costLimit)
 	}
 }
 
