@@ -63,6 +63,8 @@ func (c *Client) runPump() {
 			limit := time.Hour
 			if c.async > 0 {
 				limit = next.Sub(now)
+			} else {
+				c.passOn() // who came while this goroutine drove sleeps
 			}
 			c.mu.Unlock()
 			t := time.NewTimer(limit)
