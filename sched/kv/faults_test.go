@@ -24,7 +24,7 @@ func TestServerLostAndBack(t *testing.T) {
 			must(t, tab.Push(keys, ones, Options{}))
 			must(t, c.Tick(0))
 		}
-		w.kill(1)
+		w.Kill(1)
 		start := time.Now()
 		var all sync.WaitGroup
 		for range 4 { // more than one waits, and not for the others' time
@@ -45,7 +45,7 @@ func TestServerLostAndBack(t *testing.T) {
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("the calls took %v", took)
 		}
-		w.start(1)
+		w.Start(1)
 		must(t, tab.Pull(keys, values, Options{}))
 		lost := 0
 		for i, v := range values {

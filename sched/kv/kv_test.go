@@ -348,3 +348,19 @@ func TestManyGoroutines(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// A waiter that came while the client's own goroutine drove must not be forgotten
+// when that has nothing left to do.
+func TestPumpPassesOn(t *testing.T) {
+	w := newWorld(t, shape{transport: "shm", servers: 1, lanes: 2, workers: 1, staleness: server.Async})
+	c := w.open(0, counting("t", 1))
+	tab := w.table(c, "t")
+	keys, v := []uint64{1, 2, 3, 4}, make([]float32, 4)
+	for range 2000 {
+		r, err := tab.PushAsync(keys, v, Options{}, nil)
+		must(t, err)
+		must(t, tab.Pull(keys, v, Options{Timeout: 10 * time.Second}))
+		<-r.Done()
+		must(t, r.Err())
+	}
+}

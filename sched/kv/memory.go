@@ -179,8 +179,8 @@ func (l *memories) around(address uint64) *Memory {
 	return l.list[i]
 }
 
-// find gives the memory in which a matrix lies whole, and where in it; the caller
-// unuses it.
+// find gives the memory in which a matrix lies whole, and where in it, where all
+// servers reach it; the caller unuses it.
 func (l *memories) find(matrix []float32) (*Memory, int) {
 	if !l.any.Load() || len(matrix) == 0 {
 		return nil, 0
@@ -189,7 +189,7 @@ func (l *memories) find(matrix []float32) (*Memory, int) {
 	defer l.mu.RUnlock()
 	first := mem.Address(mem.Bytes(matrix))
 	m := l.around(first)
-	if m == nil || uint64(len(matrix))*4 > m.last-first {
+	if m == nil || !m.direct || uint64(len(matrix))*4 > m.last-first {
 		return nil, 0
 	}
 	m.uses.Add(1)

@@ -120,7 +120,7 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 		if x.lent == nil {
 			x.lent = t.c.c.NewLentRows(t.spec)
 		}
-		if m.direct && x.plain && x.lent.Restore(&kept.plan) == nil && x.lent.Lend(m.lent, off) == nil {
+		if x.plain && x.lent.Restore(&kept.plan) == nil && x.lent.Lend(m.lent, off) == nil {
 			p.op.rows, p.op.lent = x.lent, m
 		} else {
 			m.unuse()
