@@ -1,13 +1,61 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 
 	"psrt/sched/densemap"
+	"psrt/sched/psmsg"
 	"psrt/sched/server"
+	"psrt/sched/usage"
+	"psrt/tiers/table"
 )
+
+// BenchmarkEager: pushes whose gradients travel in the slot, copied behind the
+// header or written from where they lie, by bytes of gradients and 8 at a time.
+// CPU time is of both ends. It is where copyBytes comes from.
+func BenchmarkEager(b *testing.B) {
+	const rows = 16
+	transport := cmp.Or(os.Getenv("PSRT_BENCH_TRANSPORT"), "tcp")
+	for _, dim := range []int{4, 8, 16, 32, 60, 128, 512} {
+		for _, how := range []struct {
+			name      string
+			copyBytes int
+		}{{"copied", psmsg.SlotBytes}, {"written", rows * 8}} {
+			b.Run(fmt.Sprintf("%s/%d/%s", transport, rows*dim*4, how.name), func(b *testing.B) {
+				spec := sumTable(1, dim)
+				w := newWorld(b, worldConfig{transport: transport, servers: 1, lanes: 1, workers: 1, staleness: server.Async, tables: []table.Spec{spec}})
+				c := w.open(0)
+				c.copyUpTo(how.copyBytes)
+				r := w.rows(c, spec)
+				keys := make([]uint64, rows)
+				for i := range keys {
+					keys[i] = uint64(i)
+				}
+				plan(b, r, keys)
+				pull(b, c, r, 0, AnyClock)
+				push(b, c, r, 0)
+				var calls [psmsg.Slots]Call
+				n := 0
+				_, before := usage.Process()
+				for b.Loop() {
+					call := &calls[n%len(calls)]
+					must(b, c.Wait(call))
+					must(b, c.Push(r, 1, false, call))
+					n++
+				}
+				for i := range calls {
+					must(b, c.Wait(&calls[i]))
+				}
+				_, after := usage.Process()
+				b.ReportMetric((after-before)*1e9/float64(n), "cpu-ns/op")
+			})
+		}
+	}
+}
 
 // BenchmarkPushDense: workers push a dense vector as fast as it is summed, over
 // each transport and fetched both ways.

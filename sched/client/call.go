@@ -3,8 +3,6 @@ package client
 import (
 	"time"
 
-	"psrt/rdma"
-	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
 )
 
@@ -139,82 +137,4 @@ func (c *Client) rotate(i int) int { return (i + c.worker) % len(c.lanes) }
 func (c *Client) nextSeq(lane int) uint64 {
 	c.lanes[lane].seq++
 	return c.lanes[lane].seq
-}
-
-// encode writes p's request into a slot buffer and returns its length.
-func (l *laneConn) encode(p *part, slot int, buf []byte, copied *CopiedBytes) (int, error) {
-	buf = buf[:psmsg.RequestBytes+l.eager]
-	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
-	n := psmsg.RequestBytes
-	if p.dense != nil {
-		if !p.absent {
-			req.Rows = 1
-		}
-		off := 0
-		if p.kind == psmsg.KindPushDense {
-			off = align64(p.dense.n * 4)
-		}
-		var err error
-		if req.Values, err = p.dense.arena.remote(l.domain, off, p.dense.n*4); err != nil {
-			return 0, err
-		}
-		req.Encode(buf)
-		return n, nil
-	}
-	r := p.rows
-	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]
-	req.Table, req.Rows = r.spec.ID, uint32(count)
-	if p.kind == psmsg.KindPush {
-		if p.void {
-			count = 0
-			req.Rows = 0
-		}
-		if t := r.tickets[p.lane]; !p.void && (t != 0 || count == 0) {
-			req.Ticket = t
-			if t != 0 {
-				req.Flags |= psmsg.FlagTicket
-			}
-		}
-	}
-	rowBytes := r.spec.Dim * 4
-	var err error
-	if count > 0 {
-		at, off := r.place(p.kind == psmsg.KindPush)
-		if req.Values, err = at.remote(l.domain, off+first*rowBytes, count*rowBytes); err != nil {
-			return 0, err
-		}
-	}
-	if req.Flags&psmsg.FlagTicket == 0 && count > 0 {
-		if req.Keys, err = r.arena.remote(l.domain, first*8, count*8); err != nil {
-			return 0, err
-		}
-		if keys := mem.Bytes(r.keys[first : first+count]); !l.mapped && n+len(keys) <= len(buf) {
-			n += copy(buf[n:], keys)
-			copied.KeysOut += uint64(len(keys))
-			req.Flags |= psmsg.FlagInlineKeys
-		}
-	}
-	if p.kind == psmsg.KindPush && count > 0 && !l.mapped {
-		grads := mem.Bytes(r.grads[first*r.spec.Dim : (first+count)*r.spec.Dim])
-		if n+len(grads) <= len(buf) {
-			n += copy(buf[n:], grads)
-			copied.GradsOut += uint64(len(grads))
-			req.Flags |= psmsg.FlagInlineGrads
-		}
-	}
-	req.Encode(buf)
-	return n, nil
-}
-
-// post writes the request of slot to the lane.
-func (l *laneConn) post(slot, n int) error {
-	wr := [1]rdma.WR{{ID: wrID(l.index, slot), Op: rdma.OpWriteImm, Imm: uint32(slot),
-		Local: l.slotBuf(slot)[:n], Remote: l.landing.Slice(uint64(slot*psmsg.SlotBytes), uint64(n))}}
-	k, err := l.ep.Post(wr[:])
-	if err == nil && k == 0 {
-		// There are as many send credits as slots, and a free slot means that
-		// its request has been answered: the transport merely has not retired it.
-		err = rdma.ErrDeadline
-	}
-	return err
 }

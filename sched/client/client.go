@@ -29,6 +29,8 @@ type Client struct {
 	stale    []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
 	waited   time.Duration
 	copied   CopiedBytes
+	// copyBytes is the function of that name, but in tests.
+	copyBytes func(transport string) int
 }
 
 type serverConn struct {
@@ -42,21 +44,23 @@ type serverConn struct {
 // laneConn is the connection to one lane. Requests live in slots until they
 // are answered.
 type laneConn struct {
-	index   int // global lane number
-	server  *serverConn
-	domain  rdma.Domain
-	ep      rdma.Endpoint
-	mapped  bool
-	broken  error
-	seq     uint64
-	landing rdma.RemoteRange
-	eager   int     // bytes of payload that a slot may carry
-	buf     *shared // request slots, then reply slots of 64 bytes
-	parts   []part  // by slot
-	free    []int
-	life    int  // counts the endpoints that the lane had
-	void    Call // of pushes without rows, for which nobody waits
-	voids   int
+	index     int // global lane number
+	server    *serverConn
+	domain    rdma.Domain
+	ep        rdma.Endpoint
+	mapped    bool
+	broken    error
+	seq       uint64
+	landing   rdma.RemoteRange
+	eager     int     // bytes of payload that a slot may carry
+	buf       *shared // request slots, then reply slots of 64 bytes
+	parts     []part  // by slot
+	out       [psmsg.Slots]outgoing
+	copyBytes int // of the client's for this transport
+	free      []int
+	life      int  // counts the endpoints that the lane had
+	void      Call // of pushes without rows, for which nobody waits
+	voids     int
 }
 
 // slotRef names a lane's slot.
@@ -72,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, worker: cfg.Worker, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 4)}
+	c := &Client{copyBytes: copyBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 8)}
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
 		c.servers = append(c.servers, sc)
@@ -114,6 +118,7 @@ func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 // stay what they were.
 func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
 	l.ep, l.domain, l.mapped, l.broken = ep, d, d.Caps().Mapped, nil
+	l.copyBytes = c.copyBytes(d.Caps().Transport)
 	l.life++
 	if l.buf == nil {
 		b, err := c.share(psmsg.Slots*(psmsg.SlotBytes+psmsg.ReplySlotBytes), "worker request ring")
@@ -167,13 +172,12 @@ func (c *Client) issue(p part) error {
 
 // send encodes and posts the request in a slot, reconnecting if need be.
 func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
-	n, err := c.encode(l, slot)
-	if err != nil {
+	if err := c.encode(l, slot); err != nil {
 		return err
 	}
 	life := l.life
 	for {
-		err = l.post(slot, n)
+		err := l.post(slot)
 		if err == nil {
 			return nil
 		}
@@ -203,10 +207,9 @@ type CopiedBytes struct {
 // Copied counts since the client was opened.
 func (c *Client) Copied() CopiedBytes { return c.copied }
 
-// encode writes the request of a slot into its buffer.
-func (c *Client) encode(l *laneConn, slot int) (int, error) {
-	p := &l.parts[slot]
-	return l.encode(p, slot, l.slotBuf(slot), &c.copied)
+// encode makes the request of a slot.
+func (c *Client) encode(l *laneConn, slot int) error {
+	return l.encode(&l.parts[slot], slot, &c.copied)
 }
 
 // Wait drives progress until call is done, Config.Timeout has passed or the

@@ -49,7 +49,7 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 		if err != nil {
 			return rdma.EndpointConfig{}, err
 		}
-		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
+		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * requestWRs * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)

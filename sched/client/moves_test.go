@@ -20,9 +20,11 @@ func TestCopiesAreCounted(t *testing.T) {
 		t.Fatalf("counters and moves differ: %v\n%s", err, out)
 	}
 	t.Log(out)
-	out, err = countedRun(t, "1")
-	if err == nil || !strings.Contains(out, movesDiffer) {
-		t.Fatalf("a planted copy was not noticed: %v\n%s", err, out)
+	for _, where := range []string{"server", "worker"} {
+		out, err = countedRun(t, where)
+		if err == nil || !strings.Contains(out, movesDiffer) {
+			t.Fatalf("a copy planted at the %s was not noticed: %v\n%s", where, err, out)
+		}
 	}
 }
 

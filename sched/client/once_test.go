@@ -30,7 +30,9 @@ func TestEveryPushCountsOnce(t *testing.T) {
 		var all sync.WaitGroup
 		var clients []*Client
 		for id := range workers {
-			clients = append(clients, w.open(id))
+			c := w.open(id)
+			c.copyUpTo(64 * id) // 0: all payload is written from where it lies
+			clients = append(clients, c)
 		}
 		for id, c := range clients {
 			r := w.rows(c, spec)

@@ -100,9 +100,9 @@ func (c *Client) resend(l *laneConn) error {
 		return int(int64(x.seq) - int64(y.seq))
 	})
 	for _, slot := range slots {
-		n, err := c.encode(l, slot)
+		err := c.encode(l, slot)
 		if err == nil {
-			err = l.post(slot, n)
+			err = l.post(slot)
 		}
 		if err != nil {
 			return err

@@ -62,8 +62,7 @@ func (l *laneConn) room() bool { return !l.server.down && l.broken == nil && len
 
 // try sends the request in a slot as far as that is possible now.
 func (c *Client) try(l *laneConn, slot int) {
-	n, err := c.encode(l, slot)
-	if err != nil {
+	if err := c.encode(l, slot); err != nil {
 		p := &l.parts[slot]
 		if p.call.err == nil {
 			p.call.err = err
@@ -75,7 +74,7 @@ func (c *Client) try(l *laneConn, slot int) {
 		l.release(slot)
 		return
 	}
-	switch err := l.post(slot, n); {
+	switch err := l.post(slot); {
 	case errors.Is(err, rdma.ErrDeadline):
 		c.stale = append(c.stale, slotRef{l, slot})
 	case err != nil:

@@ -158,6 +158,15 @@ func (w *world) openBy(ctx context.Context, worker int, h *dial.Host) *Client {
 	return c
 }
 
+// copyUpTo makes the client copy payloads up to n bytes into its slots, and
+// write longer ones from where they lie.
+func (c *Client) copyUpTo(n int) {
+	c.copyBytes = func(string) int { return n }
+	for _, l := range c.lanes {
+		l.copyBytes = n
+	}
+}
+
 func (w *world) rows(c *Client, spec table.Spec) *Rows {
 	w.t.Helper()
 	r, err := c.NewRows(spec)

@@ -7,9 +7,10 @@ import (
 	"psrt/rdma"
 )
 
-// Version changes whenever a layout below does. A server refuses a client of
+// Version changes whenever a layout below does, or what may be left out of a
+// message. A server refuses a client of
 // another version when the connection is made, not message by message.
-const Version = 2
+const Version = 3
 
 // Kind says what a request asks for.
 type Kind uint8
@@ -42,8 +43,9 @@ const (
 	// FlagTicket: a push names the rows by the ticket of an earlier pull
 	// instead of by keys.
 	FlagTicket
-	// FlagInlineKeys, FlagInlineGrads: that part of the payload follows the
-	// header in the slot (keys first).
+	// FlagInlineKeys, FlagInlineGrads: that part of the payload lies behind the
+	// header in the slot (keys first), whether the write that brought the header
+	// brought it, too, or an earlier one.
 	FlagInlineKeys
 	FlagInlineGrads
 	// FlagTick: this push is the worker's last to this lane for its clock.

@@ -276,8 +276,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		return
 	}
 	r := &s.reqs[c.Imm]
-	buf := s.slotBytes(r.slot)[:c.Bytes]
-	if err := r.Decode(buf); err != nil {
+	if err := r.Decode(s.slotBytes(r.slot)[:c.Bytes]); err != nil {
 		l.drop(s, err)
 		return
 	}
@@ -287,10 +286,10 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 	}
 	r.busy, r.keys, r.grads = true, nil, nil
 	r.fetch.reset()
-	l.came(r, c.Bytes)
+	l.came(r, psmsg.RequestBytes)
 	switch r.Kind {
 	case psmsg.KindPull, psmsg.KindPush:
-		l.locateSparse(r, buf[psmsg.RequestBytes:])
+		l.locateSparse(r, s.slotBytes(r.slot)[psmsg.RequestBytes:])
 	case psmsg.KindPullDense, psmsg.KindPushDense:
 		l.locateDense(r)
 	}

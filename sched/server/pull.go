@@ -6,8 +6,9 @@ import (
 	"psrt/sched/psmsg"
 )
 
-// locateSparse finds a sparse request's keys and gradients: behind the header,
-// in the worker's mapped memory, or to be fetched into staging.
+// locateSparse finds a sparse request's keys and gradients: behind the header
+// (where they came with it or, written from where they lay, ahead of it), in
+// the worker's mapped memory, or to be fetched into staging.
 func (l *lane) locateSparse(r *request, inline []byte) {
 	if r.Kind == psmsg.KindPush {
 		r.s.enqueuePush(r)
@@ -38,6 +39,7 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}
+	r.landed(int(inSlot), 0)
 	var fetch []byte // staging: keys first, then gradients
 	need := uint64(0)
 	if !r.s.mapped {
