@@ -16,7 +16,11 @@ type Point struct {
 	Bytes   int64   // of these
 	Each    []int64 // likewise, by worker
 	Seconds float64
-	Goodput float64 // bytes/s
+	// Landed is the payload that has reached the server inside the window.
+	// Workers that are served fairly end their pushes at the same time: whole
+	// pushes are too coarse a measure of the rate.
+	Landed  int64
+	Goodput float64 // bytes/s of gradients that landed
 	Link    float64 // what the link itself carries, bytes/s
 	Alone   float64 // goodput with the fewest workers, same mode
 	Jain    float64 // over the workers' bytes

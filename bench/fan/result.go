@@ -87,7 +87,7 @@ func (p *Point) String() string {
 
 func (r *result) notes() []string {
 	c := r.cfg
-	list := []string{fmt.Sprintf("each worker has %d pushes on their way; counted is what the server has summed and answered; the sums are compared element by element", c.Depth)}
+	list := []string{fmt.Sprintf("each worker has %d pushes on their way; goodput is of the gradients that landed, each of which the server has summed; the sums of all are compared element by element", c.Depth)}
 	switch {
 	case c.Link == LinkVeth:
 		list = append(list, fmt.Sprintf("link: two namespaces and a switch between them, %g Gbit/s (tbf) and a queue of %d bytes towards the server, %v more on the way back; TCP %s",

@@ -37,7 +37,9 @@ type serverSays struct {
 	Reads         string            // where bare reads begin, with verbs
 	CPUSeconds    float64
 	Retransmitted int64
-	ReadRate      float64 // bytes/s
+	ReadRate      float64           // bytes/s
+	Landed        map[string]uint64 // payload that has landed, by mode
+	Nanos         int64             // when that was so, by this machine's clock
 }
 
 // serving is the server's process.
@@ -46,6 +48,7 @@ type serving struct {
 	token  []byte
 	closes []func() error
 	wg     sync.WaitGroup
+	hosts  map[string]*dial.Host // by mode
 
 	reads  *readEnd
 	joined chan error // of reads
@@ -69,6 +72,7 @@ func serveServer(ctx context.Context, from *json.Decoder, to *json.Encoder) erro
 	for {
 		_, says.CPUSeconds = usage.Process()
 		says.Retransmitted = tcpRetransmitted("/proc")
+		says.Landed, says.Nanos = s.landed(), time.Now().UnixNano()
 		if err := to.Encode(says); err != nil {
 			return err
 		}
@@ -121,7 +125,7 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 	}
 	s.closes = append(s.closes, l.Close)
 	s.wg.Go(func() { serveStreams(l) })
-	says.Stream, says.Addresses = l.Addr().String(), map[string]string{}
+	says.Stream, says.Addresses, s.hosts = l.Addr().String(), map[string]string{}, map[string]*dial.Host{}
 	if s.cfg.Transport == "verbs" {
 		if says.Reads, err = s.listenReads(ctx, listen); err != nil {
 			return says, err
@@ -136,6 +140,7 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 		if err != nil {
 			return says, err
 		}
+		s.hosts[mode] = h
 		srv, err := server.New(server.Config{ID: 0, Map: m, Host: h, Listen: listen, Workers: s.cfg.most() + 1, Staleness: server.Async,
 			Seed: s.cfg.Seed, Tables: []table.Spec{probeTable()}, Dense: denseOf(s.cfg.floats()), Node: -1, FanIn: modes[mode]})
 		if err != nil {
@@ -145,6 +150,17 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 		s.wg.Go(func() { _ = srv.Serve(ctx) }) // workers see their end of a failure
 	}
 	return says, nil
+}
+
+// landed is what has arrived at each mode's server.
+func (s *serving) landed() map[string]uint64 {
+	sums := map[string]uint64{}
+	for mode, h := range s.hosts {
+		for _, d := range h.Domains() {
+			sums[mode] += d.Stats().ReceivedBytes
+		}
+	}
+	return sums
 }
 
 func (s *serving) host(listen string) (*dial.Host, error) {

@@ -10,11 +10,11 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"time"
 
 	"psrt/bench/child"
 	"psrt/bench/report"
 	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
 	"psrt/sched/usage"
 )
 
@@ -254,12 +254,21 @@ func (s *station) point(ctx context.Context, c *crowd, n int, link float64) (*Po
 	pushedBefore := c.counts(n)
 	var shares []float64
 	if err := c.load(ctx, n, func() error {
-		before, start := c.counts(n), time.Now()
+		first, err := s.ask(serverAsk{})
+		if err != nil {
+			return err
+		}
+		before := c.counts(n)
 		if err := c.probe.during(ctx, s.cfg.window(n, max(link, c.alone)), &loaded); err != nil {
 			return err
 		}
 		after := c.counts(n)
-		p.Seconds = time.Since(start).Seconds()
+		last, err := s.ask(serverAsk{})
+		if err != nil {
+			return err
+		}
+		p.Seconds = float64(last.Nanos-first.Nanos) / 1e9
+		p.Landed = int64(last.Landed[c.mode] - first.Landed[c.mode])
 		for i := range after {
 			shares = append(shares, float64(after[i]-before[i]))
 			p.Each = append(p.Each, int64(after[i]-before[i])*int64(s.cfg.Bytes))
@@ -281,7 +290,7 @@ func (s *station) point(ctx context.Context, c *crowd, n int, link float64) (*Po
 	}
 	p.CPUSeconds, p.Counts, p.Load = finish.cpu-begin.cpu, finish.counts.minus(begin.counts), report.Load()
 	p.Bytes = int64(p.Pushes) * int64(s.cfg.Bytes)
-	p.Goodput = float64(p.Bytes) / p.Seconds
+	p.Goodput = float64(p.Landed-int64(loaded.Count())*probeRequest-int64(p.Pushes)*psmsg.RequestBytes) / p.Seconds
 	p.Jain, p.Least = jain(shares), least(shares)
 	p.Unloaded, p.Loaded, p.Probes = *unloaded.Latency(), *loaded.Latency(), int(loaded.Count())
 	if c.alone == 0 {

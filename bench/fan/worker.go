@@ -183,6 +183,9 @@ type probe struct {
 	dense  *client.Dense // to look at the sums
 }
 
+// probeRequest is what a pull of the probe sends: its header and a key.
+const probeRequest = psmsg.RequestBytes + 8
+
 // probeEvery is the time between pulls.
 const probeEvery = 300 * time.Microsecond
 
