@@ -3,9 +3,6 @@ package patience
 import "time"
 
 const (
-	// longestSpins is how many times Base a wait may spin at most, once it has
-	// learnt that spinning that long is rewarded.
-	longestSpins = 8
 	// crowdedYield is how long an offer of the core must have taken for another
 	// process to have used it; one that nobody wants takes 1 us.
 	crowdedYield = 30 * time.Microsecond
@@ -15,12 +12,15 @@ const (
 
 // Spin is one poller's patience. The zero value never spins.
 type Spin struct {
-	base, least, budget time.Duration
-	hold                int // waits until the budget may grow again
+	base, least, longest, budget time.Duration
+	hold                         int // waits until the budget may grow again
 }
 
-// New begins with base, and comes back to least where spinning is in vain.
-func New(base, least time.Duration) Spin { return Spin{base: base, least: least, budget: base} }
+// New begins with base, comes back to least where spinning is in vain, and may
+// grow to longest where it is rewarded.
+func New(base, least, longest time.Duration) Spin {
+	return Spin{base: base, least: least, longest: longest, budget: base}
+}
 
 // Base is what a wait may spin without offering its core to others.
 func (s *Spin) Base() time.Duration { return s.base }
@@ -30,14 +30,13 @@ func (s *Spin) Budget() time.Duration { return s.budget }
 
 // Waited takes note of a wait that the budget did not cover.
 func (s *Spin) Waited(d time.Duration) {
-	longest := longestSpins * s.base
 	switch {
-	case d > longest:
+	case d > s.longest:
 		s.budget = s.least
 	case s.hold > 0:
 		s.hold--
 	case d > s.budget:
-		s.budget = min(max(2*s.budget, s.base), longest)
+		s.budget = min(max(2*s.budget, s.base), s.longest)
 	}
 }
 

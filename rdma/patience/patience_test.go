@@ -7,7 +7,7 @@ import (
 
 func TestPatience(t *testing.T) {
 	const us = time.Microsecond
-	p := New(30*us, 30*us)
+	p := New(30*us, 30*us, 240*us)
 	expect := func(what string, want time.Duration) {
 		t.Helper()
 		if p.Budget() != want {
@@ -40,7 +40,7 @@ func TestPatience(t *testing.T) {
 	p.Waited(200 * us)
 	expect("tried anew", 60*us)
 
-	p = New(50*us, 0)
+	p = New(50*us, 0, 400*us)
 	p.Waited(time.Second)
 	expect("in vain", 0)
 	p.Waited(100 * us)
@@ -48,7 +48,13 @@ func TestPatience(t *testing.T) {
 	p.Waited(100 * us)
 	expect("and another", 100*us)
 
-	p = New(0, 0)
+	p = New(50*us, 0, 50*us)
+	p.Waited(51 * us)
+	expect("longer than it may ever be", 0)
+	p.Waited(49 * us)
+	expect("not longer", 50*us)
+
+	p = New(0, 0, 0)
 	p.Waited(10 * us)
 	expect("told not to spin", 0)
 }

@@ -23,6 +23,7 @@ type Config struct {
 const (
 	defaultSpinMicros = 30
 	maxSpinMicros     = 1_000_000
+	longestSpins      = 8       // times SpinMicros
 	maxDepth          = 1 << 16 // requests per endpoint and direction
 	maxMessage        = 1 << 30 // bytes of one request
 	maxInline         = 256     // bytes

@@ -49,7 +49,7 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	}
 	spin := time.Duration(d.cfg.SpinMicros) * time.Microsecond
 	q := &Queue{d: d, depth: depth, bell: b, bellFile: file,
-		patience: patience.New(spin, spin)}
+		patience: patience.New(spin, spin, longestSpins*spin)}
 	q.attached.Store(&[]*Endpoint{})
 	d.mu.Lock()
 	defer d.mu.Unlock()

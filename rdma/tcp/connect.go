@@ -267,6 +267,9 @@ const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, linux/tcp.h; not in package sysca
 // reply to a peer that no longer reads; a requester gives up before, by its
 // own clock.
 func (ep *endpoint) tune(c *net.TCPConn, peer time.Duration) error {
+	if !sameHost(c) {
+		ep.queue.far.Store(true)
+	}
 	if err := c.SetNoDelay(true); err != nil {
 		return err
 	}

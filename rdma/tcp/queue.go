@@ -25,7 +25,10 @@ type queue struct {
 	sleeping atomic.Bool // Wait blocks, or is about to
 	woken    atomic.Bool
 	closed   atomic.Bool
-	patience patience.Spin // Wait's
+	far      atomic.Bool // some peer is on another host
+	// Wait's, with all peers on this host and else: a peer across a network
+	// answers as soon as its network lets it, and nobody's core makes that sooner.
+	nearSpin, farSpin patience.Spin
 
 	engine
 }
@@ -35,7 +38,8 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	if depth < 1 || depth > 64*maxDepth {
 		return nil, fmt.Errorf("tcp: queue of depth %d: %w; use 1 to %d", depth, rdma.ErrInvalid, 64*maxDepth)
 	}
-	q := &queue{dom: d, ring: make([]rdma.Completion, depth), patience: patience.New(spinTime, 0)}
+	q := &queue{dom: d, ring: make([]rdma.Completion, depth),
+		nearSpin: patience.New(spinTime, 0, longestSpins*spinTime), farSpin: patience.New(spinTime, 0, spinTime)}
 	if err := q.engine.init(q); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ const (
 	// if on this host, may be there too.
 	spinMicros = 50
 	spinTime   = spinMicros * time.Microsecond
+	// longestSpins is how many times as long it may be.
+	longestSpins = 8
 	// looksPerYield is how often it looks between two offers to other
 	// goroutines.
 	looksPerYield = 8
@@ -55,6 +57,10 @@ func (q *queue) Wait(deadline time.Time) error {
 	defer q.leave()
 	hold := q.dom.hold()
 	defer q.dom.holders.Add(-1)
+	spin := &q.nearSpin
+	if q.far.Load() {
+		spin = &q.farSpin
+	}
 	quiet := time.Now() // since then nothing has come
 	for looks := 1; ; looks++ {
 		q.role.Lock()
@@ -64,7 +70,7 @@ func (q *queue) Wait(deadline time.Time) error {
 		now := time.Now()
 		since := now.Sub(quiet)
 		if moved {
-			q.patience.Waited(since)
+			spin.Waited(since)
 			quiet = now
 		}
 		switch {
@@ -73,7 +79,7 @@ func (q *queue) Wait(deadline time.Time) error {
 		case moved:
 		case !now.Before(deadline):
 			return rdma.ErrDeadline
-		case since < q.patience.Budget() && hold && !q.patience.Yielded(yield(looks)):
+		case since < spin.Budget() && hold && !spin.Yielded(yield(looks)):
 		default:
 			q.block(hold && since < blockTime, deadline)
 		}
