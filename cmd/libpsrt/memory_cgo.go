@@ -8,7 +8,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"math"
+	"runtime"
 	"runtime/debug"
 	"unsafe"
 
@@ -20,8 +20,12 @@ import (
 // address is a pointer as C passed it: a number until it was looked at.
 type address = C.uintptr_t
 
-// lowest is the first address that can be memory of a process.
-const lowest = 1 << 16
+// lowest is the first address that can be memory of a process, beyond the first
+// that cannot.
+const (
+	lowest = 1 << 16
+	beyond = 1 << 56
+)
 
 // pointer makes a checked address one. The pointer stays C's: nothing keeps it.
 func pointer(a address) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
@@ -44,7 +48,7 @@ func view[T any](a address, n uint64, name string) ([]T, error) {
 		return nil, invalid("%s is %#x, which is no address", name, at)
 	case at%align != 0:
 		return nil, invalid("%s is %#x, which is not aligned to %d bytes", name, at, align)
-	case n > math.MaxInt64/size || at+n*size < at || at+n*size > math.MaxInt64:
+	case n > beyond/size || at > beyond || at+n*size > beyond:
 		return nil, invalid("%s is %d elements of %d bytes at %#x, which is beyond the address space", name, n, size, at)
 	}
 	return unsafe.Slice((*T)(pointer(a)), n), nil
@@ -139,7 +143,7 @@ func populate(b []byte) error {
 	for i := uint64(0); i < uint64(len(b)); i += page {
 		sum += b[i]
 	}
-	_ = sum
+	runtime.KeepAlive(sum) // or nothing would be read
 	return nil
 }
 
