@@ -64,8 +64,8 @@ look_test() { # the same for the tests of the bindings (csrc/examples), which us
 	packages=
 	reasons=
 	command -v g++ >/dev/null || need g++ "compiles the example in C++"
-	[ -x /usr/bin/python3 ] && [ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
-	[ -x /usr/bin/python3 ] && [ -e "$dist/torch/__init__.py" ] || need python3-torch "so does its twin with PyTorch (a large package)"
+	[ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
+	[ -e "$dist/torch/__init__.py" ] || need python3-torch "so does its twin with PyTorch (a large package)"
 }
 
 look_bpf() { # the same for the eBPF programs, whose objects are committed

@@ -1,0 +1,224 @@
+package exampletest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bench is what all tests share: built once, in a folder of its own.
+type bench struct {
+	dir, psrt, library, header string
+	train, test, token         string
+}
+
+// python is the distribution's: .ci/deps.sh test installs NumPy and PyTorch for it.
+const python = "/usr/bin/python3"
+
+func TestExamples(t *testing.T) {
+	b := build(t)
+	addr := b.serve(t, "tables.yaml").Address
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T) []string // builds it where need be; the command
+		auc  float64                     // psrt train reaches .74 with lr, .75 with fm
+	}{
+		{"c", func(t *testing.T) []string { return []string{b.compile(t, "cc", "-std=gnu11", "train.c")} }, 0.73},
+		{"c++", func(t *testing.T) []string { return []string{b.compile(t, "c++", "-std=c++17", "train.cpp")} }, 0.72},
+		{"numpy", func(*testing.T) []string { return []string{python, "-B", "train.py"} }, 0.72},
+		{"torch", func(*testing.T) []string { return []string{python, "-B", "train_torch.py"} }, 0.72},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			command := c.run(t)
+			out := b.run(t, append(command, addr, b.token, b.train, b.test)...)
+			if got := auc(t, out); got < c.auc {
+				t.Errorf("AUC %.4f, want %.2f at least; it printed %q", got, c.auc, out)
+			}
+			wrong := filepath.Join(b.dir, "wrong-token")
+			if err := os.WriteFile(wrong, []byte("no token that a server has"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := b.command(append(command, addr, wrong, b.train, b.test)...).CombinedOutput(); err == nil || !bytes.Contains(out, []byte("token")) {
+				t.Errorf("with a wrong token: %v, it printed %q", err, out)
+			}
+			if out, err := b.command(command...).CombinedOutput(); err == nil || !bytes.Contains(out, []byte("usage: ")) {
+				t.Errorf("without arguments: %v, it printed %q", err, out)
+			}
+		})
+	}
+}
+
+// TestOwnRule trains by the rule of momentum.c.
+func TestOwnRule(t *testing.T) {
+	b := build(t)
+	so := filepath.Join(b.dir, "momentum.so")
+	b.run(t, "cc", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-I../rule", "-o", so, "momentum.c")
+	tables := filepath.Join(b.dir, "momentum.yaml")
+	if err := os.WriteFile(tables, []byte("tables:\n  - {name: w, dim: 1, rule: momentum.so, params: {rate: 2, momentum: 0.5}, init: zero}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := b.serve(t, tables)
+	out := b.run(t, b.compile(t, "cc", "-std=gnu11", "train.c"), s.Address, b.token, b.train, b.test)
+	if got := auc(t, out); got < 0.70 {
+		t.Errorf("AUC %.4f, want .70 at least", got)
+	}
+}
+
+// TestPython runs test_psrt.py, which starts servers of its own.
+func TestPython(t *testing.T) {
+	b := build(t)
+	c := b.command(python, "-B", "-W", "error", "test_psrt.py")
+	c.Env = append(c.Env, "PSRT="+b.psrt)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestHeaderIsStrict: psrt.hpp compiles without a warning in every C++ since 17,
+// and in two files of one program.
+func TestHeaderIsStrict(t *testing.T) {
+	b := build(t)
+	one, two := filepath.Join(b.dir, "one.cpp"), filepath.Join(b.dir, "two.cpp")
+	for path, text := range map[string]string{one: "#include <psrt.hpp>\n#include <psrt.hpp>\nint main() { return 0; }\n", two: "#include <psrt.hpp>\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, std := range []string{"-std=c++17", "-std=c++20"} {
+		b.run(t, "c++", std, "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-I.", "-I"+b.header, "-o", filepath.Join(b.dir, "two"), one, two, b.library)
+	}
+}
+
+var built *bench
+
+// build makes the command, the library and the data, once.
+func build(t *testing.T) *bench {
+	t.Helper()
+	if built != nil {
+		return built
+	}
+	dir, err := os.MkdirTemp("", "psrt-examples-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{dir: dir, psrt: filepath.Join(dir, "psrt"), library: filepath.Join(dir, "libpsrt.so"), token: filepath.Join(dir, "token")}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.header = filepath.Join(root, "cmd/libpsrt")
+	link := "-extldflags=-Wl,-soname,libpsrt.so,--version-script=" + filepath.Join(b.header, "libpsrt.map")
+	for _, args := range [][]string{
+		{"-o", b.psrt, "./cmd/psrt"},
+		{"-buildmode=c-shared", "-ldflags=" + link, "-o", b.library, "./cmd/libpsrt"},
+	} {
+		c := exec.Command("go", append([]string{"build", "-buildvcs=false"}, args...)...)
+		c.Dir, c.Env = root, append(os.Environ(), "CGO_ENABLED=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", c, err, out)
+		}
+	}
+	b.run(t, b.psrt, "gen", "zipf", "--rows", "40000", "--fields", "8", "--vocab", "3000", "--seed", "3", "--split", "8:1:1", "--out", filepath.Join(dir, "clicks.libsvm"))
+	b.train, b.test = filepath.Join(dir, "clicks.train.libsvm"), filepath.Join(dir, "clicks.test.libsvm")
+	built = b
+	return b
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != nil {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// command is a program that finds the library.
+func (b *bench) command(args ...string) *exec.Cmd {
+	c := exec.Command(args[0], args[1:]...)
+	c.Dir = ".."
+	c.Env = append(os.Environ(), "PSRT_LIBRARY="+b.library, "LD_LIBRARY_PATH="+b.dir)
+	return c
+}
+
+// run gives what a program prints.
+func (b *bench) run(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	c := b.command(args...)
+	stop := context.AfterFunc(ctx, func() { c.Process.Kill() })
+	defer stop()
+	var out, errors bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errors
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s%s", args, err, &out, &errors)
+	}
+	return out.String()
+}
+
+// compile makes a program of an example, as strictly as a user may.
+func (b *bench) compile(t *testing.T, compiler, std, source string) string {
+	t.Helper()
+	out := filepath.Join(b.dir, strings.ReplaceAll(source, ".", "_"))
+	b.run(t, compiler, std, "-O2", "-Wall", "-Wextra", "-Werror", "-I.", "-I"+b.header, "-o", out, source, b.library, "-lm")
+	return out
+}
+
+type ready struct {
+	Address string `json:"address"`
+}
+
+// serve starts a server, which ends with the test without leaving a word.
+func (b *bench) serve(t *testing.T, tables string) ready {
+	t.Helper()
+	c := b.command(b.psrt, "serve", "--listen", "127.0.0.1:0", "--token-file", b.token, "--tables", tables, "--threads", "2")
+	var log bytes.Buffer
+	c.Stderr = &log
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	var r ready
+	if err != nil || json.Unmarshal(line, &r) != nil {
+		c.Process.Kill()
+		c.Wait()
+		t.Fatalf("psrt serve said %q (%v): %s", line, err, &log)
+	}
+	t.Cleanup(func() {
+		c.Process.Signal(syscall.SIGTERM)
+		if err := c.Wait(); err != nil {
+			t.Errorf("psrt serve: %v: %s", err, &log)
+		}
+	})
+	return r
+}
+
+var aucLine = regexp.MustCompile(`(?m)^auc (0\.\d{4})$`)
+
+// auc finds the line in what a trainer printed.
+func auc(t *testing.T, out string) float64 {
+	t.Helper()
+	m := aucLine.FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no line \"auc 0.1234\" in %q", out)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,721 @@
+"""psrt for Python: one file over libpsrt by ctypes, no other dependency.
+
+    import psrt
+    with psrt.Client(servers=["127.0.0.1:7700"], token_file="token") as client:
+        table = client.table("w")
+        values = table.pull(keys)            # keys: numpy uint64, torch int64, list
+        ...
+        table.push(keys, grads)              # returns when the servers have applied it
+
+Nothing is copied on the way into the library: the addresses of NumPy arrays,
+PyTorch tensors (on the CPU) and anything else with the buffer protocol are handed
+over as they are. They must be contiguous: 64-bit integers for keys, 32-bit floats
+for values and gradients. A method that is given no `out` returns a new NumPy
+array, or where NumPy is missing an array.array of n * dim floats.
+
+Every object may be used from several threads; calls let other Python threads run.
+Errors are exceptions: psrt.Error with the status of psrt.h and the library's
+message; psrt.Timeout (a TimeoutError) and psrt.ConnectionLost (a ConnectionError)
+are the ones that a trainer may want to catch and try again.
+
+The library is found as PSRT_LIBRARY says, beside this file, or where the system's
+linker looks. docs/c-abi.md tells more.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import ctypes
+import ctypes.util
+import json
+import os
+import threading
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Generator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+__all__ = [
+    "Client", "Table", "TableInfo", "Request", "Error", "Timeout", "ConnectionLost", "version",
+    "READ_ONLY", "ANY_CLOCK", "WEIGHTS_ONLY",
+]
+
+READ_ONLY = 1
+"""A pull that makes no rows: unknown keys give zeros."""
+ANY_CLOCK = 2
+"""A pull that does not wait for other trainers, whatever the clocks say."""
+WEIGHTS_ONLY = 4
+"""A save that leaves the optimizer's state out."""
+
+_ABI_MAJOR = 1
+
+_STATUS = {
+    -1: "EINVAL", -2: "EHANDLE", -3: "ECONFIG", -4: "ETOKEN", -5: "ECONNECT", -6: "ETIMEDOUT",
+    -7: "ENOTABLE", -8: "EMISMATCH", -9: "ESTALE", -10: "ENOMEM", -11: "ESERVER", -12: "EFORKED",
+    -13: "EBUSY", -14: "ETOOSMALL", -15: "EFAULT", -16: "EIO", -17: "ECLOSED", -18: "ECLOCK", -19: "EINTERNAL",
+}
+_ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL = -6, -5, -13, -14
+
+
+class Error(Exception):
+    """What the library says about a failed call. `status` is psrt.h's code, `name` its name."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+        self.name = _STATUS.get(status, str(status))
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} [{self.name}]"
+
+
+class Timeout(Error, TimeoutError):
+    """A call took longer than its timeout. A push may have been applied."""
+
+
+class ConnectionLost(Error, ConnectionError):
+    """A server cannot be reached. The client goes on trying: calls work again when it is back."""
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("flags", c_uint32), ("timeout_us", c_uint64), ("buffer_bytes", c_uint64),
+        ("callback", c_void_p), ("arg", c_void_p), ("eventfd", c_int32), ("use_eventfd", c_uint32),
+    ]
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("dim", c_uint32), ("id", c_uint32), ("row_bytes", c_uint32),
+        ("optimizer", ctypes.c_char * 32),
+    ]
+
+
+def _find() -> str:
+    name = os.environ.get("PSRT_LIBRARY")
+    if name:
+        return name
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libpsrt.so")
+    if os.path.exists(beside):
+        return beside
+    return ctypes.util.find_library("psrt") or "libpsrt.so.1"
+
+
+_V, _N, _P = c_void_p, c_size_t, POINTER
+_SIGNATURES = {
+    "psrt_client_open": [c_char_p, _P(_V)],
+    "psrt_client_close": [_V],
+    "psrt_noop": [_V],
+    "psrt_stats_json": [_V, _V, _N, _P(_N)],
+    "psrt_table_open": [_V, c_char_p, _P(_V)],
+    "psrt_table_get_info": [_V, _P(_Info)],
+    "psrt_pull_sparse_opt": [_V, _V, _N, _V, _V, _V],
+    "psrt_pull_sparse_async": [_V, _V, _N, _V, _V, _V, _P(_V)],
+    "psrt_push_sparse_opt": [_V, _V, _N, _V, _V],
+    "psrt_push_sparse_async": [_V, _V, _N, _V, _V, _P(_V)],
+    "psrt_push_sparse_ticket_opt": [_V, c_uint64, _N, _V, _V],
+    "psrt_push_sparse_ticket_async": [_V, c_uint64, _N, _V, _V, _P(_V)],
+    "psrt_plan": [_V, _V, _N, _V, _V, _P(_N)],
+    "psrt_prefetch": [_V, _V, _N],
+    "psrt_dense_size": [_V, _P(_N)],
+    "psrt_dense_range": [_V, c_char_p, _P(_N), _P(_N)],
+    "psrt_pull_dense_opt": [_V, _V, _N, _V],
+    "psrt_pull_dense_async": [_V, _V, _N, _V, _P(_V)],
+    "psrt_push_dense_opt": [_V, _V, _N, _V],
+    "psrt_push_dense_async": [_V, _V, _N, _V, _P(_V)],
+    "psrt_wait": [_V, c_uint64],
+    "psrt_test": [_V, _P(c_int)],
+    "psrt_mem_alloc": [_V, _N, _P(_V)],
+    "psrt_mem_free": [_V, _V],
+    "psrt_mem_register": [_V, _V, _N],
+    "psrt_mem_unregister": [_V, _V],
+    "psrt_mem_is_direct": [_V, _V, _N, _P(c_int)],
+    "psrt_clock": [_V],
+    "psrt_clock_now": [_V, _P(c_uint64)],
+    "psrt_barrier": [_V],
+    "psrt_save": [_V, c_char_p, _V],
+    "psrt_load": [_V, c_char_p, _V],
+}
+
+
+def _load() -> ctypes.CDLL:
+    name = _find()
+    try:
+        lib = ctypes.CDLL(name)
+    except OSError as e:
+        raise ImportError(f"psrt: {e}; set PSRT_LIBRARY to libpsrt.so, or put it beside {__file__}") from None
+    lib.psrt_abi_version.restype = c_uint32
+    lib.psrt_abi_version.argtypes = []
+    lib.psrt_version.restype = c_char_p
+    lib.psrt_version.argtypes = []
+    lib.psrt_last_error.restype = c_char_p
+    lib.psrt_last_error.argtypes = []
+    major = lib.psrt_abi_version() >> 16
+    if major != _ABI_MAJOR:
+        raise ImportError(f"psrt: {name} has version {major} of the C interface, this file is for {_ABI_MAJOR}: use the two of one release")
+    for function, arguments in _SIGNATURES.items():
+        f = getattr(lib, function)
+        f.restype, f.argtypes = c_int, arguments
+    return lib
+
+
+_lib = _load()
+
+
+def version() -> str:
+    """The library's release."""
+    return _lib.psrt_version().decode()
+
+
+def _fail(status: int) -> None:
+    message = _lib.psrt_last_error().decode(errors="replace")
+    if status == _ETIMEDOUT:
+        raise Timeout(status, message)
+    if status == _ECONNECT:
+        raise ConnectionLost(status, message)
+    raise Error(status, message)
+
+
+# --------------------------------------------------------------------- buffers
+
+try:
+    import numpy as _numpy
+except ImportError:  # everything but the shapes of new arrays works without
+    _numpy = None  # type: ignore[assignment]
+
+_KEY_FORMATS = {"Q", "q", "L", "l", "=Q", "=q", "<Q", "<q", "@Q", "@q", "<L", "<l"}
+_FLOAT_FORMATS = {"f", "=f", "<f", "@f"}
+_KEY_TYPES = {"<u8", "<i8"}
+
+
+def _buffer(x: Any, keys: bool, write: bool) -> Tuple[int, int, Any]:
+    """The address of x, its elements, and what must live as long as the address is used."""
+    what = "keys must be 64-bit integers" if keys else "values and gradients must be 32-bit floats"
+    describe = getattr(x, "__array_interface__", None)
+    if describe is not None and not hasattr(x, "data_ptr"):  # NumPy and its like
+        if describe["typestr"] not in (_KEY_TYPES if keys else ("<f4",)):
+            raise TypeError(f"psrt: {what}, not {describe['typestr']}: use .astype")
+        if describe.get("strides") is not None:
+            raise ValueError("psrt: the array is not contiguous: use numpy.ascontiguousarray")
+        address, read_only = describe["data"]
+        if write and read_only:
+            raise ValueError("psrt: the array is read-only")
+        n = 1
+        for d in describe["shape"]:
+            n *= d
+        return address, n, x
+    if hasattr(x, "data_ptr"):  # a tensor of PyTorch
+        if x.device.type != "cpu":
+            raise ValueError(f"psrt: the tensor is on {x.device}: use .cpu()")
+        if x.element_size() != (8 if keys else 4) or x.is_floating_point() == keys:
+            raise TypeError(f"psrt: {what}, not {x.dtype}: use .to(torch.{'int64' if keys else 'float32'})")
+        if not x.is_contiguous():
+            raise ValueError("psrt: the tensor is not contiguous: use .contiguous()")
+        return x.data_ptr(), x.numel(), x
+    if keys and isinstance(x, (list, tuple, range)):
+        x = array.array("Q", x)
+    view = memoryview(x)
+    if view.format not in (_KEY_FORMATS if keys else _FLOAT_FORMATS) or view.itemsize != (8 if keys else 4):
+        raise TypeError(f"psrt: {what}, not format {view.format!r}")
+    if not view.c_contiguous:
+        raise ValueError("psrt: the buffer is not contiguous")
+    n = view.nbytes // view.itemsize
+    if view.readonly:
+        if write:
+            raise ValueError("psrt: the buffer is read-only")
+        copied = (ctypes.c_char * view.nbytes).from_buffer_copy(view)  # ctypes finds addresses of writable memory only
+        return ctypes.addressof(copied), n, copied
+    held = (ctypes.c_char * view.nbytes).from_buffer(view.cast("B") if n else bytearray())
+    return ctypes.addressof(held), n, (held, view)
+
+
+def _floats(n: int, dim: int) -> Any:
+    if _numpy is not None:
+        return _numpy.empty((n, dim), _numpy.float32)
+    return array.array("f", bytes(4 * n * dim))
+
+
+def _micros(seconds: Optional[float]) -> int:
+    if seconds is None:
+        return 0
+    if not seconds > 0:
+        raise ValueError(f"psrt: a timeout of {seconds} seconds, want more than 0")
+    return max(1, int(seconds * 1e6))
+
+
+def _options(flags: int, timeout: Optional[float], eventfd: Optional[int] = None) -> Optional[_Options]:
+    if not flags and timeout is None and eventfd is None:
+        return None
+    return _Options(ctypes.sizeof(_Options), flags, _micros(timeout), 0, None, None,
+                    -1 if eventfd is None else eventfd, eventfd is not None)
+
+
+def _pointer(options: Optional[_Options]) -> Optional[int]:
+    return None if options is None else ctypes.addressof(options)
+
+
+# -------------------------------------------------------------------- requests
+
+class Request:
+    """A call under way. `wait()` it, `await` it, or ask `done()`; then `result` is what the call gives.
+
+    The arrays of the call are kept alive until then. A request that is forgotten
+    is waited for when it is collected.
+    """
+
+    def __init__(self, client: "Client", keep: Any, result: Any):
+        self.result = result
+        self._client = client
+        self._keep = keep
+        self._handle = c_void_p()
+        self._fd: Optional[int] = client._take_fd()
+        self._status: Optional[int] = None
+        self._message = ""
+
+    def _begin(self, status: int) -> "Request":
+        if status != 0:
+            self._settle(0)  # the handle is none: nothing is under way
+            _fail(status)
+        return self
+
+    @property
+    def fileno(self) -> int:
+        """An eventfd that becomes readable when the request is done, for select and the like."""
+        if self._fd is None:
+            raise ValueError("psrt: the request is collected already")
+        return self._fd
+
+    def done(self) -> bool:
+        """Whether the call has ended, well or not. Never waits, never raises for the call's sake."""
+        if self._status is None:
+            done = c_int()
+            status = _lib.psrt_test(self._handle, byref(done))
+            if done.value or status != 0:
+                self._settle(status)
+        return self._status is not None
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """Wait for the call, at most `timeout` seconds if given, and return its result.
+
+        Raises what the call failed with, or Timeout where the time has passed; the
+        request then goes on and can be waited for again.
+        """
+        if self._status is None:
+            status = _lib.psrt_wait(self._handle, _micros(timeout))
+            if status == _EBUSY:
+                raise Timeout(_ETIMEDOUT, f"psrt: the request is not done after {timeout} seconds; it goes on")
+            self._settle(status)
+        return self._outcome()
+
+    def _outcome(self) -> Any:
+        if self._status == 0:
+            return self.result
+        if self._status == _ETIMEDOUT:
+            raise Timeout(self._status, self._message)
+        if self._status == _ECONNECT:
+            raise ConnectionLost(self._status, self._message)
+        raise Error(self._status or 0, self._message)
+
+    def _settle(self, status: int) -> None:
+        self._status, self._keep = status, None
+        if status != 0:
+            self._message = _lib.psrt_last_error().decode(errors="replace")
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            self._client._give_fd(fd)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        while not self.done():
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+            fd = self.fileno
+            loop.add_reader(fd, lambda: future.done() or future.set_result(None))
+            try:
+                yield from future
+            finally:
+                loop.remove_reader(fd)
+        return self.wait()
+
+    def __del__(self) -> None:
+        if getattr(self, "_status", 0) is None and self._handle:
+            try:
+                self._settle(_lib.psrt_wait(self._handle, 0))
+            except Exception:  # the interpreter is ending
+                pass
+
+
+# ---------------------------------------------------------------------- tables
+
+class TableInfo(NamedTuple):
+    """What a table is."""
+    dim: int
+    id: int
+    row_bytes: int
+    optimizer: str
+
+
+class Table:
+    """One sparse table, from Client.table. It ends with its client."""
+
+    def __init__(self, client: "Client", name: str):
+        self.client, self.name = client, name
+        self._handle = c_void_p()
+        self._h = 0
+        status = _lib.psrt_table_open(client._handle, name.encode(), byref(self._handle))
+        if status:
+            _fail(status)
+        self._h = self._handle.value
+        info = _Info(ctypes.sizeof(_Info))
+        status = _lib.psrt_table_get_info(self._h, byref(info))
+        if status:
+            _fail(status)
+        self.info = TableInfo(info.dim, info.id, info.row_bytes, info.optimizer.decode())
+        self.dim = self.info.dim
+        """Floats in a row."""
+
+    def __repr__(self) -> str:
+        return f"<psrt.Table {self.name!r} dim {self.dim} {self.info.optimizer}>"
+
+    def _values(self, n: int, out: Any) -> Tuple[Any, int, Any]:
+        if out is None:
+            out = _floats(n, self.dim)
+        address, floats, keep = _buffer(out, False, True)
+        if floats != n * self.dim:
+            raise ValueError(f"psrt: out has {floats} floats, {n} keys of table {self.name} need {n * self.dim}")
+        return out, address, keep
+
+    def _grads(self, n: int, grads: Any) -> Tuple[int, Any]:
+        address, floats, keep = _buffer(grads, False, False)
+        if floats != n * self.dim:
+            raise ValueError(f"psrt: {floats} gradients, {n} keys of table {self.name} need {n * self.dim}")
+        return address, keep
+
+    def pull(self, keys: Any, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Any:
+        """The rows of keys, n x dim, in `out` where it is given. Missing rows are made."""
+        k, n, keep = _buffer(keys, True, False)
+        out, v, keep_out = self._values(n, out)
+        options = _options(flags, timeout)
+        status = _lib.psrt_pull_sparse_opt(self._h, k, n, v, None, _pointer(options))
+        if status:
+            _fail(status)
+        return out
+
+    def pull_ticket(self, keys: Any, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Tuple[Any, int]:
+        """The rows, and a ticket by which push_ticket names the same keys without sending them again."""
+        k, n, keep = _buffer(keys, True, False)
+        out, v, keep_out = self._values(n, out)
+        options, ticket = _options(flags, timeout), c_uint64()
+        status = _lib.psrt_pull_sparse_opt(self._h, k, n, v, ctypes.addressof(ticket), _pointer(options))
+        if status:
+            _fail(status)
+        return out, ticket.value
+
+    def push(self, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> None:
+        """Send a gradient for each key, and return when the servers have applied them."""
+        k, n, keep = _buffer(keys, True, False)
+        g, keep_grads = self._grads(n, grads)
+        options = _options(0, timeout)
+        status = _lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options))
+        if status:
+            _fail(status)
+
+    def push_ticket(self, ticket: int, grads: Any, *, timeout: Optional[float] = None) -> None:
+        """push for the keys of a pull_ticket, once. Error ESTALE: push with keys."""
+        g, floats, keep = _buffer(grads, False, False)
+        options = _options(0, timeout)
+        status = _lib.psrt_push_sparse_ticket_opt(self._h, ticket, floats // self.dim, g, _pointer(options))
+        if status:
+            _fail(status)
+
+    def pull_async(self, keys: Any, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
+        """pull that returns at once; the request's result is the rows."""
+        k, n, keep = _buffer(keys, True, False)
+        out, v, keep_out = self._values(n, out)
+        r = Request(self.client, (keep, keep_out), out)
+        options = _options(flags, timeout, r._fd)
+        return r._begin(_lib.psrt_pull_sparse_async(self._h, k, n, v, None, _pointer(options), byref(r._handle)))
+
+    def push_async(self, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> Request:
+        """push that returns at once. grads must not change until the request is done."""
+        k, n, keep = _buffer(keys, True, False)
+        g, keep_grads = self._grads(n, grads)
+        r = Request(self.client, (keep, keep_grads), None)
+        options = _options(0, timeout, r._fd)
+        return r._begin(_lib.psrt_push_sparse_async(self._h, k, n, g, _pointer(options), byref(r._handle)))
+
+    def plan(self, keys: Any) -> Tuple[Any, Any]:
+        """(unique, index): the distinct keys in the servers' order, and keys[i] == unique[index[i]].
+
+        To pull `unique` and to add up gradients by `index` saves the library doing so.
+        """
+        k, n, keep = _buffer(keys, True, False)
+        if _numpy is not None:
+            unique, index = _numpy.empty(n, _numpy.uint64), _numpy.empty(n, _numpy.int32)
+            u, x = unique.ctypes.data, index.ctypes.data
+        else:
+            unique, index = array.array("Q", bytes(8 * n)), array.array("i", bytes(4 * n))
+            u, x = unique.buffer_info()[0], index.buffer_info()[0]
+        count = c_size_t()
+        status = _lib.psrt_plan(self._h, k, n, u, x, byref(count))
+        if status:
+            _fail(status)
+        return unique[:count.value], index
+
+    def prefetch(self, keys: Any) -> None:
+        """Tell the servers that the keys will be pulled soon."""
+        k, n, keep = _buffer(keys, True, False)
+        status = _lib.psrt_prefetch(self._h, k, n)
+        if status:
+            _fail(status)
+
+
+# ---------------------------------------------------------------------- client
+
+class Client:
+    """A connection to the servers. Close it, or use it in a `with` statement.
+
+    The arguments are those of psrt.h's configuration: servers, token_file, worker,
+    workers, transport, timeout ("30s"), tables and others. `config` may be a
+    mapping of them, or YAML text.
+    """
+
+    def __init__(self, config: Union[str, Mapping[str, Any], None] = None, **settings: Any):
+        self._closed = False
+        self._handle = c_void_p()
+        self._fds: list[int] = []
+        self._fd_lock = threading.Lock()
+        self._tables: dict[str, Table] = {}
+        if isinstance(config, str):
+            if settings:
+                raise TypeError("psrt: YAML text and keyword arguments at once: use one of them")
+            text = config
+        else:
+            text = json.dumps({**(config or {}), **settings})  # JSON is YAML
+        status = _lib.psrt_client_open(text.encode(), byref(self._handle))
+        if status:
+            self._closed = True
+            _fail(status)
+
+    def close(self) -> None:
+        """End the client: requests under way fail, arrays of `empty` must not be touched any more."""
+        if self._closed:
+            return
+        self._closed = True
+        status = _lib.psrt_client_close(self._handle)
+        with self._fd_lock:
+            fds, self._fds = self._fds, []
+        for fd in fds:
+            os.close(fd)
+        if status:
+            _fail(status)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            try:
+                self.close()
+            except Exception:  # a fork, or the interpreter is ending
+                pass
+
+    def _take_fd(self) -> int:
+        with self._fd_lock:
+            if self._fds:
+                return self._fds.pop()
+        return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def _give_fd(self, fd: int) -> None:
+        try:
+            os.read(fd, 8)  # so that it is not readable for the next request
+        except BlockingIOError:
+            pass
+        with self._fd_lock:
+            if not self._closed and len(self._fds) < 64:
+                self._fds.append(fd)
+                return
+        os.close(fd)
+
+    def table(self, name: str) -> Table:
+        """Open a table. Error ENOTABLE: nobody describes it; EMISMATCH: it is another one than `tables` says."""
+        t = self._tables.get(name)
+        if t is None:
+            t = self._tables[name] = Table(self, name)
+        return t
+
+    # Dense vector.
+
+    def dense_size(self) -> int:
+        """Floats of the dense vector; 0 where there is none."""
+        n = c_size_t()
+        status = _lib.psrt_dense_size(self._handle, byref(n))
+        if status:
+            _fail(status)
+        return n.value
+
+    def dense_range(self, name: str) -> slice:
+        """Where the part of that name lies in the dense vector."""
+        first, n = c_size_t(), c_size_t()
+        status = _lib.psrt_dense_range(self._handle, name.encode(), byref(first), byref(n))
+        if status:
+            _fail(status)
+        return slice(first.value, first.value + n.value)
+
+    def pull_dense(self, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Any:
+        """The whole dense vector."""
+        if out is None:
+            n = self.dense_size()
+            out = _numpy.empty(n, _numpy.float32) if _numpy is not None else array.array("f", bytes(4 * n))
+        v, n, keep = _buffer(out, False, True)
+        options = _options(flags, timeout)
+        status = _lib.psrt_pull_dense_opt(self._handle, v, n, _pointer(options))
+        if status:
+            _fail(status)
+        return out
+
+    def push_dense(self, grads: Any, *, timeout: Optional[float] = None) -> None:
+        """A gradient for the whole dense vector."""
+        g, n, keep = _buffer(grads, False, False)
+        options = _options(0, timeout)
+        status = _lib.psrt_push_dense_opt(self._handle, g, n, _pointer(options))
+        if status:
+            _fail(status)
+
+    def pull_dense_async(self, out: Any, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
+        """pull_dense that returns at once."""
+        v, n, keep = _buffer(out, False, True)
+        r = Request(self, keep, out)
+        options = _options(flags, timeout, r._fd)
+        return r._begin(_lib.psrt_pull_dense_async(self._handle, v, n, _pointer(options), byref(r._handle)))
+
+    def push_dense_async(self, grads: Any, *, timeout: Optional[float] = None) -> Request:
+        """push_dense that returns at once."""
+        g, n, keep = _buffer(grads, False, False)
+        r = Request(self, keep, None)
+        options = _options(0, timeout, r._fd)
+        return r._begin(_lib.psrt_push_dense_async(self._handle, g, n, _pointer(options), byref(r._handle)))
+
+    # Memory that servers reach themselves.
+
+    def empty(self, shape: Union[int, Sequence[int]]) -> Any:
+        """A NumPy array of float32 that servers read and write without a copy.
+
+        It belongs to the client: after close() it must not be touched.
+        """
+        if _numpy is None:
+            raise ImportError("psrt: empty() needs NumPy")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        n = 1
+        for d in shape:
+            n *= d
+        address = c_void_p()
+        status = _lib.psrt_mem_alloc(self._handle, max(4, 4 * n), byref(address))
+        if status:
+            _fail(status)
+        held = (ctypes.c_float * n).from_address(address.value or 0)
+        held._psrt_client = self  # the array keeps the client, and so the memory
+        return _numpy.ctypeslib.as_array(held).reshape(shape)
+
+    def free(self, memory: Any) -> None:
+        """Give back what empty() gave, before close() does."""
+        address, _, keep = _buffer(memory, False, False)
+        status = _lib.psrt_mem_free(self._handle, address)
+        if status:
+            _fail(status)
+
+    def register(self, memory: Any) -> "_Registered":
+        """Lend an array or tensor to the servers, so that RDMA reaches it without a copy.
+
+        Use it in a `with` statement, or call unregister() on what is returned.
+        """
+        address, n, keep = _buffer(memory, False, True)
+        status = _lib.psrt_mem_register(self._handle, address, 4 * n)
+        if status:
+            _fail(status)
+        return _Registered(self, address, keep)
+
+    def is_direct(self, memory: Any) -> bool:
+        """Whether all servers reach the memory themselves."""
+        address, n, keep = _buffer(memory, False, False)
+        direct = c_int()
+        status = _lib.psrt_mem_is_direct(self._handle, address, 4 * n, byref(direct))
+        if status:
+            _fail(status)
+        return bool(direct.value)
+
+    # All trainers together.
+
+    def clock(self) -> None:
+        """End this trainer's step; see psrt_clock in psrt.h."""
+        status = _lib.psrt_clock(self._handle)
+        if status:
+            _fail(status)
+
+    def step(self) -> int:
+        """The number of the current step."""
+        n = c_uint64()
+        status = _lib.psrt_clock_now(self._handle, byref(n))
+        if status:
+            _fail(status)
+        return n.value
+
+    def barrier(self) -> None:
+        """Wait until every trainer of the job is here."""
+        status = _lib.psrt_barrier(self._handle)
+        if status:
+            _fail(status)
+
+    def save(self, directory: Union[str, os.PathLike], *, flags: int = 0, timeout: Optional[float] = None) -> None:
+        """Have the servers write all tables to a directory of theirs."""
+        options = _options(flags, timeout)
+        status = _lib.psrt_save(self._handle, os.fsencode(directory), _pointer(options))
+        if status:
+            _fail(status)
+
+    def load(self, directory: Union[str, os.PathLike], *, timeout: Optional[float] = None) -> None:
+        """Have the servers replace their tables by those in a directory."""
+        options = _options(0, timeout)
+        status = _lib.psrt_load(self._handle, os.fsencode(directory), _pointer(options))
+        if status:
+            _fail(status)
+
+    def stats(self) -> dict:
+        """Counts and facts about client and servers."""
+        needed = c_size_t(4096)
+        while True:
+            text = ctypes.create_string_buffer(needed.value)
+            status = _lib.psrt_stats_json(self._handle, text, len(text), byref(needed))
+            if status == 0:
+                return json.loads(text.value)
+            if status != _ETOOSMALL:
+                _fail(status)
+
+    def noop(self) -> None:
+        """What a call costs at least."""
+        status = _lib.psrt_noop(self._handle)
+        if status:
+            _fail(status)
+
+
+class _Registered:
+    """Memory lent to the servers."""
+
+    def __init__(self, client: Client, address: int, keep: Any):
+        self._client, self._address, self._keep = client, address, keep
+
+    def unregister(self) -> None:
+        """Take the memory back: no server reaches it any more."""
+        if self._keep is None:
+            return
+        status = _lib.psrt_mem_unregister(self._client._handle, self._address)
+        if status:
+            _fail(status)
+        self._keep = None
+
+    def __enter__(self) -> "_Registered":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.unregister()

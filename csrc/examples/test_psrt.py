@@ -1,0 +1,300 @@
+#!/usr/bin/python3
+"""What psrt.py promises. PSRT names the command psrt, PSRT_LIBRARY the library."""
+
+import array
+import asyncio
+import gc
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+import torch
+
+import psrt
+
+TABLES = """
+tables:
+  - {name: sum, dim: 2, rule: sum}
+  - {name: last, dim: 1, rule: assign}
+dense: {rule: sum, parts: [{name: a, size: 3}, {name: b, size: 5}]}
+"""
+
+
+class Server:
+    """A psrt serve in a process of its own."""
+
+    def __init__(self, folder, listen="127.0.0.1:0"):
+        self.folder = folder
+        self.token = os.path.join(folder, "token")
+        path = os.path.join(folder, "tables.yaml")
+        with open(path, "w") as f:
+            f.write(TABLES)
+        self.process = subprocess.Popen(
+            [os.environ["PSRT"], "serve", "--listen", listen, "--token-file", self.token, "--tables", path, "--threads", "2"],
+            stdout=subprocess.PIPE)
+        self.address = json.loads(self.process.stdout.readline())["address"]
+
+    def end(self, sig=signal.SIGTERM):
+        self.process.send_signal(sig)
+        self.process.wait(20)
+        self.process.stdout.close()
+
+    def client(self, **settings):
+        return psrt.Client(servers=[self.address], token_file=self.token, **settings)
+
+
+class Test(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = Server(cls.folder.name)
+        cls.next = 0
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.end()
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.client = self.server.client()
+        self.addCleanup(self.client.close)
+        self.table = self.client.table("sum")
+
+    def keys(self, n):
+        """Keys that no other test has."""
+        cls = type(self)
+        cls.next += n
+        return np.arange(cls.next - n, cls.next, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+
+    def test_kinds_of_memory(self):
+        keys = self.keys(3)
+        ones = np.ones((3, 2), np.float32)
+        forms = [
+            (keys, ones),
+            (keys.view(np.int64), ones.reshape(6)),
+            (torch.from_numpy(keys.view(np.int64)), torch.ones(3, 2)),
+            (array.array("Q", keys.tolist()), array.array("f", [1] * 6)),
+            (keys.tolist(), memoryview(ones)),
+            (bytes(keys.tobytes()), bytes(ones.tobytes())),
+        ]
+        for n, (k, g) in enumerate(forms[:5], 1):
+            self.table.push(k, g)
+            got = self.table.pull(k)
+            self.assertIsInstance(got, np.ndarray)
+            np.testing.assert_array_equal(got, np.full((3, 2), n, np.float32))
+        for k, g in forms[5:]:
+            with self.assertRaisesRegex(TypeError, "64-bit integers"):
+                self.table.push(k, g)
+        out = torch.zeros(3, 2)
+        self.assertIs(self.table.pull(keys, out=out), out)
+        self.assertEqual(out.tolist(), [[5, 5]] * 3)
+        out = array.array("f", bytes(24))
+        self.table.pull(keys, out=out)
+        self.assertEqual(out.tolist(), [5] * 6)
+        self.assertEqual(self.table.pull(np.empty(0, np.uint64)).shape, (0, 2))
+
+    def test_refused_memory(self):
+        keys = self.keys(4)
+        fine = np.zeros((4, 2), np.float32)
+        for error, message, k, g in [
+            (TypeError, "use .astype", keys.astype(np.int32), fine),
+            (TypeError, "use .astype", keys, fine.astype(np.float64)),
+            (TypeError, r"use .to\(torch.float32\)", keys, torch.zeros(4, 2, dtype=torch.float64)),
+            (TypeError, r"use .to\(torch.int64\)", torch.zeros(4), fine),
+            (ValueError, "ascontiguousarray", keys, np.zeros((2, 4), np.float32).T),
+            (ValueError, "use .contiguous", keys, torch.zeros(2, 4).t()),
+            (ValueError, "6 gradients, 4 keys of table sum need 8", keys, np.zeros(6, np.float32)),
+        ]:
+            with self.assertRaisesRegex(error, message):
+                self.table.push(k, g)
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            self.table.pull(keys, out=np.frombuffer(bytes(32), np.float32))
+        with self.assertRaisesRegex(ValueError, "out has 3 floats"):
+            self.table.pull(keys, out=np.zeros(3, np.float32))
+
+    def test_repeated_keys_and_plan(self):
+        a, b = self.keys(2)
+        keys = np.array([a, b, a, a], np.uint64)
+        unique, index = self.table.plan(keys)
+        self.assertEqual(sorted(unique.tolist()), sorted([int(a), int(b)]))
+        np.testing.assert_array_equal(unique[index], keys)
+        self.table.push(keys, np.full((4, 2), 2, np.float32))
+        np.testing.assert_array_equal(self.table.pull(np.array([a, b]))[:, 0], [6, 2])
+        last = self.client.table("last")
+        last.push(keys, np.array([1, 2, 3, 4], np.float32))
+        np.testing.assert_array_equal(last.pull(np.array([a, b]))[:, 0], [4, 2])
+
+    def test_tickets(self):
+        keys = self.keys(5)
+        values, ticket = self.table.pull_ticket(keys)
+        self.assertEqual(values.shape, (5, 2))
+        self.table.push_ticket(ticket, np.full((5, 2), 3, np.float32))
+        np.testing.assert_array_equal(self.table.pull(keys), np.full((5, 2), 3))
+        with self.assertRaises(psrt.Error) as e:
+            self.table.push_ticket(ticket, np.zeros((5, 2), np.float32))
+        self.assertEqual(e.exception.name, "ESTALE")
+
+    def test_errors(self):
+        with self.assertRaises(psrt.Error) as e:
+            self.client.table("none")
+        self.assertEqual((e.exception.name, e.exception.status), ("ENOTABLE", -7))
+        self.assertIn("sum", str(e.exception))
+        with self.server.client(tables=[{"name": "sum", "dim": 3, "optimizer": {"kind": "adam"}}]) as c:
+            with self.assertRaises(psrt.Error) as e:
+                c.table("sum")
+            self.assertEqual(e.exception.name, "EMISMATCH")
+            for part in ["dim 2", "dim 3", "sum", "adam"]:
+                self.assertIn(part, str(e.exception))
+        with self.assertRaises(psrt.Error) as e:
+            psrt.Client("servers: [127.0.0.1:1]\nspeed: 3\n")
+        self.assertEqual(e.exception.name, "ECONFIG")
+        with self.assertRaises(psrt.ConnectionLost):
+            psrt.Client(servers=["127.0.0.1:1"], token_file=self.server.token, connect_timeout="100ms")
+        with self.assertRaises(TypeError):
+            psrt.Client("servers: [x]", worker=1)
+        with self.assertRaisesRegex(ValueError, "timeout"):
+            self.table.pull(self.keys(1), timeout=0)
+        closed = self.server.client()
+        table = closed.table("sum")
+        closed.close()
+        closed.close()
+        with self.assertRaises(psrt.Error) as e:
+            table.pull(self.keys(1))
+        self.assertEqual(e.exception.name, "EHANDLE")
+
+    def test_async(self):
+        keys = self.keys(100)
+        pushes = [self.table.push_async(keys, np.ones((100, 2), np.float32)) for _ in range(20)]
+        for r in pushes:
+            self.assertIsNone(r.wait())
+            self.assertTrue(r.done())
+            self.assertIsNone(r.wait())
+        r = self.table.pull_async(keys)
+        readable, _, _ = select.select([r.fileno], [], [], 20)
+        self.assertEqual(len(readable), 1)
+        while not r.done():  # the eventfd comes a moment before or after
+            time.sleep(0.001)
+        np.testing.assert_array_equal(r.result, np.full((100, 2), 20))
+        with self.assertRaises(ValueError):
+            r.fileno
+        self.table.push_async(keys, np.ones((100, 2), np.float32))  # forgotten: waited for
+        gc.collect()
+        np.testing.assert_array_equal(self.table.pull(keys), np.full((100, 2), 21))
+
+    def test_await(self):
+        keys = self.keys(10)
+
+        async def trainer():
+            for _ in range(30):
+                await self.table.push_async(keys, np.ones((10, 2), np.float32))
+                await self.table.pull_async(keys)
+
+        async def main():
+            await asyncio.gather(*[trainer() for _ in range(8)])
+            return await self.table.pull_async(keys)
+
+        np.testing.assert_array_equal(asyncio.run(main()), np.full((10, 2), 240))
+
+    def test_threads(self):
+        keys = self.keys(10)
+
+        def work():
+            for _ in range(50):
+                self.table.push(keys, np.ones((10, 2), np.float32))
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        np.testing.assert_array_equal(self.table.pull(keys), np.full((10, 2), 300))
+
+    def test_memory(self):
+        keys, _ = self.table.plan(self.keys(1000))
+        rows = self.client.empty((1000, 2))
+        rows[:] = 4
+        self.assertTrue(self.client.is_direct(rows))
+        self.table.push(keys, rows)
+        rows[:] = 0
+        self.table.pull(keys, out=rows)
+        np.testing.assert_array_equal(rows, np.full((1000, 2), 4))
+        mine = np.full((1000, 2), 2, np.float32)
+        with self.client.register(mine):
+            self.table.push(keys, mine)
+            self.table.pull(keys, out=mine)
+        np.testing.assert_array_equal(mine, np.full((1000, 2), 6))
+        self.assertFalse(self.client.is_direct(mine))
+        self.client.free(rows)
+
+    def test_dense(self):
+        self.assertEqual(self.client.dense_size(), 8)
+        self.assertEqual(self.client.dense_range("b"), slice(3, 8))
+        before = self.client.pull_dense()
+        self.client.push_dense(np.arange(8, dtype=np.float32))
+        np.testing.assert_array_equal(self.client.pull_dense() - before, np.arange(8))
+        out = np.zeros(8, np.float32)
+        self.client.push_dense_async(np.ones(8, np.float32)).wait()
+        self.assertIs(self.client.pull_dense_async(out).wait(), out)
+        np.testing.assert_array_equal(out - before, np.arange(8) + 1)
+
+    def test_together(self):
+        self.assertEqual(self.client.step(), 0)
+        self.client.clock()
+        self.assertEqual(self.client.step(), 1)
+        with self.server.client(workers=2) as a, self.server.client(workers=2) as b:
+            t = threading.Thread(target=a.barrier)
+            t.start()
+            b.barrier()
+            t.join()
+        self.table.prefetch(self.keys(3))
+        self.client.noop()
+        self.assertIsInstance(self.client.stats(), dict)
+        self.assertTrue(psrt.version())
+        self.assertIn("sum", repr(self.table))
+
+    def test_save_and_load(self):
+        keys = self.keys(2)
+        model = os.path.join(self.folder.name, "model")
+        self.table.push(keys, np.full((2, 2), 5, np.float32))
+        self.client.save(model)
+        self.table.push(keys, np.full((2, 2), 5, np.float32))
+        self.client.load(model)
+        np.testing.assert_array_equal(self.table.pull(keys), np.full((2, 2), 5))
+
+    def test_read_only(self):
+        keys = self.keys(2)
+        self.table.pull(keys, flags=psrt.READ_ONLY | psrt.ANY_CLOCK)
+
+    def test_killed_server(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server(folder)
+            address = server.address
+            with server.client(timeout="2s") as c:
+                t = c.table("sum")
+                t.push([1], np.ones(2, np.float32))
+                server.end(signal.SIGKILL)
+                begin = time.monotonic()
+                with self.assertRaises((psrt.Timeout, psrt.ConnectionLost)):
+                    t.push([1], np.ones(2, np.float32))
+                self.assertLess(time.monotonic() - begin, 10)
+                server = Server(folder, address)
+                deadline = time.monotonic() + 60
+                while True:
+                    try:
+                        t.push([2], np.ones(2, np.float32))
+                        break
+                    except (psrt.Timeout, psrt.ConnectionLost):
+                        self.assertLess(time.monotonic(), deadline)
+                self.assertGreaterEqual(t.pull([2])[0, 0], 1)
+            server.end()
+
+
+if __name__ == "__main__":
+    unittest.main()
