@@ -35,15 +35,16 @@ enum {
 	ETHER_VLAN = 0x8100,
 	ETHER_VLAN_OUTER = 0x88a8,
 
+	FROM_MAC = 0, /* skb_load_bytes_relative */
 	NEW_ONLY = 1, /* map_update: not if it is there */
-	TC_NEXT = -1, /* verdicts: as if the program were not there */
-	XDP_PASS = 2,
+	TC_NEXT = -1, /* verdict: as if the program were not there */
 };
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*skb_load_bytes)(const void *skb, u32 offset, void *to, u32 bytes) = (void *)26;
 static u64 (*socket_cookie)(void *sk) = (void *)46;
+static long (*skb_load_bytes_relative)(const void *skb, u32 offset, void *to, u32 bytes, u32 start) = (void *)68;
 static long (*probe_read_user)(void *to, u32 bytes, const void *from) = (void *)112;
 static long (*probe_read_kernel)(void *to, u32 bytes, const void *from) = (void *)113;
 static long (*seq_write)(void *seq, const void *data, u32 bytes) = (void *)127;
@@ -51,19 +52,9 @@ static long (*ringbuf_output)(void *ring, void *data, u64 bytes, u64 flags) = (v
 static struct tcp_sock *(*to_tcp_sock)(void *sk) = (void *)137;
 static long (*probe_read_user_text)(void *to, u32 bytes, const void *from) = (void *)114;
 
-struct bpf_spin_lock {
-	u32 val;
-};
-static void (*spin_lock)(struct bpf_spin_lock *l) = (void *)93;
-static void (*spin_unlock)(struct bpf_spin_lock *l) = (void *)94;
-
-/* The contexts of programs on packets, as the kernel promises them. */
+/* The context of programs on packets, as the kernel promises it. */
 struct __sk_buff {
 	u32 len, before[9], ifindex, after[8], data, data_end;
-};
-
-struct xdp_md {
-	u32 data, data_end, data_meta, ingress_ifindex;
 };
 
 /* The processor's registers where a probe in user space was hit. */

@@ -19,15 +19,14 @@ enum {
 /* The numbers that came of late, each bit one, as in RFC 6479: lost packets
  * are counted when they come the second time, and repeated ones once, in
  * whatever order. A sender that goes back further than any sender may has
- * begun a new sequence. */
+ * begun a new sequence. One sender's packets may be on two processors: then a
+ * bit may be lost, and its packet, if repeated, be counted twice. */
 struct seen {
 	u64 bits[SEEN_WORDS];
 };
 
 struct flow {
-	struct bpf_spin_lock lock; /* one sender's packets may be on two processors */
-	u32 top[2];		   /* newest number: of requests, of answers */
-	u32 unused;
+	u32 top[2]; /* newest number: of requests, of answers */
 	u64 bytes;
 	u64 messages;
 	u64 repeated; /* messages, that is their last packets */
@@ -57,23 +56,20 @@ INLINE void miss(u32 why)
 		__sync_fetch_and_add(n, 1);
 }
 
-/* first says whether the number has not come before; the lock is held. */
+/* first says whether the number has not come before. Bits are cleared before
+ * the top moves: one too few is better than one too many, by which a packet
+ * would never be counted. */
 INLINE int first(struct seen *s, u32 *top, u32 psn)
 {
-	u32 ahead = (psn - *top) & NUMBERS;
+	u32 was = *(volatile u32 *)top, ahead = (psn - was) & NUMBERS;
 	if (ahead < HALF || ahead <= NUMBERS - BEHIND) { /* newer, or a new sequence */
-		u32 words = ((psn >> 6) - (*top >> 6)) & (NUMBERS >> 6);
-		for (u32 i = 0; i < SEEN_WORDS; i++)
-			if (i < words)
-				s->bits[((psn >> 6) - i) & (SEEN_WORDS - 1)] = 0;
-		*top = psn;
+		u32 words = ((psn >> 6) - (was >> 6)) & (NUMBERS >> 6);
+		for (u32 i = 0; i < SEEN_WORDS && i < words; i++)
+			s->bits[((psn >> 6) - i) & (SEEN_WORDS - 1)] = 0;
+		__sync_val_compare_and_swap(top, was, psn);
 	}
-	u64 *word = &s->bits[psn >> 6 & (SEEN_WORDS - 1)];
 	u64 bit = 1ull << (psn & 63);
-	if (*word & bit)
-		return 0;
-	*word |= bit;
-	return 1;
+	return !(__sync_fetch_and_or(&s->bits[psn >> 6 & (SEEN_WORDS - 1)], bit) & bit);
 }
 
 INLINE void count(void *ctx, u32 interface, copy_out copy)
@@ -93,23 +89,22 @@ INLINE void count(void *ctx, u32 interface, copy_out copy)
 			return miss(MISS_FULL);
 	}
 	u32 k = p.answer & 1;
-	spin_lock(&f->lock);
 	if (!p.numbered || first(&f->seen[k], &f->top[k], p.psn)) {
-		f->bytes += p.bytes;
-		f->messages += p.ends;
+		__sync_fetch_and_add(&f->bytes, p.bytes);
+		__sync_fetch_and_add(&f->messages, p.ends);
 	} else {
-		f->repeated += p.ends;
+		__sync_fetch_and_add(&f->repeated, p.ends);
 	}
-	spin_unlock(&f->lock);
 }
 
-/* From the packet's first piece; that an offset is small is known, and the
- * verifier wants it said. */
-INLINE int copy_direct(u32 data, u32 data_end, u32 offset, void *to, u32 bytes)
+/* Of a filter of tc: what the packet's first piece has is read in place. That
+ * an offset is small is known; the verifier wants it said. */
+INLINE int copy_skb(void *ctx, u32 offset, void *to, u32 bytes)
 {
-	u8 *from = (u8 *)(u64)data + (offset & 0xff), *end = (u8 *)(u64)data_end;
+	struct __sk_buff *skb = ctx;
+	u8 *from = (u8 *)(u64)skb->data + (offset & 0xff), *end = (u8 *)(u64)skb->data_end;
 	if (from + bytes > end)
-		return -1;
+		return skb_load_bytes(skb, offset, to, bytes); /* a card may cut after the headers it knows */
 	if (bytes == 2) { /* else words; the processor does not mind how they lie */
 		*(u16 *)to = *(u16 *)from;
 		return 0;
@@ -119,30 +114,25 @@ INLINE int copy_direct(u32 data, u32 data_end, u32 offset, void *to, u32 bytes)
 	return 0;
 }
 
-INLINE int copy_skb(void *ctx, u32 offset, void *to, u32 bytes)
-{
-	struct __sk_buff *skb = ctx;
-	if (!copy_direct(skb->data, skb->data_end, offset, to, bytes))
-		return 0;
-	return skb_load_bytes(skb, offset, to, bytes); /* a card may cut after the headers it knows */
-}
-
 SEC("tcx/ingress")
-int count_skb(struct __sk_buff *skb)
+int count_filter(struct __sk_buff *skb)
 {
 	count(skb, skb->ifindex, copy_skb);
 	return TC_NEXT;
 }
 
-INLINE int copy_xdp(void *ctx, u32 offset, void *to, u32 bytes)
+/* Of a packet socket that is given all that comes in by an interface, and
+ * takes none. */
+INLINE int copy_socket(void *ctx, u32 offset, void *to, u32 bytes)
 {
-	struct xdp_md *x = ctx;
-	return copy_direct(x->data, x->data_end, offset, to, bytes);
+	if (!skb_load_bytes_relative(ctx, offset, to, bytes, FROM_MAC))
+		return 0;
+	return skb_load_bytes(ctx, offset, to, bytes); /* beyond the first piece */
 }
 
-SEC("xdp")
-int count_frame(struct xdp_md *x)
+SEC("socket")
+int count_socket(struct __sk_buff *skb)
 {
-	count(x, x->ingress_ifindex, copy_xdp);
-	return XDP_PASS;
+	count(skb, skb->ifindex, copy_socket);
+	return 0;
 }

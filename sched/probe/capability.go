@@ -16,7 +16,7 @@ type capability struct {
 var (
 	capBPF      = capability{unix.CAP_BPF, "CAP_BPF"}
 	capPerfmon  = capability{unix.CAP_PERFMON, "CAP_PERFMON"}
-	capNetAdmin = capability{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}
+	capNetRaw   = capability{unix.CAP_NET_RAW, "CAP_NET_RAW"}
 	capSysAdmin = capability{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}
 )
 

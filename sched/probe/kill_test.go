@@ -15,9 +15,9 @@ func TestKilledLeavesNothing(t *testing.T) {
 	requireMetering(t)
 	c := spawn(t, "hold", 0)
 	c.say(t, "go")
-	want := 4
+	want := 3
 	if hasPoints(t) {
-		want = 6
+		want = 5
 	}
 	var ids []ebpf.ProgramID
 	select {

@@ -15,9 +15,7 @@ type flowKey struct {
 
 // flowValue is struct flow of roce.bpf.c; its windows are the kernel's own.
 type flowValue struct {
-	Lock     uint32
 	Top      [2]uint32
-	_        uint32
 	Bytes    uint64
 	Messages uint64
 	Repeated uint64

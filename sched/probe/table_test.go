@@ -10,7 +10,7 @@ import (
 // without that a byte is lost.
 func TestFullTable(t *testing.T) {
 	const room = 4
-	m := onLoopback(t, room)
+	m := onLoopback(t, formSocket, room)
 	now := time.Now()
 	m.table.now = func() time.Time { return now }
 	psn := uint32(0)
@@ -18,7 +18,7 @@ func TestFullTable(t *testing.T) {
 		t.Helper()
 		for _, host := range from {
 			psn++
-			m.runOn(t, formTCX, frame{source: netip.AddrFrom4([4]byte{10, 0, 0, host}), protocol: 17, port: 4791, operation: operations[4], payload: 100, psn: psn})
+			m.runOn(t, frame{source: netip.AddrFrom4([4]byte{10, 0, 0, host}), protocol: 17, port: 4791, operation: operations[4], payload: 100, psn: psn})
 		}
 	}
 	var r Reading

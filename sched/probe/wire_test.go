@@ -16,18 +16,15 @@ func TestRoCEOnTheWire(t *testing.T) {
 	requireMetering(t)
 	n := newCable(t)
 	ip(t, "link", "set", n.far, "up")
-	works := 0
-	for _, by := range []form{formTCX, formXDP} {
+	for _, by := range []form{formTCX, formSocket} {
 		t.Run(by.String(), func(t *testing.T) {
 			m, err := OpenRoCE(RoCEConfig{Interfaces: []string{n.near}, attach: []form{by}})
-			if errors.Is(err, ErrMissing) && by == formTCX {
-				t.Log(err)
+			if by == formTCX && tooOld(t, err) {
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			works++
 			defer m.Close()
 			var want Count
 			for i := range 50 {
@@ -50,9 +47,6 @@ func TestRoCEOnTheWire(t *testing.T) {
 				t.Errorf("metered %+v, want %+v", r.Samples, Sample{source, want})
 			}
 		})
-	}
-	if works == 0 {
-		t.Error("no way to attach works")
 	}
 }
 
