@@ -163,7 +163,8 @@ type mergeScratch struct {
 	due    []*request
 	srcs   [][]float32
 	idx    [][]int32
-	cat    []uint32 // row ids of all sources behind one another
+	part   [][]int32 // of idx, for one group
+	cat    []uint32  // row ids of all sources behind one another
 	occ    []int32
 	uniq   []uint32
 	out    []float32
@@ -206,10 +207,10 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 	refused := 0
 	switch {
 	case len(due) == 1:
-		refused = t.rows.Apply(due[0].rows, due[0].grads)
+		refused = l.applyRows(t, due[0].rows, due[0].grads)
 	case !t.spec.Optimizer.Adds():
 		for _, r := range due { // in BSP by worker, so that the last is always the same
-			refused += t.rows.Apply(r.rows, r.grads)
+			refused += l.applyRows(t, r.rows, r.grads)
 		}
 	default:
 		refused = l.applyMerged(t, due)
@@ -220,6 +221,34 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 	l.acknowledge(due, t.version, refused)
 }
 
+// groupFloats is how much is applied between two looks at what has landed: 64
+// KiB, as of dense values.
+const groupFloats = 16 << 10
+
+// groups cuts n rows of dim floats and calls f for each piece; between them the
+// links are kept busy.
+func (l *lane) groups(n, dim int, f func(from, to int)) {
+	size := max(1, groupFloats/dim)
+	for from := 0; from < n; from += size {
+		if from > 0 {
+			l.keepFetching()
+		}
+		f(from, min(n, from+size))
+	}
+}
+
+// applyRows applies the gradients of one source.
+func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused int) {
+	if len(l.links) == 0 { // nobody to look after
+		return t.rows.Apply(rows, grads)
+	}
+	dim := t.spec.Dim
+	l.groups(len(rows), dim, func(from, to int) {
+		refused += t.rows.Apply(rows[from:to], grads[from*dim:to*dim])
+	})
+	return refused
+}
+
 func (l *lane) acknowledge(due []*request, version uint64, refused int) {
 	for _, r := range due {
 		l.putRows(r.rows)
@@ -228,7 +257,8 @@ func (l *lane) acknowledge(due []*request, version uint64, refused int) {
 	}
 }
 
-// applyMerged adds the sources row by row and applies each row once.
+// applyMerged adds the sources row by row and applies each row once, group by
+// group: what is added is then still in the cache.
 func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
 	sources, merges := l.plan(due)
 	m := &l.merge
@@ -266,9 +296,16 @@ func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
 		at += len(r.rows)
 		m.srcs = append(m.srcs, r.grads)
 	}
-	m.out = grow(m.out, n*t.spec.Dim)
-	kernels.TreeSumRows(m.out, t.spec.Dim, n, m.srcs, m.idx[:len(sources)], merges)
-	return t.rows.Apply(m.uniq[:n], m.out)
+	dim := t.spec.Dim
+	m.out, m.part = grow(m.out, min(n*dim, max(groupFloats, dim))), grow(m.part, len(sources))
+	l.groups(n, dim, func(from, to int) {
+		for i := range m.part {
+			m.part[i] = m.idx[i][from:to]
+		}
+		kernels.TreeSumRows(m.out, dim, to-from, m.srcs, m.part, merges)
+		refused += t.rows.Apply(m.uniq[from:to], m.out[:(to-from)*dim])
+	})
+	return refused
 }
 
 // rescueHeld copies the gradients of a dying session's held pushes, which lie
