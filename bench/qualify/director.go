@@ -109,6 +109,9 @@ func (d *Director) Run(ctx context.Context) (*Finding, error) {
 	if err := d.confirm(ctx, f); err != nil {
 		return nil, err
 	}
+	if err := d.retry(ctx, f); err != nil {
+		return nil, err
+	}
 	if !d.plan.NoTotal && f.here() >= 2 {
 		d.progress("all pairs at once")
 		d.crowd(ctx, f)

@@ -39,6 +39,8 @@ type cell struct {
 	out  *Outcome
 	err  string
 	lost int // the rank that was lost before or while, or -1
+	// first is why it failed before it worked.
+	first string
 }
 
 // verdict is about one figure.
@@ -158,6 +160,9 @@ func (f *Finding) take(from, to int, out *Outcome, err error) {
 		c.err = err.Error()
 		return
 	}
+	if c.err != "" {
+		c.first, c.err = c.err, ""
+	}
 	if c.out == nil {
 		c.out = out
 		return
@@ -241,6 +246,26 @@ func (f *Finding) suspects(most int) []Pair {
 	return list[:min(len(list), most)]
 }
 
+// failures are the pairs of ranks that are there of which a way failed; nil if
+// there are more than most: then it is no matter of chance.
+func (f *Finding) failures(most int) []Pair {
+	var list []Pair
+	for a := range f.members {
+		for b := a + 1; b < len(f.members); b++ {
+			if f.cell(a, b).err == "" && f.cell(b, a).err == "" || !f.there(a) || !f.there(b) {
+				continue
+			}
+			if len(list) == most {
+				return nil
+			}
+			list = append(list, Pair{a, b})
+		}
+	}
+	return list
+}
+
+func (f *Finding) there(r int) bool { return f.members[r] != nil && f.members[r].lost() == "" }
+
 // close settles who was lost, and why.
 func (f *Finding) close() {
 	f.lost = make([]string, len(f.members))
@@ -302,12 +327,17 @@ func (f *Finding) odds() []odd {
 	return list
 }
 
-// Outliers counts the ordered pairs with a slow figure, or with another
-// transport than their like.
+// Outliers counts the ordered pairs with a slow figure, with another transport
+// than their like, or that failed at first.
 func (f *Finding) Outliers() int {
 	slow := map[[2]int]bool{}
 	for _, o := range f.odds() {
 		slow[[2]int{o.from, o.to}] = true
+	}
+	for i, c := range f.cells {
+		if c.first != "" && c.err == "" {
+			slow[[2]int{i / len(f.members), i % len(f.members)}] = true
+		}
 	}
 	for _, v := range f.verdicts {
 		for _, i := range v.Slow {

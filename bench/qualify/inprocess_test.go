@@ -129,6 +129,24 @@ func TestBrokenWay(t *testing.T) {
 	}
 }
 
+// A way that fails once, and works when it is tried again, is told of.
+func TestUnsteadyWay(t *testing.T) {
+	w := newWorld(t, 3)
+	var err error
+	if w.scripts[1], err = fault.NewScript(fault.Rule{Op: rdma.OpWrite, Peer: "rank 2", Nth: 1, Fail: rdma.StatusRetryExceeded}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.direct(quick(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wait.Wait()
+	u := f.Report("tcp").Fabric.Unsteady
+	if f.Unreachable() != 0 || len(u) != 1 || u[0].From != 1 || u[0].To != 2 || !strings.Contains(u[0].Error, "retry exceeded") {
+		t.Errorf("%d unreachable, unsteady %+v", f.Unreachable(), u)
+	}
+}
+
 // A rank that goes away in the middle, and one that never comes, are named.
 func TestRanksThatAreNotThere(t *testing.T) {
 	w := newWorld(t, 5)

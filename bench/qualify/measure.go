@@ -80,8 +80,13 @@ func (d *Director) try(ctx context.Context, from, to *member) (*Outcome, error) 
 	return nil, err
 }
 
-// passes is how often slow pairs are measured again.
-const passes = 3
+const (
+	// passes is how often slow pairs are measured again.
+	passes = 3
+	// retried pairs at most are tried again that failed: each may take as long
+	// as the timeout.
+	retried = 8
+)
 
 // confirm measures the slowest pairs again, alone, as long as they are slow: a
 // machine that was busy for a moment is no slow pair. The best counts.
@@ -101,6 +106,21 @@ func (d *Director) confirm(ctx context.Context, f *Finding) error {
 		f.Again = max(f.Again, len(suspects))
 		f.judge()
 	}
+	return nil
+}
+
+// retry tries the pairs that failed once more, alone: whether a way is closed
+// or fails now and then makes a difference to who looks for the reason.
+func (d *Director) retry(ctx context.Context, f *Finding) error {
+	failed := f.failures(retried)
+	for i, p := range failed {
+		d.progress(fmt.Sprintf("pair %d of %d that failed again, alone", i+1, len(failed)))
+		d.both(ctx, f, p)
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+	f.judge()
 	return nil
 }
 

@@ -107,6 +107,9 @@ func (f *Finding) unreached(to *report.Fabric) {
 				continue
 			}
 			s := Sample{From: a, To: b, FromHost: f.hostOf[a], ToHost: f.hostOf[b]}
+			if c := f.cell(a, b); c.err == "" && c.first != "" {
+				to.Unsteady = append(to.Unsteady, report.Unreachable{From: a, To: b, Error: strings.ReplaceAll(c.first, "\n", "; "), Remedy: f.remedy(s, c.first)})
+			}
 			if c := f.cell(a, b); c.err != "" {
 				bad = append(bad, len(all))
 				to.Unreachable = append(to.Unreachable, report.Unreachable{From: a, To: b, Error: strings.ReplaceAll(c.err, "\n", "; "), Remedy: f.remedy(s, c.err)})
@@ -127,8 +130,8 @@ func (f *Finding) remedy(s Sample, text string) string {
 		return "look at the error counters of the link and of both devices (ethtool -S, rdma statistic)"
 	case strings.Contains(text, "open control connection"):
 		host, _, err := net.SplitHostPort(to.Listen)
-		if err != nil {
-			host = to.Listen
+		if err != nil { // a unix socket
+			return "both ranks run on one host: it is overloaded, or one of them is stuck"
 		}
 		return fmt.Sprintf("%s: `ip route get %s` there, firewalls, the VLAN of %s", between, host, cmp.Or(from.Facts.Interface, "the interface"))
 	case strings.Contains(text, "verbs"):

@@ -183,6 +183,15 @@ func TestTake(t *testing.T) {
 	if f.reached(0, 1) || !f.reached(1, 0) {
 		t.Error("a way that failed is reached")
 	}
+	if p := f.failures(1); len(p) != 1 || p[0] != (Pair{0, 1}) || f.failures(0) != nil {
+		t.Errorf("failures %v", p)
+	}
+	f.take(0, 1, &better, nil)
+	_, text, _ := forms(t, f)
+	has(t, text, "UNSTEADY: rank 0 (node0) to rank 1 (node1) failed, and worked when it was tried again: no; both ranks run", "outliers among 1 pair")
+	if !f.reached(0, 1) || f.failures(1) != nil || f.Outliers() != 1 {
+		t.Errorf("a way that works after all: %v, %d outliers", f.failures(1), f.Outliers())
+	}
 }
 
 // A pair that had to take another transport than its like is one that is not as

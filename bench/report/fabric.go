@@ -10,6 +10,8 @@ type Fabric struct {
 	Lost []string `json:"lost,omitempty"`
 	// Unreachable are the pairs of ranks that were there to the end.
 	Unreachable []Unreachable `json:"unreachable,omitempty"`
+	// Unsteady are pairs that failed, and worked when they were tried again.
+	Unsteady []Unreachable `json:"unsteady,omitempty"`
 	// Odd are pairs that have another transport than most of their kind.
 	Odd      []Odd        `json:"odd,omitempty"`
 	Outliers []Outlier    `json:"outliers,omitempty"`

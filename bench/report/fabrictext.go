@@ -290,6 +290,11 @@ func (f *Fabric) Findings() []string {
 	}
 	some("UNREACHABLE", lines)
 	lines = nil
+	for _, u := range f.Unsteady {
+		lines = append(lines, fmt.Sprintf("%s to %s failed, and worked when it was tried again: %s; %s", f.rank(u.From), f.rank(u.To), u.Error, u.Remedy))
+	}
+	some("UNSTEADY", lines)
+	lines = nil
 	for _, o := range f.Odd {
 		lines = append(lines, fmt.Sprintf("%s to %s goes by %s, where most like it go by %s: %s", f.rank(o.From), f.rank(o.To), o.Transport, o.Usual, o.Reason))
 	}

@@ -180,7 +180,7 @@ func (o *options) tell(found *qualify.Finding, err error) error {
 	case slower != nil:
 		return slower
 	case found.Outliers() > 0:
-		return &unfit{fmt.Sprintf("ordered pairs that are slower than their like: %d; the report names them", found.Outliers()), exitOutliers}
+		return &unfit{fmt.Sprintf("ordered pairs that are slower than their like, or unlike them otherwise: %d; the report names them", found.Outliers()), exitOutliers}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestQualify(t *testing.T) {
 		over = map[string]string{"auto": "verbs"}
 	}
 	for transport, becomes := range over {
-		code, r, errs := fabric(t, "--ranks 3 --sizes 4K,64K --transport "+transport+" "+few)
+		code, r, errs := fabric(t, "--ranks 3 --sizes 4K,64K --timeout 1m --iters 10 --duration 5ms --json --transport "+transport)
 		if transport == "verbs" && feature.NewProber("").Check(feature.RDMADevice) != nil {
 			if code != 1 || len(r.Fabric.Unreachable) != 6 || !strings.Contains(r.Fabric.Unreachable[0].Error, "no RDMA device") || !strings.Contains(errs, "6; the report says why") {
 				t.Errorf("over verbs without a device: exit %d, %+v, %s", code, r.Fabric, errs)
@@ -53,7 +53,7 @@ func TestQualify(t *testing.T) {
 		}
 		// A busy machine may have slow pairs.
 		if code != 0 && code != exitOutliers || (code == exitOutliers) != (r.Fabric.OutlierPairs > 0) {
-			t.Fatalf("over %s: exit %d, %d outliers, %s", transport, code, r.Fabric.OutlierPairs, errs)
+			t.Fatalf("over %s: exit %d, %s\n%s", transport, code, errs, strings.Join(r.Fabric.Findings(), "\n"))
 		}
 		seen := map[string]bool{}
 		for _, row := range r.Rows {
@@ -196,7 +196,7 @@ func TestQualifyWithoutARank(t *testing.T) {
 	for s, says := range map[syscall.Signal]string{syscall.SIGKILL: "was killed (signal 9)", syscall.SIGSTOP: "stopped or stuck"} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
-			r := start(t, nil, strings.Fields("qualify --ranks 4 --transport tcp --timeout 3s --join-timeout 20s "+few)...)
+			r := start(t, nil, strings.Fields("qualify --ranks 4 --transport tcp --timeout 5s --join-timeout 30s "+few)...)
 			r.strike(t, 2, s)
 			code := r.end(t)
 			var rep report.Report
@@ -264,7 +264,7 @@ func TestQualifyByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	line := "qualify --world-size 3 --coordinator " + port(t) + " --join-timeout 5s " + few
+	line := "qualify --world-size 3 --coordinator " + port(t) + " --join-timeout 10s " + few
 	var ranks [3]*running
 	for r, token := range []string{"token", "token", "other"} {
 		ranks[r] = start(t, nil, append(strings.Fields(line), "--rank", fmt.Sprint(r), "--token-file", filepath.Join(dir, token))...)
