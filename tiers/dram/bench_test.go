@@ -3,7 +3,11 @@ package dram
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"psrt/tiers/table"
 )
@@ -98,5 +102,59 @@ func BenchmarkBirth(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/row")
 		})
+	}
+}
+
+// BenchmarkApplyFar applies gradients that another core has just written, as a
+// lane does with those of a worker over shared memory, beside ones that this
+// core holds already.
+func BenchmarkApplyFar(b *testing.B) {
+	for _, dim := range []int{16, 64} {
+		spec := table.Spec{Name: "bench", ID: 1, Dim: dim, Init: table.Init{Kind: table.InitZero}, Optimizer: table.Optimizer{Kind: table.SGD}}
+		tab := benchTable(b, spec)
+		const batch = 4096
+		keys, rows, grads := make([]uint64, batch), make([]uint32, batch), make([]float32, batch*dim)
+		for i := range keys {
+			keys[i] = rand.Uint64N(benchRows)
+		}
+		if _, err := tab.Lookup(keys, rows, false); err != nil {
+			b.Fatal(err)
+		}
+		for _, far := range []bool{false, true} {
+			b.Run(fmt.Sprint(dim, " far=", far), func(b *testing.B) {
+				var turn atomic.Int32 // 1: write, 2: end
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					runtime.LockOSThread()
+					for {
+						switch turn.Load() {
+						case 1:
+							for i := range grads {
+								grads[i]++
+							}
+							turn.Store(0)
+						case 2:
+							return
+						}
+					}
+				})
+				runtime.LockOSThread()
+				var took time.Duration
+				for b.Loop() {
+					if far {
+						turn.Store(1)
+						for turn.Load() != 0 {
+						}
+					}
+					start := time.Now()
+					tab.Apply(rows, grads)
+					took += time.Since(start)
+				}
+				turn.Store(2)
+				wg.Wait()
+				runtime.UnlockOSThread()
+				b.ReportMetric(float64(took.Nanoseconds())/float64(b.N*batch), "ns/row")
+			})
+		}
 	}
 }
