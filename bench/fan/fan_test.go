@@ -60,6 +60,9 @@ func TestRun(t *testing.T) {
 			if granted := f.Mode == "granted"; granted != (f.Bound > f.IdleP99) || granted != (f.Chunk > 0 && f.Chunks > 0) {
 				t.Errorf("%s: %s has the bound %g of %d chunks of %d bytes", link, row.Op, f.Bound, f.Chunks, f.Chunk)
 			}
+			if f.Meter == "" || len(f.SeenBytes) != f.Workers || f.MeterSpread > 2 || f.MeterOff < 0 || f.MeterOff > 10 {
+				t.Errorf("%s: %s: %q has seen %v of %v: %g %%, one worker %g %% from that", link, row.Op, f.Meter, f.SeenBytes, f.PushedBytes, f.MeterOff, f.MeterSpread)
+			}
 			// The rate is the switch's, not the machine's.
 			if link == LinkVeth && row.Limit > 0.055 {
 				t.Errorf("a link of 0.05 GB/s carries %g", row.Limit)

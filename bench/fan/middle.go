@@ -52,12 +52,13 @@ func middle(rounds []*Point) *merged {
 	m.Loaded = latency(func(p *Point) report.Latency { return p.Loaded })
 
 	m.Pushes, m.Bytes, m.Seconds, m.Probes, m.CPUSeconds, m.CPUBytes = 0, 0, 0, 0, 0, 0
-	m.Each, m.Counts = make([]int64, m.Workers), Counts{}
+	m.Each, m.Counts, m.Seen = make([]int64, m.Workers), Counts{}, Seen{}
 	for _, p := range rounds {
 		m.peak = max(m.peak, p.Goodput)
 		m.Pushes, m.Bytes, m.Seconds = m.Pushes+p.Pushes, m.Bytes+p.Bytes, m.Seconds+p.Seconds
 		m.Probes, m.CPUSeconds, m.CPUBytes = m.Probes+p.Probes, m.CPUSeconds+p.CPUSeconds, m.CPUBytes+p.CPUBytes
 		m.Counts = m.Counts.plus(p.Counts)
+		m.Seen.plus(&p.Seen)
 		for i, n := range p.Each {
 			m.Each[i] += n
 		}

@@ -36,6 +36,7 @@ type Point struct {
 	RTTMicros   float64 // as the server's policy estimates it
 	RateGuess   float64 // bytes/s, likewise
 
+	Seen       Seen
 	Counts     Counts
 	CPUSeconds float64 // of server and workers, for all bytes of the point
 	CPUBytes   int64

@@ -59,6 +59,9 @@ func (p *merged) row(bytes int) report.Row {
 		},
 	}
 	row.Ratio, row.FanIn.Share = p.ratio, p.share
+	row.FanIn.Meter, row.FanIn.SeenBytes, row.FanIn.PushedBytes = p.Seen.Meter, p.Seen.Bytes, p.Seen.Pushed
+	row.FanIn.Hot, row.FanIn.Stragglers = p.Seen.Hot, p.Seen.Stragglers
+	row.FanIn.MeterOff, row.FanIn.MeterSpread = p.Seen.off()
 	if p.CPUBytes > 0 {
 		row.CPUSecondsPerGB = p.CPUSeconds / (float64(p.CPUBytes) / 1e9)
 	}
@@ -78,6 +81,9 @@ func (p *Point) String() string {
 	s := fmt.Sprintf("%s, %d workers: the worst served has %.2f of the mean; %d pulls beside it", p.Mode, p.Workers, p.Least, p.Probes)
 	if p.ChunkBytes > 0 {
 		s += fmt.Sprintf("; the server takes the link for %.1f MB/s and %.0f us", p.RateGuess/1e6, p.RTTMicros)
+	}
+	if seen := p.Seen.String(); seen != "" {
+		s += "; " + seen
 	}
 	if p.Counts.Retransmitted < 0 {
 		s += "; what was sent again is not counted here"

@@ -142,7 +142,7 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 		}
 		s.hosts[mode] = h
 		srv, err := server.New(server.Config{ID: 0, Map: m, Host: h, Listen: listen, Workers: s.cfg.most() + 1, Staleness: server.Async,
-			Seed: s.cfg.Seed, Tables: []table.Spec{probeTable()}, Dense: denseOf(s.cfg.floats()), Node: -1, FanIn: modes[mode]})
+			Seed: s.cfg.Seed, Tables: []table.Spec{probeTable()}, Dense: denseOf(s.cfg.floats()), Node: -1, FanIn: modes[mode], Watch: server.WatchAuto})
 		if err != nil {
 			return says, err
 		}

@@ -252,6 +252,10 @@ func (s *station) point(ctx context.Context, c *crowd, n int, link float64) (*Po
 		return nil, err
 	}
 	pushedBefore := c.counts(n)
+	seenBefore, err := c.probe.seen(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var shares []float64
 	if err := c.load(ctx, n, func() error {
 		first, err := s.ask(serverAsk{})
@@ -274,6 +278,11 @@ func (s *station) point(ctx context.Context, c *crowd, n int, link float64) (*Po
 			p.Each = append(p.Each, int64(after[i]-before[i])*int64(s.cfg.Bytes))
 			p.Pushes += after[i] - before[i]
 		}
+		seen, err := c.probe.seen(ctx)
+		if err != nil {
+			return err
+		}
+		p.Seen.name(seen, n)
 		policy, err := c.probe.policy(ctx)
 		p.ChunkBytes, p.WindowBytes = policy.ChunkBytes, policy.WindowBytes
 		p.RTTMicros, p.RateGuess = float64(policy.RTTNanos)/1e3, float64(policy.BytesPerSecond)
@@ -285,9 +294,16 @@ func (s *station) point(ctx context.Context, c *crowd, n int, link float64) (*Po
 	if err != nil {
 		return nil, err
 	}
+	pushed := make([]int64, n)
 	for i, k := range c.counts(n) {
-		p.CPUBytes += int64(k-pushedBefore[i]) * int64(s.cfg.Bytes)
+		pushed[i] = int64(k-pushedBefore[i]) * int64(s.cfg.Bytes)
+		p.CPUBytes += pushed[i]
 	}
+	seenAfter, err := c.probe.seen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Seen.between(seenBefore, seenAfter, pushed)
 	p.CPUSeconds, p.Counts, p.Load = finish.cpu-begin.cpu, finish.counts.minus(begin.counts), report.Load()
 	p.Bytes = int64(p.Pushes) * int64(s.cfg.Bytes)
 	p.Goodput = float64(p.Landed-int64(loaded.Count())*probeRequest-int64(p.Pushes)*psmsg.RequestBytes) / p.Seconds

@@ -20,6 +20,17 @@ type FanIn struct {
 	RNR     uint64  `json:"receiver_not_ready"` // from RDMA devices' counters
 	Dropped uint64  `json:"packets_dropped"`    // by the switch of a link of psbench's own
 	Bytes   []int64 `json:"bytes_per_worker,omitempty"`
+	// Meter is what counts at the server, SeenBytes its counts by worker and
+	// PushedBytes the workers' own over the same time, all rounds together.
+	// MeterOff is by how many percent all of the one exceed all of the other;
+	// MeterSpread is how far a single worker's excess is from that.
+	Meter       string  `json:"meter,omitempty"`
+	SeenBytes   []int64 `json:"seen_bytes_per_worker,omitempty"`
+	PushedBytes []int64 `json:"pushed_bytes_per_worker,omitempty"`
+	MeterOff    float64 `json:"meter_off_percent"`
+	MeterSpread float64 `json:"meter_spread_percent"`
+	Hot         []int   `json:"hot_workers,omitempty"`
+	Stragglers  []int   `json:"stragglers,omitempty"`
 }
 
 var fanInColumns = []column{
@@ -31,6 +42,8 @@ var fanInColumns = []column{
 	{"bound[us]", 0, fanIns(func(f *FanIn) float64 { return f.Bound })},
 	{"k", 0, fanIns(func(f *FanIn) float64 { return float64(f.Chunks) })},
 	{"chunk", 0, fanIns(func(f *FanIn) float64 { return float64(f.Chunk) })},
+	{"meter[%]", 2, fanIns(func(f *FanIn) float64 { return f.MeterOff })},
+	{"spread[%]", 2, fanIns(func(f *FanIn) float64 { return f.MeterSpread })},
 	{"resent", 0, fanIns(func(f *FanIn) float64 { return float64(f.Resent) })},
 	{"dropped", 0, fanIns(func(f *FanIn) float64 { return float64(f.Dropped) })},
 	{"RNR", 0, fanIns(func(f *FanIn) float64 { return float64(f.RNR) })},

@@ -39,8 +39,6 @@ const (
 	// lingerLooks are how long an ended session is still known: a connection's
 	// last count may come a look later.
 	lingerLooks = 2
-	// freshLook is how old a look may be for one who asks.
-	freshLook = 10 * time.Millisecond
 )
 
 const ownCounters = "the server's own counters"
@@ -73,7 +71,7 @@ type watch struct {
 	fromKern probe.Reading
 	gone     map[int]bool // workers that have left
 	took     time.Duration
-	looked   time.Time
+	at       int64 // of the last look
 	closed   bool
 }
 
@@ -129,7 +127,7 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-pause.C:
 		}
-		w.look(0)
+		w.look()
 		w.mu.Lock()
 		pause.Reset(max(w.every, watchShare*w.took))
 		w.mu.Unlock()
@@ -146,9 +144,9 @@ func (w *watch) close() {
 	}
 }
 
-// look reads the counters unless the last look is fresh enough, and lets the
-// policies know what follows.
-func (w *watch) look(fresh time.Duration) (f probe.FanIn, ok bool) {
+// look reads the counters and lets the policies know what follows. Who asks gets
+// a look of his own: he may have waited for what he asks about.
+func (w *watch) look() (f probe.FanIn, ok bool) {
 	if w.mode == WatchOff {
 		return f, false
 	}
@@ -159,25 +157,23 @@ func (w *watch) look(fresh time.Duration) (f probe.FanIn, ok bool) {
 		return f, false
 	}
 	start := time.Now()
-	if !w.looked.IsZero() && start.Sub(w.looked) < max(fresh, time.Millisecond) {
-		return w.view.FanIn(), true
-	}
 	w.forget(gone)
 	w.read()
-	if err := w.view.Update(int64(time.Since(w.start)), &w.reading); err != nil {
-		w.note(fmt.Sprintf("fan-in: %v", err)) // a clock that stands still
+	now := max(int64(time.Since(w.start)), w.at+1) // a clock may be coarse
+	if err := w.view.Update(now, &w.reading); err != nil {
+		w.note(fmt.Sprintf("fan-in: %v", err))
 		return f, false
 	}
+	w.at = now
 	f = w.view.FanIn()
 	w.links.say(words(&f))
-	w.looked = time.Now()
-	w.took = w.looked.Sub(start)
+	w.took = time.Since(start)
 	return f, true
 }
 
 // stats is the view for those who ask.
 func (w *watch) stats() *psmsg.ViewStats {
-	f, ok := w.look(freshLook)
+	f, ok := w.look()
 	if !ok {
 		return nil
 	}

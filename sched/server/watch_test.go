@@ -55,7 +55,7 @@ func (x *watched) passes(looks int, bytes ...int) (f probe.FanIn) {
 		}
 		time.Sleep(2 * time.Millisecond)
 		var ok bool
-		if f, ok = x.look(0); !ok {
+		if f, ok = x.look(); !ok {
 			x.t.Fatalf("no look: %q", x.notes)
 		}
 	}
@@ -199,7 +199,7 @@ func TestWatchWithoutPrivilege(t *testing.T) {
 
 func TestWatchOff(t *testing.T) {
 	x := newWatched(t, WatchOff, false, 3)
-	if _, ok := x.look(0); ok || x.stats() != nil || len(x.watch.sessions) != 0 {
+	if _, ok := x.look(); ok || x.stats() != nil || len(x.watch.sessions) != 0 {
 		t.Error("a watch that is off looks")
 	}
 }
