@@ -124,7 +124,10 @@ generate: deps ## make the generated files again
 
 install: build ## binaries, the C library, man pages and shell completion, to PREFIX (/usr/local)
 	install -d '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig'
-	install -m 644 cmd/libpsrt/psrt.h '$(DESTDIR)$(PREFIX)/include/'
+	install -m 644 cmd/libpsrt/psrt.h csrc/examples/psrt.hpp csrc/rule/psrt_rule.h '$(DESTDIR)$(PREFIX)/include/'
+	install -d '$(DESTDIR)$(PREFIX)/share/psrt/examples'
+	install -m 644 csrc/examples/psrt.py '$(DESTDIR)$(PREFIX)/share/psrt/'
+	install -m 644 csrc/examples/*.c csrc/examples/*.cpp csrc/examples/train*.py csrc/examples/tables.yaml '$(DESTDIR)$(PREFIX)/share/psrt/examples/'
 	install -m 755 bin/libpsrt.so '$(DESTDIR)$(PREFIX)/lib/libpsrt.so.1'
 	ln -sf libpsrt.so.1 '$(DESTDIR)$(PREFIX)/lib/libpsrt.so'
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(ABI).0|' cmd/libpsrt/psrt.pc.in >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/psrt.pc'

@@ -18,8 +18,8 @@ Errors are exceptions: psrt.Error with the status of psrt.h and the library's
 message; psrt.Timeout (a TimeoutError) and psrt.ConnectionLost (a ConnectionError)
 are the ones that a trainer may want to catch and try again.
 
-The library is found as PSRT_LIBRARY says, beside this file, or where the system's
-linker looks. docs/c-abi.md tells more.
+The library is found as PSRT_LIBRARY says, beside this file, where `make install`
+puts the two, or where the system's linker looks. docs/c-abi.md tells more.
 """
 
 from __future__ import annotations
@@ -94,9 +94,11 @@ def _find() -> str:
     name = os.environ.get("PSRT_LIBRARY")
     if name:
         return name
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libpsrt.so")
-    if os.path.exists(beside):
-        return beside
+    here = os.path.dirname(os.path.abspath(__file__))
+    for near in ("libpsrt.so", "../../lib/libpsrt.so.1"):  # a copy, or make install's
+        path = os.path.join(here, near)
+        if os.path.exists(path):
+            return path
     return ctypes.util.find_library("psrt") or "libpsrt.so.1"
 
 
