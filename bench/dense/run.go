@@ -2,14 +2,12 @@ package dense
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
-	"psrt/bench/child"
+	"psrt/bench/across"
 	"psrt/bench/report"
-	"psrt/rdma/dial"
 )
 
 // Run measures. The caller adds to the report who it is: program and commit.
@@ -17,37 +15,18 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ch, err := child.Start(ctx, cfg.Child)
+	var servers []string
+	side, err := across.Open(ctx, cfg.Child, cfg.Transport, cfg, &servers)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("dense: %w", err)
 	}
-	defer ch.Close(cancel)
-	token := make([]byte, 32)
-	_, _ = rand.Read(token)
-	if err := ch.Tell(setup{cfg, token}); err != nil {
-		return nil, err
-	}
-	var there addresses
-	if err := ch.Hear(&there); err != nil {
-		return nil, err
-	}
-	if there.Err != "" {
-		return nil, fmt.Errorf("dense: child: %s", there.Err)
-	}
-	h, err := dial.New(dial.Config{Transport: cfg.Transport, Token: token})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	r := &run{cfg: &cfg, child: ch}
-	defer func() { err = errors.Join(err, r.close()) }()
+	r := &run{cfg: &cfg, side: side}
+	defer func() { err = errors.Join(err, r.close(), side.Close()) }()
 	if r.sums, err = newSums(&cfg); err != nil {
 		return nil, err
 	}
 	for i, n := range cfg.Workers {
-		t, err := newTeam(ctx, &cfg, h, there.Servers[i], n)
+		t, err := newTeam(ctx, &cfg, side, servers[i], n)
 		if err != nil {
 			return nil, fmt.Errorf("dense: %d workers: %w", n, err)
 		}
@@ -61,7 +40,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 
 type run struct {
 	cfg   *Config
-	child *child.Child
+	side  *across.Side
 	sums  *sums
 	teams []*team
 }
@@ -138,7 +117,7 @@ func (r *run) measure(ctx context.Context) ([]report.Row, error) {
 // round is a limit beside some plays of one row.
 func (r *run) round(f *figure, counts bool) error {
 	limit := r.limit(f)
-	before, err := r.cpuSeconds()
+	before, err := r.side.CPUSeconds()
 	if err != nil {
 		return err
 	}
@@ -150,7 +129,7 @@ func (r *run) round(f *figure, counts bool) error {
 			return failed
 		}
 	}
-	after, err := r.cpuSeconds()
+	after, err := r.side.CPUSeconds()
 	if err != nil || !counts {
 		return err
 	}
@@ -172,14 +151,4 @@ func (r *run) limit(f *figure) float64 {
 		each = append(each, gbs(r.sums.bytes(), r.sums.scan))
 	}
 	return median(each)
-}
-
-// cpuSeconds of both processes.
-func (r *run) cpuSeconds() (float64, error) {
-	own, err := child.OwnCPUSeconds()
-	if err != nil {
-		return 0, err
-	}
-	its, err := r.child.CPUSeconds()
-	return own + its, err
 }

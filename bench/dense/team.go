@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"psrt/rdma/dial"
+	"psrt/bench/across"
 	"psrt/rdma/mem"
 	"psrt/sched/client"
 	"psrt/sched/densemap"
@@ -44,21 +44,17 @@ func (t *team) close() {
 
 // newTeam connects n workers. Gradients are small whole numbers, the same in
 // every step.
-func newTeam(ctx context.Context, c *Config, h *dial.Host, addr string, n int) (_ *team, err error) {
+func newTeam(ctx context.Context, c *Config, side *across.Side, addr string, n int) (_ *team, err error) {
 	t := &team{floats: c.Bytes / 4}
 	defer func() {
 		if err != nil {
 			t.close()
 		}
 	}()
-	m, err := oneServer(addr)
-	if err != nil {
-		return nil, err
-	}
 	blocks := (t.floats + densemap.BlockFloats - 1) / densemap.BlockFloats
 	for i := range n {
 		w := member{}
-		if w.c, err = client.Open(ctx, client.Config{Worker: i, Map: m, Host: h, Node: -1}); err != nil {
+		if w.c, err = side.Connect(ctx, addr, i); err != nil {
 			return nil, err
 		}
 		t.members = append(t.members, w)
