@@ -37,6 +37,7 @@ type endpoint struct {
 	index uint16
 	psn   uint32
 	port  ibv.PortAttr // as it was when the endpoint was made
+	made  time.Time    // after that
 	gids  []gid        // told to the peer
 	qpn   uint32       // the queue pair's number, also after it has gone
 	// mtu is a code: the port's, and with the path the smaller of both. Written
@@ -145,7 +146,7 @@ func (d *Domain) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
 		return nil, err
 	}
 	ep := newEndpoint(d, q, cfg, gids)
-	ep.port = port
+	ep.port, ep.made = port, time.Now()
 	ep.mtu.Store(port.ActiveMTU)
 	if err := ep.open(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -54,8 +55,8 @@ func (q *queue) Wait(deadline time.Time) error {
 	if q.closed.Load() {
 		return rdma.ErrClosed
 	}
-	if err := q.cq.Wait(q.wakeFD, time.Until(deadline)); err != nil {
-		return err
+	if err := q.cq.Wait(q.wakeFD, time.Until(deadline)); err != nil && !q.closed.Load() {
+		return fmt.Errorf("%s: %w; was the device removed or reset? the kernel's log says", q.dom.cfg.Device, err)
 	}
 	q.look()
 	if q.closed.Load() {

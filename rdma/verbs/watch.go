@@ -21,7 +21,7 @@ func (d *Domain) watch() {
 		case now := <-ticker.C:
 			d.events()
 			d.watchPort(now)
-			d.watchMTU()
+			d.watchMTU(now)
 		case <-d.eventful:
 			d.events()
 		}
@@ -63,7 +63,8 @@ func (d *Domain) events() {
 // flap is what retries are for.
 const portGrace = time.Second
 
-// watchPort ends what a dead port would let hang until the retries run out.
+// watchPort ends what a dead port would let hang until the retries run out. What
+// was made since now has seen the port later than this does.
 func (d *Domain) watchPort(now time.Time) {
 	if d.downSince.IsZero() {
 		return
@@ -73,19 +74,20 @@ func (d *Domain) watchPort(now time.Time) {
 		return
 	}
 	if now.Sub(d.downSince) >= portGrace {
-		d.breakAll(rdma.StatusRetryExceeded, every, "port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device)
+		d.breakAll(rdma.StatusRetryExceeded, func(ep *endpoint) bool { return ep.made.Before(now) },
+			"port %d of %s is down: look at `rdma link`, the cable and the switch", d.port, d.cfg.Device)
 	}
 }
 
 // watchMTU ends connections whose packets no longer fit the port: soft-RoCE
 // would try to send one for ever. No event tells of it. While a port is down,
 // its MTU means nothing: a subnet manager sets it anew.
-func (d *Domain) watchMTU() {
+func (d *Domain) watchMTU(now time.Time) {
 	a, err := d.ctx.Port(d.port)
 	if err != nil || a.State != ibv.PortActive || a.ActiveMTU == 0 {
 		return
 	}
-	d.breakAll(rdma.StatusRetryExceeded, func(ep *endpoint) bool { return ep.mtu.Load() > a.ActiveMTU },
+	d.breakAll(rdma.StatusRetryExceeded, func(ep *endpoint) bool { return ep.made.Before(now) && ep.mtu.Load() > a.ActiveMTU },
 		"the MTU of %s port %d has become %d bytes, less than this connection uses: connect anew, and set the interfaces' MTU before a job begins",
 		d.cfg.Device, d.port, 128<<a.ActiveMTU)
 }
