@@ -16,12 +16,13 @@ import (
 
 	"psrt/cmd/internal/cli"
 	"psrt/sched/job"
+	"psrt/sched/metrics"
 	"psrt/sched/serve"
 	"psrt/sched/server"
 )
 
 type serveFlags struct {
-	listen, tokenFile, tables, load, save, readyFile, numa, config string
+	listen, tokenFile, tables, load, save, readyFile, numa, config, metrics string
 
 	newTables bool
 	transport transportFlags
@@ -66,6 +67,7 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
 	fl.DurationVar(&f.saveEvery, "save-every", 0, "also save so often, such as 10m")
 	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
+	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
 	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c, f) }
 	return c
@@ -84,15 +86,28 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	defer oneSignal()()
 	ctx, stop := cli.Interruptible()
 	defer stop()
+	var shown *metrics.Endpoint
+	if f.metrics != "" {
+		if shown, err = metrics.Listen(f.metrics); err != nil {
+			return cli.Usagef("--metrics: %w", err)
+		}
+		defer shown.Close()
+	}
 	s, err := serve.New(cfg)
 	if err != nil {
 		return err
+	}
+	if shown != nil {
+		r := metrics.NewRank()
+		r.Name("server 0")
+		r.Server(s.Server())
+		shown.Serve(r.Gatherer())
 	}
 	failed := make(chan error, 1)
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = s.Run(running, func() {
-		if err := f.ready(s, cfg); err != nil {
+		if err := f.ready(s, cfg, shown); err != nil {
 			failed <- err
 			cancel()
 		}
@@ -173,13 +188,17 @@ type readiness struct {
 	Tables  []string `json:"tables"`
 	Dense   int      `json:"dense"`
 	Loaded  string   `json:"loaded,omitempty"`
+	Metrics string   `json:"metrics,omitempty"`
 }
 
-func (f *serveFlags) ready(s *serve.Server, cfg serve.Config) error {
+func (f *serveFlags) ready(s *serve.Server, cfg serve.Config, shown *metrics.Endpoint) error {
 	r := readiness{Event: "ready", Address: s.Addr(), PID: os.Getpid(), Version: version, Threads: f.threads, Clients: f.clients,
 		Sync: f.sync.Value, Tables: s.Tables(), Loaded: cfg.Load}
 	if cfg.Tables != nil {
 		r.Dense = cfg.Tables.Dense.Floats
+	}
+	if shown != nil {
+		r.Metrics = shown.Addr()
 	}
 	b, err := json.Marshal(r)
 	if err != nil {

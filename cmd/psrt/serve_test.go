@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +79,21 @@ func openTable(t *testing.T, c *kv.Client, name string) *kv.Table {
 	return table
 }
 
+func scrape(t *testing.T, addr string) string {
+	t.Helper()
+	c := http.Client{Timeout: 20 * time.Second}
+	res, err := c.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 func pullSum(t *testing.T, table *kv.Table) float32 {
 	t.Helper()
 	values := make([]float32, 2)
@@ -93,7 +110,7 @@ func TestServe(t *testing.T) {
 	tables, token := write(t, dir, "tables.yaml", serveTables), filepath.Join(dir, "token")
 	readyFile, model := filepath.Join(dir, "ready"), filepath.Join(dir, "model")
 	args := []string{"--tables", tables, "--token-file", token, "--threads", "2", "--load", model, "--save", model}
-	s := serveProcess(t, append(args, "--listen", "127.0.0.1:0", "--ready-file", readyFile)...)
+	s := serveProcess(t, append(args, "--listen", "127.0.0.1:0", "--ready-file", readyFile, "--metrics", "127.0.0.1:0")...)
 	if st, err := os.Stat(token); err != nil || st.Mode().Perm() != 0o600 || st.Size() < 64 {
 		t.Errorf("the token that was made: %v, %v", st, err)
 	}
@@ -123,6 +140,9 @@ func TestServe(t *testing.T) {
 		if got := pullSum(t, table); got != 2*v {
 			t.Errorf("the sum is %v, want %v", got, 2*v)
 		}
+	}
+	if got := scrape(t, s.ready.Metrics); !strings.Contains(got, `psrt_server_rows{rank="server 0",table="sum"} 1`) {
+		t.Errorf("the metrics have no line of the table's rows:\n%s", got)
 	}
 	_, err := kv.Open(context.Background(), kv.Config{Servers: []string{s.ready.Address}, Token: []byte("not the token of this server")})
 	var coded *kv.Error

@@ -146,6 +146,9 @@ func (s *Server) Tables() []string {
 	return names
 }
 
+// Server is the server itself, for what shows its figures.
+func (s *Server) Server() *server.Server { return s.server }
+
 // Addr is where trainers dial.
 func (s *Server) Addr() string { return s.server.Addr() }
 
