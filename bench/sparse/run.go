@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -10,11 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"psrt/bench/child"
+	"psrt/bench/across"
 	"psrt/bench/report"
 	"psrt/bench/rival"
 	"psrt/rdma"
-	"psrt/rdma/dial"
 	"psrt/sched/client"
 )
 
@@ -23,28 +21,12 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ch, err := child.Start(ctx, cfg.Child)
-	if err != nil {
-		return nil, err
+	r := &run{cfg: &cfg}
+	if r.other, err = across.Open(ctx, cfg.Child, cfg.Transport, cfg, &r.there); err != nil {
+		return nil, fmt.Errorf("sparse: %w", err)
 	}
-	r := &run{cfg: &cfg, child: ch, token: make([]byte, 32)}
-	defer func() {
-		err = errors.Join(err, r.close())
-		ch.Close(cancel)
-	}()
-	_, _ = rand.Read(r.token)
-	if err := ch.Tell(setup{cfg, r.token}); err != nil {
-		return nil, err
-	}
-	if err := ch.Hear(&r.there); err != nil {
-		return nil, err
-	}
-	if r.there.Err != "" {
-		return nil, fmt.Errorf("sparse: child: %s", r.there.Err)
-	}
-	if err := r.connect(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.close()) }()
+	if r.client, err = r.other.Connect(ctx, r.there.Server, 0); err != nil {
 		return nil, err
 	}
 	out := &report.Report{Version: report.Version, Suite: cfg.Op, Transport: r.client.Transport(0),
@@ -63,24 +45,10 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 // run is the measuring side.
 type run struct {
 	cfg    *Config
-	child  *child.Child
-	token  []byte
+	other  *across.Side
 	there  addresses
-	host   *dial.Host
 	client *client.Client
 	sides  []side
-}
-
-func (r *run) connect(ctx context.Context) (err error) {
-	if r.host, err = dial.New(dial.Config{Transport: r.cfg.Transport, Token: r.token}); err != nil {
-		return err
-	}
-	m, err := oneServer(r.there.Server)
-	if err != nil {
-		return err
-	}
-	r.client, err = client.Open(ctx, client.Config{Worker: 0, Map: m, Host: r.host, Node: -1})
-	return err
 }
 
 func (r *run) close() error {
@@ -88,10 +56,7 @@ func (r *run) close() error {
 	if r.client != nil {
 		r.client.Close()
 	}
-	if r.host != nil {
-		err = errors.Join(err, r.host.Close())
-	}
-	return err
+	return errors.Join(err, r.other.Close())
 }
 
 func (r *run) closeSides() error {
@@ -131,7 +96,7 @@ func (r *run) open(ctx context.Context, i, dim int) error {
 	}
 	r.sides = append(r.sides, socket)
 	end := &messages{}
-	c, _, err := r.host.Dial(ctx, r.there.Messages, []byte(strconv.Itoa(i)), 1, func(_ int, d rdma.Domain) (rdma.EndpointConfig, error) { return end.attach(d) })
+	c, _, err := r.other.Host.Dial(ctx, r.there.Messages, []byte(strconv.Itoa(i)), 1, func(_ int, d rdma.Domain) (rdma.EndpointConfig, error) { return end.attach(d) })
 	if err != nil {
 		return err
 	}
@@ -166,7 +131,7 @@ func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err erro
 				return nil, err
 			}
 			var pulls, pushes []float64
-			before, err := r.cpuSeconds()
+			before, err := r.other.CPUSeconds()
 			if err != nil {
 				return nil, err
 			}
@@ -180,7 +145,7 @@ func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err erro
 					whole[k].Record(map[string]time.Duration{"pull": pull, "push": push}[r.cfg.Op])
 				}
 			}
-			after, err := r.cpuSeconds()
+			after, err := r.other.CPUSeconds()
 			if err != nil {
 				return nil, err
 			}
@@ -198,16 +163,6 @@ func (r *run) measure(ctx context.Context, i, dim int) (_ []report.Row, err erro
 	}
 	rows := r.rows(dim, medians, whole, sum)
 	return rows, r.closeSides()
-}
-
-// cpuSeconds of both processes.
-func (r *run) cpuSeconds() (float64, error) {
-	own, err := child.OwnCPUSeconds()
-	if err != nil {
-		return 0, err
-	}
-	its, err := r.child.CPUSeconds()
-	return own + its, err
 }
 
 // indexes yields 0..n-1 beginning with another one each round.

@@ -2,33 +2,24 @@ package sparse
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strconv"
-	"sync"
 	"time"
 
+	"psrt/bench/across"
 	"psrt/bench/rival"
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/mem"
-	"psrt/sched/place"
 	"psrt/sched/server"
 	"psrt/tiers/table"
 )
 
-// setup is what the child is told, addresses what it answers, in the order of
-// Config.Dims where there are several.
-type setup struct {
-	Config Config
-	Token  []byte
-}
-
+// addresses is what the child answers, in the order of Config.Dims where there
+// are several.
 type addresses struct {
-	Err      string
 	Server   string
 	Messages string   // of rivals over the transport
 	Sockets  []string // of rivals over a TCP socket
@@ -39,101 +30,50 @@ const patience = 20 * time.Second
 
 // Serve is the child's body: it answers until in ends.
 func Serve(in io.Reader, out io.Writer) error {
-	from, to := json.NewDecoder(in), json.NewEncoder(out)
-	var s setup
-	if err := from.Decode(&s); err != nil {
-		return fmt.Errorf("sparse: no set-up on standard input: %w", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	c := &serving{cfg: &s.Config, token: s.Token}
-	a, err := c.start(ctx)
-	defer c.wg.Wait()
-	defer cancel()
-	defer c.close()
-	if err != nil {
-		a.Err = err.Error()
-	}
-	if err := to.Encode(a); err != nil {
-		return err
-	}
-	_, _ = io.Copy(io.Discard, in) // the parent's end is the end
-	return nil
+	var c Config
+	return across.Serve(in, out, &c, func(s *across.Serving) (any, error) { return start(s, &c) })
 }
 
-// serving is the child's part of a run.
-type serving struct {
-	cfg    *Config
-	token  []byte
-	closes []func() error
-	wg     sync.WaitGroup
-}
-
-func (c *serving) close() {
-	for i := len(c.closes) - 1; i >= 0; i-- {
-		_ = c.closes[i]()
-	}
-}
-
-func (c *serving) host() (*dial.Host, error) {
-	h, err := dial.New(dial.Config{Transport: c.cfg.Transport, Token: c.token, Listen: "127.0.0.1:0"})
-	if err == nil {
-		c.closes = append(c.closes, h.Close)
-	}
-	return h, err
-}
-
-func (c *serving) start(ctx context.Context) (a addresses, err error) {
-	h, err := c.host()
-	if err != nil {
-		return a, err
-	}
-	m, err := oneServer("")
+func start(s *across.Serving, c *Config) (a addresses, err error) {
+	h, err := s.Host()
 	if err != nil {
 		return a, err
 	}
 	var tables []table.Spec
-	for i := range c.cfg.Dims {
-		tables = append(tables, spec(c.cfg, i, false))
-		if c.cfg.Op == "push" {
-			tables = append(tables, spec(c.cfg, i, true))
+	for i := range c.Dims {
+		tables = append(tables, spec(c, i, false))
+		if c.Op == "push" {
+			tables = append(tables, spec(c, i, true))
 		}
 	}
-	s, err := server.New(server.Config{ID: 0, Map: m, Host: h, Listen: "127.0.0.1:0", Workers: 1, Staleness: server.Async, Seed: c.cfg.Seed, Tables: tables, Node: -1})
+	a.Server, err = s.Server(h, server.Config{Workers: 1, Staleness: server.Async, Seed: c.Seed, Tables: tables})
 	if err != nil {
 		return a, err
 	}
-	a.Server = s.Addr()
-	c.wg.Go(func() { _ = s.Serve(ctx) })
-	return a, c.rivals(ctx, &a)
-}
-
-// oneServer is the map of a single server of one lane.
-func oneServer(addr string) (*place.Map, error) {
-	return place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1, Addr: addr}})
+	return a, rivals(s, c, &a)
 }
 
 // rivals listens for them, one table per row length and kind of stream.
-func (c *serving) rivals(ctx context.Context, a *addresses) error {
+func rivals(s *across.Serving, c *Config, a *addresses) error {
 	var overMessages []*rival.Table
-	for _, d := range c.cfg.Dims {
-		overMessages = append(overMessages, rival.NewTable(d, rate, c.cfg.Rows))
+	for _, d := range c.Dims {
+		overMessages = append(overMessages, rival.NewTable(d, rate, c.Rows))
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
-		c.closes = append(c.closes, l.Close)
+		s.AtEnd(l.Close)
 		a.Sockets = append(a.Sockets, l.Addr().String())
-		t := rival.NewTable(d, rate, c.cfg.Rows)
-		c.wg.Go(func() {
+		t := rival.NewTable(d, rate, c.Rows)
+		s.Go(func() {
 			if conn, err := l.Accept(); err == nil {
-				stop := context.AfterFunc(ctx, func() { conn.Close() })
+				stop := context.AfterFunc(s, func() { conn.Close() })
 				defer stop()
 				_ = t.Serve(conn) // the parent sees its end of it
 			}
 		})
 	}
-	h, err := c.host()
+	h, err := s.Host()
 	if err != nil {
 		return err
 	}
@@ -142,9 +82,9 @@ func (c *serving) rivals(ctx context.Context, a *addresses) error {
 		return err
 	}
 	a.Messages = l.Addr()
-	c.wg.Go(func() {
+	s.Go(func() {
 		for range overMessages {
-			in, err := l.Accept(ctx)
+			in, err := l.Accept(s)
 			if err != nil {
 				return
 			}
@@ -162,7 +102,7 @@ func (c *serving) rivals(ctx context.Context, a *addresses) error {
 			if err = errors.Join(end.err, err); err != nil {
 				continue // the parent is told by its own end
 			}
-			c.wg.Go(func() {
+			s.Go(func() {
 				defer end.close()
 				stream, err := end.stream(conn)
 				if err == nil {
