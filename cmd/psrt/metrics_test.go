@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/sched/metrics"
 	"psrt/sched/train"
 )
 
@@ -43,9 +45,9 @@ func runShown(t *testing.T, args ...string) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(tmp) })
+	t.Setenv("TMPDIR", tmp)
 	r := &running{t: t, tmp: tmp}
 	c := command(ctx, append([]string{"train", "--metrics", "127.0.0.1:0"}, args...)...)
-	c.Env = append(c.Env, "TMPDIR="+tmp)
 	c.Stdout = &r.stdout
 	stderr, err := c.StderrPipe()
 	if err != nil {
@@ -150,6 +152,59 @@ func TestMetricsOfARunningJob(t *testing.T) {
 	for _, rank := range []string{"server 0", "server 1", "worker 0", "worker 1", "launcher"} {
 		if last[fmt.Sprintf("go_goroutines{rank=%q}", rank)] < 1 {
 			t.Errorf("%s is not shown", rank)
+		}
+	}
+}
+
+// status looks at a job without --metrics, too, and at any that has it.
+func TestStatus(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", rows(60000, 1))
+	r := runShown(t, "--data", data, "--servers", "2", "--workers", "2", "--epochs", "10000", "--batch", "256")
+	r.whole()
+	for _, args := range [][]string{{"status"}, {"status", "--at", r.addr}} {
+		o := psrt(t, append(args, "--interval", "500ms", "--json")...)
+		var s metrics.Status
+		if err := json.Unmarshal([]byte(o.stdout), &s); err != nil || o.code != 0 {
+			t.Fatalf("%v: exit %d, %v: %s%s", args, o.code, err, o.stdout, o.stderr)
+		}
+		if len(s.Servers) != 2 || len(s.Workers) != 2 || s.Missing != 0 || (s.PID != 0) != (len(args) == 1) {
+			t.Fatalf("%v: %+v", args, s)
+		}
+		shares := 0.0
+		for _, f := range s.Servers[1].FanIn {
+			shares += f.Share
+			if f.Clock <= 0 || f.BytesPerS <= 0 {
+				t.Errorf("%v: %+v", args, f)
+			}
+		}
+		if math.Abs(shares-1) > 1e-6 || len(s.Servers[1].FanIn) != 2 || s.Servers[0].Rows == 0 || s.Workers[1].ExamplesPerS <= 0 || s.Servers[0].Credits <= 0 {
+			t.Errorf("%v: shares %g; %+v", args, shares, s)
+		}
+	}
+	o := psrt(t, "status", "--interval", "100ms")
+	for _, want := range []string{"2 server(s), 2 worker(s)", "server 1", "worker 0", "MB/s", "clock"} {
+		if o.code != 0 || !strings.Contains(o.stdout, want) {
+			t.Errorf("exit %d, no %q in %s%s", o.code, want, o.stdout, o.stderr)
+		}
+	}
+	if err := r.signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.wait() // by a signal
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"status"}, 1, "no psrt train runs"},
+		{[]string{"top"}, 1, "no psrt train runs"},
+		{[]string{"status", "--pid", "1"}, 2, "--pid 1"},
+		{[]string{"status", "--at", r.addr, "--pid", "1"}, 2, "leave one out"},
+		{[]string{"status", "--at", r.addr, "--interval", "60ms"}, 1, "no rank has answered"},
+		{[]string{"status", "--interval", "1ms"}, 2, "at least 50ms"},
+	} {
+		if o := psrt(t, c.args...); o.code != c.code || !strings.Contains(o.stderr, c.want) {
+			t.Errorf("%v: exit %d, want %d and %q in: %s", c.args, o.code, c.code, c.want, o.stderr)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"psrt/sched/launch"
 	"psrt/sched/train"
@@ -159,5 +160,21 @@ func joinLines(lines []string) string {
 // metricsSocket is where a rank of the job with that directory shows its
 // metrics: to the launcher, and to psrt status and top.
 func metricsSocket(dir string, rank int) string {
-	return filepath.Join(dir, "metrics-"+strconv.Itoa(rank))
+	return filepath.Join(dir, metricsName+strconv.Itoa(rank))
+}
+
+const metricsName = "metrics-"
+
+// MetricsSockets are those in a running launcher's directory.
+func MetricsSockets(dir string) (sockets []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // the launcher has ended meanwhile
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), metricsName) {
+			sockets = append(sockets, filepath.Join(dir, e.Name()))
+		}
+	}
+	return sockets
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,12 +23,17 @@ const (
 	maxAnswer = 64 << 20
 )
 
-// Fetch asks the endpoint on a unix socket for what it shows.
-func Fetch(ctx context.Context, socket string) ([]*dto.MetricFamily, error) {
+// Fetch asks an endpoint, at HOST:PORT or the path of a unix socket, for what it
+// shows.
+func Fetch(ctx context.Context, endpoint string) ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(ctx, rankWithin)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
+		network := "tcp"
+		if strings.ContainsRune(endpoint, '/') {
+			network = "unix"
+		}
+		return new(net.Dialer).DialContext(ctx, network, endpoint)
 	}}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://rank/metrics", nil)
 	if err != nil {
@@ -41,7 +47,7 @@ func Fetch(ctx context.Context, socket string) ([]*dto.MetricFamily, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics: %s answers %s", socket, resp.Status)
+		return nil, fmt.Errorf("metrics: %s answers %s", endpoint, resp.Status)
 	}
 	return decode(io.LimitReader(resp.Body, maxAnswer), expfmt.ResponseFormat(resp.Header))
 }

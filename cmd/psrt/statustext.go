@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"psrt/sched/metrics"
+)
+
+// printStatus is a job for people.
+func printStatus(w io.Writer, s *metrics.Status) error {
+	head := "job"
+	if s.PID != 0 {
+		head = fmt.Sprintf("job %d", s.PID)
+	}
+	fmt.Fprintf(w, "%s: %d server(s), %d worker(s)", head, len(s.Servers), len(s.Workers))
+	if s.Missing > 0 {
+		fmt.Fprintf(w, ", %d rank(s) did not answer", s.Missing)
+	}
+	fmt.Fprintf(w, "; rates over %.1f s\n\n", s.Seconds)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "server\tbusy\tcpu\tRSS MB\trows\ttable MB\tin MB/s\tout MB/s\treq/s\tin hand\tparked\theld\tcredits\tgranted/window KiB\t")
+	for _, r := range s.Servers {
+		window := "-"
+		if r.WindowBytes > 0 {
+			window = fmt.Sprintf("%.0f/%.0f", r.OutstandingBytes/1024, r.WindowBytes/1024)
+		}
+		if !r.Up {
+			window += " (lanes busy)"
+		}
+		fmt.Fprintf(t, "%s\t%.0f %%\t%.2f\t%.0f\t%.0f\t%.1f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t\n", r.Rank, 100*r.BusyShare, r.CPUShare, r.RSSBytes/1e6, r.Rows,
+			r.TableBytes/1e6, r.ReceivedPerS/1e6, r.SentPerS/1e6, r.RequestsPerS, r.Requests, r.Parked, r.Held, r.Credits, window)
+	}
+	fmt.Fprintln(t, "\nworker\tsteps\texamples\tex/s\tio\tcomm\tcompute\tcpu\tRSS MB\t")
+	for _, r := range s.Workers {
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%.0f %%\t%.0f %%\t%.0f %%\t%.2f\t%.0f\t\n", r.Rank, r.Steps, r.Examples, si(r.ExamplesPerS), 100*r.IO, 100*r.Comm, 100*r.Compute, r.CPUShare, r.RSSBytes/1e6)
+	}
+	fmt.Fprintln(t, "\nfan-in\tfrom\tclock\tMB\tMB/s\tshare\treq/s\t\t")
+	for _, r := range s.Servers {
+		for _, f := range r.FanIn {
+			clock, word := fmt.Sprint(f.Clock), ""
+			if f.Clock < 0 {
+				clock = "-"
+			}
+			switch {
+			case f.Hot:
+				word = "hot"
+			case f.Straggler:
+				word = "straggler"
+			}
+			fmt.Fprintf(t, "%s\tworker %s\t%s\t%.1f\t%.2f\t%.1f %%\t%.0f\t%s\t\n", r.Rank, f.Worker, clock, f.Bytes/1e6, f.BytesPerS/1e6, 100*f.Share, f.RequestsPerS, word)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(s.Servers) > 0 && s.Servers[0].Meter != "" {
+		fmt.Fprintf(w, "\nstragglers and hot workers by %s\n", s.Servers[0].Meter)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
