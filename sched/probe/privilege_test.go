@@ -144,6 +144,24 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
+// TestFilterPrivileges: where there is tcx, who may filter packets need not be
+// one who may capture them.
+func TestFilterPrivileges(t *testing.T) {
+	requireMetering(t)
+	m, err := OpenRoCE(RoCEConfig{Interfaces: []string{"lo"}})
+	skipMissing(t, err)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m.form != formTCX {
+		return
+	}
+	r := request{[]int{capBPF.number, capPerfmon.number, unix.CAP_NET_ADMIN}, []string{"roce"}}
+	if o := askOpenAll(t, 0, r)["roce"]; o.Error != "" {
+		t.Error(o.Error)
+	}
+}
+
 // TestUnprivilegedUser: a user without any right is told what lacks, and goes
 // on by the runtime's own counters.
 func TestUnprivilegedUser(t *testing.T) {

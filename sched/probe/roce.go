@@ -52,7 +52,7 @@ type RoCE struct {
 
 // CAP_NET_ADMIN would do in place of CAP_NET_RAW where there is tcx.
 var roceWants = wanted{"metering RoCE v2", []capability{capBPF, capPerfmon, capNetRaw},
-	"Linux 5.12 and newer have what it takes: atomics in programs"}
+	"Linux 5.14 and newer have what it takes: atomics in programs, entries that are read and deleted at once"}
 
 // form is a way to have a program look at the packets of an interface. Both go
 // with their file descriptor, unlike a filter of tc made by netlink, and leave
