@@ -23,6 +23,13 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	if args := os.Getenv(goPullsEnv); args != "" {
+		if err := pullAndPrint(args); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := invariant.Main(m)
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
