@@ -84,8 +84,8 @@ func (d *Director) ring() {
 	}
 }
 
-// Run measures and judges. It fails only where there is nothing to tell; what
-// ranks could not do is in the Finding.
+// Run measures and judges. What ranks could not do is in the Finding; where ctx
+// ends early there may be both, a Finding of what was measured and an error.
 func (d *Director) Run(ctx context.Context) (*Finding, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var attending sync.WaitGroup
@@ -102,21 +102,11 @@ func (d *Director) Run(ctx context.Context) (*Finding, error) {
 	}
 	f.Absent = d.missing()
 	began := time.Now()
-	if err := d.duels(ctx, f); err != nil {
-		return nil, err
-	}
-	f.judge()
-	if err := d.confirm(ctx, f); err != nil {
-		return nil, err
-	}
-	if err := d.retry(ctx, f); err != nil {
-		return nil, err
-	}
-	if !d.plan.NoTotal && f.here() >= 2 {
-		d.progress("all pairs at once")
-		d.crowd(ctx, f)
-	}
+	err := d.conduct(ctx, f)
 	f.Took = time.Since(began)
+	if err != nil && f.Cut == "" {
+		return nil, err
+	}
 	d.inquest(ctx)
 	f.close()
 	for _, m := range d.members {
@@ -124,10 +114,29 @@ func (d *Director) Run(ctx context.Context) (*Finding, error) {
 			_ = m.call(ctx, callEnd, d.plan.Timeout, nil, nil) // it may have ended
 		}
 	}
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
+	return f, err
+}
+
+// conduct has all pairs measured. Where it is cut short, what is known by then
+// is judged, if there is anything.
+func (d *Director) conduct(ctx context.Context, f *Finding) error {
+	for _, step := range []func(context.Context, *Finding) error{d.duels, d.confirm, d.retry} {
+		if err := step(ctx, f); err != nil {
+			if f.judge(); len(f.verdicts[0].samples) > 0 {
+				f.Cut = err.Error()
+			}
+			return err
+		}
 	}
-	return f, nil
+	if !d.plan.NoTotal && f.here() >= 2 {
+		d.progress("all pairs at once")
+		d.crowd(ctx, f)
+	}
+	if err := context.Cause(ctx); err != nil {
+		f.Total, f.Cut = nil, err.Error()
+		return err
+	}
+	return nil
 }
 
 // inquest waits a moment for the parent process to say how ranks ended whose

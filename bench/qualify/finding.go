@@ -12,6 +12,7 @@ import (
 // Finding is what a run found.
 type Finding struct {
 	Absent string // who never came, and why; "" nobody
+	Cut    string // why not all was measured, "" it was
 	Took   time.Duration
 	Waves  int
 	Again  int // pairs that were measured again

@@ -8,6 +8,7 @@ import (
 
 // duels plays all waves.
 func (d *Director) duels(ctx context.Context, f *Finding) error {
+	defer f.judge()
 	rounds := Rounds(d.job.World)
 	waves := Serially(rounds)
 	if !d.plan.Serial {

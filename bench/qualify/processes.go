@@ -53,7 +53,8 @@ func RunLocal(ctx context.Context, ranks int, plan Plan, c Command, progress fun
 	defer d.Close()
 	d.parent = true
 	// Each rank is a job of its own: that one dies must not end the others.
-	life, end := context.WithCancel(ctx)
+	// They outlive ctx until the director has said what it knows.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer end()

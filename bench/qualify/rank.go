@@ -29,6 +29,10 @@ type RankConfig struct {
 // ErrDirector: the director is gone, or has not been heard of for too long.
 var ErrDirector = errors.New("qualify: the director is gone")
 
+// lastWord is how long a rank that was told to end stays, so that the director,
+// who was told so too, ends first.
+const lastWord = 500 * time.Millisecond
+
 // rank serves the director's calls.
 type rank struct {
 	cfg   RankConfig
@@ -83,6 +87,12 @@ func RunRank(ctx context.Context, cfg RankConfig) (err error) {
 	default:
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		// A launcher that ends all ranks together has a reason, such as a rank
+		// that died: the director shall not take the others' end for theirs.
+		select {
+		case <-conn.Done():
+		case <-time.After(lastWord):
+		}
 		return cause
 	}
 	return fmt.Errorf("%w: %w; look at what rank 0 says", ErrDirector, err)

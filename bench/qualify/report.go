@@ -20,7 +20,7 @@ func (f *Finding) Report(transport string) *report.Report {
 		Version: report.Version, Suite: "qualify", Transport: transport, Time: time.Now(), Seed: f.plan.Seed, Machine: report.ThisMachine(),
 		Fabric: &report.Fabric{
 			Pairs: n * (n - 1), UnreachablePairs: f.Unreachable(), OutlierPairs: f.Outliers(),
-			Waves: f.Waves, Again: f.Again, Seconds: f.Took.Seconds(),
+			Waves: f.Waves, Again: f.Again, Seconds: f.Took.Seconds(), Cut: f.Cut,
 		},
 		Notes: f.notes(),
 	}

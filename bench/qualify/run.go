@@ -14,7 +14,7 @@ func DirectAndRun(ctx context.Context, cfg RankConfig, plan Plan, progress func(
 	if err != nil {
 		return nil, err
 	}
-	life, end := context.WithCancel(ctx)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var own sync.WaitGroup
 	defer own.Wait()
 	defer func() { err = errors.Join(err, d.Close()) }()

@@ -101,6 +101,9 @@ func (r *Report) byName() map[name]*Row {
 	return rows
 }
 
+// maxUnchanged is up to how many rows those that are no slower are shown, too.
+const maxUnchanged = 100
+
 // Text writes the comparison for people.
 func (c *Comparison) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -113,6 +116,8 @@ func (c *Comparison) Text(w io.Writer) error {
 		mark := ""
 		if ch.Slower {
 			mark = "SLOWER"
+		} else if len(c.Changes) > maxUnchanged {
+			continue
 		}
 		f := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t\n", ch.Op, ch.Bytes, f(ch.Old), f(ch.New), f(ch.Speed), mark)

@@ -18,6 +18,8 @@ type Fabric struct {
 	Blamed   []Blamed     `json:"blamed,omitempty"`
 	Total    *FabricTotal `json:"total,omitempty"`
 
+	// Cut is why not all was measured, "" it was.
+	Cut              string  `json:"cut,omitempty"`
 	Pairs            int     `json:"pairs"` // ordered
 	UnreachablePairs int     `json:"unreachable_pairs"`
 	OutlierPairs     int     `json:"outlier_pairs"`

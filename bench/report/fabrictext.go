@@ -351,6 +351,9 @@ func (f *Fabric) verdict() string {
 	} else {
 		s += "all reach each other"
 	}
+	if f.Cut != "" {
+		s = "CUT SHORT (" + f.Cut + "): " + s
+	}
 	if f.OutlierPairs > 0 {
 		return s + ", outliers among " + count(f.OutlierPairs, "pair")
 	}

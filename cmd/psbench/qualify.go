@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -171,6 +172,10 @@ func (o *options) qualifyLocally(ctx context.Context, f *qualifyFlags) error {
 // tell shows the report; what was found decides how the program ends.
 func (o *options) tell(found *qualify.Finding, err error) error {
 	if err != nil {
+		if found != nil { // what was measured before a signal
+			o.old = nil
+			err = errors.Join(err, o.finish(found.Report(o.transport.Value)))
+		}
 		return err
 	}
 	slower := o.finish(found.Report(o.transport.Value))

@@ -223,22 +223,39 @@ func TestQualifyWithoutARank(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends all ranks and leaves nothing.
+// Ctrl-C ends all ranks, leaves nothing, and tells what was measured by then.
 func TestQualifyInterrupted(t *testing.T) {
 	if inLab() {
 		return
 	}
-	r := start(t, nil, strings.Fields("qualify --ranks 4 --duration 1m --timeout 5m")...)
-	r.strike(t, 3, 0)
-	if err := r.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	if code := r.end(t); code != 1 || r.out.Len() > 0 || !strings.Contains(r.errs.String(), "ended by interrupt") {
-		t.Errorf("exit %d, %q, %q", code, r.out.String(), r.errs.String())
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+	for _, c := range []struct {
+		line  string
+		after time.Duration // the ranks have come
+		rows  bool
+	}{
+		{"qualify --ranks 4 --duration 1m --timeout 5m --json", 0, false},
+		{"qualify --ranks 4 --serial --duration 1s --iters 10 --transport tcp --sizes 64 --timeout 1m --json", 10 * time.Second, true},
+	} {
+		r := start(t, nil, strings.Fields(c.line)...)
+		r.strike(t, 3, 0)
+		time.Sleep(c.after)
+		if err := r.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if code := r.end(t); code != 1 || !strings.Contains(r.errs.String(), "ended by interrupt") || (r.out.Len() > 0) != c.rows {
+			t.Errorf("%s: exit %d, %q, %q", c.line, code, r.out.String(), r.errs.String())
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: it took %v", c.line, took)
+		}
+		if !c.rows {
+			continue
+		}
+		var rep report.Report
+		if err := json.Unmarshal(r.out.Bytes(), &rep); err != nil || len(rep.Rows) == 0 || len(rep.Fabric.Lost) > 0 || !strings.Contains(rep.Fabric.Cut, "interrupt") {
+			t.Errorf("%v: %d rows, lost %v, cut %q", err, len(rep.Rows), rep.Fabric.Lost, rep.Fabric.Cut)
+		}
 	}
 }
 
