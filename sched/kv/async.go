@@ -49,9 +49,9 @@ func (c *Client) background(o *op) error {
 	c.startAsync()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed.Load() {
+	if err := c.over(); err != nil {
 		c.requests.n.Add(-1)
-		return errClosed
+		return err
 	}
 	c.submit(o)
 	c.settle()

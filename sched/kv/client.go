@@ -21,6 +21,7 @@ type Client struct {
 	cancel  context.CancelFunc
 
 	closed   atomic.Bool
+	bug      atomic.Pointer[Error]
 	inside   atomic.Int64  // calls in progress
 	emptied  chan struct{} // capacity 1: inside became 0 after Close began
 	ended    chan struct{} // closed when Close is done
@@ -65,9 +66,9 @@ type Stats struct {
 // enter begins a call; leave ends it. Close waits for all.
 func (c *Client) enter() error {
 	c.inside.Add(1)
-	if c.closed.Load() {
+	if err := c.over(); err != nil {
 		c.leave()
-		return errClosed
+		return err
 	}
 	return nil
 }

@@ -12,9 +12,17 @@ import (
 const lookEvery = 200 * time.Millisecond
 
 // do submits ops together and waits for all. It returns the first error.
-func (c *Client) do(ops ...*op) error {
+func (c *Client) do(ops ...*op) (err error) {
 	start := time.Now()
 	c.mu.Lock()
+	defer func() { // a bug: the lock must not stay taken
+		if v := recover(); v != nil {
+			err = FaultError(v)
+			c.driving = false
+			c.broken(err)
+			c.mu.Unlock()
+		}
+	}()
 	for _, o := range ops {
 		c.submit(o)
 	}
@@ -37,8 +45,8 @@ func (c *Client) wait(o *op, start time.Time) {
 	for !o.done {
 		now := time.Now()
 		switch {
-		case c.closed.Load():
-			c.giveUp(o, errClosed)
+		case c.over() != nil:
+			c.giveUp(o, c.over())
 		case !now.Before(o.deadline):
 			c.giveUp(o, c.late(o, fmt.Sprintf(" within %v", o.deadline.Sub(start).Round(time.Millisecond))))
 		case c.driving || c.waiting > 0:
@@ -61,9 +69,7 @@ func earlier(a, b time.Time) time.Time {
 func (c *Client) drive(until time.Time) {
 	c.driving = true
 	if !c.look() {
-		c.mu.Unlock()
-		c.c.Await(until)
-		c.mu.Lock()
+		c.await(until)
 		c.c.Step()
 	}
 	c.driving = false
@@ -71,6 +77,12 @@ func (c *Client) drive(until time.Time) {
 		c.idle.Broadcast()
 	}
 	c.settle()
+}
+
+func (c *Client) await(until time.Time) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	c.c.Await(until)
 }
 
 // Config.Threads: how long a lone driver looks before it waits, and from when on it
@@ -159,13 +171,13 @@ func (c *Client) alone(f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting++
-	for c.driving && !c.closed.Load() {
+	for c.driving && c.over() == nil {
 		c.c.Wake()
 		c.idle.Wait()
 	}
 	c.waiting--
-	if c.closed.Load() {
-		return errClosed
+	if err := c.over(); err != nil {
+		return err
 	}
 	err := f()
 	c.settle()

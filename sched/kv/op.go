@@ -90,7 +90,7 @@ func (c *Client) submit(o *op) {
 func (c *Client) settle() {
 	for _, r := range c.c.Broken() {
 		c.stats.Repairs++
-		c.helpers.Go(func() { c.repair(r) })
+		c.help(func() { c.repair(r) })
 	}
 	for n := 0; n < len(c.queue); n++ {
 		if !c.post(c.queue[n]) {
@@ -145,7 +145,7 @@ func (c *Client) giveUp(o *op, err error) {
 			c.c.Break(&o.call, errGivenUp)
 			c.c.Void(&o.call)
 			for _, r := range c.c.Broken() {
-				c.helpers.Go(func() { c.repair(r) })
+				c.help(func() { c.repair(r) })
 			}
 		}
 	} else {

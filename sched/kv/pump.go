@@ -22,9 +22,9 @@ const finishers = 2
 // startAsync starts what asynchronous requests need, once.
 func (c *Client) startAsync() {
 	c.begin.Do(func() {
-		c.helpers.Go(c.runPump)
+		c.help(c.runPump)
 		for range finishers {
-			c.helpers.Go(func() {
+			c.help(func() {
 				for o := range c.finish {
 					o.finished(o)
 				}
@@ -33,10 +33,25 @@ func (c *Client) startAsync() {
 	})
 }
 
+// runPump drives until the client is over, and then ends all asynchronous requests:
+// also after a panic, which is an end of the client.
 func (c *Client) runPump() {
+	for !c.pumped() {
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer close(c.finish)
+	close(c.finish)
+}
+
+func (c *Client) pumped() (over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		if v := recover(); v != nil {
+			c.driving = false
+			c.broken(FaultError(v))
+		}
+	}()
 	for {
 		now := time.Now()
 		next := now.Add(lookEvery)
@@ -45,8 +60,8 @@ func (c *Client) runPump() {
 				o := list[i]
 				switch {
 				case o.finished == nil:
-				case c.closed.Load():
-					c.giveUp(o, errClosed)
+				case c.over() != nil:
+					c.giveUp(o, c.over())
 				case !now.Before(o.deadline):
 					c.giveUp(o, c.late(o, " in time"))
 				default:
@@ -55,8 +70,8 @@ func (c *Client) runPump() {
 			}
 		}
 		switch {
-		case c.closed.Load():
-			return
+		case c.over() != nil:
+			return true
 		case c.async > 0 && !c.driving && c.waiting == 0:
 			c.drive(next)
 		default:
