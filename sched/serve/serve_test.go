@@ -37,8 +37,11 @@ func TestTrainersComeAndGo(t *testing.T) {
 			says(t, err, "3 trainers are connected, the most")
 			all[1].leave()
 			again, err := join(t, s.Addr(), transport)
-			if err != nil || again.Worker() != 1 {
-				t.Fatalf("number %d, %v; want the free 1", again.Worker(), err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.Worker() != 1 {
+				t.Errorf("number %d, want the free 1", again.Worker())
 			}
 			again.push("sum", false, keys[:1], 10)
 			if got := all[2].pull("sum", keys...); !slices.Equal(got, []float32{13, 6, 9}) {

@@ -39,8 +39,11 @@ func (s *Server) number(wish int, client uint64) int {
 	return -1
 }
 
-// vacant: nobody has the number and nobody is expected back. With mu.
-func (s *Server) vacant(worker int) bool { return !s.connected(worker) && s.away[worker] == nil }
+// vacant: nobody has the number, or only the connection of one that has said
+// goodbye, and nobody is expected back. With mu.
+func (s *Server) vacant(worker int) bool {
+	return (s.left[worker] || !s.connected(worker)) && s.away[worker] == nil
+}
 
 // meeting is how many workers make a barrier whole.
 func (s *Server) meeting(asked int) func() int {

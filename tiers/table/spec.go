@@ -8,6 +8,8 @@ import (
 const (
 	// NoRow stands for "this key has no row" in answers of a lookup.
 	NoRow = ^uint32(0)
+	// MaxName bounds a table's name, in bytes: it is in every error and metric.
+	MaxName = 255
 	// MaxDim bounds the weights of a row.
 	MaxDim = 4096
 	// MaxRows bounds the rows of one table in one lane: ids are 32 bits, and the
@@ -29,6 +31,9 @@ type Spec struct {
 func (s Spec) Validate() error {
 	if s.Name == "" {
 		return fmt.Errorf("table: a table without a name; give every table a name of its own")
+	}
+	if len(s.Name) > MaxName {
+		return fmt.Errorf("table %.20q…: a name of %d bytes, at most %d", s.Name, len(s.Name), MaxName)
 	}
 	if s.Dim < 1 || s.Dim > MaxDim {
 		return fmt.Errorf("table %q: dim %d, must be 1 to %d", s.Name, s.Dim, MaxDim)

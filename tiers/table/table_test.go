@@ -24,6 +24,8 @@ func TestValidate(t *testing.T) {
 		{"zero optimizer", func(s *Spec) { s.Optimizer = Optimizer{} }, ""},
 		{"largest", func(s *Spec) { s.Dim = MaxDim }, ""},
 		{"no name", func(s *Spec) { s.Name = "" }, "without a name"},
+		{"longest name", func(s *Spec) { s.Name = strings.Repeat("x", MaxName) }, ""},
+		{"long name", func(s *Spec) { s.Name = strings.Repeat("x", MaxName+1) }, "256 bytes, at most 255"},
 		{"dim 0", func(s *Spec) { s.Dim = 0 }, "dim 0"},
 		{"dim large", func(s *Spec) { s.Dim = MaxDim + 1 }, "dim 4097, must be 1 to 4096"},
 		{"init kind", func(s *Spec) { s.Init.Kind = "xavier" }, `"xavier"`},
