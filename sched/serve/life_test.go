@@ -197,3 +197,28 @@ func TestStaleness(t *testing.T) {
 		t.Errorf("the pull gives %v, want 2", v)
 	}
 }
+
+// TestTrainerLost: one that is gone without a goodbye is waited for as long as it
+// may come back, and no longer; what it pushed stays.
+func TestTrainerLost(t *testing.T) {
+	lines := make(chan string, 10)
+	s := start(t, Config{Tables: tables(t, sums), Staleness: 0, ReconnectFor: 300 * time.Millisecond, Log: func(l string) { lines <- l }})
+	a, b := s.join(t), s.join(t)
+	var both sync.WaitGroup
+	for _, tr := range []*trainer{a, b} {
+		both.Go(func() { tr.push("sum", true, []uint64{1}, 2) })
+	}
+	both.Wait()
+	b.Close()
+	begin := time.Now()
+	a.push("sum", true, []uint64{1}, 3)
+	if waited := time.Since(begin); waited < 200*time.Millisecond {
+		t.Errorf("the step was ended after %v, without the trainer that might have come back", waited)
+	}
+	if got := a.pull("sum", 1); got[0] != 7 {
+		t.Errorf("the sum is %v, want 7", got)
+	}
+	if line := <-lines; !strings.Contains(line, "trainer 1 broke its connection and did not come back within 300ms") {
+		t.Errorf("the log says %q", line)
+	}
+}

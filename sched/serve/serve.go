@@ -23,9 +23,7 @@ const (
 	MaxClients = 1024
 )
 
-// reconnectFor is how long a trainer that broke its connection keeps its place
-// in the clocks: others may wait for it meanwhile.
-const reconnectFor = 10 * time.Second
+const defaultReconnectFor = 10 * time.Second
 
 // Config describes a server.
 type Config struct {
@@ -47,6 +45,9 @@ type Config struct {
 	// where SaveEvery is not 0, meanwhile.
 	Load, Save string
 	SaveEvery  time.Duration
+	// ReconnectFor is how long a trainer that broke its connection keeps its place in
+	// the clocks, while others may wait for it; 0 means 10 s.
+	ReconnectFor time.Duration
 	// Log gets a line about what an operator wants to know: refused connections,
 	// lost trainers, saved models. May be nil. Called by several goroutines.
 	Log func(string)
@@ -65,6 +66,9 @@ func (c *Config) validate() error {
 	}
 	if c.Tables == nil {
 		c.Tables = &Tables{Seed: 1}
+	}
+	if c.ReconnectFor <= 0 {
+		c.ReconnectFor = defaultReconnectFor
 	}
 	if c.Log == nil {
 		c.Log = func(string) {}
@@ -105,7 +109,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.server, err = server.New(server.Config{
 		Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
 		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes,
-		ReconnectFor: reconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
+		ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
 		Trainers: server.Trainers{NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -120,7 +124,7 @@ func New(cfg Config) (_ *Server, err error) {
 
 // lost gives up the place of a trainer that does not come back.
 func (s *Server) lost(worker int, cause error) {
-	s.cfg.Log(fmt.Sprintf("trainer %d broke its connection and did not come back within %v (%v): nobody waits for it any more", worker, reconnectFor, cause))
+	s.cfg.Log(fmt.Sprintf("trainer %d broke its connection and did not come back within %v (%v): nobody waits for it any more", worker, s.cfg.ReconnectFor, cause))
 	if err := s.server.Leave(worker); err != nil {
 		s.cfg.Log(err.Error())
 	}
