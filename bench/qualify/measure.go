@@ -3,6 +3,7 @@ package qualify
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -66,7 +67,7 @@ func (d *Director) try(ctx context.Context, from, to *member) (*Outcome, error) 
 		if m.lost() != "" || ctx.Err() != nil {
 			continue
 		}
-		if e := m.call(ctx, callSettle, limit, v, &s); e == nil && err != nil && m == to && s.Err != "" {
+		if e := m.call(ctx, callSettle, limit, v, &s); e == nil && err != nil && m == to && s.Err != "" && !toldByPeer(err) {
 			err = fmt.Errorf("%w; %s says: %s", err, to.name(), s.Err)
 		}
 	}
@@ -88,6 +89,11 @@ const (
 	// as the timeout.
 	retried = 8
 )
+
+// toldByPeer: the error has the other end's words already.
+func toldByPeer(err error) bool {
+	return strings.Contains(err.Error(), "refused by the peer") || strings.Contains(err.Error(), "the peer says")
+}
 
 // confirm measures the slowest pairs again, alone, as long as they are slow: a
 // machine that was busy for a moment is no slow pair. The best counts.

@@ -74,7 +74,7 @@ func (f *Finding) host(h int) report.FabricHost {
 			host.CPUs, host.Kernel, host.Interface, host.MTU, host.Devices = x.CPUs, x.Kernel, x.Interface, x.MTU, x.Devices
 		}
 		for _, w := range m.Facts.Warnings {
-			if !slices.Contains(host.Warnings, w) {
+			if !slices.ContainsFunc(host.Warnings, func(have string) bool { return wordsOf(have) == wordsOf(w) }) {
 				host.Warnings = append(host.Warnings, w)
 			}
 		}
@@ -93,6 +93,15 @@ func (f *Finding) host(h int) report.FabricHost {
 		}
 	}
 	return host
+}
+
+// wordsOf a warning are what comes before its first number, which differs from
+// one rank of a host to the next.
+func wordsOf(warning string) string {
+	if i := strings.IndexAny(warning, "0123456789"); i > 0 {
+		return warning[:i]
+	}
+	return warning
 }
 
 // unreached are the pairs whose ranks were both there to the end, and whom
@@ -134,10 +143,10 @@ func (f *Finding) remedy(s Sample, text string) string {
 			return "both ranks run on one host: it is overloaded, or one of them is stuck"
 		}
 		return fmt.Sprintf("%s: `ip route get %s` there, firewalls, the VLAN of %s", between, host, cmp.Or(from.Facts.Interface, "the interface"))
+	case strings.Contains(text, "no transport"):
+		return "have the device up at both ends, and the same --transport"
 	case strings.Contains(text, "verbs"):
 		return between + ": is the switch's lossless class the one of --traffic-class, has every port the same MTU, does `ping` from one RDMA interface to the other work; psrt doctor on both, --transport tcp to see whether it is RDMA alone"
-	case strings.Contains(text, "no transport"):
-		return "give both ranks the same --transport, or auto"
 	}
 	return between
 }

@@ -94,17 +94,19 @@ func TestReportOfFew(t *testing.T) {
 	})
 	f.take(0, 5, nil, errors.New("dial: 10.0.0.5:7: open control connection: i/o timeout"))
 	f.take(4, 5, nil, errors.New("rdma: write to rank 5: retry exceeded: verbs"))
+	f.members[0].Facts.Warnings = []string{"load average 3.0 on 2 CPUs: something else is running"}
+	f.take(5, 3, nil, errors.New("dial: no transport: --transport verbs is not possible: rxe0: port 1 is DOWN"))
 	f.take(5, 4, nil, errors.New("qualify: the checksum is 1 here"))
 	f.Total = &Total{Slot: 1 << 20, Ranks: 6, Bytes: 6e9, Took: time.Second, Least: 0.5, Most: 2, Worst: 3}
 	r, text, page := forms(t, f)
-	has(t, text, "# node0 node1 node2 node3 node4 node5: rank 0-5, 8 CPUs, Linux 6.1, eth0 mtu 1500; tcp: the peer is on another host",
+	has(t, text, "# node1 node2 node3 node4 node5: rank 1-5, 8 CPUs, Linux 6.1, eth0 mtu 1500; tcp: the peer is on another host", "# node0: rank 0, 8 CPUs", "WARNING: load average 3.0", "have the device up",
 		"BLAME: host node2: write of 1 MiB is slow with most others, from it", "UNREACHABLE: rank 0 (node0) cannot reach rank 5 (node5): dial", "`ip route get 10.0.0.5`",
 		"--traffic-class", "error counters", "OUTLIER: rank 2 (node2) to rank 3 (node3): write of 1 MiB", "5.00 times worse", "6.00 GB/s in total, 0.500 to 2.00 GB/s a rank (least: rank 3 (node3))",
-		"6 ranks on 6 hosts, 30 ordered pairs", "3 pairs NOT measured, outliers among 5 pairs")
-	if f.Unreachable() != 3 || f.Outliers() != 5 || len(r.Fabric.Blamed) != 1 || len(r.Rows) != 54 {
+		"6 ranks on 6 hosts, 30 ordered pairs", "4 pairs NOT measured, outliers among 5 pairs")
+	if f.Unreachable() != 4 || f.Outliers() != 5 || len(r.Fabric.Blamed) != 1 || len(r.Rows) != 52 {
 		t.Errorf("%d unreachable, %d outliers, %+v, %d rows", f.Unreachable(), f.Outliers(), r.Fabric.Blamed, len(r.Rows))
 	}
-	if strings.Count(page, "<svg") != 2 || strings.Count(page, `fill="none"`) != 5 || strings.Count(page, `fill="#222222"`) != 6 {
+	if strings.Count(page, "<svg") != 2 || strings.Count(page, `fill="none"`) != 5 || strings.Count(page, `fill="#222222"`) != 8 {
 		t.Errorf("the page has %d squares, %d frames, %d dark places", strings.Count(page, "<svg"), strings.Count(page, `fill="none"`), strings.Count(page, `fill="#222222"`))
 	}
 }
