@@ -121,7 +121,7 @@ func TestSaveNowAndThen(t *testing.T) {
 func TestOneByOne(t *testing.T) {
 	var digests []string
 	for round := range 2 {
-		s := start(t, Config{Tables: tables(t, "tables: [{name: w, dim: 2, rule: adagrad}]"), Staleness: 0})
+		s := start(t, Config{Tables: tables(t, "tables: [{name: w, dim: 2, rule: adagrad}, {name: last, dim: 1, rule: assign}]"), Staleness: 0})
 		a := s.join(t)
 		a.push("w", true, []uint64{1}, 0.1) // nobody else is waited for
 		b := s.join(t)
@@ -135,9 +135,16 @@ func TestOneByOne(t *testing.T) {
 					time.Sleep(50 * time.Millisecond) // the other one's push comes first
 				}
 				tr.push("w", true, []uint64{1}, float32(0.3*float64(i+1)))
+				if i == round {
+					time.Sleep(50 * time.Millisecond)
+				}
+				tr.push("last", true, []uint64{1}, float32(i))
 			})
 		}
 		both.Wait()
+		if got := a.pull("last", 1); got[0] != 1 {
+			t.Errorf("assigned last is %v, want what the trainer of the highest number pushed", got)
+		}
 		digests = append(digests, s.digest(t))
 		b.leave()
 		a.push("w", true, []uint64{1}, 1) // nobody waits for one that left
