@@ -3,6 +3,8 @@ package server
 import (
 	"net"
 	"net/netip"
+	"os"
+	"strings"
 	"sync/atomic"
 
 	"psrt/rdma"
@@ -16,11 +18,12 @@ type seen struct {
 	over            atomic.Bool
 
 	worker    int
-	kernel    bool // what a meter in the kernel can count
+	kernel    bool // a meter in the kernel can count it: by peers and ports, or by device and queuePair
 	inter     string
 	peer      netip.AddrPort   // port 0
 	peers     []netip.AddrPort // of its connections
 	ports     []uint16         // ours, that they go to
+	device    string           // of soft-RoCE
 	queuePair uint32
 
 	// The watch's own.
@@ -51,6 +54,9 @@ func describe(s *seen, ep rdma.Endpoint, d rdma.Domain, conn *dial.Conn, number 
 	}
 	if q, ok := ep.(interface{ QueuePair() uint32 }); ok {
 		s.queuePair = q.QueuePair()
+		if softRoCE(c.Device) {
+			s.kernel, s.device = true, c.Device
+		}
 	}
 	if p, ok := ep.(interface{ Connections() [][2]netip.AddrPort }); ok && c.Transport == "tcp" {
 		s.kernel = true
@@ -58,4 +64,14 @@ func describe(s *seen, ep rdma.Endpoint, d rdma.Domain, conn *dial.Conn, number 
 			s.ports, s.peers = append(s.ports, c[0].Port()), append(s.peers, c[1])
 		}
 	}
+}
+
+// softRoCE says whether a device is the kernel's: only its driver names the
+// interface under it.
+func softRoCE(device string) bool {
+	if device == "" || strings.ContainsRune(device, '/') {
+		return false
+	}
+	_, err := os.Stat("/sys/class/infiniband/" + device + "/parent")
+	return err == nil
 }

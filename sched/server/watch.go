@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,20 +53,20 @@ type watch struct {
 	note  func(string)
 	start time.Time
 	left  func() map[int]bool
-	// open opens the kernel's meter of connections to some ports of ours; a test
-	// has its own.
-	open func(ports []uint16) (probe.Meter, string, error)
+	// open opens the kernel's meter; a test has its own.
+	open func(where) (probe.Meter, string, error)
 
 	mu       sync.Mutex // looks are made by run and for who asks
 	view     *probe.View
 	kernel   probe.Meter
-	ports    []uint16 // that kernel was opened for, or that were tried; nil: not yet
-	failed   bool     // there is no kernel, or no more
+	where    where // that kernel was opened for, or that was tried
+	failed   bool  // there is no kernel, or no more
 	said     bool
 	why      string
 	sessions map[*seen]bool
 	number   uint32
 	byPeer   map[netip.AddrPort]*seen // of sessions that the kernel can count
+	byPair   map[uint32]*seen         // likewise, by queue pair
 	own      map[probe.Source]int     // whose, in this look
 	reading  probe.Reading
 	fromKern probe.Reading
@@ -77,7 +78,7 @@ type watch struct {
 
 func newWatch(cfg *Config, k *links, left func() map[int]bool) *watch {
 	w := &watch{mode: cfg.Watch, every: cfg.WatchEvery, links: k, note: cfg.Note, start: time.Now(), left: left, open: openMeter,
-		sessions: map[*seen]bool{}, byPeer: map[netip.AddrPort]*seen{}, own: map[probe.Source]int{}, why: ownCounters}
+		sessions: map[*seen]bool{}, byPeer: map[netip.AddrPort]*seen{}, byPair: map[uint32]*seen{}, own: map[probe.Source]int{}, why: ownCounters}
 	if w.every <= 0 {
 		w.every = defaultWatchEvery
 	}
@@ -89,13 +90,37 @@ func newWatch(cfg *Config, k *links, left func() map[int]bool) *watch {
 	return w
 }
 
-// openMeter opens the meter of TCP connections.
-func openMeter(ports []uint16) (probe.Meter, string, error) {
-	m, err := probe.OpenTCP(probe.TCPConfig{Ports: ports})
-	if err != nil {
-		return nil, "", err
+// where is what a meter in the kernel counts: connections to ports of ours, and
+// packets to devices of soft-RoCE.
+type where struct {
+	ports   []uint16
+	devices []string
+}
+
+func (a where) equal(b where) bool {
+	return slices.Equal(a.ports, b.ports) && slices.Equal(a.devices, b.devices)
+}
+
+// openMeter opens a meter for each kind of transport.
+func openMeter(at where) (probe.Meter, string, error) {
+	var meters []probe.Meter
+	var names []string
+	add := func(m probe.Meter, name string) { meters, names = append(meters, m), append(names, name) }
+	if len(at.ports) > 0 {
+		m, err := probe.OpenTCP(probe.TCPConfig{Ports: at.ports})
+		if err != nil {
+			return nil, "", err
+		}
+		add(m, "TCP connections")
 	}
-	return m, "the kernel's counts of TCP connections (eBPF)", nil
+	if len(at.devices) > 0 {
+		m, err := probe.OpenRoCE(probe.RoCEConfig{Devices: at.devices})
+		if err != nil {
+			return nil, "", errors.Join(err, probe.Together(meters...).Close())
+		}
+		add(m, "RoCE v2 packets")
+	}
+	return probe.Together(meters...), "the kernel's counts of " + strings.Join(names, " and ") + " (eBPF)", nil
 }
 
 // add begins to look at a session whose endpoint is connected.
@@ -110,6 +135,9 @@ func (w *watch) add(s *session, fill func(s *seen, number uint32)) {
 	w.sessions[s.seen] = true
 	for _, p := range s.seen.peers {
 		w.byPeer[p] = s.seen
+	}
+	if s.seen.device != "" {
+		w.byPair[s.seen.queuePair] = s.seen
 	}
 }
 
@@ -232,7 +260,7 @@ func (w *watch) read() {
 	if w.kernel != nil {
 		w.reading.Lost = w.fromKern.Lost
 		for _, s := range w.fromKern.Samples {
-			if by := w.byPeer[s.Peer]; by != nil && !w.gone[by.worker] {
+			if by := w.known(s.Source); by != nil && !w.gone[by.worker] {
 				w.reading.Samples = append(w.reading.Samples, s)
 			}
 		}
@@ -260,28 +288,35 @@ func (w *watch) prune(s *seen) {
 			delete(w.byPeer, p)
 		}
 	}
+	if s.device != "" && w.byPair[s.queuePair] == s {
+		delete(w.byPair, s.queuePair)
+	}
 }
 
 // openKernel opens the kernel's meter when there is something that it can
-// count, again when there are new ports, and says which meter serves and why.
+// count, again when there are new ports or devices, and says which meter serves and why.
 // Only connections to ports of ours are this server's: in one namespace others'
 // may come from the same addresses.
 func (w *watch) openKernel() {
 	if w.mode != WatchAuto || w.failed {
 		return
 	}
-	ports := slices.Clone(w.ports)
+	at := where{slices.Clone(w.where.ports), slices.Clone(w.where.devices)}
 	for s := range w.sessions {
-		ports = append(ports, s.ports...)
+		at.ports = append(at.ports, s.ports...)
+		if s.device != "" {
+			at.devices = append(at.devices, s.device)
+		}
 	}
-	slices.Sort(ports)
-	ports = slices.Compact(ports)
-	if slices.Equal(ports, w.ports) {
+	slices.Sort(at.ports)
+	slices.Sort(at.devices)
+	at.ports, at.devices = slices.Compact(at.ports), slices.Compact(at.devices)
+	if at.equal(w.where) {
 		return
 	}
 	first := w.kernel == nil
-	w.ports = ports
-	kernel, name, err := w.open(ports)
+	w.where = at
+	kernel, name, err := w.open(at)
 	if err != nil {
 		w.giveUp(err)
 		return
@@ -301,7 +336,7 @@ func (w *watch) sayOwn() {
 		return
 	}
 	if w.said = true; w.mode == WatchAuto {
-		w.why = ownCounters + ": what comes in passes the kernel by"
+		w.why = ownCounters + ": what comes over these transports does not pass the kernel"
 	}
 	w.note("fan-in is watched by " + w.why)
 }
@@ -322,13 +357,24 @@ func (w *watch) giveUp(err error) {
 	w.note("fan-in is watched by " + w.why)
 }
 
-// whose says whose a source is.
+// known is the session that a source of the kernel's belongs to. Only RoCE's
+// name a queue pair.
+func (w *watch) known(s probe.Source) *seen {
+	if s.QueuePair != 0 {
+		return w.byPair[s.QueuePair]
+	}
+	return w.byPeer[s.Peer]
+}
+
+// whose says whose a source is: a session's own are made in this look.
 func (w *watch) whose(s probe.Source) (int, bool) {
-	if by := w.byPeer[s.Peer]; by != nil {
+	if worker, ok := w.own[s]; ok {
+		return worker, true
+	}
+	if by := w.known(s); by != nil {
 		return by.worker, true
 	}
-	worker, ok := w.own[s]
-	return worker, ok
+	return 0, false
 }
 
 // words are what a view means to the policies.

@@ -122,7 +122,7 @@ func (m *fakeMeter) Close() error { m.closed = true; return nil }
 func TestWatchKernel(t *testing.T) {
 	x := newWatched(t, WatchAuto, true, 3)
 	m := &fakeMeter{}
-	x.open = func([]uint16) (probe.Meter, string, error) { return m, "a fake", nil }
+	x.open = func(where) (probe.Meter, string, error) { return m, "a fake", nil }
 	for i := range x.sessions {
 		m.r.Samples = append(m.r.Samples, probe.Sample{Source: probe.Source{Peer: testPeer(i), Interface: "eth"}})
 	}
@@ -156,11 +156,11 @@ func TestWatchNewPort(t *testing.T) {
 	x := newWatched(t, WatchAuto, true, 3)
 	var opened [][]uint16
 	var meters []*fakeMeter
-	x.open = func(ports []uint16) (probe.Meter, string, error) {
-		if len(ports) > 2 {
+	x.open = func(at where) (probe.Meter, string, error) {
+		if len(at.ports) > 2 {
 			return nil, "", errors.New("too many ports")
 		}
-		opened = append(opened, ports)
+		opened = append(opened, at.ports)
 		m := &fakeMeter{r: probe.Reading{Samples: []probe.Sample{{Source: probe.Source{Peer: testPeer(0)}, Count: probe.Count{Bytes: 500}}}}}
 		meters = append(meters, m)
 		return m, "a fake", nil
@@ -185,10 +185,43 @@ func TestWatchNewPort(t *testing.T) {
 	x.watch.close()
 }
 
+// Soft-RoCE is known by the queue pair, whatever address it comes from.
+func TestWatchQueuePairs(t *testing.T) {
+	x := newWatched(t, WatchAuto, false, 3)
+	m := &fakeMeter{}
+	x.open = func(at where) (probe.Meter, string, error) {
+		if len(at.ports) != 0 || !slices.Equal(at.devices, []string{"rxe0"}) {
+			t.Errorf("opened for %+v", at)
+		}
+		return m, "a fake", nil
+	}
+	for i, s := range x.sessions {
+		k := s.seen
+		k.kernel, k.device, k.queuePair = true, "rxe0", uint32(17+i)
+		x.byPair[k.queuePair] = k
+		m.r.Samples = append(m.r.Samples, probe.Sample{Source: probe.Source{Peer: testPeer(0), Interface: "eth0", QueuePair: k.queuePair}})
+	}
+	m.r.Samples = append(m.r.Samples, probe.Sample{Source: probe.Source{Peer: testPeer(0), QueuePair: 99}, Count: probe.Count{Bytes: 1 << 40}})
+	for range 3 {
+		for i := range x.sessions {
+			m.r.Samples[i].Bytes += uint64(100 * (i + 1))
+		}
+		x.passes(1, 5, 5, 5)
+	}
+	f := x.passes(1)
+	if len(f.Workers) != 3 || f.Workers[2].Total.Bytes != 900 || f.Workers[0].Total.Bytes != 300 {
+		t.Errorf("%+v", f.Workers)
+	}
+	x.sessions[0].seen.end()
+	if f = x.passes(4); len(x.byPair) != 2 || f.Workers[0].Total.Bytes != 300 {
+		t.Errorf("after an end: %d queue pairs, %+v", len(x.byPair), f.Workers)
+	}
+}
+
 // What this machine lacks is said once, and the sessions' own counters serve.
 func TestWatchWithoutPrivilege(t *testing.T) {
 	x := newWatched(t, WatchAuto, true, 3)
-	x.open = func([]uint16) (probe.Meter, string, error) {
+	x.open = func(where) (probe.Meter, string, error) {
 		return nil, "", &probe.MissingError{What: "CAP_BPF", Needed: "metering", Remedy: "run as root", Cause: errors.New("EPERM")}
 	}
 	f := x.passes(4, 50, 50, 50)
