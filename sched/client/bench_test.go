@@ -95,3 +95,29 @@ func BenchmarkPushDense(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPullDense: a worker pulls a dense vector of 16 MiB. CPU time is of
+// both ends.
+func BenchmarkPullDense(b *testing.B) {
+	const floats = 4 << 20
+	for _, transport := range []string{"shm", "tcp"} {
+		b.Run(transport, func(b *testing.B) {
+			w := newWorld(b, worldConfig{transport: transport, servers: 1, lanes: 1, workers: 1, staleness: server.Async, dense: floats})
+			c := w.open(0)
+			d, err := c.NewDense(floats, floats/densemap.BlockFloats)
+			must(b, err)
+			defer d.Close()
+			b.SetBytes(floats * 4)
+			n := 0
+			_, before := usage.Process()
+			for b.Loop() {
+				var call Call
+				must(b, c.PullDense(d, 0, AnyClock, &call))
+				must(b, c.Wait(&call))
+				n++
+			}
+			_, after := usage.Process()
+			b.ReportMetric((after-before)*1e9/float64(n*floats*4), "cpu-s/GB")
+		})
+	}
+}
