@@ -62,11 +62,20 @@ func buildLibrary(dir, here string, more []string) error {
 		"-extldflags '-Wl,-soname,libpsrt.so.1 -Wl,--version-script=" + filepath.Join(here, "libpsrt.map") + "'"}, more...)
 	cmd := exec.Command(filepath.Join(goroot(), "bin", "go"), append(args, ".")...)
 	cmd.Dir = here
+	if sanitized() {
+		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-g -O1 "+sanitizers, "CGO_LDFLAGS="+sanitizers)
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 	}
 	return os.Symlink("libpsrt.so", filepath.Join(dir, "libpsrt.so.1"))
 }
+
+// PSRT_SANITIZE=1 builds the C parts of the library, and the programs, with what
+// finds wrong uses of memory and undefined behaviour.
+const sanitizers = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+
+func sanitized() bool { return os.Getenv("PSRT_SANITIZE") != "" }
 
 // goroot is the Go that runs this test.
 func goroot() string {
@@ -83,6 +92,9 @@ func program(t testing.TB, name string, flags ...string) string {
 	lib := library(t)
 	out := filepath.Join(t.TempDir(), name)
 	args := append([]string{"-std=gnu99", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I.", "-pthread", "-o", out, filepath.Join("testdata", name+".c")}, flags...)
+	if sanitized() {
+		args = append(args, strings.Fields(sanitizers)...)
+	}
 	if name == "host" { // loads the library by itself
 		args = append(args, "-ldl")
 	} else {
