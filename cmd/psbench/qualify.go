@@ -62,7 +62,7 @@ Exit: 0 all is well, 1 a pair could not be measured, 2 bad usage, 3 outliers
 (or, with --compare, a row that is slower).`,
 		Example: `  psbench qualify --ranks 4
   mpirun -n 16 psbench qualify --report fabric.html
-  srun -N 8 --ntasks-per-node 1 psbench qualify --json fabric.json
+  srun -N 8 --ntasks-per-node 1 psbench qualify --token-file token --json fabric.json
   psbench qualify --rank 1 --world-size 4 --coordinator node0:7000 --token-file token
   psbench qualify --ranks 2 --transport tcp --sizes 64K,1M --compare before.json`,
 	}
