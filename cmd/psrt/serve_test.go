@@ -220,6 +220,27 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
+// TestServeAfterKill: the socket file of a server that was killed is in nobody's
+// way, that of one that lives is.
+func TestServeAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"--tables", write(t, dir, "tables.yaml", serveTables), "--token-file", filepath.Join(dir, "token"), "--listen", "unix:" + filepath.Join(dir, "socket")}
+	serveProcess(t, args...).end(syscall.SIGKILL)
+	s := serveProcess(t, args...)
+	if o := psrt(t, append([]string{"serve"}, args...)...); o.code != 2 || !strings.Contains(o.stderr, "the address is taken") {
+		t.Errorf("a second server on the socket: exit %d, %s", o.code, o.stderr)
+	}
+	connect(t, kv.Config{Servers: []string{s.ready.Address}, TokenFile: args[3]})
+	file := write(t, dir, "file", "precious")
+	args[5] = "unix:" + file
+	if o := psrt(t, append([]string{"serve"}, args...)...); o.code == 0 {
+		t.Error("a server listens where a file is")
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "precious" {
+		t.Errorf("the file has %q (%v)", b, err)
+	}
+}
+
 // TestServeStopsUnderLoad: a server that is told to end while it works on a
 // trainer's memory lets go of the work first, not of the memory.
 func TestServeStopsUnderLoad(t *testing.T) {
