@@ -40,7 +40,7 @@ func handle(_ context.Context, method string, body json.RawMessage) (any, error)
 
 func TestCalls(t *testing.T) {
 	client, server := joinedPair(t)
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	served := make(chan error, 2)
 	go func() { served <- client.Serve(ctx, handle) }()
 	go func() { served <- server.Serve(ctx, handle) }()
@@ -89,14 +89,14 @@ func TestCalls(t *testing.T) {
 
 func TestCallsAreBounded(t *testing.T) {
 	client, server := joinedPair(t)
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	// Nobody serves: calls wait, but no more than maxPending of them.
 	short, cancel := context.WithCancel(ctx)
 	errs := make(chan error, maxPending)
 	for range maxPending {
 		go func() { errs <- client.Call(short, "double", 1, nil) }()
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		client.mu.Lock()
 		n := len(client.pending)
 		client.mu.Unlock()
@@ -117,7 +117,7 @@ func TestCallsAreBounded(t *testing.T) {
 		}
 	}
 	// The peer's queue is full of forgotten calls; they are refused, not piled up.
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for len(server.requests) < maxWaiting && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
@@ -137,7 +137,7 @@ func TestGarbageAfterTheHandshakeEndsTheConnection(t *testing.T) {
 		if !errors.Is(server.Err(), wire.ErrFrame) {
 			t.Errorf("ended with %v", server.Err())
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the connection lives on")
 	}
 }

@@ -73,7 +73,7 @@ func (l *lane) accept(i int, d rdma.Domain) rdma.EndpointConfig {
 
 func (l *lane) next(t *testing.T) rdma.Completion {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	var cs [1]rdma.Completion
 	for l.mux.Poll(cs[:]) == 0 {
 		if err := l.mux.Wait(deadline); err != nil {
@@ -96,7 +96,7 @@ func join(t *testing.T, from, to *Host, l *Listener, fromLane, toLane *lane, cou
 	t.Helper()
 	var j joined
 	done := make(chan struct{})
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, time.Minute)
 	go func() {
 		defer close(done)
 		in, err := l.Accept(ctx)

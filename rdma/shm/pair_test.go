@@ -70,7 +70,7 @@ func (s *side) register(n int, access rdma.Access) (rdma.Region, []byte) {
 
 func connect(t testing.TB, a, b *side) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	errs := make(chan error, 1)
 	go func() { errs <- a.ep.Connect(b.ep.Address(), deadline) }()
 	if err := b.ep.Connect(a.ep.Address(), deadline); err != nil {

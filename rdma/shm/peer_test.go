@@ -65,7 +65,7 @@ func peerMain() error {
 	if err != nil {
 		return err
 	}
-	if err := ep.Connect(address, time.Now().Add(5*time.Second)); err != nil {
+	if err := ep.Connect(address, time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
 	var cs [8]rdma.Completion
@@ -113,7 +113,7 @@ func startPeer(t *testing.T, timeout time.Duration) (*side, *os.Process, rdma.Re
 		t.Fatal(err)
 	}
 	fmt.Fprintf(in, "%x\n", s.ep.Address())
-	if err := s.ep.Connect(address, time.Now().Add(5*time.Second)); err != nil {
+	if err := s.ep.Connect(address, time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return s, cmd.Process, r
@@ -167,7 +167,7 @@ func stop(t *testing.T, p *os.Process) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
 		if err != nil {
 			t.Fatal(err)

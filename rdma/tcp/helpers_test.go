@@ -107,7 +107,7 @@ func (s *side) recv(rs ...rdma.Recv) {
 // next waits for one completion.
 func (s *side) next() rdma.Completion {
 	s.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	var cs [1]rdma.Completion
 	for s.q.Poll(cs[:]) == 0 {
 		if err := s.q.Wait(deadline); err != nil {

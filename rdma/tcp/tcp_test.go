@@ -272,7 +272,7 @@ func stream(b *testing.B, x *side, wr []rdma.WR) {
 		}
 		if n := x.q.Poll(cs); n > 0 {
 			done += n
-		} else if err := x.q.Wait(time.Now().Add(10 * time.Second)); err != nil {
+		} else if err := x.q.Wait(time.Now().Add(time.Minute)); err != nil {
 			b.Fatal(err)
 		}
 	}

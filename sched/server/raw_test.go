@@ -156,7 +156,7 @@ func (w *raw) write(slot int, imm uint32, b []byte) {
 		w.t.Logf("posting: %v", err) // the server has hung up, which wait tells
 		return
 	}
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); w.mux.Wait(time.Now().Add(5 * time.Millisecond)) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); w.mux.Wait(time.Now().Add(5 * time.Millisecond)) {
 		for w.mux.Poll(w.cs[:]) > 0 {
 			if w.cs[0].Op == rdma.OpWriteImm {
 				return

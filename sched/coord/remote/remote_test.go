@@ -156,7 +156,7 @@ func TestStrangeBytesEndOnlyTheirConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetDeadline(time.Now().Add(5 * time.Second))
+		conn.SetDeadline(time.Now().Add(time.Minute))
 		go conn.Write([]byte(bad))
 		if n, err := conn.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("%q is answered with %d bytes, %v", bad, n, err)
