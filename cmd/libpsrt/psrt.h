@@ -305,7 +305,8 @@ int psrt_dense_size(psrt_client *client, size_t *n);
 int psrt_dense_range(psrt_client *client, const char *name, size_t *first, size_t *n);
 
 /* psrt_pull_dense reads the whole dense vector; n must be psrt_dense_size's
- * (PSRT_EMISMATCH). Each block of it is of one version. Errors as psrt_pull_sparse. */
+ * (PSRT_EMISMATCH). Each block of it is of one version. Registered memory that the
+ * servers reach is written by them. Errors as psrt_pull_sparse. */
 int psrt_pull_dense(psrt_client *client, float *values, size_t n);
 int psrt_pull_dense_opt(psrt_client *client, float *values, size_t n,
                         const psrt_call_options *options);

@@ -12,6 +12,8 @@ type Dense struct {
 	grads []float32
 	calls int
 	lanes []int // lanes that own blocks
+	at    int   // bytes before the values, where they lie in lent memory
+	lent  bool
 }
 
 // NewDense makes the working set for a dense vector of n elements cut into
@@ -23,17 +25,21 @@ func (c *Client) NewDense(n, blocks int) (*Dense, error) {
 		return nil, err
 	}
 	b := a.arena.Bytes()
-	d := &Dense{c: c, arena: a, n: n, vals: mem.Float32s(b[:n*4]), grads: mem.Float32s(b[half : half+n*4])}
+	return &Dense{c: c, arena: a, n: n, vals: mem.Float32s(b[:n*4]), grads: mem.Float32s(b[half : half+n*4]), lanes: c.denseLanes(blocks)}, nil
+}
+
+// denseLanes lists the lanes that own some of blocks.
+func (c *Client) denseLanes(blocks int) (lanes []int) {
 	owns := make([]bool, len(c.lanes))
 	for i := range blocks {
 		owns[c.cfg.Map.LaneOfBlock(i, blocks)] = true
 	}
 	for l, o := range owns {
 		if o {
-			d.lanes = append(d.lanes, l)
+			lanes = append(lanes, l)
 		}
 	}
-	return d, nil
+	return lanes
 }
 
 // Values is the pulled vector, Grads the one to push.
@@ -42,7 +48,7 @@ func (d *Dense) Grads() []float32  { return d.grads }
 
 // Close frees the working set. Nothing may be in flight.
 func (d *Dense) Close() {
-	if d.arena != nil {
+	if d.arena != nil && !d.lent {
 		d.arena.close()
 		d.arena = nil
 	}

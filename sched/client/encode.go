@@ -89,9 +89,9 @@ func (d *Dense) describe(p *part, req *psmsg.Request, to rdma.Domain) (err error
 	if !p.absent {
 		req.Rows = 1
 	}
-	off := 0
+	off := d.at
 	if p.kind == psmsg.KindPushDense {
-		off = align64(d.n * 4)
+		off += align64(d.n * 4)
 	}
 	req.Values, err = d.arena.remote(to, off, d.n*4)
 	return err

@@ -122,3 +122,10 @@ func (r *Rows) place(grads bool) (*shared, int) {
 	}
 	return r.arena, off
 }
+
+// NewLentDense makes a working set for pulls of the dense vector to off bytes of m.
+// Preconditions: off is a multiple of 4, and there is room for n floats.
+func (c *Client) NewLentDense(n, blocks int, m *Memory, off int) *Dense {
+	v := mem.Float32s(m.Bytes()[off : off+n*4])
+	return &Dense{c: c, arena: m.s, n: n, vals: v, lanes: c.denseLanes(blocks), at: off, lent: true}
+}

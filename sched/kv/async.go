@@ -143,13 +143,13 @@ func (t *Table) pushAsync(p *pulling, err error, notify func(error)) (*Request, 
 
 // PullDenseAsync begins a dense pull.
 func (c *Client) PullDenseAsync(values []float32, o Options, notify func(error)) (*Request, error) {
-	d, err := c.prepareDense(len(values), nil, o)
+	d, err := c.prepareDense(len(values), values, nil, o)
 	return c.denseAsync(d, err, values, notify)
 }
 
 // PushDenseAsync begins a dense push.
 func (c *Client) PushDenseAsync(grads []float32, o Options, notify func(error)) (*Request, error) {
-	d, err := c.prepareDense(len(grads), grads, o)
+	d, err := c.prepareDense(len(grads), nil, grads, o)
 	return c.denseAsync(d, err, nil, notify)
 }
 

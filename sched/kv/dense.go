@@ -62,7 +62,13 @@ type densing struct {
 	n int
 }
 
-func (d *densing) release() { d.c.dense.give(d.op.dense) }
+func (d *densing) release() {
+	if d.op.lent != nil {
+		d.op.lent.unuse()
+		return
+	}
+	d.c.dense.give(d.op.dense)
+}
 
 func (c *Client) checkDense(n int) error {
 	switch {
@@ -74,9 +80,10 @@ func (c *Client) checkDense(n int) error {
 	return nil
 }
 
-// prepareDense makes a pull, or with gradients a push. The client is then entered;
+// prepareDense makes a pull into values, straight where that is lent memory, or with
+// gradients a push. The client is then entered;
 // nil means that the gradients wait for the end of the step.
-func (c *Client) prepareDense(n int, grads []float32, o Options) (*densing, error) {
+func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densing, error) {
 	if err := c.checkDense(n); err != nil {
 		return nil, err
 	}
@@ -86,13 +93,19 @@ func (c *Client) prepareDense(n int, grads []float32, o Options) (*densing, erro
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
+	d := &densing{op: *newOp(opPullDense, c.deadline(o.Timeout)), c: c, n: n}
+	d.opt = o.pull()
+	if m, off := c.memory.find(values); m != nil {
+		d.op.dense, d.op.lent = c.c.NewLentDense(n, c.job.DenseBlocks, m.lent, off), m
+		d.forgotten = d.release
+		return d, nil
+	}
 	x, err := c.takeDense()
 	if err != nil {
 		c.leave()
 		return nil, err
 	}
-	d := &densing{op: *newOp(opPullDense, c.deadline(o.Timeout)), c: c, n: n}
-	d.op.dense, d.opt = x, o.pull()
+	d.op.dense = x
 	ready := false
 	defer func() {
 		if !ready {
@@ -115,14 +128,14 @@ func (d *densing) end(values []float32) {
 		return
 	}
 	defer d.release()
-	if d.err == nil && values != nil {
+	if d.err == nil && values != nil && d.op.lent == nil {
 		copy(values, d.op.dense.Values())
 	}
 }
 
 // PullDense reads the whole dense vector.
 func (c *Client) PullDense(values []float32, o Options) error {
-	d, err := c.prepareDense(len(values), nil, o)
+	d, err := c.prepareDense(len(values), values, nil, o)
 	if err != nil {
 		return err
 	}
@@ -134,7 +147,7 @@ func (c *Client) PullDense(values []float32, o Options) error {
 
 // PushDense sends a gradient for the whole dense vector.
 func (c *Client) PushDense(grads []float32, o Options) error {
-	d, err := c.prepareDense(len(grads), grads, o)
+	d, err := c.prepareDense(len(grads), nil, grads, o)
 	if err != nil || d == nil {
 		return err
 	}

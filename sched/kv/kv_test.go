@@ -364,3 +364,37 @@ func TestPumpPassesOn(t *testing.T) {
 		must(t, r.Err())
 	}
 }
+
+// A dense pull to lent memory lands there without a copy, at any place in it.
+func TestDenseToLentMemory(t *testing.T) {
+	each2(t, func(t *testing.T, tr string) {
+		const n = 40_000
+		w := newWorld(t, shape{transport: tr, servers: 2, lanes: 1, workers: 1, staleness: server.Async, dense: n})
+		c := w.open(0)
+		m, err := c.Alloc(n*4 + 4096)
+		must(t, err)
+		grads := make([]float32, n)
+		for i := range grads {
+			grads[i] = float32(i % 1000)
+		}
+		must(t, c.PushDense(grads, Options{}))
+		values := floats(m)[7 : 7+n]
+		for range 2 {
+			must(t, c.PullDense(values, Options{}))
+			for i, v := range values {
+				if v != -grads[i] {
+					t.Fatalf("value %d is %v, want %v", i, v, -grads[i])
+				}
+			}
+			clear(values)
+		}
+		r, err := c.PullDenseAsync(values, Options{}, nil)
+		must(t, err)
+		<-r.Done()
+		must(t, r.Err())
+		if values[n-1] != -grads[n-1] || floats(m)[6] != 0 || floats(m)[7+n] != 0 {
+			t.Errorf("values %v, before %v, behind %v", values[n-1], floats(m)[6], floats(m)[7+n])
+		}
+		must(t, c.Unregister(m))
+	})
+}
