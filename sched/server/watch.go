@@ -353,7 +353,12 @@ func (w *watch) giveUp(err error) {
 		}
 	}
 	w.kernel, w.failed, w.said = nil, true, true
-	w.why = fmt.Sprintf("%s: %v", ownCounters, err)
+	reason := err.Error()
+	var missing *probe.MissingError
+	if errors.As(err, &missing) { // the kernel's own words tell less
+		reason = fmt.Sprintf("%s needs %s; %s", missing.Needed, missing.What, missing.Remedy)
+	}
+	w.why = ownCounters + ": " + reason
 	w.note("fan-in is watched by " + w.why)
 }
 

@@ -225,7 +225,7 @@ func TestWatchWithoutPrivilege(t *testing.T) {
 		return nil, "", &probe.MissingError{What: "CAP_BPF", Needed: "metering", Remedy: "run as root", Cause: errors.New("EPERM")}
 	}
 	f := x.passes(4, 50, 50, 50)
-	if len(x.notes) != 1 || !strings.Contains(x.notes[0], "run as root") || f.Workers[0].Total.Bytes != 200 {
+	if len(x.notes) != 1 || !strings.Contains(x.notes[0], "run as root") || strings.Contains(x.notes[0], "EPERM") || f.Workers[0].Total.Bytes != 200 {
 		t.Errorf("notes %q, workers %+v", x.notes, f.Workers)
 	}
 }
