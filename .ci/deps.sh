@@ -64,6 +64,7 @@ look_test() { # the same for the tests of the bindings (csrc/examples), which us
 	packages=
 	reasons=
 	command -v g++ >/dev/null || need g++ "compiles the example in C++"
+	command -v pkg-config >/dev/null || need pkg-config "finds the C library, as users' builds do"
 	[ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
 	[ -e "$dist/torch/__init__.py" ] || need python3-torch "so does its twin with PyTorch (a large package)"
 }
