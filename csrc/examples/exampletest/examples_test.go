@@ -84,6 +84,39 @@ func TestPython(t *testing.T) {
 	}
 }
 
+// TestTutorial runs the program of docs/c-abi.md: whoever types it sees the loss
+// fall.
+func TestTutorial(t *testing.T) {
+	b := build(t)
+	doc, err := os.ReadFile("../../../docs/c-abi.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "```python\n")
+	program, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/c-abi.md has no program in Python")
+	}
+	addr := b.serve(t, "").Address
+	program = strings.NewReplacer("127.0.0.1:7700", addr, `token_file="token"`, "token_file="+strconv.Quote(b.token)).Replace(program)
+	path := filepath.Join(b.dir, "app.py")
+	if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := b.command(python, "-B", "-W", "error", path)
+	c.Env = append(c.Env, "PYTHONPATH=.")
+	out, err := c.CombinedOutput()
+	losses := regexp.MustCompile(`logloss (\d\.\d+)`).FindAllStringSubmatch(string(out), -1)
+	if err != nil || len(losses) != 6 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first, _ := strconv.ParseFloat(losses[0][1], 64)
+	last, _ := strconv.ParseFloat(losses[5][1], 64)
+	if first < 0.69 || first > 0.70 || last > 0.55 {
+		t.Errorf("the loss goes from %v to %v, want from .693 to below .55", first, last)
+	}
+}
+
 // TestHeaderIsStrict: psrt.hpp compiles without a warning in every C++ since 17,
 // and in two files of one program.
 func TestHeaderIsStrict(t *testing.T) {
@@ -178,10 +211,14 @@ type ready struct {
 	Address string `json:"address"`
 }
 
-// serve starts a server, which ends with the test without leaving a word.
+// serve starts a server, which ends with the test without leaving a word. Without
+// a tables file trainers describe the tables.
 func (b *bench) serve(t *testing.T, tables string) ready {
 	t.Helper()
-	c := b.command(b.psrt, "serve", "--listen", "127.0.0.1:0", "--token-file", b.token, "--tables", tables, "--threads", "2")
+	c := b.command(b.psrt, "serve", "--listen", "127.0.0.1:0", "--token-file", b.token, "--threads", "2")
+	if tables != "" {
+		c.Args = append(c.Args, "--tables", tables)
+	}
 	var log bytes.Buffer
 	c.Stderr = &log
 	out, err := c.StdoutPipe()
