@@ -53,7 +53,7 @@ func newTarget(t *testing.T, transport string, workers, staleness int) *target {
 		Dense:  DenseConfig{Ranges: []densemap.Range{{Len: testDense, Rule: "grad"}}, Optimizer: sgd, Init: make([]float32, testDense)},
 		Node:   -1, ReconnectFor: 200 * time.Millisecond, OnWorkerLost: func(w int, _ error) { x.lost <- w }})
 	must(t, err)
-	x.openWithin = 300 * time.Millisecond
+	x.openWithin = 3 * time.Second
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
