@@ -91,7 +91,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 		if shown, err = metrics.Listen(f.metrics); err != nil {
 			return cli.Usagef("--metrics: %w", err)
 		}
-		defer shown.Close()
+		defer func() { _ = shown.Close() }()
 	}
 	s, err := serve.New(cfg)
 	if err != nil {

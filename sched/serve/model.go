@@ -30,7 +30,7 @@ func (s *Server) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Abort()
+	defer func() { _ = in.Abort() }() // nothing after Commit
 	rep, err := s.server.Save(psmsg.SaveRequest{Dir: in.Path()})
 	if err != nil {
 		return err

@@ -196,6 +196,6 @@ func (s *Server) end() error {
 
 func (s *Server) close() {
 	if s.host != nil {
-		s.host.Close()
+		_ = s.host.Close()
 	}
 }

@@ -165,7 +165,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	case hello.Worker == psmsg.Visitor && in.Count == 0:
 		s.visit(ctx, in)
 		return
-	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers && !(s.vacated && hello.Any):
+	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers && (!s.vacated || !hello.Any):
 		in.Reject(fmt.Errorf("server %d expects workers 0..%d, not %d", s.cfg.ID, s.cfg.Workers-1, hello.Worker))
 		return
 	case in.Count != len(s.lanes):
