@@ -282,7 +282,7 @@ func (c *Client) progress(deadline time.Time) error {
 	if deadline.Before(until) {
 		until = deadline
 	}
-	c.mux.Wait(until)
+	c.Await(until)
 	c.drain()
 	for _, s := range c.servers {
 		select {

@@ -16,7 +16,15 @@ import (
 // the others, on one goroutine.
 
 // Await returns when Step may find something, at the deadline, or after Wake.
-func (c *Client) Await(until time.Time) { c.mux.Wait(until) }
+func (c *Client) Await(until time.Time) {
+	if err := c.mux.Wait(until); err != nil && !errors.Is(err, rdma.ErrDeadline) {
+		time.Sleep(deafPause)
+	}
+}
+
+// deafPause is between two looks at queues whose device cannot wait any more: it
+// was removed, and the connections on it are about to break.
+const deafPause = 10 * time.Millisecond
 
 // Wake makes an Await that is running or the next one return. Any goroutine.
 func (c *Client) Wake() { c.mux.Wake() }
