@@ -246,7 +246,7 @@ func TestQualifyInterrupted(t *testing.T) {
 		if code := r.end(t); code != 1 || !strings.Contains(r.errs.String(), "ended by interrupt") || (r.out.Len() > 0) != c.rows {
 			t.Errorf("%s: exit %d, %q, %q", c.line, code, r.out.String(), r.errs.String())
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%s: it took %v", c.line, took)
 		}
 		if !c.rows {

@@ -93,8 +93,8 @@ func TestFallback(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, want := range []string{Auto, "near"} {
-				server := newHost(t, Config{Transport: want, StepTimeout: time.Second, Transports: []Transport{near(c.server), far()}})
-				client := newHost(t, Config{StepTimeout: time.Second, Transports: []Transport{near(c.client), far()}})
+				server := newHost(t, Config{Transport: want, StepTimeout: 5 * time.Second, Transports: []Transport{near(c.server), far()}})
+				client := newHost(t, Config{StepTimeout: 5 * time.Second, Transports: []Transport{near(c.client), far()}})
 				l := listen(t, server, "127.0.0.1:0")
 				cl, sl := newLane(t), newLane(t)
 				j := join(t, client, server, l, cl, sl, 2)
