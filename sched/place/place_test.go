@@ -85,7 +85,7 @@ func TestAgainstNaiveRing(t *testing.T) {
 			servers[i].ID = r.IntN(1000)*10 + i
 			servers[i].Weight = 0.25 + r.Float64()*4
 		}
-		m := must(t, 1+r.IntN(700), append([]Server(nil), servers...))
+		m := must(t, 2*len(servers)+r.IntN(700), append([]Server(nil), servers...))
 		ring, limit := m.ring(), m.limits()
 		for slot := range m.Slots {
 			at := slotAt(slot)
