@@ -16,7 +16,6 @@ import (
 	"psrt/bench/qualify"
 	"psrt/cmd/internal/cli"
 	"psrt/rdma/dial"
-	"psrt/rdma/verbs"
 )
 
 // exitUnreachable: a pair of ranks could not be measured. Outliers are 3, as
@@ -35,10 +34,7 @@ type qualifyFlags struct {
 	tokenFile   string
 	listen      string
 	sizes       string
-	device      string
-	port        int
-	gidIndex    int
-	class       int
+	rdma        cli.RDMA
 	led         bool // another process directs
 	delay       string
 }
@@ -70,10 +66,7 @@ Exit: 0 all is well, 1 a pair could not be measured, 2 bad usage, 3 outliers
 	fl.SortFlags = false
 	f.identity(fl)
 	fl.Var(o.transport, "transport", "how ranks reach each other; auto: as in training, verbs, else shm on one host, else tcp; says which and why")
-	fl.StringVar(&f.device, "device", "", "RDMA `device` to use, or several by commas (all with an active port)")
-	fl.IntVar(&f.port, "port", 0, "`port` of the RDMA device (0: its first active one)")
-	fl.IntVar(&f.gidIndex, "gid-index", -1, "`index` of the RDMA port's GID to use (-1: the pair that suits both peers)")
-	fl.IntVar(&f.class, "traffic-class", 0, "traffic class of RDMA packets: DSCP times 4, as the switches have it")
+	f.rdma.Add(fl)
 	fl.StringVar(&f.sizes, "sizes", "1M", "sizes of a write, such as 64K,1M (`list`; K, M are powers of 1024); latency is of 8 bytes")
 	fl.IntVar(&f.plan.Iterations, "iters", 1000, "ping-pongs of each ordered pair")
 	fl.DurationVar(&f.plan.Duration, "duration", 50*time.Millisecond, "writes of each size and ordered pair, for about so long")
@@ -118,7 +111,7 @@ func (o *options) runQualify(ctx context.Context, c *cobra.Command, f *qualifyFl
 		return err
 	}
 	f.plan.Seed = o.seed
-	devices, err := f.devices()
+	devices, err := f.rdma.Devices()
 	if err != nil {
 		return err
 	}
@@ -160,9 +153,9 @@ func (o *options) qualifyLocally(ctx context.Context, f *qualifyFlags) error {
 	if err := o.open(); err != nil {
 		return err
 	}
-	args := []string{"qualify", "--led", "--transport", o.transport.Value, "--device", f.device, "--port", strconv.Itoa(f.port),
-		"--gid-index", strconv.Itoa(f.gidIndex), "--traffic-class", strconv.Itoa(f.class), "--timeout", f.plan.Timeout.String(),
+	args := []string{"qualify", "--led", "--transport", o.transport.Value, "--timeout", f.plan.Timeout.String(),
 		"--join-timeout", f.plan.JoinTimeout.String(), "--delay", f.delay}
+	args = append(args, f.rdma.Args()...)
 	progress, over := f.progress()
 	found, err := qualify.RunLocal(ctx, f.ranks, f.plan, qualify.Command{Path: self, Args: args}, progress)
 	over()
@@ -224,23 +217,4 @@ func (f *qualifyFlags) check(c *cobra.Command) error {
 		return cli.Usagef("%w", err)
 	}
 	return nil
-}
-
-// devices is the flags' choice of RDMA devices.
-func (f *qualifyFlags) devices() (dial.Devices, error) {
-	s := dial.Devices{Config: verbs.Config{Port: f.port, PinGID: f.gidIndex >= 0, GIDIndex: f.gidIndex, TrafficClass: uint8(f.class)}}
-	for _, name := range strings.Split(f.device, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			s.Devices = append(s.Devices, name)
-		}
-	}
-	switch {
-	case f.gidIndex < -1 || f.gidIndex > 255:
-		return s, cli.Usagef("--gid-index %d: want 0 to 255, or -1 to have it found", f.gidIndex)
-	case f.port < 0 || f.port > 255:
-		return s, cli.Usagef("--port %d: want 1 to 255, or 0 for the first active one", f.port)
-	case f.class < 0 || f.class > 255:
-		return s, cli.Usagef("--traffic-class %d: want 0 to 255", f.class)
-	}
-	return s, nil
 }

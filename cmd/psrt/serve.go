@@ -150,7 +150,7 @@ func (f *serveFlags) describe() (cfg serve.Config, err error) {
 	case "ssp":
 		cfg.Staleness = f.staleness
 	}
-	if cfg.Devices, err = f.transport.devices(); err != nil {
+	if cfg.Devices, err = f.transport.Devices(); err != nil {
 		return cfg, err
 	}
 	if cfg.Node, err = job.NUMANode(f.numa, 0, ""); err != nil {

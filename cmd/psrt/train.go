@@ -105,7 +105,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	devices, err := f.transport.devices()
+	devices, err := f.transport.Devices()
 	if err != nil {
 		return err
 	}

@@ -206,7 +206,7 @@ func (f *trainFlags) check() error {
 			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
 	}
-	if _, err := f.transport.devices(); err != nil {
+	if _, err := f.transport.Devices(); err != nil {
 		return err
 	}
 	if _, err := job.NUMANode(f.numa, 0, ""); err != nil {
