@@ -3,9 +3,10 @@ package patience
 import "time"
 
 const (
-	// crowdedYield is how long an offer of the core must have taken for another
-	// process to have used it; one that nobody wants takes 1 us.
-	crowdedYield = 30 * time.Microsecond
+	// crowdedYield is how long an offer of the core must have taken for it to be
+	// wanted; one that nobody takes lasts 1 us, and what runtimes and kernels do
+	// now and then up to 100.
+	crowdedYield = 150 * time.Microsecond
 	// crowdedWaits is for how many waits a crowded core is left alone.
 	crowdedWaits = 32
 )

@@ -8,7 +8,7 @@ import (
 
 // Config opens a Domain.
 type Config struct {
-	// SpinMicros is how long Queue.Wait polls before it sleeps, and an eighth of
+	// SpinMicros is how long Queue.Wait polls before it sleeps, and a fortieth of
 	// how long it may where that is rewarded (package patience); 0 means the default
 	// (30, or none on a single core), a negative number none.
 	SpinMicros int
@@ -23,7 +23,7 @@ type Config struct {
 const (
 	defaultSpinMicros = 30
 	maxSpinMicros     = 1_000_000
-	longestSpins      = 8       // times SpinMicros
+	longestSpins      = 40      // times SpinMicros
 	maxDepth          = 1 << 16 // requests per endpoint and direction
 	maxMessage        = 1 << 30 // bytes of one request
 	maxInline         = 256     // bytes

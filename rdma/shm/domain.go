@@ -30,6 +30,9 @@ type Domain struct {
 	regions atomic.Pointer[regionSet]
 
 	failed, flushed atomic.Uint64
+	// patient are the Waits that spin for longer than Config.SpinMicros, each of
+	// which keeps a processor from other goroutines: half of them at most.
+	patient atomic.Int32
 
 	// mu guards what follows. It is taken before Queue.mu and Endpoint.mu,
 	// never while one of them is held.

@@ -27,6 +27,7 @@ type Queue struct {
 	closed   atomic.Bool
 	first    int           // endpoint that Poll begins with; the polling goroutine's
 	patience patience.Spin // the polling goroutine's
+	offered  time.Time     // the core, to other goroutines; the polling goroutine's
 
 	// attached is replaced under mu, read without.
 	attached atomic.Pointer[[]*Endpoint]

@@ -10,15 +10,18 @@ import (
 )
 
 const (
-	// looksPerClock is how often Wait looks between two readings of the clock
-	// (25 ns each), looksPerYield between two offers of the core to other
-	// goroutines.
+	// looksPerClock is how often Wait looks between two readings of the clock,
+	// 25 ns each.
 	looksPerClock = 64
-	looksPerYield = 256
 	// clocksPerYield is how often a spin that has lasted longer than
 	// Config.SpinMicros reads the clock between two offers of the core to other
 	// processes, which cost 0.5 us when nobody wants it.
 	clocksPerYield = 4
+	// offerEvery is the time between two offers of the core to other goroutines.
+	// Each makes the runtime wake a thread, which takes this core or the peer's
+	// from who waits for its answer: offered every few looks, half of all time
+	// went into that.
+	offerEvery = 10 * time.Millisecond
 	// longestSleep bounds one sleep, so that even a wake-up lost by a peer that
 	// died between publishing and ringing costs no more than this.
 	longestSleep = 100 * time.Millisecond
@@ -57,37 +60,54 @@ func (q *Queue) awaitSleeper() {
 	}
 }
 
-// spin looks for as long as patience allows.
+// spin looks for Base, and beyond it for as long as patience allows and few do.
 func (q *Queue) spin(start, deadline time.Time) (done bool, err error) {
 	p := &q.patience
+	if p.Base() == 0 {
+		return q.look()
+	}
+	patient := false
 	for i := 1; ; i++ {
 		if done, err := q.look(); done {
+			if patient {
+				q.d.patient.Add(-1)
+			}
 			return true, err
-		}
-		if p.Base() == 0 {
-			return false, nil
-		}
-		if i%looksPerYield == 0 {
-			runtime.Gosched()
 		}
 		if i%looksPerClock != 0 {
 			continue
 		}
 		now := time.Now()
 		spent := now.Sub(start)
-		if spent >= p.Budget() {
-			return false, nil
-		}
-		if !now.Before(deadline) {
-			return true, rdma.ErrDeadline
-		}
-		if spent >= p.Base() && i%(clocksPerYield*looksPerClock) == 0 {
-			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-			if p.Yielded(time.Since(now)) {
-				return false, nil
+		if spent >= p.Base() && !patient {
+			patient = true
+			if int(q.d.patient.Add(1)) > max(runtime.GOMAXPROCS(0)/2, 1) {
+				break
 			}
 		}
+		if spent >= p.Budget() || patient && i%(clocksPerYield*looksPerClock) == 0 && p.Yielded(q.offer(now)) {
+			break
+		}
+		if !now.Before(deadline) {
+			err = rdma.ErrDeadline
+			break
+		}
 	}
+	if patient {
+		q.d.patient.Add(-1)
+	}
+	return err != nil, err
+}
+
+// offer lets others have the core and says for how long they did.
+func (q *Queue) offer(now time.Time) time.Duration {
+	if now.Sub(q.offered) >= offerEvery {
+		q.offered = now
+		runtime.Gosched()
+	} else {
+		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return time.Since(now)
 }
 
 // look tells whether Wait has a reason to return.

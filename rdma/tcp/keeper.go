@@ -11,13 +11,14 @@ func (q *queue) keep() {
 	defer q.dom.wg.Done()
 	defer q.engine.close()
 	var last time.Time // that something came
+	var offered time.Time
 	for !q.closed.Load() {
 		q.standIn.sleep(time.Time{})
 		now := time.Now()
 		// As Wait does, it looks for a while where that was long enough before.
 		linger := now.Sub(last) < spinTime
 		last = now
-		for looks := 1; ; looks++ {
+		for {
 			q.role.Lock()
 			moved := q.progress()
 			q.role.Unlock()
@@ -26,7 +27,7 @@ func (q *queue) keep() {
 			} else if !linger || q.attended.Load() || time.Since(last) > spinTime {
 				break
 			} else {
-				yield(looks)
+				giveWay(&offered)
 			}
 		}
 		q.duty.Lock()

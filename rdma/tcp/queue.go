@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"psrt/rdma"
 	"psrt/rdma/patience"
@@ -29,6 +30,7 @@ type queue struct {
 	// Wait's, with all peers on this host and else: a peer across a network
 	// answers as soon as its network lets it, and nobody's core makes that sooner.
 	nearSpin, farSpin patience.Spin
+	offered           time.Time // the core, to other goroutines
 
 	engine
 }

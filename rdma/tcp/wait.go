@@ -16,9 +16,10 @@ const (
 	spinTime   = spinMicros * time.Microsecond
 	// longestSpins is how many times as long it may be.
 	longestSpins = 8
-	// looksPerYield is how often it looks between two offers to other
-	// goroutines.
-	looksPerYield = 8
+	// offerEvery is the time between two offers of the core to other goroutines,
+	// each of which makes the runtime wake a thread that takes this core or the
+	// peer's; half of the processors are always theirs.
+	offerEvery = 10 * time.Millisecond
 	// blockMillis is how long it then blocks its thread, before it sleeps as
 	// goroutines do.
 	blockMillis = 1
@@ -62,7 +63,7 @@ func (q *queue) Wait(deadline time.Time) error {
 		spin = &q.farSpin
 	}
 	quiet := time.Now() // since then nothing has come
-	for looks := 1; ; looks++ {
+	for {
 		q.role.Lock()
 		moved := q.progress()
 		q.role.Unlock()
@@ -79,7 +80,7 @@ func (q *queue) Wait(deadline time.Time) error {
 		case moved:
 		case !now.Before(deadline):
 			return rdma.ErrDeadline
-		case since < spin.Budget() && hold && !spin.Yielded(yield(looks)):
+		case since < spin.Budget() && hold && !spin.Yielded(giveWay(&q.offered)):
 		default:
 			q.block(hold && since < blockTime, deadline)
 		}
@@ -104,13 +105,15 @@ func (q *queue) block(thread bool, deadline time.Time) {
 	}
 }
 
-// yield offers the core to others and says how long they had it.
-func yield(looks int) time.Duration {
-	start := time.Now()
-	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
-	took := time.Since(start)
-	if looks%looksPerYield == 0 {
+// giveWay lets other processes have the core, or other goroutines, which it last
+// did at offered, and says for how long they did.
+func giveWay(offered *time.Time) time.Duration {
+	now := time.Now()
+	if now.Sub(*offered) >= offerEvery {
+		*offered = now
 		runtime.Gosched()
+	} else {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
 	}
-	return took
+	return time.Since(now)
 }
