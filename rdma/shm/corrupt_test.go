@@ -74,8 +74,8 @@ func TestGarbageInRings(t *testing.T) {
 func TestArrivalThatCannotBe(t *testing.T) {
 	for name, word := range map[string]func(*ring) uint64{
 		"unknown kind":     func(r *ring) uint64 { return 200<<24 | r.tag(0) },
-		"longer than sent": func(r *ring) uint64 { r.arrivals[0].bytes.Store(1 << 50); return arrivedSend<<24 | r.tag(0) },
-		"huge write":       func(r *ring) uint64 { r.arrivals[0].bytes.Store(1 << 50); return arrivedImm<<24 | r.tag(0) },
+		"longer than sent": func(r *ring) uint64 { r.arrivals[0].bytes = 1 << 50; return arrivedSend<<24 | r.tag(0) },
+		"huge write":       func(r *ring) uint64 { r.arrivals[0].bytes = 1 << 50; return arrivedImm<<24 | r.tag(0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newPair(t, 0)

@@ -178,7 +178,7 @@ func (e *Endpoint) arrival(c *rdma.Completion, s, word uint64) bool {
 	if what == arrivedDoorbell {
 		return true
 	}
-	bytes := e.ring.arrivals[s&e.ring.mask].bytes.Load()
+	bytes := e.ring.arrivals[s&e.ring.mask].bytes
 	switch what {
 	case arrivedImm:
 		if bytes > maxMessage {

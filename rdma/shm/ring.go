@@ -47,7 +47,7 @@ type recvSlot struct {
 //	bits 32-63  immediate
 type arrivalSlot struct {
 	word  atomic.Uint64
-	bytes atomic.Uint64 // not written for arrivedDoorbell
+	bytes uint64 // stored before word, plainly; not for arrivedDoorbell
 }
 
 const (
@@ -103,7 +103,7 @@ func (r *ring) tag(s uint64) uint64 { return (s>>r.shift + 1) & tagMask }
 func (r *ring) publish(s uint64, what, imm, bytes uint64) {
 	slot := &r.arrivals[s&r.mask]
 	if what != arrivedDoorbell {
-		slot.bytes.Store(bytes)
+		slot.bytes = bytes
 	}
 	slot.word.Store(imm<<32 | what<<24 | r.tag(s))
 }

@@ -44,14 +44,10 @@ func (e *Endpoint) try(l *link, wr *rdma.WR) outcome {
 		if o, ok := e.receiveReady(l); !ok {
 			return o
 		}
-		what := uint64(arrivedDoorbell)
 		if len(wr.Local) > 0 {
-			if o := e.oneSided(l, wr); o.wait != ready || o.status != rdma.StatusOK {
-				return o
-			}
-			what = arrivedImm
+			return e.oneSided(l, wr)
 		}
-		e.publish(l, what, wr.Imm, len(wr.Local))
+		e.publish(l, arrivedDoorbell, wr.Imm, 0)
 		return outcome{}
 	case rdma.OpSend:
 		if o, ok := e.receiveReady(l); !ok {
@@ -113,13 +109,25 @@ func (e *Endpoint) oneSided(l *link, wr *rdma.WR) outcome {
 		return failed(rdma.StatusRemoteInvalid, errRange)
 	}
 	e.beginAccess()
-	defer e.endAccess()
-	if o := allowed(l, wr.Remote.Key); o.status != rdma.StatusOK {
-		return o
+	o = allowed(l, wr.Remote.Key)
+	if o.status == rdma.StatusOK {
+		e.access(l, wr, at)
 	}
-	switch wr.Op {
-	case rdma.OpWrite, rdma.OpWriteImm:
+	e.endAccess()
+	return o
+}
+
+// access does a one-sided operation at its place.
+func (e *Endpoint) access(l *link, wr *rdma.WR, at []byte) {
+	switch n := uint64(len(at)); wr.Op {
+	case rdma.OpWrite:
 		copy(at, wr.Local)
+		e.counts.sentBytes.Add(n)
+	case rdma.OpWriteImm:
+		// Nothing that waits for stores stands between the copy and the word, so
+		// that both lines are fetched from the peer's core at once.
+		copy(at, wr.Local)
+		e.publish(l, arrivedImm, wr.Imm, len(wr.Local))
 		e.counts.sentBytes.Add(n)
 	case rdma.OpRead:
 		copy(wr.Local, at)
@@ -130,7 +138,6 @@ func (e *Endpoint) oneSided(l *link, wr *rdma.WR) outcome {
 	case rdma.OpCompareSwap:
 		binary.NativeEndian.PutUint64(wr.Local, compareSwap(at, wr.Compare, wr.Swap))
 	}
-	return outcome{}
 }
 
 // compareSwap gives the old value.
