@@ -6,14 +6,26 @@ import (
 	"psrt/tiers/table"
 )
 
-// ErrPinned is a lookup for which every place in memory is pinned.
-var ErrPinned = errors.New("tiers: all rows that fit in memory are in use")
+var (
+	// ErrPinned is a lookup for which every place in memory is pinned.
+	ErrPinned = errors.New("tiers: all rows that fit in memory are in use")
+	// ErrBudget is a table that has reached its bound of memory or of disk.
+	ErrBudget = errors.New("tiers: the table's budget is used up")
+	// ErrBusy is a call that must come again after Poll: disks are behind.
+	ErrBusy = errors.New("tiers: the disks are behind")
+	// ErrCut is a cut begun while another is under way, or gone on with while none is.
+	ErrCut = errors.New("tiers: one cut at a time")
+	// ErrClosed is a call on a closed table.
+	ErrClosed = errors.New("tiers: the table is closed")
+)
 
 // Rows is one lane's part of a sparse table, in whatever tiers it lies. All
-// calls belong to one goroutine, the lane's; none of them waits for a disk.
+// calls belong to one goroutine, the lane's; none of them waits for a disk,
+// but Range, Digest, Reset and Close.
 //
 // A row id is a place in memory. It is good from the Lookup that gave it, which
-// pins the row there, until Release; Gather and Apply take pinned rows only.
+// pins the row there, until Release; Gather, Apply and Edit take pinned rows
+// only.
 type Rows interface {
 	Spec() table.Spec
 	// Len is the number of rows in all tiers.
@@ -21,7 +33,8 @@ type Rows interface {
 
 	// Start resolves l.Keys into l.Rows and pins them. It returns true when that
 	// is done, or has failed with l.Err. Otherwise some rows are being read: l
-	// belongs to the table until Poll returns it.
+	// belongs to the table until Poll returns it, but for l.Keys, which is not
+	// looked at again.
 	Start(l *Lookup) (done bool)
 	// Poll goes on with what disks have done, and returns lookups that have ended;
 	// the slice is good until the next call.
@@ -36,18 +49,42 @@ type Rows interface {
 
 	// Gather copies the weights of rows to dst, len(rows) x Dim; table.NoRow gives
 	// zeros. Apply updates rows by the optimizer with grads of that shape, and
-	// counts those refused, whose gradient was not finite.
+	// counts those refused, whose gradient was not finite. Edit calls f for each
+	// row that is not table.NoRow, to look at all its words and to change them.
 	Gather(rows []uint32, dst []float32)
 	Apply(rows []uint32, grads []float32) (refused int)
+	Edit(rows []uint32, f func(i int, key uint64, row []float32))
 
 	// Load sets a row, weights and state, making it if it is absent.
 	Load(key uint64, row []float32) error
+	// Delete forgets rows, and counts them. A row that is pinned stays.
+	Delete(keys []uint64) (deleted int, err error)
+	// Sweep goes on with a walk over the rows in all tiers, begun by the first
+	// call and by each call after the one that returned more == false. It looks
+	// at about max rows, and deletes those that are dead and not pinned. Rows made
+	// since the walk began may be left out; no other is. Nothing is rewritten.
+	Sweep(max int, dead func(key uint64, row []float32) bool) (deleted int, more bool, err error)
+
+	// Cut begins a consistent cut: Next gives each row once, as it is now, whatever
+	// happens meanwhile. A delta has the rows made or changed since the last cut
+	// that was committed, and those deleted. Next gives about max of them, none
+	// when it has to wait for disks, and more == false when all have been given.
+	// f must not keep the row, nor call the table. CutDone ends the cut, done or
+	// not: if it was not committed, its rows will be in the next delta too.
+	Cut(delta bool) error
+	Next(max int, f func(key uint64, row []float32, deleted bool) error) (more bool, err error)
+	CutDone(committed bool)
+	// Saved says that rows as they are now are in a checkpoint: the next delta
+	// has only what happens from here on. It is for after loading one.
+	Saved()
+
 	// Range calls f for every row until it returns false or an error ends it. It
 	// reads disks and waits for them: for digests, saving and tests, not for what
 	// others wait for.
 	Range(f func(key uint64, row []float32) bool) error
 	Digest() (table.Digest, error)
-	// Reset forgets all rows and keeps the memory.
+	// Reset forgets all rows and keeps the memory. No row is pinned, and no lookup
+	// under way, nor a cut.
 	Reset() error
 	Stats() Stats
 	Close() error
@@ -73,10 +110,12 @@ type Stats struct {
 	Rows, InMemory          int
 	Bytes, IndexBytes       int64 // in use
 	Reserved                int64 // of arenas; what counts against the budget
+	CutBytes                int64 // rows kept as they were for a cut under way
 	Hits, Misses            uint64
 	DiskReads, DiskWrites   uint64 // rows
 	SyncReads               uint64 // rows that a lookup had to wait for
 	Evicted, PrefetchedRows uint64
+	Deleted                 uint64
 	DiskBytes               int64 // of the log, live and dead
 	Memory                  string
 }

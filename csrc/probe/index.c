@@ -22,29 +22,41 @@ static inline int table_of(const psrt_index *x, uint64_t hash)
 	return x->homes[1] && home(x, 0, hash) < x->swept;
 }
 
-static inline uint32_t find_in(const psrt_index *x, const tables *t, int which, uint64_t key, uint64_t hash)
+/* A key's place: slot i of bucket p, which is null where the key is not. */
+typedef struct {
+	psrt_bucket *p;
+	int i;
+} place;
+
+static inline place place_in(const psrt_index *x, const tables *t, int which, uint64_t key, uint64_t hash)
 {
 	for (uint64_t b = home(x, which, hash); b < x->buckets[which]; b++) {
-		const psrt_bucket *p = bucket(x, t, which, b);
+		psrt_bucket *p = bucket(x, t, which, b);
 		uint32_t hit = 0;
 		for (int i = 0; i < PSRT_SLOTS; i++)
 			hit |= (uint32_t)(p->key[i] == key) << i;
 		hit &= p->meta;
 		if (hit)
-			return p->row[__builtin_ctz(hit)];
+			return (place){p, __builtin_ctz(hit)};
 		if (!(p->meta & PSRT_PASSED))
 			break;
 	}
-	return NO_ROW;
+	return (place){0, 0};
+}
+
+static inline place place_of(const psrt_index *x, const tables *t, uint64_t key, uint64_t hash)
+{
+	int which = table_of(x, hash);
+	place at = place_in(x, t, which, key, hash);
+	if (!at.p && x->halfway && which == 0 && home(x, 0, hash) == x->swept)
+		at = place_in(x, t, 1, key, hash);
+	return at;
 }
 
 static inline uint32_t find(const psrt_index *x, const tables *t, uint64_t key, uint64_t hash)
 {
-	int which = table_of(x, hash);
-	uint32_t row = find_in(x, t, which, key, hash);
-	if (row == NO_ROW && x->halfway && which == 0 && home(x, 0, hash) == x->swept)
-		row = find_in(x, t, 1, key, hash);
-	return row;
+	place at = place_of(x, t, key, hash);
+	return at.p ? at.p->row[at.i] : NO_ROW;
 }
 
 /* Takes the first free slot from the key's home on; 0 when the buckets end,
@@ -178,23 +190,37 @@ static inline int is_full(const psrt_index *x)
 	return x->count >= x->homes[!!x->homes[1]] * 4;
 }
 
-static int32_t create(psrt_index *x, const tables *t, uint64_t key, uint64_t hash, uint32_t *row)
+/* So many deleted keys that their marks make chains long: sweep them away. */
+static inline int is_stale(const psrt_index *x)
 {
-	if (x->next_row >= x->row_limit)
-		return PSRT_NEED_ROWS;
+	return !x->homes[1] && x->deleted >= x->homes[0];
+}
+
+/* Inserts a key that is not there. */
+static int32_t add(psrt_index *x, const tables *t, uint64_t key, uint64_t hash, uint32_t row)
+{
 	if (x->homes[1]) {
 		int32_t status = sweep(x, t, PSRT_SWEEP);
 		if (status != PSRT_DONE)
 			return status;
 	}
-	if (is_full(x) || (x->homes[1] && x->swept == x->homes[0]))
+	if (is_full(x) || is_stale(x) || (x->homes[1] && x->swept == x->homes[0]))
 		return PSRT_NEED_GROWTH;
 	int which = table_of(x, hash);
-	if (!insert(x, t, which, key, hash, x->next_row))
+	if (!insert(x, t, which, key, hash, row))
 		return which ? PSRT_NEED_NEW : PSRT_NEED_OLD;
 	x->count++;
-	*row = x->next_row++;
 	return PSRT_DONE;
+}
+
+static int32_t create(psrt_index *x, const tables *t, uint64_t key, uint64_t hash, uint32_t *row)
+{
+	if (x->next_row >= x->row_limit)
+		return PSRT_NEED_ROWS;
+	int32_t status = add(x, t, key, hash, (uint32_t)x->next_row);
+	if (status == PSRT_DONE)
+		*row = (uint32_t)x->next_row++;
+	return status;
 }
 
 int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows, uint64_t *fresh, psrt_upsert_result *result)
@@ -223,4 +249,74 @@ int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *
 	}
 	*result = (psrt_upsert_result){n, created, PSRT_DONE};
 	return PSRT_DONE;
+}
+
+/* The hashes of keys at .. at + GROUP, their home buckets on the way. */
+static inline int64_t group_at(const psrt_index *x, const tables *t, const uint64_t *keys, int64_t at, int64_t n, uint64_t *hash)
+{
+	int64_t group = n - at < GROUP ? n - at : GROUP;
+	prefetch_group(x, t, keys + at, group, hash, 1);
+	return group;
+}
+
+void psrt_index_set(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows, psrt_upsert_result *result)
+{
+	tables t = {{old, new}};
+	uint64_t hash[GROUP];
+	int64_t created = 0;
+	for (int64_t at = 0, group; at < n; at += group) {
+		group = group_at(x, &t, keys, at, n, hash);
+		for (int64_t i = 0; i < group; i++) {
+			place found = place_of(x, &t, keys[at + i], hash[i]);
+			if (found.p) {
+				found.p->row[found.i] = rows[at + i];
+				continue;
+			}
+			int32_t status = add(x, &t, keys[at + i], hash[i], rows[at + i]);
+			if (status != PSRT_DONE) {
+				*result = (psrt_upsert_result){at + i, created, status};
+				return;
+			}
+			created++;
+		}
+	}
+	*result = (psrt_upsert_result){n, created, PSRT_DONE};
+}
+
+int64_t psrt_index_replace(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows)
+{
+	tables t = {{old, new}};
+	uint64_t hash[GROUP];
+	int64_t replaced = 0;
+	for (int64_t at = 0, group; at < n; at += group) {
+		group = group_at(x, &t, keys, at, n, hash);
+		for (int64_t i = 0; i < group; i++) {
+			place found = place_of(x, &t, keys[at + i], hash[i]);
+			if (found.p) {
+				found.p->row[found.i] = rows[at + i];
+				replaced++;
+			}
+		}
+	}
+	return replaced;
+}
+
+int64_t psrt_index_delete(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n)
+{
+	tables t = {{old, new}};
+	uint64_t hash[GROUP];
+	int64_t deleted = 0;
+	for (int64_t at = 0, group; at < n; at += group) {
+		group = group_at(x, &t, keys, at, n, hash);
+		for (int64_t i = 0; i < group; i++) {
+			place found = place_of(x, &t, keys[at + i], hash[i]);
+			if (found.p) {
+				found.p->meta &= ~(1u << found.i);
+				deleted++;
+			}
+		}
+	}
+	x->count -= (uint64_t)deleted;
+	x->deleted += (uint64_t)deleted;
+	return deleted;
 }

@@ -6,9 +6,11 @@ const (
 	slotsPerBucket = 5
 	takenMask      = 1<<slotsPerBucket - 1
 	passedBit      = 1 << slotsPerBucket
-	noRow          = ^uint32(0)
+	noRow          = NoRow
 	firstHomes     = 64 // a new index touches one page
 	sweepHomes     = 4  // homes moved per insertion while growing
+	// NoRow is what Find answers for a key that is not there.
+	NoRow = ^uint32(0)
 	// BucketBytes is the size of a bucket, one cache line.
 	BucketBytes = 64
 )
@@ -26,6 +28,7 @@ type state struct {
 	homes, buckets    [2]uint64
 	swept             uint64
 	count             uint64
+	deleted           uint64
 	nextRow, rowLimit uint64
 	segShift          uint32
 	halfway           uint32
@@ -41,8 +44,8 @@ const (
 	needGrowth
 )
 
-// Index maps keys to row numbers 0, 1, 2 ... in the order of insertion. Not
-// safe for concurrent use.
+// Index maps keys to numbers: Upsert's, 0, 1, 2 ... in the order of insertion, or
+// those that Set is given. Not safe for concurrent use.
 type Index struct {
 	st        state
 	segs      [2][]*bucket // [1] while growing
@@ -108,6 +111,49 @@ func (x *Index) Upsert(keys []uint64, rows []uint32, fresh []uint64, rowLimit in
 	return answered, created, err
 }
 
+// Set gives each key its number, inserting keys that are absent; of a key that
+// comes twice the last counts. An error comes from the memory for segments: the
+// answered keys at the front are set, and the index goes on serving.
+func (x *Index) Set(keys []uint64, rows []uint32) (answered int, err error) {
+	if len(rows) < len(keys) {
+		panic(fmt.Sprintf("probe: set of %d keys with %d rows", len(keys), len(rows)))
+	}
+	for answered < len(keys) && err == nil {
+		n, why := x.set(keys[answered:], rows[answered:])
+		answered += n
+		switch why {
+		case needOld:
+			err = x.extend(0)
+		case needNew:
+			err = x.extend(1)
+		case needGrowth:
+			err = x.grow()
+		}
+	}
+	return answered, err
+}
+
+// Replace is Set for the keys that are there, and counts them. It needs no
+// memory.
+func (x *Index) Replace(keys []uint64, rows []uint32) (replaced int) {
+	if len(rows) < len(keys) {
+		panic(fmt.Sprintf("probe: replace of %d keys with %d rows", len(keys), len(rows)))
+	}
+	if len(keys) == 0 {
+		return 0
+	}
+	return x.replace(keys, rows)
+}
+
+// Delete removes keys and counts those that were there. The memory is kept for
+// later keys.
+func (x *Index) Delete(keys []uint64) (deleted int) {
+	if len(keys) == 0 {
+		return 0
+	}
+	return x.remove(keys)
+}
+
 // extend gives the table one more segment: one that the sweep has emptied, a
 // spare one, or a new one.
 func (x *Index) extend(which int) error {
@@ -146,9 +192,17 @@ func (x *Index) grow() error {
 		}
 		x.swap()
 	}
-	if h := x.st.homes[0]; x.st.count >= 4*h {
-		x.st.homes[1] = h + max(h/4, min(h, 1<<x.st.segShift/2))
+	h := x.st.homes[0]
+	switch {
+	case x.st.count >= 4*h:
+		x.st.homes[1] = h + max(h/8, min(h, 1<<x.st.segShift/2))
+	case x.st.deleted >= h:
+		// Room for the keys there are and for those that come during the sweep.
+		x.st.homes[1] = max(firstHomes, (x.st.count+h/sweepHomes)/4+1)
+	default:
+		return nil
 	}
+	x.st.deleted = 0
 	return nil
 }
 

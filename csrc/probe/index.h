@@ -24,6 +24,7 @@ typedef struct {
 	uint64_t buckets[2]; /* buckets there are: homes and what passed the last of them */
 	uint64_t swept;      /* homes of [0] already moved to [1] */
 	uint64_t count;      /* keys */
+	uint64_t deleted;    /* since the last sweep began: their homes keep marks of keys that passed */
 	uint64_t next_row, row_limit;
 	uint32_t seg_shift; /* buckets of a segment, as a power of two */
 	uint32_t halfway;   /* home `swept` was being moved when memory ran out: its keys are in both tables */
@@ -40,6 +41,9 @@ typedef struct {
 
 void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows);
 int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows, uint64_t *fresh, psrt_upsert_result *result);
+void psrt_index_set(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows, psrt_upsert_result *result);
+int64_t psrt_index_replace(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows);
+int64_t psrt_index_delete(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n);
 int32_t psrt_index_sweep(psrt_index *x, const uintptr_t *old, const uintptr_t *new, int64_t homes);
 
 #endif

@@ -8,6 +8,12 @@ package probe
 // #cgo nocallback psrt_index_upsert
 // #cgo noescape psrt_index_sweep
 // #cgo nocallback psrt_index_sweep
+// #cgo noescape psrt_index_set
+// #cgo nocallback psrt_index_set
+// #cgo noescape psrt_index_replace
+// #cgo nocallback psrt_index_replace
+// #cgo noescape psrt_index_delete
+// #cgo nocallback psrt_index_delete
 // #include "index.h"
 import "C"
 
@@ -54,4 +60,27 @@ func (x *Index) sweep(homes int) status {
 		return x.plainSweep(homes)
 	}
 	return status(C.psrt_index_sweep(x.c(), x.table(0), x.table(1), C.int64_t(homes)))
+}
+
+func (x *Index) set(keys []uint64, rows []uint32) (n int, s status) {
+	if x.plain {
+		return x.plainSet(keys, rows)
+	}
+	var r C.psrt_upsert_result
+	C.psrt_index_set(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys)), u32(rows), &r)
+	return int(r.done), status(r.status)
+}
+
+func (x *Index) replace(keys []uint64, rows []uint32) int {
+	if x.plain {
+		return x.plainReplace(keys, rows)
+	}
+	return int(C.psrt_index_replace(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys)), u32(rows)))
+}
+
+func (x *Index) remove(keys []uint64) int {
+	if x.plain {
+		return x.plainRemove(keys)
+	}
+	return int(C.psrt_index_delete(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys))))
 }

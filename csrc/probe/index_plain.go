@@ -16,28 +16,36 @@ func (x *Index) tableOf(hash uint64) int {
 	return 0
 }
 
-func (x *Index) plainFindIn(which int, key, hash uint64) uint32 {
+// plainPlaceIn is slot i of bucket p, nil where the key is not.
+func (x *Index) plainPlaceIn(which int, key, hash uint64) (p *bucket, i int) {
 	for b := x.home(which, hash); b < x.st.buckets[which]; b++ {
 		p := x.at(which, b)
 		for i := range slotsPerBucket {
 			if p.meta>>i&1 != 0 && p.keys[i] == key {
-				return p.rows[i]
+				return p, i
 			}
 		}
 		if p.meta&passedBit == 0 {
 			break
 		}
 	}
-	return noRow
+	return nil, 0
+}
+
+func (x *Index) plainPlace(key, hash uint64) (p *bucket, i int) {
+	which := x.tableOf(hash)
+	p, i = x.plainPlaceIn(which, key, hash)
+	if p == nil && x.st.halfway != 0 && which == 0 && x.home(0, hash) == x.st.swept {
+		p, i = x.plainPlaceIn(1, key, hash)
+	}
+	return p, i
 }
 
 func (x *Index) plainFind(key, hash uint64) uint32 {
-	which := x.tableOf(hash)
-	row := x.plainFindIn(which, key, hash)
-	if row == noRow && x.st.halfway != 0 && which == 0 && x.home(0, hash) == x.st.swept {
-		row = x.plainFindIn(1, key, hash)
+	if p, i := x.plainPlace(key, hash); p != nil {
+		return p.rows[i]
 	}
-	return row
+	return noRow
 }
 
 func (x *Index) plainInsert(which int, key, hash uint64, row uint32) bool {
@@ -93,28 +101,71 @@ func (x *Index) plainSweep(homes int) status {
 	return done
 }
 
-func (x *Index) plainCreate(key, hash uint64) (uint32, status) {
-	if x.st.nextRow >= x.st.rowLimit {
-		return noRow, needRows
-	}
+func (x *Index) plainAdd(key, hash uint64, row uint32) status {
 	growing := 0
 	if x.st.homes[1] != 0 {
 		growing = 1
 		if s := x.plainSweep(sweepHomes); s != done {
-			return noRow, s
+			return s
 		}
 	}
-	if x.st.count >= 4*x.st.homes[growing] || growing == 1 && x.st.swept == x.st.homes[0] {
-		return noRow, needGrowth
+	isStale := growing == 0 && x.st.deleted >= x.st.homes[0]
+	if x.st.count >= 4*x.st.homes[growing] || isStale || growing == 1 && x.st.swept == x.st.homes[0] {
+		return needGrowth
 	}
 	which := x.tableOf(hash)
-	row := uint32(x.st.nextRow)
 	if !x.plainInsert(which, key, hash, row) {
-		return noRow, needOld + status(which)
+		return needOld + status(which)
 	}
 	x.st.count++
+	return done
+}
+
+func (x *Index) plainCreate(key, hash uint64) (uint32, status) {
+	if x.st.nextRow >= x.st.rowLimit {
+		return noRow, needRows
+	}
+	row := uint32(x.st.nextRow)
+	s := x.plainAdd(key, hash, row)
+	if s != done {
+		return noRow, s
+	}
 	x.st.nextRow++
 	return row, done
+}
+
+func (x *Index) plainSet(keys []uint64, rows []uint32) (n int, s status) {
+	for i, k := range keys {
+		hash := mix(k ^ x.st.seed)
+		if p, at := x.plainPlace(k, hash); p != nil {
+			p.rows[at] = rows[i]
+		} else if s := x.plainAdd(k, hash, rows[i]); s != done {
+			return i, s
+		}
+	}
+	return len(keys), done
+}
+
+func (x *Index) plainReplace(keys []uint64, rows []uint32) (replaced int) {
+	for i, k := range keys {
+		if p, at := x.plainPlace(k, mix(k^x.st.seed)); p != nil {
+			p.rows[at] = rows[i]
+			replaced++
+		}
+	}
+	return replaced
+}
+
+func (x *Index) plainRemove(keys []uint64) (deleted int) {
+	for _, k := range keys {
+		if p, at := x.plainPlace(k, mix(k^x.st.seed)); p != nil {
+			p.meta &^= 1 << at
+			deleted++
+		}
+	}
+	x.st.count -= uint64(deleted)
+	x.st.deleted += uint64(deleted)
+	return deleted
 }
 
 func (x *Index) plainFindAll(keys []uint64, rows []uint32) {

@@ -20,6 +20,9 @@ var ErrClosed = errors.New("dram: the table is closed")
 type Config struct {
 	Node     int   // NUMA node of the rows, -1 for any
 	MaxBytes int64 // of rows and index together, 0 for no limit
+	// Born is called for each new row, in the middle of a Lookup or Load: it may
+	// note the number, and must not call the table.
+	Born func(key uint64, row uint32)
 }
 
 // segShift makes an index segment unitBytes long.
@@ -35,6 +38,8 @@ type Table struct {
 	slabs  [][]float32
 	limit  int      // rows that may be made, table.MaxRows but in tests
 	fresh  []uint64 // keys of the rows a Lookup made
+	free   []uint32 // numbers of deleted rows
+	born   func(key uint64, row uint32)
 	closed bool
 }
 
@@ -48,7 +53,7 @@ func New(spec table.Spec, seed uint64, cfg Config) (*Table, error) {
 	if cfg.MaxBytes < 0 {
 		return nil, fmt.Errorf("dram: table %q: budget of %d bytes, want 0 (none) or more", spec.Name, cfg.MaxBytes)
 	}
-	t := &Table{spec: spec, acc: acc, limit: table.MaxRows,
+	t := &Table{spec: spec, acc: acc, limit: table.MaxRows, born: cfg.Born,
 		pool: pool{node: cfg.Node, maxBytes: cfg.MaxBytes, purpose: "table " + spec.Name}}
 	t.rows.Stride = acc.RowFloats()
 	t.rows.Shift = uint(bits.Len(uint(unitBytes/(4*t.rows.Stride))) - 1)
@@ -65,7 +70,10 @@ func (t *Table) Spec() table.Spec { return t.spec }
 // Len is the number of rows.
 func (t *Table) Len() int { return t.index.Len() }
 
-// row is one row with its state.
+// Row is one row with its state: the table's own memory. Precondition: id is of a
+// row that is there.
+func (t *Table) Row(id uint32) []float32 { return t.row(id) }
+
 func (t *Table) row(id uint32) []float32 {
 	at := int(id&(1<<t.rows.Shift-1)) * t.rows.Stride
 	return t.slabs[id>>t.rows.Shift][at : at+t.rows.Stride : at+t.rows.Stride]
@@ -85,6 +93,12 @@ func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, 
 	if !create {
 		t.index.Find(keys, rows)
 		return 0, nil
+	}
+	if len(t.free) > 0 {
+		if created, err = t.reuse(keys); err != nil {
+			t.index.Find(keys, rows)
+			return created, fmt.Errorf("dram: table %q with %d rows of %d bytes: %w", t.spec.Name, t.Len(), t.spec.RowBytes(), err)
+		}
 	}
 	if len(t.fresh) < len(keys) {
 		t.fresh = make([]uint64, len(keys)+len(keys)/4)
@@ -113,6 +127,9 @@ func (t *Table) bear(keys []uint64) {
 	first := t.rows.Count
 	for _, k := range keys {
 		t.acc.Born(k, t.row(uint32(t.rows.Count)))
+		if t.born != nil {
+			t.born(k, uint32(t.rows.Count))
+		}
 		t.rows.Count++
 	}
 	t.acc.Begin(&t.rows, first, keys)
@@ -167,7 +184,7 @@ func (t *Table) Reset() {
 		return
 	}
 	t.index.Reset()
-	t.rows.Count = 0
+	t.rows.Count, t.free = 0, t.free[:0]
 }
 
 // Close gives the memory back. Closing again does nothing.

@@ -1,0 +1,98 @@
+package tiers
+
+import "slices"
+
+// cut is the state of a consistent cut, and of the deletions between cuts.
+//
+// Each row carries marks. markChanged says that the next delta has it; when a
+// cut begins, markCarried takes over from it, and markCut is set for every row of
+// the cut. A row that has markCut is kept as it is, in saved, before it is
+// changed, deleted or leaves its place; Next gives what was saved first, and
+// walks over the places for the rest. An end without a commit turns markCarried
+// back into markChanged.
+type cut struct {
+	on    bool
+	delta bool
+	left  int // rows with markCut
+	at    int // the walk's place
+
+	saved rowQueue
+	next  []uint64 // deleted since the cut began
+	now   []uint64 // deletions of the cut under way, sorted
+	given int      // of now
+}
+
+// rowQueue holds rows until Next gives them.
+type rowQueue struct {
+	keys []uint64
+	rows []float32
+	head int
+}
+
+func (q *rowQueue) len() int { return len(q.keys) - q.head }
+
+func (q *rowQueue) push(key uint64, row []float32) {
+	if q.head == len(q.keys) {
+		q.keys, q.rows, q.head = q.keys[:0], q.rows[:0], 0
+	}
+	q.keys, q.rows = append(q.keys, key), append(q.rows, row...)
+}
+
+func (q *rowQueue) bytes(stride int) int64 { return int64(q.len()) * int64(8+4*stride) }
+
+// begin takes the deletions. The caller sets marks and left.
+func (c *cut) begin(delta bool) {
+	c.on, c.delta, c.at, c.given = true, delta, 0, 0
+	c.now, c.next = append(c.now, c.next...), c.next[:0]
+	slices.Sort(c.now)
+	c.now = slices.Compact(c.now)
+}
+
+// deleted notes a row that is no more.
+func (c *cut) deleted(key uint64) { c.next = append(c.next, key) }
+
+// giveDeletions gives at most max keys, all deletions being before all rows: a
+// key deleted and made again is in both.
+func (c *cut) giveDeletions(max int, f func(key uint64, row []float32, deleted bool) error) (n int, err error) {
+	if !c.delta {
+		return 0, nil
+	}
+	for n < max && c.given < len(c.now) {
+		key := c.now[c.given]
+		c.given++
+		n++
+		if err := f(key, nil, true); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (c *cut) giveSaved(max, stride int, f func(key uint64, row []float32, deleted bool) error) (n int, err error) {
+	q := &c.saved
+	for n < max && q.len() > 0 {
+		i := q.head
+		q.head++
+		n++
+		if err := f(q.keys[i], q.rows[i*stride:(i+1)*stride], false); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// more says whether there is anything left to give.
+func (c *cut) more() bool {
+	return c.left > 0 || c.saved.len() > 0 || c.delta && c.given < len(c.now)
+}
+
+func (c *cut) end(committed bool) {
+	c.on, c.left, c.saved = false, 0, rowQueue{}
+	if committed {
+		c.now = c.now[:0]
+	}
+}
+
+func (c *cut) bytes(stride int) int64 {
+	return c.saved.bytes(stride) + 8*int64(len(c.now)+len(c.next))
+}

@@ -1,0 +1,193 @@
+package tiers
+
+import (
+	"fmt"
+
+	"psrt/tiers/dram"
+	"psrt/tiers/table"
+)
+
+// MemoryConfig says where the rows of a Memory lie.
+type MemoryConfig struct {
+	Node     int   // NUMA node, -1 for any
+	MaxBytes int64 // of rows and index together, 0 for no limit
+	// Tracked makes Delete, Sweep and Cut work, for 11 bytes a row and a look at
+	// them with every use.
+	Tracked bool
+}
+
+// Memory is a table whose rows are all in memory. Lookups are done at once, and
+// there is nothing to read ahead.
+type Memory struct {
+	t     *dram.Table
+	track *ledger // nil when not tracked
+	cut   cut
+	sweep int // the next place to look at; -1: no walk under way
+	stats Stats
+	one   [1]uint32
+}
+
+var _ Rows = (*Memory)(nil)
+
+// NewMemory makes an empty table. Rows are born from seed, the table's ID and
+// their key.
+func NewMemory(spec table.Spec, seed uint64, cfg MemoryConfig) (*Memory, error) {
+	m := &Memory{sweep: -1}
+	d := dram.Config{Node: cfg.Node, MaxBytes: cfg.MaxBytes}
+	if cfg.Tracked {
+		m.track = &ledger{shift: trackShift}
+		d.Born = m.born
+	}
+	t, err := dram.New(spec, seed, d)
+	if err != nil {
+		return nil, err
+	}
+	m.t = t
+	return m, nil
+}
+
+// trackShift groups the rows of a Memory's ledger.
+const trackShift = 12
+
+// born notes a new row.
+func (m *Memory) born(key uint64, row uint32) {
+	for int(row>>trackShift) >= len(m.track.chunks) {
+		m.track.chunks = append(m.track.chunks, newChunk(1<<trackShift))
+	}
+	c, i := m.track.at(row)
+	c.keys[i], c.flags[i], c.pins[i] = key, flagLive|markChanged, 0
+}
+
+// Spec is what the table was made from.
+func (m *Memory) Spec() table.Spec { return m.t.Spec() }
+
+// Len is the number of rows.
+func (m *Memory) Len() int { return m.t.Len() }
+
+// Start looks l up. It is done at once.
+func (m *Memory) Start(l *Lookup) bool {
+	l.Created, l.Err = m.t.Lookup(l.Keys, l.Rows, l.Create)
+	if l.Err != nil || m.track == nil {
+		return true
+	}
+	rows := l.Rows[:len(l.Keys)]
+	if n := m.track.pin(rows); n < len(rows) {
+		m.track.unpin(rows[:n])
+		l.Err = fmt.Errorf("%w: %d lookups hold the row of key %d", ErrPinned, maxPins, m.track.key(rows[n]))
+	}
+	return true
+}
+
+// Poll has nothing to wait for.
+func (m *Memory) Poll() []*Lookup { return nil }
+
+// Release unpins rows.
+func (m *Memory) Release(rows []uint32) {
+	if m.track != nil {
+		m.track.unpin(rows)
+	}
+}
+
+// Announce and Passed say nothing that rows in memory would need.
+func (m *Memory) Announce(uint64, []uint64) {}
+
+// Passed is of no use here.
+func (m *Memory) Passed(uint64) {}
+
+// Gather copies weights.
+func (m *Memory) Gather(rows []uint32, dst []float32) { m.t.Gather(rows, dst) }
+
+// Apply updates rows.
+func (m *Memory) Apply(rows []uint32, grads []float32) int {
+	m.touch(rows)
+	return m.t.Apply(rows, grads)
+}
+
+// Edit lets f look at rows and change them.
+func (m *Memory) Edit(rows []uint32, f func(i int, key uint64, row []float32)) {
+	m.touch(rows)
+	for i, r := range rows {
+		if r != table.NoRow {
+			f(i, m.keyOf(r), m.t.Row(r))
+		}
+	}
+}
+
+func (m *Memory) keyOf(row uint32) uint64 {
+	if m.track == nil {
+		return 0
+	}
+	return m.track.key(row)
+}
+
+// touch marks rows that are about to change, and keeps for a cut what they were.
+func (m *Memory) touch(rows []uint32) {
+	if m.track == nil {
+		return
+	}
+	for _, r := range rows {
+		if r != table.NoRow {
+			m.touchOne(r)
+		}
+	}
+}
+
+func (m *Memory) touchOne(row uint32) {
+	c, i := m.track.at(row)
+	f := c.flags[i]
+	if f&markCut != 0 {
+		m.cut.saved.push(c.keys[i], m.t.Row(row))
+		m.cut.left--
+		f &^= markCut
+	}
+	c.flags[i] = f | markChanged
+}
+
+// Load sets a row.
+func (m *Memory) Load(key uint64, row []float32) error {
+	if m.track != nil {
+		keys := [1]uint64{key}
+		if _, err := m.t.Lookup(keys[:], m.one[:], false); err != nil {
+			return err
+		}
+		m.touch(m.one[:])
+	}
+	return m.t.Load(key, row)
+}
+
+// Range calls f for every row.
+func (m *Memory) Range(f func(key uint64, row []float32) bool) error {
+	m.t.Range(f)
+	return nil
+}
+
+// Digest is the sum over all rows.
+func (m *Memory) Digest() (table.Digest, error) { return m.t.Digest(), nil }
+
+// Reset forgets all rows.
+func (m *Memory) Reset() error {
+	m.t.Reset()
+	m.cut, m.sweep = cut{}, -1
+	if m.track != nil {
+		for _, c := range m.track.chunks {
+			clear(c.flags)
+			clear(c.pins)
+		}
+	}
+	return nil
+}
+
+// Stats counts rows and memory.
+func (m *Memory) Stats() Stats {
+	d := m.t.Stats()
+	s := m.stats
+	s.Rows, s.InMemory, s.Bytes, s.IndexBytes, s.Reserved, s.Memory = d.Rows, d.Rows, d.Bytes, d.IndexBytes, d.Reserved, d.Memory
+	if m.track != nil {
+		s.Bytes, s.Reserved = s.Bytes+m.track.bytes(), s.Reserved+m.track.bytes()
+		s.CutBytes = m.cut.bytes(m.t.Spec().RowFloats())
+	}
+	return s
+}
+
+// Close gives the memory back.
+func (m *Memory) Close() error { return m.t.Close() }

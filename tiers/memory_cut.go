@@ -1,0 +1,162 @@
+package tiers
+
+import (
+	"errors"
+	"fmt"
+)
+
+// errUntracked is a call that needs MemoryConfig.Tracked.
+var errUntracked = errors.New("tiers: this table does not track its rows; set MemoryConfig.Tracked")
+
+// Delete forgets rows that are not pinned.
+func (m *Memory) Delete(keys []uint64) (deleted int, err error) {
+	if m.track == nil {
+		return 0, errUntracked
+	}
+	for i := range keys {
+		if _, err := m.t.Lookup(keys[i:i+1], m.one[:], false); err != nil {
+			return deleted, err
+		}
+		if row := m.one[0]; row != noRow && m.drop(row) {
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// drop deletes the row in a place, unless it is pinned.
+func (m *Memory) drop(row uint32) bool {
+	c, i := m.track.at(row)
+	if c.pins[i] > 0 {
+		return false
+	}
+	m.touchOne(row)
+	m.cut.deleted(c.keys[i])
+	c.flags[i] = 0
+	m.t.Delete(c.keys[i])
+	m.stats.Deleted++
+	return true
+}
+
+// Sweep looks at rows in the order of their places.
+func (m *Memory) Sweep(max int, dead func(key uint64, row []float32) bool) (deleted int, more bool, err error) {
+	if m.track == nil {
+		return 0, false, errUntracked
+	}
+	at := uint32(m.sweep)
+	if m.sweep < 0 {
+		at = 0
+	}
+	end := uint32(m.track.places())
+	for n := 0; at < end && n < max; at++ {
+		c, i := m.track.at(at)
+		if c.flags[i]&flagLive == 0 {
+			continue
+		}
+		n++
+		if c.pins[i] == 0 && dead(c.keys[i], m.t.Row(at)) && m.drop(at) {
+			deleted++
+		}
+	}
+	if at == end {
+		m.sweep = -1
+		return deleted, false, nil
+	}
+	m.sweep = int(at)
+	return deleted, true, nil
+}
+
+// Cut begins a cut. It looks at one byte of every row.
+func (m *Memory) Cut(delta bool) error {
+	switch {
+	case m.track == nil:
+		return errUntracked
+	case m.cut.on:
+		return fmt.Errorf("%w: end the one before with CutDone", ErrCut)
+	}
+	m.cut.begin(delta)
+	for _, c := range m.track.chunks {
+		m.cut.left += c.beginCut(delta)
+	}
+	return nil
+}
+
+// beginCut marks the rows of a cut, and counts them.
+func (c *chunk) beginCut(delta bool) (rows int) {
+	for i, f := range c.flags {
+		if f&flagLive == 0 {
+			continue
+		}
+		if !delta || f&markChanged != 0 {
+			f |= markCut
+			rows++
+		}
+		if f&markChanged != 0 {
+			f = f&^markChanged | markCarried
+		}
+		c.flags[i] = f
+	}
+	return rows
+}
+
+// Next gives rows of the cut.
+func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) error) (more bool, err error) {
+	if !m.cut.on {
+		return false, fmt.Errorf("%w: Next without Cut", ErrCut)
+	}
+	n, err := m.cut.giveDeletions(max, f)
+	if err != nil {
+		return true, err
+	}
+	k, err := m.cut.giveSaved(max-n, m.t.Spec().RowFloats(), f)
+	if err != nil {
+		return true, err
+	}
+	for n += k; n < max && m.cut.left > 0; m.cut.at++ {
+		row := uint32(m.cut.at)
+		c, i := m.track.at(row)
+		if c.flags[i]&markCut == 0 {
+			continue
+		}
+		c.flags[i] &^= markCut
+		m.cut.left--
+		n++
+		if err := f(c.keys[i], m.t.Row(row), false); err != nil {
+			return true, err
+		}
+	}
+	return m.cut.more(), nil
+}
+
+// CutDone ends the cut.
+func (m *Memory) CutDone(committed bool) {
+	if !m.cut.on {
+		return
+	}
+	m.cut.end(committed)
+	for _, c := range m.track.chunks {
+		c.endCut(committed)
+	}
+}
+
+func (c *chunk) endCut(committed bool) {
+	for i, f := range c.flags {
+		if f&markCarried != 0 && !committed {
+			f |= markChanged
+		}
+		c.flags[i] = f &^ (markCarried | markCut)
+	}
+}
+
+// Saved forgets what has changed.
+func (m *Memory) Saved() {
+	m.cut.now, m.cut.next = nil, nil
+	if m.track == nil {
+		return
+	}
+	for _, c := range m.track.chunks {
+		for i := range c.flags {
+			c.flags[i] &^= markChanged | markCarried
+		}
+	}
+}
