@@ -1,0 +1,64 @@
+package outdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+var (
+	// ErrNone: the directory has no manifest.
+	ErrNone = errors.New("no export there")
+	// ErrCorrupt marks damage: bytes that are not what was written.
+	ErrCorrupt = errors.New("damaged")
+)
+
+// CorruptError names what is damaged and how.
+type CorruptError struct {
+	Path string
+	Why  string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("export: %s is damaged: %s; copy it again or export again", e.Path, e.Why)
+}
+
+// Is makes errors.Is(err, ErrCorrupt) true.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+// BadInput: the user's files are at fault.
+func (e *CorruptError) BadInput() bool { return true }
+
+// Corrupt makes a CorruptError.
+func Corrupt(path, format string, args ...any) error {
+	return &CorruptError{path, fmt.Sprintf(format, args...)}
+}
+
+// Explain adds what to do next to an error of the file system.
+func Explain(doing, path string, err error) error {
+	remedy := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = fmt.Sprintf("; free space on the device of %s or write elsewhere", filepath.Dir(path))
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		remedy = "; choose a directory that this user may write to"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
+		remedy = "; choose a directory that is new or holds an export"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		remedy = "; raise the limit of open files (ulimit -n)"
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV):
+		remedy = "; a directory that is there cannot be replaced in one step on this file system or mount point: choose a new one"
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err // its path is said already
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		err = l.Err
+	}
+	return fmt.Errorf("export: %s %s: %w%s", doing, path, err, remedy)
+}
