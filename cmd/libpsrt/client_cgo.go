@@ -88,7 +88,7 @@ func psrtgo_open(config, out address, e *C.psrt_text) (result C.int) {
 	if err != nil {
 		return fail(e, err)
 	}
-	cfg.Threads = true
+	sharing.Do(share)
 	c, err := kv.Open(context.Background(), cfg)
 	if err != nil {
 		return fail(e, err)

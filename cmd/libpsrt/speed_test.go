@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,17 +46,23 @@ func BenchmarkC(b *testing.B) {
 		})
 	}
 	b.Run("threads", func(b *testing.B) {
-		best, eight := 0.0, 0.0
-		for _, n := range []int{1, 2, 4, 8} {
-			v := 0.0
-			for range 5 {
-				v = max(v, measure(b, prog, cfg, strconv.Itoa(n), 400/n, 1024))
+		counts := []int{1, 2, 4, 8}
+		got := map[int][]float64{}
+		for range 9 { // in turns: what else the machine does falls on all alike
+			for _, n := range counts {
+				got[n] = append(got[n], measure(b, prog, cfg, strconv.Itoa(n), 1600/n, 1024))
 			}
-			best = max(best, v)
-			eight = v
-			b.ReportMetric(v/1e6, fmt.Sprintf("Mkeys/s-%d", n))
 		}
-		b.ReportMetric(eight/best, "8-of-best")
+		most := map[string]float64{}
+		for _, n := range counts {
+			slices.Sort(got[n])
+			middle, top := got[n][len(got[n])/2], got[n][len(got[n])-1]
+			most["median"], most["best"] = max(most["median"], middle), max(most["best"], top)
+			b.ReportMetric(middle/1e6, fmt.Sprintf("Mkeys/s-%d", n))
+		}
+		eight := got[8]
+		b.ReportMetric(eight[len(eight)/2]/most["median"], "8-of-best-medians")
+		b.ReportMetric(eight[len(eight)-1]/most["best"], "8-of-best-tops")
 	})
 }
 

@@ -32,8 +32,6 @@ type Config struct {
 	Requests       int          `yaml:"requests"`
 	Tables         []table.Spec `yaml:"tables"`
 
-	// Threads says that callers are threads of C's, each a goroutine bound to it.
-	Threads bool `yaml:"-"`
 	// Token is used instead of TokenFile where it is set.
 	Token []byte `yaml:"-"`
 	// Host is used instead of one made from the above where it is set; it stays its

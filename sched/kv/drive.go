@@ -3,8 +3,6 @@ package kv
 import (
 	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // lookEvery bounds how long a driver waits for the network before it looks at the
@@ -68,10 +66,8 @@ func earlier(a, b time.Time) time.Time {
 // meanwhile.
 func (c *Client) drive(until time.Time) {
 	c.driving = true
-	if !c.look() {
-		c.await(until)
-		c.c.Step()
-	}
+	c.await(until)
+	c.c.Step()
 	c.driving = false
 	if c.waiting > 0 {
 		c.idle.Broadcast()
@@ -83,42 +79,6 @@ func (c *Client) await(until time.Time) {
 	c.mu.Unlock()
 	defer c.mu.Lock()
 	c.c.Await(until)
-}
-
-// Config.Threads: how long a lone driver looks before it waits, and from when on it
-// lets other threads run between looks.
-const (
-	lookFor   = 250 * time.Microsecond
-	lookAlone = 50 * time.Microsecond
-)
-
-// look steps for a while, where the caller is a thread of C's: what waits by itself
-// yields to other goroutines meanwhile, and a goroutine that is bound to a thread
-// gets the processor back by two wake-ups of threads. It reports whether something
-// came. With mu, which it gives up between looks.
-func (c *Client) look() bool {
-	if !c.cfg.Threads {
-		return false
-	}
-	start := time.Now()
-	for n := 1; len(c.live) == 1 && len(c.queue) == 0 && c.waiting == 0 && !c.closed.Load(); n++ {
-		if c.c.Step() > 0 {
-			return true
-		}
-		if n%16 != 0 {
-			continue
-		}
-		spent := time.Since(start)
-		if spent > lookFor {
-			return false
-		}
-		c.mu.Unlock()
-		if spent > lookAlone {
-			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		}
-		c.mu.Lock()
-	}
-	return false
 }
 
 // sleep waits until somebody wakes o, for at most limit. With mu, which it gives
