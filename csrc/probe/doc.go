@@ -17,13 +17,17 @@
 // order, the table's size need not be a power of two, and a key that finds its
 // home full goes to the next bucket with room (bit 5 marks those it passed).
 //
-// Growth: when 80 % of the slots are taken, a table larger by a quarter is
+// Growth: when 80 % of the slots are taken, a table larger by an eighth is
 // opened beside the old one, and every insertion moves four old homes over, in
 // order. Because homes are in hash order this is one sequential sweep over both
 // tables: a lookup compares the home with the sweep's position to know where to
 // look, and segments behind the sweep are given to the new table. So there is
 // no pause, and never more than a few segments above what the keys need: 16 to
-// 20 bytes a key.
+// 17 bytes a key.
+//
+// Deleting a key frees its slot, but leaves the marks of keys that went past.
+// When a fifth of the slots has been deleted since the last sweep, a table of
+// the size that the keys need is opened and swept into, as for growth.
 //
 // The life of one call: Index.Find or Index.Upsert checks lengths, crosses into
 // C once, which prefetches the home buckets of 32 keys ahead of probing them.

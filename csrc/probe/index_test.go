@@ -199,7 +199,7 @@ func TestNoMemory(t *testing.T) {
 }
 
 // TestBytesPerKey holds the index to its size while it grows: never more than
-// 20 bytes a key and a few segments.
+// 18 bytes a key and a few segments.
 func TestBytesPerKey(t *testing.T) {
 	const shift = 8
 	x := NewIndex(1, shift, segments(t, shift, 0))
@@ -213,7 +213,7 @@ func TestBytesPerKey(t *testing.T) {
 		if _, _, err := x.Upsert(keys, rows, fresh, 1<<30); err != nil {
 			t.Fatal(err)
 		}
-		if allowed := 20*x.Len() + 4*BucketBytes<<shift + 2*firstHomes*BucketBytes; x.Bytes() > allowed {
+		if allowed := 18*x.Len() + 4*BucketBytes<<shift + 2*firstHomes*BucketBytes; x.Bytes() > allowed {
 			t.Fatalf("%d bytes for %d keys, at most %d allowed", x.Bytes(), x.Len(), allowed)
 		}
 		if n > 200000 {

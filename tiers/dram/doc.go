@@ -14,7 +14,7 @@
 // by the accessor. Gather copies their weights out; later Apply runs the
 // optimizer over the same numbers. Neither looks at a key again.
 //
-// Memory: rows are laid end to end without padding; the index takes 16 to 20
+// Memory: rows are laid end to end without padding; the index takes 16 to 17
 // bytes a key. When the budget or the machine has no more, Lookup fails with
 // an error that says how much was wanted and what to change; every row that
 // was there stays, and rows that the failed call had already made stay too

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
@@ -30,17 +31,22 @@ var segShift = uint(bits.Len(unitBytes/probe.BucketBytes) - 1)
 
 // Table is one lane's part of a sparse table. Not safe for concurrent use.
 type Table struct {
-	spec   table.Spec
-	acc    *accessor.Accessor
-	pool   pool
-	index  *probe.Index
-	rows   kernels.Rows // rows.Count is the number of rows there are
-	slabs  [][]float32
-	limit  int      // rows that may be made, table.MaxRows but in tests
-	fresh  []uint64 // keys of the rows a Lookup made
-	free   []uint32 // numbers of deleted rows
-	born   func(key uint64, row uint32)
-	closed bool
+	spec  table.Spec
+	acc   *accessor.Accessor
+	pool  pool
+	index *probe.Index
+	rows  kernels.Rows // rows.Count is the number of rows there are
+	slabs [][]float32
+	limit int      // rows that may be made, table.MaxRows but in tests
+	free  []uint32 // numbers of deleted rows
+	born  func(key uint64, row uint32)
+	// scratch of Lookup: keys without a row, their places in the batch, the rows
+	// made for them; and the keys of rows made by one call of the index.
+	lacking []uint64
+	places  []int32
+	made    []uint32
+	fresh   []uint64
+	closed  bool
 }
 
 // New makes an empty table. Rows are born from seed, the table's ID and their
@@ -90,19 +96,38 @@ func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, 
 	if t.closed {
 		return 0, ErrClosed
 	}
+	// Nearly all keys of nearly all batches have a row. Finding those without the
+	// loop that may also make some is a quarter faster with the gather that follows.
+	t.index.Find(keys, rows)
 	if !create {
-		t.index.Find(keys, rows)
 		return 0, nil
 	}
+	t.lacking, t.places = t.lacking[:0], t.places[:0]
+	for i, r := range rows[:len(keys)] {
+		if r == table.NoRow {
+			t.lacking, t.places = append(t.lacking, keys[i]), append(t.places, int32(i))
+		}
+	}
+	if len(t.lacking) == 0 {
+		return 0, nil
+	}
+	t.made = slices.Grow(t.made[:0], len(t.lacking))[:len(t.lacking)]
+	created, err = t.create(t.lacking, t.made)
+	for i, at := range t.places {
+		rows[at] = t.made[i]
+	}
+	return created, err
+}
+
+// create is Lookup of keys that have no row, but for those that come twice.
+func (t *Table) create(keys []uint64, rows []uint32) (created int, err error) {
 	if len(t.free) > 0 {
 		if created, err = t.reuse(keys); err != nil {
 			t.index.Find(keys, rows)
 			return created, fmt.Errorf("dram: table %q with %d rows of %d bytes: %w", t.spec.Name, t.Len(), t.spec.RowBytes(), err)
 		}
 	}
-	if len(t.fresh) < len(keys) {
-		t.fresh = make([]uint64, len(keys)+len(keys)/4)
-	}
+	t.fresh = slices.Grow(t.fresh[:0], len(keys))[:len(keys)]
 	at := 0
 	for at < len(keys) {
 		room := min(len(t.slabs)<<t.rows.Shift, t.limit)
@@ -113,7 +138,7 @@ func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, 
 			err = t.addSlab()
 		}
 		if err != nil {
-			for i := range rows[at:len(keys)] {
+			for i := range rows[at:] {
 				rows[at+i] = table.NoRow
 			}
 			return created, fmt.Errorf("dram: table %q with %d rows of %d bytes: %w", t.spec.Name, t.Len(), t.spec.RowBytes(), err)
