@@ -7,13 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/tcp"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/server"
+	"psrt/sched/server/slowtest"
 	"psrt/sched/tree"
+	"psrt/tiers"
 	"psrt/tiers/table"
 )
 
@@ -26,6 +29,7 @@ type world struct {
 	token   []byte
 	stop    func() // ends the servers
 	sim     *simNet
+	late    slowtest.Counts
 }
 
 type worldConfig struct {
@@ -37,11 +41,13 @@ type worldConfig struct {
 	wrap                    func(rdma.Domain) rdma.Domain // around the servers' domains, may be nil
 	maxBytes                int64
 	watch                   server.Watch
+	slow                    *slowtest.Config // tables that answer late
 }
 
 // transports is what every test runs over: one where memory is mapped, one
-// where it is not, and that one with grants.
-var transports = []string{"shm", "tcp", "tcp" + grants}
+// where it is not, and that one with grants; and the first two with tables that
+// answer late.
+var transports = []string{"shm", "tcp", "tcp" + grants, "shm" + late, "tcp" + late}
 
 // grants behind a transport's name makes the server grant, which over loopback
 // it does not by itself.
@@ -58,6 +64,12 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	fanIn := server.FanInAuto
 	if name, ok := strings.CutSuffix(c.transport, grants); ok {
 		c.transport, fanIn = name, server.FanInGranted
+	}
+	if name, ok := strings.CutSuffix(c.transport, late); ok {
+		c.transport = name
+		if c.slow == nil {
+			c.slow = &slowtest.Config{Seed: seedtest.Seed(t), Late: 2 * time.Millisecond}
+		}
 	}
 	w := &world{t: t, config: c, token: []byte("a token of this test alone")}
 	if c.transport == "sim" {
@@ -88,7 +100,7 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	var running sync.WaitGroup
 	for i := range list {
 		s, err := server.New(server.Config{ID: i, Map: m, Host: w.hostWith(c.wrap), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
-			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch})
+			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch, Rows: w.openRows()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,6 +118,26 @@ func newWorld(t testing.TB, c worldConfig) *world {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// late behind a transport's name makes tables answer late.
+const late = " late"
+
+// openRows makes tables late where the test asks for it.
+func (w *world) openRows() func(server.RowsConfig) (tiers.Rows, error) {
+	if w.config.slow == nil {
+		return nil
+	}
+	return func(c server.RowsConfig) (tiers.Rows, error) {
+		rows, err := server.InMemory(c)
+		if err != nil {
+			return nil, err
+		}
+		slow := *w.config.slow
+		slow.Seed += uint64(c.Server)<<16 + uint64(c.Lane)<<8 + uint64(c.Spec.ID)
+		slow.Wake, slow.Report = c.Wake, w.t.Errorf
+		return slowtest.New(rows, slow, &w.late), nil
+	}
 }
 
 func (w *world) host() *dial.Host {

@@ -22,11 +22,13 @@ const (
 	CodeNoMemory
 	// CodeClock: a request at a clock that its worker cannot be at.
 	CodeClock
+	// CodeStorage: rows on a disk could not be read; nothing was changed.
+	CodeStorage
 	codeEnd
 )
 
 func (c Code) String() string {
-	names := [...]string{"ok", "duplicate", "stale ticket", "no such table", "bad request", "out of memory", "impossible clock"}
+	names := [...]string{"ok", "duplicate", "stale ticket", "no such table", "bad request", "out of memory", "impossible clock", "storage failed"}
 	if int(c) < len(names) {
 		return names[c]
 	}

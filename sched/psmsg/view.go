@@ -10,6 +10,8 @@ type LaneStats struct {
 	Credits     int     `json:"credits"`
 	Requests    int     `json:"requests"`
 	Parked      int     `json:"parked_pulls"`
+	Reading     int     `json:"reading"` // requests that wait for a disk
+	Starved     int     `json:"starved"` // requests that wait for memory others have pinned
 	Held        int     `json:"held_pushes"`
 	BusySeconds float64 `json:"busy_seconds"`
 	// Clocks are the steps that the workers are in, -1 for one that has left.

@@ -8,6 +8,7 @@ import (
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/tree"
+	"psrt/tiers"
 	"psrt/tiers/table"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	Seed   uint64
 	Tables []table.Spec
 	Dense  DenseConfig
+	// Rows opens a table's part in a lane; nil is InMemory.
+	Rows func(RowsConfig) (tiers.Rows, error)
 	// Node is the NUMA node for the lanes' memory, -1 any. MaxBytes bounds the
 	// tables of all lanes together, 0 = none.
 	Node     int

@@ -81,8 +81,7 @@ func (s *Server) leave(worker int) error {
 	defer s.barrier.look()
 	return s.each(func(l *lane) error {
 		l.clock.Leave(worker)
-		l.applyReady()
-		l.unpark()
+		l.settle()
 		return nil
 	})
 }
@@ -112,7 +111,11 @@ func (s *Server) Digest() (table.Digest, error) {
 	err := s.eachWithin(wholeTimeout, func(l *lane) error {
 		d := l.dense.digest()
 		for _, t := range l.order {
-			d.Add(t.rows.Digest())
+			rows, err := t.rows.Digest()
+			if err != nil {
+				return err
+			}
+			d.Add(rows)
 		}
 		mu.Lock()
 		sum.Add(d)
@@ -153,6 +156,7 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 		rep.Pushes += l.stats.pushes
 		rep.Duplicates += l.stats.duplicates
 		rep.StaleTickets += l.stats.stale
+		rep.ExpiredTickets += l.stats.expired
 		rep.Merged += l.stats.merged
 		rep.RefusedRows += l.stats.refused
 		rep.Copied.Add(l.stats.copied)

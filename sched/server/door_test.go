@@ -133,8 +133,7 @@ func (l *lane) arrival(s *session, slot uint32, b []byte) {
 		l.complete(&c)
 		l.fetchGranted()
 	}
-	l.applyReady()
-	l.unpark()
+	l.settle()
 	l.flush()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,16 +12,20 @@ import (
 	"psrt/rdma/dial"
 	"psrt/sched/clock"
 	"psrt/sched/psmsg"
-	"psrt/tiers/dram"
+	"psrt/tiers"
 	"psrt/tiers/table"
 )
 
 // tableState is one table's part in one lane.
 type tableState struct {
 	spec    table.Spec
-	rows    *dram.Table
+	rows    tiers.Rows
 	version uint64     // pushes applied
 	held    []*request // pushes not yet applied: BSP until the step is whole, else until the poll batch ends
+
+	inMemory bool // all of it: there is nothing to poll
+	looking  int  // lookups under way
+	woken    atomic.Bool
 }
 
 // lane owns one share of the slots. See doc.go for who may touch it.
@@ -41,8 +46,12 @@ type lane struct {
 	client   []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
 	past     past     // clients that had a number before
 	sessions []*session
-	current  []*session // by worker: its newest session, nil when gone
-	parked   []*request
+	current  []*session  // by worker: its newest session, nil when gone
+	parked   []*request  // pulls that wait for the clocks
+	looking  []*request  // that wait for a disk
+	starved  []*request  // that wait for rows to be let go, oldest first
+	disks    atomic.Bool // some table is woken
+	tickets  uint64      // given so far: their ages
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
@@ -61,9 +70,9 @@ type lane struct {
 }
 
 type laneStats struct {
-	pulls, pushes, duplicates, stale, merged, refused uint64
-	busy                                              time.Duration
-	copied                                            psmsg.CopiedBytes
+	pulls, pushes, duplicates, stale, expired, merged, refused uint64
+	busy                                                       time.Duration
+	copied                                                     psmsg.CopiedBytes
 }
 
 func newLane(cfg *Config, index, global int) (*lane, error) {
@@ -81,7 +90,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
 	for _, spec := range cfg.Tables {
 		t := &tableState{spec: spec}
-		if err := l.resetTable(t); err != nil {
+		if err := l.openRows(t); err != nil {
 			l.closeTables()
 			return nil, err
 		}
@@ -95,17 +104,18 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 	return l, nil
 }
 
-// resetTable (re)creates a table empty.
-func (l *lane) resetTable(t *tableState) error {
-	if t.rows != nil {
-		t.rows.Close()
-		t.rows = nil
+// openRows makes a table's rows, without any.
+func (l *lane) openRows(t *tableState) (err error) {
+	open := l.cfg.Rows
+	if open == nil {
+		open = InMemory
 	}
-	rows, err := dram.New(t.spec, l.cfg.Seed, dram.Config{Node: l.cfg.Node, MaxBytes: l.tableBudget()})
+	t.rows, err = open(RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(),
+		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }})
 	if err != nil {
 		return err
 	}
-	t.rows = rows
+	_, t.inMemory = t.rows.(*tiers.Memory)
 	return nil
 }
 
@@ -122,6 +132,7 @@ func (l *lane) run() {
 	if l.cfg.Node >= 0 {
 		l.pinned = pin(l.cfg.Node, "/sys") // a lane that cannot be pinned works, slower; stats say so
 	}
+	late := false // nothing has woken the lane for long
 	for !l.quit {
 		n := l.poll()
 		start := time.Now()
@@ -130,17 +141,22 @@ func (l *lane) run() {
 			l.complete(&l.cs[i])
 		}
 		n += l.readyWhole()
+		n += l.readRows(late)
+		late = false
 		l.fetchGranted()
 		if n > 0 {
-			l.applyReady()
-			l.unpark()
+			l.settle()
 			l.flush()
 			l.stats.busy += time.Since(start)
 		}
 		ran := l.commands()
-		if n == 0 && !ran && !l.quit {
+		if ran && len(l.starved) > 0 {
+			l.settle()
+		}
+		if n == 0 && !ran && !l.quit && !l.disks.Load() {
 			l.flush()
-			if err := l.mux.Wait(l.nextGrant(time.Now())); err != nil && !errors.Is(err, rdma.ErrDeadline) {
+			err := l.mux.Wait(l.nextGrant(time.Now()))
+			if late = errors.Is(err, rdma.ErrDeadline); err != nil && !late {
 				time.Sleep(deafPause)
 			}
 		}
@@ -152,6 +168,18 @@ func (l *lane) run() {
 	}
 	l.closeTables()
 	l.mux.Close()
+}
+
+// settle lets take effect what has come: pushes that are due, then what waits
+// for them.
+func (l *lane) settle() {
+	for {
+		l.applyReady()
+		l.unpark()
+		if !l.feed() {
+			return
+		}
+	}
 }
 
 // deafPause is between two looks at queues whose device cannot wait any more: it
@@ -392,6 +420,16 @@ func (l *lane) drop(s *session, cause error) {
 		}
 	}
 	l.parked = keep
+	for i := range s.reqs {
+		l.forget(&s.reqs[i])
+	}
+	l.starved = slices.DeleteFunc(l.starved, func(r *request) bool { return r.s == s })
+	for i := range s.tickets {
+		if k := &s.tickets[i]; k.id != 0 {
+			l.giveBack(l.tables[k.table], k.rows)
+			*k = ticket{}
+		}
+	}
 	l.sessions[s.id] = nil
 	if l.current[s.worker] == s {
 		l.current[s.worker] = nil

@@ -109,7 +109,7 @@ func describeTable(s table.Spec) string {
 // addTable makes a table in a lane that serves already.
 func (l *lane) addTable(spec table.Spec) error {
 	t := &tableState{spec: spec}
-	if err := l.resetTable(t); err != nil {
+	if err := l.openRows(t); err != nil {
 		return err
 	}
 	l.tables[spec.ID] = t

@@ -108,36 +108,38 @@ func (l *lane) refuse(r *request, code psmsg.Code) {
 	l.reply(r, code, 0, 0, 0)
 }
 
-// pull answers a sparse pull.
+// pull answers a sparse pull when its rows are there.
 func (l *lane) pull(r *request) {
+	if l.find(r, r.Flags&psmsg.FlagCreate != 0) {
+		l.answerPull(r)
+	}
+}
+
+// answerPull answers a pull whose lookup has ended.
+func (l *lane) answerPull(r *request) {
 	t := l.tables[r.Table]
-	rows := l.rowsBuf(int(r.Rows))
-	create := r.Flags&psmsg.FlagCreate != 0
-	created, err := t.rows.Lookup(r.keys, rows, create)
+	rows, created, err := r.takeFound()
 	if err != nil {
-		l.refusal = err
 		l.putRows(rows)
-		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
+		l.reply(r, l.failed(t, err), 0, t.version, 0)
 		return
 	}
 	if r.Flags&psmsg.FlagNoValues != 0 {
-		l.putRows(rows)
+		l.giveBack(t, rows)
 		l.reply(r, psmsg.CodeOK, 0, t.version, created)
 		return
 	}
 	if code := l.sendValues(r, t, rows); code != psmsg.CodeOK {
-		l.putRows(rows)
+		l.giveBack(t, rows)
 		l.reply(r, code, 0, t.version, 0)
 		return
 	}
 	l.stats.pulls++
 	id := uint64(0)
-	if create {
-		var old []uint32
-		id, old = r.s.putTicket(r.Table, rows)
-		l.putRows(old)
+	if r.Flags&psmsg.FlagCreate != 0 {
+		id = l.putTicket(r.s, r.Table, rows)
 	} else {
-		l.putRows(rows)
+		l.giveBack(t, rows)
 	}
 	l.reply(r, psmsg.CodeOK, id, t.version, created)
 }

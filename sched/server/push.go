@@ -30,11 +30,48 @@ func (s *session) removePush(r *request) {
 func (l *lane) takePushes(s *session) {
 	for len(s.order) > 0 && !s.broken {
 		r := s.order[0]
-		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1 {
-			return
+		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1 || !l.resolved(r) {
+			break
 		}
 		s.removePush(r)
 		l.take(r)
+	}
+	l.seekAhead(s)
+}
+
+// seeks says whether a push's rows must be found by its keys. One that was taken
+// before has no use for them.
+func (l *lane) seeks(r *request) bool {
+	return r.Kind == psmsg.KindPush && r.Flags&psmsg.FlagTicket == 0 && r.Seq > l.lastSeq[r.s.worker]
+}
+
+// resolved says whether a push can be taken, and sees to it that it will be.
+func (l *lane) resolved(r *request) bool {
+	switch {
+	case r.finding == reading:
+		return false
+	case !l.seeks(r):
+		return true
+	case r.finding == notSought:
+		return l.find(r, true)
+	}
+	return r.finding == found
+}
+
+// seekAhead looks for the rows of pushes behind one that waits for a disk, so
+// that they need not wait one after the other. None overtakes one that found no
+// memory.
+func (l *lane) seekAhead(s *session) {
+	if s.broken {
+		return
+	}
+	for i, r := range s.order {
+		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1+uint64(i) || r.finding == waiting {
+			return
+		}
+		if r.finding == notSought && l.seeks(r) {
+			l.find(r, true)
+		}
 	}
 }
 
@@ -43,6 +80,7 @@ func (l *lane) take(r *request) {
 	w := r.s.worker
 	if r.Seq <= l.lastSeq[w] {
 		l.stats.duplicates++
+		l.forget(r)
 		l.reply(r, psmsg.CodeDuplicate, 0, 0, 0)
 		return
 	}
@@ -50,8 +88,10 @@ func (l *lane) take(r *request) {
 		return
 	}
 	if !l.clock.MayPush(w, r.Clock) {
-		l.putRows(r.rows)
-		r.rows = nil
+		if r.Kind == psmsg.KindPush {
+			l.giveBack(l.tables[r.Table], r.rows)
+			r.rows = nil
+		}
 		l.reply(r, psmsg.CodeClock, 0, 0, 0)
 		return
 	}
@@ -68,13 +108,13 @@ func (l *lane) take(r *request) {
 	}
 }
 
-// resolveRows turns a push's ticket or keys into row ids.
+// resolveRows takes the rows of a push's ticket, or what was found by its keys.
 func (l *lane) resolveRows(r *request) bool {
 	t := l.tables[r.Table]
 	if r.Flags&psmsg.FlagTicket != 0 {
 		rows, ok := r.s.takeTicket(r.Ticket, r.Table)
 		if !ok || len(rows) != int(r.Rows) {
-			l.putRows(rows)
+			l.giveBack(t, rows)
 			l.stats.stale++
 			l.reply(r, psmsg.CodeStaleTicket, 0, t.version, 0)
 			return false
@@ -82,14 +122,13 @@ func (l *lane) resolveRows(r *request) bool {
 		r.rows = rows
 		return true
 	}
-	r.rows = l.rowsBuf(int(r.Rows))
-	if _, err := t.rows.Lookup(r.keys, r.rows, true); err != nil {
-		l.refusal = err
-		l.putRows(r.rows)
-		r.rows = nil
-		l.reply(r, psmsg.CodeNoMemory, 0, t.version, 0)
+	rows, _, err := r.takeFound()
+	if err != nil {
+		l.putRows(rows)
+		l.reply(r, l.failed(t, err), 0, t.version, 0)
 		return false
 	}
+	r.rows = rows
 	return true
 }
 
@@ -103,7 +142,7 @@ func (l *lane) applyReady() {
 	}
 	for {
 		step, ok := l.nextWholeStep()
-		if !ok {
+		if !ok || l.readsBefore(step) {
 			return
 		}
 		l.applyAll(func(r *request) bool { return r.Clock == step })
@@ -218,6 +257,10 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 	}
 	l.stats.refused += uint64(refused)
 	t.version += uint64(len(due))
+	for _, r := range due {
+		l.giveBack(t, r.rows)
+		r.rows = nil
+	}
 	l.acknowledge(due, t.version, refused)
 }
 
@@ -251,8 +294,7 @@ func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused
 
 func (l *lane) acknowledge(due []*request, version uint64, refused int) {
 	for _, r := range due {
-		l.putRows(r.rows)
-		r.rows, r.grads, r.keys = nil, nil, nil
+		r.grads, r.keys = nil, nil
 		l.reply(r, psmsg.CodeOK, 0, version, refused)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"psrt/csrc/seedtest"
 	"psrt/rdma"
 	"psrt/sched/psmsg"
+	"psrt/tiers"
 )
 
 // counting is a queue that gives a lane what its worker has completed, and
@@ -46,10 +47,10 @@ func TestLargePushesKeepFetching(t *testing.T) {
 	for range rows {
 		big.keys = append(big.keys, uint64(len(big.keys)))
 	}
-	big.Request = psmsg.Request{Kind: psmsg.KindPush, Table: testTable, Rows: uint32(rows)}
+	big.Request = psmsg.Request{Kind: psmsg.KindPush, Seq: 1, Table: testTable, Rows: uint32(rows)}
 	big.grads = make([]float32, rows*testDim)
 	big.busy = true
-	if !l.resolveRows(big) {
+	if !l.resolved(big) || !l.resolveRows(big) {
 		t.Fatal("no rows")
 	}
 	// Another push is announced, and what the first grants bring is on its way.
@@ -95,7 +96,8 @@ func TestGroupsAddNothing(t *testing.T) {
 			}
 			r.Request = psmsg.Request{Kind: psmsg.KindPush, Table: testTable, Rows: uint32(len(r.keys)), Slot: uint32(i)}
 			r.grads = normal(rng, len(r.keys)*testDim)
-			if !l.resolveRows(r) {
+			r.Seq = 1
+			if !l.resolved(r) || !l.resolveRows(r) {
 				t.Fatal("no rows")
 			}
 			due, srcs, idx = append(due, r), append(srcs, r.grads), append(idx, at)
@@ -116,8 +118,8 @@ func TestGroupsAddNothing(t *testing.T) {
 	for k := range keys {
 		keys[k] = uint64(k)
 	}
-	if _, err := tab.rows.Lookup(keys, rows, false); err != nil {
-		t.Fatal(err)
+	if look := (tiers.Lookup{Keys: keys, Rows: rows}); !tab.rows.Start(&look) || look.Err != nil {
+		t.Fatal(look.Err)
 	}
 	got := make([]float32, len(whole))
 	tab.rows.Gather(rows, got)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -51,16 +52,20 @@ func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
 	sum := l.dense.digest()
 	var parts []ckpt.Part
 	for _, t := range l.order {
-		sum.Add(t.rows.Digest())
+		digest, err := t.rows.Digest()
+		if err != nil {
+			return nil, sum, err
+		}
+		sum.Add(digest)
 		rw, err := w.Rows(fmt.Sprintf("t%d-lane%d", t.spec.ID, l.global), t.spec, l.covers())
 		if err != nil {
 			return nil, sum, err
 		}
-		t.rows.Range(func(key uint64, row []float32) bool {
+		ranged := t.rows.Range(func(key uint64, row []float32) bool {
 			err = rw.Add(key, row)
 			return err == nil
 		})
-		if err != nil {
+		if err = errors.Join(err, ranged); err != nil {
 			rw.Abort()
 			return nil, sum, err
 		}
@@ -112,15 +117,22 @@ func (s *Server) Load(req psmsg.LoadRequest) error {
 	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m) })
 }
 
-// forgetTickets drops the tickets of a table whose rows were made anew.
-func (l *lane) forgetTickets(tableID uint32) {
+// forgetRows lets go all rows of a table that is about to be made anew, but for
+// those of held pushes: there are none then.
+func (l *lane) forgetRows(t *tableState) {
 	for _, s := range l.current {
 		if s == nil {
 			continue
 		}
 		for i := range s.tickets {
-			if s.tickets[i].table == tableID {
-				s.tickets[i].id = 0
+			if k := &s.tickets[i]; k.id != 0 && k.table == t.spec.ID {
+				l.giveBack(t, k.rows)
+				*k = ticket{}
+			}
+		}
+		for _, r := range s.order {
+			if r.Kind == psmsg.KindPush && r.Table == t.spec.ID {
+				l.forget(r)
 			}
 		}
 	}
@@ -147,7 +159,7 @@ func (l *lane) someTables(m *ckpt.Model) bool {
 func (l *lane) load(m *ckpt.Model) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
-	if err := l.betweenSteps(); err != nil {
+	if err := errors.Join(l.settleReads(commandTimeout), l.betweenSteps()); err != nil {
 		return err
 	}
 	for _, t := range l.order {
@@ -159,10 +171,10 @@ func (l *lane) load(m *ckpt.Model) error {
 			return fmt.Errorf("server: table %s has dimension %d and optimizer %s, the model in %s was saved with %+v",
 				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Name(), m.Dir(), saved)
 		}
-		if err := l.resetTable(t); err != nil {
+		l.forgetRows(t)
+		if err := t.rows.Reset(); err != nil {
 			return err
 		}
-		l.forgetTickets(t.spec.ID)
 		width := t.spec.RowFloats()
 		err := m.Rows(ctx, t.spec.ID, 1, l.covers(), func(keys []uint64, rows []float32) error {
 			for i, k := range keys {

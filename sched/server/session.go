@@ -8,6 +8,7 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
+	"psrt/tiers"
 	"psrt/tiers/dense"
 )
 
@@ -23,15 +24,19 @@ type request struct {
 	fetch fetch     // what has not landed yet
 	keys  []uint64  // where they lie: slot, staging or the worker's memory
 	grads []float32 // likewise; for dense pushes the worker's whole vector
-	rows  []uint32  // row ids, owned by this request until it is applied
-	stage stage
+	rows  []uint32  // of a push that was taken: pinned until it is applied
+
+	look    tiers.Lookup // from find to takeFound
+	finding finding
+	stage   stage
 }
 
 // ticket remembers the rows of a pull.
 type ticket struct {
 	id    uint64 // 0 = free
+	age   uint64 // rises with each ticket of the lane
 	table uint32
-	rows  []uint32
+	rows  []uint32 // pinned
 }
 
 // session is one worker's connection to one lane. Only the lane touches it.
@@ -210,20 +215,23 @@ func (s *session) takeTicket(id uint64, tableID uint32) ([]uint32, bool) {
 		return nil, false
 	}
 	rows := t.rows
-	t.id, t.rows = 0, nil
+	*t = ticket{}
 	return rows, true
 }
 
-// putTicket remembers rows and returns the ticket and the rows of the ticket
-// that it displaces, for reuse. The session's number is in the ticket's upper
-// half, so that one of an earlier connection is never taken for valid.
-func (s *session) putTicket(tableID uint32, rows []uint32) (id uint64, displaced []uint32) {
+// putTicket remembers a pull's rows, in the place of those of an older one. The
+// session's number is in the ticket's upper half, so that one of an earlier
+// connection is never taken for valid.
+func (l *lane) putTicket(s *session, tableID uint32, rows []uint32) (id uint64) {
 	s.nextTicket++
+	l.tickets++
 	id = uint64(s.id+1)<<32 | s.nextTicket&0xffffffff
 	t := &s.tickets[id%Tickets]
-	displaced = t.rows
-	*t = ticket{id: id, table: tableID, rows: rows}
-	return id, displaced
+	if t.id != 0 {
+		l.giveBack(l.tables[t.table], t.rows)
+	}
+	*t = ticket{id: id, age: l.tickets, table: tableID, rows: rows}
+	return id
 }
 
 // wrID carries session and slot through a completion.

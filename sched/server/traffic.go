@@ -46,7 +46,7 @@ func (s *Server) Latencies() map[psmsg.Kind]usage.Counts {
 
 // waiting counts what is in hand.
 func (l *lane) waiting() psmsg.LaneStats {
-	w := psmsg.LaneStats{Lane: l.global, Parked: len(l.parked), Held: len(l.dense.held), BusySeconds: l.stats.busy.Seconds(), Clocks: make([]int64, l.clock.Workers())}
+	w := psmsg.LaneStats{Lane: l.global, Parked: len(l.parked), Reading: len(l.looking), Starved: len(l.starved), Held: len(l.dense.held), BusySeconds: l.stats.busy.Seconds(), Clocks: make([]int64, l.clock.Workers())}
 	for i := range w.Clocks {
 		if w.Clocks[i] = -1; l.clock.At(i) != clock.None {
 			w.Clocks[i] = int64(l.clock.At(i))

@@ -114,8 +114,7 @@ func (s *Server) enter(worker int, r psmsg.EnterRequest) (psmsg.EnterReply, erro
 				return errors.New("server: a worker cannot enter at no step")
 			}
 			at = l.clock.Enter(worker, *r.Step)
-			l.applyReady()
-			l.unpark()
+			l.settle()
 		}
 		mu.Lock()
 		defer mu.Unlock()
