@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"psrt/tiers/ckpt/files"
 	"psrt/tiers/table"
 )
 
@@ -106,7 +107,7 @@ func (m *small) manifest(parts []Part, weightsOnly bool) Manifest {
 }
 
 // save does the whole procedure on a disk.
-func (m *small) save(d disk, dir string, weightsOnly bool) error {
+func (m *small) save(d files.Disk, dir string, weightsOnly bool) error {
 	in, err := begin(d, dir)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func (m *small) save(d disk, dir string, weightsOnly bool) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			p, err := m.server(&Writer{d, in.Path(), weightsOnly}, id)
+			p, err := m.server(newWriter(d, in.Path(), weightsOnly), id)
 			mu.Lock()
 			defer mu.Unlock()
 			parts, errs[id] = append(parts, p...), err
@@ -196,7 +197,7 @@ func TestSaveAndRead(t *testing.T) {
 		for _, rows := range []int{0, 4, 30000} { // none, one block, many
 			dir := filepath.Join(t.TempDir(), "new", "model")
 			m := makeModel(1, rows)
-			check(t, m.save(osDisk{}, dir, weightsOnly))
+			check(t, m.save(files.OS{}, dir, weightsOnly))
 			check(t, m.same(dir))
 		}
 	}
@@ -207,7 +208,7 @@ func TestReplace(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o666))
 	for version := 1; version <= 3; version++ {
 		m := makeModel(version, 50)
-		check(t, m.save(osDisk{}, dir, false))
+		check(t, m.save(files.OS{}, dir, false))
 		check(t, m.same(dir))
 	}
 	if got := listing(t, dir); !slices.Equal(got, []string{".lock", "MANIFEST.json", "notes.txt", "parts"}) {
@@ -235,7 +236,7 @@ func listing(t *testing.T, dir string) []string {
 func TestLeftoversOfCrashes(t *testing.T) {
 	dir := t.TempDir()
 	m := makeModel(1, 50)
-	check(t, m.save(osDisk{}, dir, false))
+	check(t, m.save(files.OS{}, dir, false))
 	// A writer that is alive keeps its directory; a crashed one's lock is free.
 	live, err := Begin(dir)
 	check(t, err)
@@ -354,7 +355,7 @@ func TestWriterMisuse(t *testing.T) {
 func TestReadingStops(t *testing.T) {
 	dir := t.TempDir()
 	m := makeModel(1, 30000)
-	check(t, m.save(osDisk{}, dir, false))
+	check(t, m.save(files.OS{}, dir, false))
 	model, err := Open(dir)
 	check(t, err)
 	stop := errors.New("enough")
@@ -377,7 +378,7 @@ func TestReadingStops(t *testing.T) {
 	if model.Rows(context.Background(), 9, 1, nil, nil) == nil || model.DenseBlocks(context.Background(), 9, nil) == nil {
 		t.Error("a table that is not there was read")
 	}
-	check(t, makeModel(2, 10).save(osDisk{}, dir, false))
+	check(t, makeModel(2, 10).save(files.OS{}, dir, false))
 	if err := model.Rows(context.Background(), 1, 1, nil, func([]uint64, []float32) error { return nil }); err == nil || !strings.Contains(err.Error(), "was replaced while it was read") {
 		t.Errorf("reading a replaced model: %v", err)
 	}

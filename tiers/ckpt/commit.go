@@ -25,7 +25,7 @@ func (in *Incoming) Commit(m Manifest) error {
 }
 
 func (in *Incoming) commit(m Manifest) error {
-	m.Format, m.Generation = Format, partsPrefix+in.id
+	m.Format, m.Generation = FormatModel, partsPrefix+in.id
 	if len(m.Meta) == 0 {
 		m.Meta = []byte("null")
 	}
@@ -46,7 +46,7 @@ func (in *Incoming) commit(m Manifest) error {
 	if err != nil {
 		return err
 	}
-	if err := in.disk.syncDir(in.Path()); err != nil {
+	if err := in.disk.SyncDir(in.Path()); err != nil {
 		return explain("syncing", in.Path(), err)
 	}
 	l, err := lockDir(filepath.Join(in.dir, ".lock"))
@@ -62,34 +62,34 @@ func (in *Incoming) replace(manifest []byte, generation string) error {
 	d, parts := in.disk, filepath.Join(in.dir, generation)
 	temp, final := filepath.Join(in.dir, manifestTemp), filepath.Join(in.dir, ManifestName)
 	if exists(temp) {
-		if err := d.removeAll(temp); err != nil {
+		if err := d.RemoveAll(temp); err != nil {
 			return explain("removing", temp, err)
 		}
 	}
 	if err := writeFile(d, temp, manifest); err != nil {
-		_ = d.removeAll(temp)
+		_ = d.RemoveAll(temp)
 		return explain("writing", temp, err)
 	}
-	if err := d.rename(in.Path(), parts); err != nil {
-		_ = d.removeAll(temp)
+	if err := d.Rename(in.Path(), parts, false); err != nil {
+		_ = d.RemoveAll(temp)
 		return explain("renaming", in.Path(), err)
 	}
 	// The new parts must be findable before the manifest says so.
-	err := d.syncDir(in.dir)
+	err := d.SyncDir(in.dir)
 	if err == nil {
-		err = d.rename(temp, final)
+		err = d.Rename(temp, final, true)
 	}
 	if err != nil {
-		_ = d.removeAll(temp)
-		_ = d.removeAll(parts)
+		_ = d.RemoveAll(temp)
+		_ = d.RemoveAll(parts)
 		in.end()
 		return explain("renaming", temp, err)
 	}
 	in.end()
-	if err := d.syncDir(in.dir); err != nil {
+	if err := d.SyncDir(in.dir); err != nil {
 		return explain("syncing", in.dir, err)
 	}
-	_ = d.removeAll(filepath.Join(parts, ownerLock))
+	_ = d.RemoveAll(filepath.Join(parts, ownerLock))
 	clean(d, in.dir)
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"psrt/tiers/ckpt/files"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew (only for a new format)")
@@ -37,13 +39,13 @@ func read(dir string) error {
 func TestEveryByteCounts(t *testing.T) {
 	dir := t.TempDir()
 	m := makeModel(1, 5)
-	check(t, m.save(osDisk{}, dir, false))
-	files, err := filepath.Glob(filepath.Join(dir, "parts-*", "*.part"))
+	check(t, m.save(files.OS{}, dir, false))
+	found, err := filepath.Glob(filepath.Join(dir, "parts-*", "*.part"))
 	check(t, err)
-	if len(files) != 6 {
-		t.Fatalf("parts %v", files)
+	if len(found) != 6 {
+		t.Fatalf("parts %v", found)
 	}
-	for _, path := range append(files, filepath.Join(dir, ManifestName)) {
+	for _, path := range append(found, filepath.Join(dir, ManifestName)) {
 		good, err := os.ReadFile(path)
 		check(t, err)
 		bits := 2 // of each byte; which ones changes from byte to byte
@@ -73,7 +75,7 @@ func TestEveryByteCounts(t *testing.T) {
 		check(t, os.WriteFile(path, good, 0o666))
 	}
 	check(t, m.same(dir))
-	check(t, os.Remove(files[2]))
+	check(t, os.Remove(found[2]))
 	if err := read(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("a missing part: %v", err)
 	}
@@ -82,8 +84,8 @@ func TestEveryByteCounts(t *testing.T) {
 // TestVerifySeesAnExchangedPart: a part that is whole but of another model.
 func TestVerifySeesAnExchangedPart(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
-	check(t, makeModel(1, 5).save(osDisk{}, a, false))
-	check(t, makeModel(2, 5).save(osDisk{}, b, false))
+	check(t, makeModel(1, 5).save(files.OS{}, a, false))
+	check(t, makeModel(2, 5).save(files.OS{}, b, false))
 	from, err := filepath.Glob(filepath.Join(b, "parts-*", "t1-s0.part"))
 	check(t, err)
 	to, err := filepath.Glob(filepath.Join(a, "parts-*", "t1-s0.part"))
@@ -103,21 +105,21 @@ func TestGolden(t *testing.T) {
 	dir := filepath.Join("testdata", "format1")
 	if *rewrite {
 		check(t, os.RemoveAll(dir))
-		check(t, makeModel(1, 6).save(osDisk{}, dir, false))
+		check(t, makeModel(1, 6).save(files.OS{}, dir, false))
 		check(t, os.Remove(filepath.Join(dir, ".lock")))
 	}
 	check(t, makeModel(1, 6).same(dir))
 }
 
 func TestNewerFormatsAreRefused(t *testing.T) {
-	m := Manifest{Format: Format + 1}
+	m := Manifest{Format: newest + 1}
 	b, err := m.render()
 	check(t, err)
 	if _, err := parseManifest("x", b); err == nil || errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "use a newer psrt") {
 		t.Errorf("a manifest of the future: %v", err)
 	}
-	h := header{version: Format + 1, kind: kindRows}
-	if _, err := decodeHeader(h.encode()); err == nil || !strings.Contains(err.Error(), "format 2") {
+	h := header{version: newest + 1, kind: kindRows}
+	if _, err := decodeHeader(h.encode()); err == nil || !strings.Contains(err.Error(), "format 3") {
 		t.Errorf("a part of the future: %v", err)
 	}
 }
@@ -147,11 +149,11 @@ func FuzzManifest(f *testing.F) {
 }
 
 func FuzzPart(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join("testdata", "format1", "parts-*", "*.part"))
-	if err != nil || len(files) == 0 {
+	found, err := filepath.Glob(filepath.Join("testdata", "format1", "parts-*", "*.part"))
+	if err != nil || len(found) == 0 {
 		f.Fatal(err, "no golden parts")
 	}
-	for _, path := range files {
+	for _, path := range found {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)
@@ -164,28 +166,30 @@ func FuzzPart(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := Part{File: "a.part", Dense: dense, Table: 1, Records: records, Bytes: int64(len(b))}
-		m := &Model{dir, Manifest{Generation: "parts-x", Tables: specs, Parts: []Part{p}}}
+		man := Manifest{Format: FormatModel, Generation: "parts-x", Tables: specs, Parts: []Part{p}, Dense: []DenseSpec{{ID: 1, Elements: 10}}}
+		m := &Model{fs: files.NewDir(dir), dir: dir, Manifest: man, keyBudget: keyBudget}
+		m.chain = []*Manifest{&m.Manifest}
 		if len(b) < headerBytes+footerBytes {
 			return // refused with the manifest
 		}
-		if err := os.WriteFile(m.path(&p), b, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "parts-x", "a.part"), b, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		n := int64(0)
-		err := m.each(context.Background(), 1, func(*Part) bool { return true }, func(ctx context.Context, r *partReader) error {
-			if dense {
-				return r.dense(ctx, 10, func(first int64, v, _ []float32) error {
-					if n++; first < 0 || first+int64(len(v)) > 10 {
-						t.Fatalf("a block at %d of %d values", first, len(v))
-					}
-					return nil
-				})
-			}
-			return r.rows(ctx, specs[0].RowFloats(), func(keys []uint64, rows []float32) error {
+		var err error
+		if dense {
+			err = m.DenseBlocks(context.Background(), 1, func(first int64, v, _ []float32) error {
+				if n++; first < 0 || first+int64(len(v)) > 10 {
+					t.Fatalf("a block at %d of %d values", first, len(v))
+				}
+				return nil
+			})
+		} else {
+			err = m.Rows(context.Background(), 1, 1, nil, func(keys []uint64, rows []float32) error {
 				n += int64(len(keys))
 				return nil
 			})
-		})
+		}
 		if err == nil && n != records {
 			t.Fatalf("%d records were read of %d", n, records)
 		}

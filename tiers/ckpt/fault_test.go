@@ -10,18 +10,20 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"psrt/tiers/ckpt/files"
 )
 
 // quick is a disk without waiting for it: tests that save hundreds of models
 // do not pull the plug.
-type quick struct{ osDisk }
+type quick struct{ files.OS }
 
-type quickFile struct{ file }
+type quickFile struct{ files.DiskFile }
 
 func (quickFile) Sync() error          { return nil }
-func (quick) syncDir(dir string) error { return nil }
-func (q quick) create(path string) (file, error) {
-	f, err := q.osDisk.create(path)
+func (quick) SyncDir(dir string) error { return nil }
+func (q quick) Create(path string) (files.DiskFile, error) {
+	f, err := q.OS.Create(path)
 	return quickFile{f}, err
 }
 
@@ -43,39 +45,36 @@ func (d *faulty) do(path string, f func() error) error {
 	return f()
 }
 
-func (d *faulty) mkdirAll(dir string) error {
-	return d.do(dir, func() error { return d.quick.mkdirAll(dir) })
+func (d *faulty) MkdirAll(dir string) error {
+	return d.do(dir, func() error { return d.quick.MkdirAll(dir) })
 }
-func (d *faulty) mkdir(dir string) error {
-	return d.do(dir, func() error { return d.quick.mkdir(dir) })
+func (d *faulty) Rename(from, to string, replace bool) error {
+	return d.do(from, func() error { return d.quick.Rename(from, to, replace) })
 }
-func (d *faulty) rename(from, to string) error {
-	return d.do(from, func() error { return d.quick.rename(from, to) })
+func (d *faulty) SyncDir(dir string) error {
+	return d.do(dir, func() error { return d.quick.SyncDir(dir) })
 }
-func (d *faulty) syncDir(dir string) error {
-	return d.do(dir, func() error { return d.quick.syncDir(dir) })
-}
-func (d *faulty) create(path string) (f file, err error) {
-	err = d.do(path, func() error { f, err = d.quick.create(path); return err })
+func (d *faulty) Create(path string) (f files.DiskFile, err error) {
+	err = d.do(path, func() error { f, err = d.quick.Create(path); return err })
 	return &faultyFile{f, d, path}, err
 }
 
 type faultyFile struct {
-	file
+	files.DiskFile
 	d    *faulty
 	path string
 }
 
 func (f *faultyFile) Write(b []byte) (n int, err error) {
-	err = f.d.do(f.path, func() error { n, err = f.file.Write(b); return err })
+	err = f.d.do(f.path, func() error { n, err = f.DiskFile.Write(b); return err })
 	if err != nil {
-		n, _ = f.file.Write(b[:len(b)/2])
+		n, _ = f.DiskFile.Write(b[:len(b)/2])
 	}
 	return n, err
 }
-func (f *faultyFile) Sync() error { return f.d.do(f.path, f.file.Sync) }
+func (f *faultyFile) Sync() error { return f.d.do(f.path, f.DiskFile.Sync) }
 func (f *faultyFile) Close() error {
-	e := f.file.Close()
+	e := f.DiskFile.Close()
 	return errors.Join(f.d.do(f.path, func() error { return nil }), e)
 }
 
@@ -153,12 +152,16 @@ func TestFullDevice(t *testing.T) {
 	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	check(t, err)
 	defer f.Close()
-	pw := &partWriter{path: "/dev/full", f: f, sum: nopHash{}}
+	pw := &partWriter{path: "/dev/full", f: fullFile{f}, sum: nopHash{}}
 	pw.write([]byte("x"))
 	if !errors.Is(pw.err, syscall.ENOSPC) || !strings.Contains(pw.err.Error(), "free space on the device") {
 		t.Errorf("a full device: %v", pw.err)
 	}
 }
+
+type fullFile struct{ *os.File }
+
+func (fullFile) Abort() {}
 
 type nopHash struct{}
 

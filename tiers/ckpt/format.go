@@ -6,8 +6,14 @@ import (
 	"hash/crc32"
 )
 
-// Format is the version this package writes; it reads all up to it.
-const Format = 1
+// Versions of the formats that this package writes; it reads all of them.
+const (
+	FormatModel   = 1 // one model in a directory
+	FormatHistory = 2 // bases and deltas
+)
+
+// newest is the highest version that this package reads.
+const newest = FormatHistory
 
 const (
 	headerBytes = 64
@@ -18,6 +24,8 @@ const (
 	kindDense = 2
 
 	flagWeightsOnly = 1
+	flagFP16        = 2 // weights are a scale and halves; format 2
+	flagInt8        = 4 // weights are a scale and bytes; format 2
 
 	headMagic = "PSRTPART"
 	endMagic  = "PSRT-END"
@@ -28,6 +36,10 @@ const (
 	// maxBlock bounds a payload: a full block and one more record of the
 	// largest size. A length from a file is compared with it before use.
 	maxBlock = 64 << 20
+
+	// deletions in a block's number of records says that its records are ids
+	// of rows that are gone; format 2.
+	deletions = 1 << 31
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,7 +47,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // header is the fixed beginning of a part.
 type header struct {
 	version, kind, table, record uint32
-	weightsOnly                  bool
+	flags                        uint32
+	// number and id are the generation's; 0 in format 1. They keep a part of
+	// another generation from being taken for this one's.
+	number, id uint64
 }
 
 func (h header) encode() []byte {
@@ -46,9 +61,9 @@ func (h header) encode() []byte {
 	le.PutUint32(b[12:], h.kind)
 	le.PutUint32(b[16:], h.table)
 	le.PutUint32(b[20:], h.record)
-	if h.weightsOnly {
-		le.PutUint32(b[24:], flagWeightsOnly)
-	}
+	le.PutUint32(b[24:], h.flags)
+	le.PutUint64(b[28:], h.number)
+	le.PutUint64(b[36:], h.id)
 	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return b
 }
@@ -63,9 +78,9 @@ func decodeHeader(b []byte) (header, error) {
 		return header{}, fmt.Errorf("its header is damaged")
 	}
 	h := header{version: le.Uint32(b[8:]), kind: le.Uint32(b[12:]), table: le.Uint32(b[16:]), record: le.Uint32(b[20:]),
-		weightsOnly: le.Uint32(b[24:]) == flagWeightsOnly}
-	if h.version < 1 || h.version > Format {
-		return header{}, fmt.Errorf("it has format %d, this psrt reads 1 to %d", h.version, Format)
+		flags: le.Uint32(b[24:]), number: le.Uint64(b[28:]), id: le.Uint64(b[36:])}
+	if h.version < 1 || h.version > newest {
+		return header{}, fmt.Errorf("it has format %d, this psrt reads 1 to %d", h.version, newest)
 	}
 	return h, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"psrt/tiers/ckpt/files"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 
 // Incoming is a model on its way into a directory.
 type Incoming struct {
-	disk disk
+	disk files.Disk
 	dir  string
 	id   string
 	lock *os.File // nil once it is over
@@ -27,10 +29,10 @@ type Incoming struct {
 
 // Begin makes room for a new model in dir, which is made if need be, and
 // removes what crashed writers left there. End it by Commit or Abort.
-func Begin(dir string) (*Incoming, error) { return begin(osDisk{}, dir) }
+func Begin(dir string) (*Incoming, error) { return begin(files.OS{}, dir) }
 
-func begin(d disk, dir string) (*Incoming, error) {
-	if err := d.mkdirAll(dir); err != nil {
+func begin(d files.Disk, dir string) (*Incoming, error) {
+	if err := d.MkdirAll(dir); err != nil {
 		return nil, explain("making", dir, err)
 	}
 	l, err := lockDir(filepath.Join(dir, ".lock"))
@@ -42,7 +44,7 @@ func begin(d disk, dir string) (*Incoming, error) {
 	var random [4]byte
 	rand.Read(random[:])
 	in := &Incoming{disk: d, dir: dir, id: hex.EncodeToString(random[:])}
-	if err := d.mkdir(in.Path()); err != nil {
+	if err := d.MkdirAll(in.Path()); err != nil {
 		return nil, explain("making", in.Path(), err)
 	}
 	owner := filepath.Join(in.Path(), ownerLock)
@@ -50,7 +52,7 @@ func begin(d disk, dir string) (*Incoming, error) {
 		if err == nil {
 			err = errNotMine
 		}
-		_ = d.removeAll(in.Path())
+		_ = d.RemoveAll(in.Path())
 		return nil, explain("locking", owner, err)
 	}
 	return in, nil
@@ -67,7 +69,7 @@ func (in *Incoming) Abort() error {
 		return nil
 	}
 	defer in.end()
-	if err := in.disk.removeAll(in.Path()); err != nil {
+	if err := in.disk.RemoveAll(in.Path()); err != nil {
 		return explain("removing", in.Path(), err)
 	}
 	return nil
@@ -81,7 +83,7 @@ func (in *Incoming) end() {
 // clean removes directories that the manifest does not name and nobody is
 // writing. What cannot be removed stays for the next time: it is not in the
 // way. DIR/.lock is held.
-func clean(d disk, dir string) {
+func clean(d files.Disk, dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
@@ -95,10 +97,10 @@ func clean(d disk, dir string) {
 		if n == keep || !ours(dir, n) || !abandoned(filepath.Join(dir, n)) {
 			continue
 		}
-		_ = d.removeAll(filepath.Join(dir, n))
+		_ = d.RemoveAll(filepath.Join(dir, n))
 	}
 	if exists(filepath.Join(dir, manifestTemp)) {
-		_ = d.removeAll(filepath.Join(dir, manifestTemp))
+		_ = d.RemoveAll(filepath.Join(dir, manifestTemp))
 	}
 }
 

@@ -13,10 +13,18 @@ import (
 	"psrt/tiers/table"
 )
 
-// Manifest describes a model. Commit fills Format and Generation.
+// Manifest describes a model, or what a generation of a history changes in its
+// parent's. Commit fills Format and Generation, and the Lineage.
 type Manifest struct {
 	Format     int    `json:"format"`
 	Generation string `json:"generation"` // directory of the parts
+
+	// Lineage is where a generation stands; empty in format 1.
+	Lineage
+	// Step and Position are where the job was, the latter in its own words
+	// (reader, clocks, seed, epoch). Generations only.
+	Step     int64           `json:"step,omitempty"`
+	Position json.RawMessage `json:"position,omitempty"`
 
 	Meta        json.RawMessage `json:"meta"`   // the caller's description of the model
 	Digest      string          `json:"digest"` // the caller's, in hex; over rows and state as they were in memory
@@ -45,9 +53,11 @@ type Range struct {
 type Part struct {
 	File    string  `json:"file"`
 	Dense   bool    `json:"dense,omitempty"`
-	Table   uint32  `json:"table"`  // ID
-	Covers  []Range `json:"covers"` // slots or elements, in order
-	Records int64   `json:"records"`
+	Table   uint32  `json:"table"`             // ID
+	Covers  []Range `json:"covers"`            // slots or elements, in order
+	Records int64   `json:"records"`           // rows, deletions or dense blocks
+	Deleted int64   `json:"deleted,omitempty"` // of the records
+	Holds   *int64  `json:"holds,omitempty"`   // rows of these slots in the whole model, where the writer said
 	Bytes   int64   `json:"bytes"`
 	SHA256  string  `json:"sha256"`
 }
@@ -99,8 +109,8 @@ func parseManifest(path string, b []byte) (*Manifest, error) {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, corrupt(path, "%v", err)
 	}
-	if f.Format < 1 || f.Format > Format {
-		return nil, fmt.Errorf("ckpt: %s has format %d, this psrt reads 1 to %d; use a newer psrt", path, f.Format, Format)
+	if f.Format < 1 || f.Format > newest {
+		return nil, fmt.Errorf("ckpt: %s has format %d, this psrt reads 1 to %d; use a newer psrt", path, f.Format, newest)
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, corrupt(path, "%v", err)
@@ -108,15 +118,37 @@ func parseManifest(path string, b []byte) (*Manifest, error) {
 	if err := m.validate(); err != nil {
 		return nil, corrupt(path, "%v", err)
 	}
+	m.SHA256 = string(b[len(manifestHead):head])
 	return &m, nil
 }
 
 // recordBytes is the size of a row's record.
 func (m *Manifest) recordBytes(s *table.Spec) int {
-	if m.WeightsOnly {
+	switch {
+	case m.Quantise == QuantFP16:
+		return 12 + 2*s.Dim
+	case m.Quantise == QuantInt8:
+		return 12 + s.Dim
+	case m.WeightsOnly:
 		return 8 + 4*s.Dim
 	}
 	return 8 + s.RowBytes()
+}
+
+// flags are those of its parts of rows; dense ones have no quantised form.
+func (m *Manifest) flags(dense bool) uint32 {
+	f := uint32(0)
+	if m.WeightsOnly {
+		f |= flagWeightsOnly
+	}
+	switch {
+	case dense:
+	case m.Quantise == QuantFP16:
+		f |= flagFP16
+	case m.Quantise == QuantInt8:
+		f |= flagInt8
+	}
+	return f
 }
 
 // Spec is the table with an ID, nil if the model has none.
@@ -129,13 +161,23 @@ func (m *Manifest) Spec(id uint32) *table.Spec {
 	return nil
 }
 
-// Rows is the number of rows of a table.
+// Rows is the number of a table's rows in the parts: in a delta, those that
+// have changed.
 func (m *Manifest) Rows(id uint32) int64 {
 	n := int64(0)
 	for _, p := range m.Parts {
 		if !p.Dense && p.Table == id {
-			n += p.Records
+			n += p.Records - p.Deleted
 		}
+	}
+	return n
+}
+
+// Bytes is the size of all parts.
+func (m *Manifest) Bytes() int64 {
+	n := int64(0)
+	for _, p := range m.Parts {
+		n += p.Bytes
 	}
 	return n
 }
@@ -149,6 +191,9 @@ func (m *Manifest) validate() error {
 	if !validName(strings.TrimPrefix(m.Generation, partsPrefix)) || !strings.HasPrefix(m.Generation, partsPrefix) {
 		return fmt.Errorf("generation %q is no directory name of ours", m.Generation)
 	}
+	if err := m.validHistory(); err != nil {
+		return err
+	}
 	covers := map[[2]uint32][]Range{}
 	files := map[string]bool{}
 	for _, p := range m.Parts {
@@ -159,6 +204,9 @@ func (m *Manifest) validate() error {
 			return fmt.Errorf("part %s is named twice", p.File)
 		}
 		files[p.File] = true
+		if p.Deleted < 0 || p.Deleted > p.Records || p.Deleted > 0 && (p.Dense || m.Kind != KindDelta) || p.Holds != nil && *p.Holds < 0 {
+			return fmt.Errorf("part %s of a %s has %d deletions among %d records", p.File, cmp.Or(m.Kind, KindBase), p.Deleted, p.Records)
+		}
 		if p.Records < 0 || p.Bytes < headerBytes+footerBytes || len(p.SHA256) != 2*sha256.Size {
 			return fmt.Errorf("part %s has %d records, %d bytes, SHA-256 %q", p.File, p.Records, p.Bytes, p.SHA256)
 		}

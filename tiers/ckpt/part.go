@@ -1,7 +1,6 @@
 package ckpt
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,55 +8,68 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
+	"path"
+
+	"psrt/tiers/ckpt/files"
 )
 
 // partReader reads one part from its first block on.
 type partReader struct {
 	path    string
+	m       *Manifest // whose part it is
 	part    *Part
-	f       *os.File
-	in      *bufio.Reader
-	left    int64 // bytes of blocks not yet read
+	f       files.Reader
+	in      *readAhead // nil before the first block
+	left    int64      // bytes of blocks not yet read
 	payload []byte
 	count   footer
+	deleted int64 // deletions read so far
 }
 
-// openPart checks a part's size, header and footer against the manifest.
-func (m *Model) openPart(p *Part) (*partReader, error) {
-	path := m.path(p)
-	f, err := os.Open(path)
+// openPart checks a part's size, header and footer against its manifest.
+func (m *Model) openPart(ctx context.Context, of *Manifest, p *Part) (*partReader, error) {
+	name := path.Join(of.Generation, p.File)
+	full := m.fs.Path(name)
+	f, err := m.fs.Open(ctx, name)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, m.lost(path)
+			return nil, m.lost(ctx, of, full)
 		}
-		return nil, explain("opening", path, err)
+		return nil, explain("opening", full, err)
 	}
-	r := &partReader{path: path, part: p, f: f, left: p.Bytes - headerBytes - footerBytes}
-	if err := r.check(m); err != nil {
-		f.Close()
+	r := &partReader{path: full, m: of, part: p, f: f, left: p.Bytes - headerBytes - footerBytes}
+	if err := r.check(); err != nil {
+		r.close()
 		return nil, err
 	}
-	r.in = bufio.NewReaderSize(io.NewSectionReader(f, headerBytes, r.left), blockBytes)
 	return r, nil
 }
 
-// lost is the error for a part that is not there: gone, or replaced together
-// with the whole model while it was read.
-func (m *Model) lost(path string) error {
-	if now := currentGeneration(m.dir); now != m.Generation && now != unknownGeneration {
-		return corrupt(path, "the model in %s was replaced while it was read; open it again", m.dir)
+func (r *partReader) close() {
+	if r.in != nil {
+		r.in.stop()
 	}
-	return corrupt(path, "the file is missing")
+	_ = r.f.Close() // it was only read
 }
 
-func (r *partReader) check(m *Model) error {
-	st, err := r.f.Stat()
-	if err != nil {
-		return explain("looking at", r.path, err)
+// lost is the error for a part that is not there: gone, or removed or replaced
+// together with its generation while it was read.
+func (m *Model) lost(ctx context.Context, of *Manifest, path string) error {
+	if of.Format == FormatModel {
+		if now := currentGeneration(m.dir); now != of.Generation && now != unknownGeneration {
+			return corrupt(path, "the model in %s was replaced while it was read; open it again", m.dir)
+		}
+		return corrupt(path, "the file is missing")
 	}
-	if st.Size() != r.part.Bytes {
-		return corrupt(r.path, "it has %d bytes, the manifest says %d", st.Size(), r.part.Bytes)
+	if _, err := m.fs.Read(ctx, manifestFile(of.Number), maxManifest); errors.Is(err, fs.ErrNotExist) {
+		return corrupt(path, "generation %d was removed while it was read, to keep fewer; open the history again", of.Number)
+	}
+	return corrupt(path, "the file of generation %d is missing", of.Number)
+}
+
+func (r *partReader) check() error {
+	if size := r.f.Size(); size != r.part.Bytes {
+		return corrupt(r.path, "it has %d bytes, the manifest says %d", size, r.part.Bytes)
 	}
 	b := make([]byte, headerBytes)
 	if _, err := r.f.ReadAt(b, 0); err != nil {
@@ -67,14 +79,17 @@ func (r *partReader) check(m *Model) error {
 	if err != nil {
 		return corrupt(r.path, "%v", err)
 	}
-	want := header{version: h.version, kind: kindDense, table: r.part.Table, weightsOnly: m.WeightsOnly}
+	want := header{version: uint32(r.m.Format), kind: kindDense, table: r.part.Table, flags: r.m.flags(r.part.Dense), number: r.m.Number, id: r.m.id()}
 	if !r.part.Dense {
-		want.kind, want.record = kindRows, uint32(m.recordBytes(m.Spec(r.part.Table)))
+		want.kind, want.record = kindRows, uint32(r.m.recordBytes(r.m.Spec(r.part.Table)))
+	}
+	if h.version == want.version && (h.number != want.number || h.id != want.id) {
+		return corrupt(r.path, "it belongs to generation %d (%016x), not to generation %d (%016x): files were exchanged", h.number, h.id, want.number, want.id)
 	}
 	if h != want {
 		return corrupt(r.path, "its header says %+v, the manifest %+v", h, want)
 	}
-	if _, err := r.f.ReadAt(b[:footerBytes], r.part.Bytes-footerBytes); err != nil {
+	if n, err := r.f.ReadAt(b[:footerBytes], r.part.Bytes-footerBytes); n < footerBytes {
 		return explain("reading", r.path, err)
 	}
 	foot, err := decodeFooter(b[:footerBytes])
@@ -88,48 +103,60 @@ func (r *partReader) check(m *Model) error {
 	return nil
 }
 
-// next is the payload of the next block and its number of records; io.EOF
-// after the last. The payload is valid until the next call.
-func (r *partReader) next() ([]byte, uint32, error) {
+// next is the payload of the next block and its number of records, which are
+// deletions or not; io.EOF after the last. The payload is valid until the next
+// call.
+func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 	if r.left == 0 {
 		if r.count != (footer{}) {
-			return nil, 0, corrupt(r.path, "%d blocks and %d records fewer than its footer says", r.count.blocks, r.count.records)
+			return nil, 0, false, corrupt(r.path, "%d blocks and %d records fewer than its footer says", r.count.blocks, r.count.records)
 		}
-		return nil, 0, io.EOF
+		if r.deleted != r.part.Deleted {
+			return nil, 0, false, corrupt(r.path, "it has %d deletions, the manifest says %d", r.deleted, r.part.Deleted)
+		}
+		return nil, 0, false, io.EOF
 	}
 	at := r.part.Bytes - footerBytes - r.left
+	if r.in == nil {
+		r.in = newReadAhead(r.f, at, r.part.Bytes-footerBytes)
+	}
 	var h [blockHead]byte
 	if r.left < blockHead {
-		return nil, 0, corrupt(r.path, "%d stray bytes at byte %d", r.left, at)
+		return nil, 0, false, corrupt(r.path, "%d stray bytes at byte %d", r.left, at)
 	}
 	if _, err := io.ReadFull(r.in, h[:]); err != nil {
-		return nil, 0, explain("reading", r.path, err)
+		return nil, 0, false, explain("reading", r.path, err)
 	}
 	n, records := binary.LittleEndian.Uint32(h[0:]), binary.LittleEndian.Uint32(h[4:])
+	if r.m.Kind == KindDelta && !r.part.Dense && records&deletions != 0 {
+		records, gone = records&^deletions, true
+	}
 	if n > maxBlock || int64(n) > r.left-blockHead || records == 0 || uint64(records) > r.count.records || r.count.blocks == 0 {
-		return nil, 0, corrupt(r.path, "the block at byte %d states %d bytes and %d records", at, n, records)
+		return nil, 0, false, corrupt(r.path, "the block at byte %d states %d bytes and %d records", at, n, records)
 	}
 	if cap(r.payload) < int(n) {
 		r.payload = make([]byte, n)
 	}
-	b := r.payload[:n]
+	b = r.payload[:n]
 	if _, err := io.ReadFull(r.in, b); err != nil {
-		return nil, 0, explain("reading", r.path, err)
+		return nil, 0, false, explain("reading", r.path, err)
 	}
 	if crc := crc32.Update(crc32.Checksum(h[:8], castagnoli), castagnoli, b); crc != binary.LittleEndian.Uint32(h[8:]) {
-		return nil, 0, corrupt(r.path, "the checksum of the block at byte %d is wrong", at)
+		return nil, 0, false, corrupt(r.path, "the checksum of the block at byte %d is wrong", at)
 	}
 	r.left -= blockHead + int64(n)
 	r.count.blocks--
 	r.count.records -= uint64(records)
-	return b, records, nil
+	if gone {
+		r.deleted += int64(records)
+	}
+	return b, records, gone, nil
 }
 
-func (r *partReader) rows(ctx context.Context, floats int, f func([]uint64, []float32) error) error {
-	var keys []uint64
-	var rows []float32
+// rows calls f for each block: whole records of record bytes, or ids alone.
+func (r *partReader) rows(ctx context.Context, f func(block []byte, record int, gone bool) error) error {
 	for {
-		b, n, err := r.next()
+		b, n, gone, err := r.next()
 		if err == io.EOF {
 			return nil
 		}
@@ -139,25 +166,31 @@ func (r *partReader) rows(ctx context.Context, floats int, f func([]uint64, []fl
 		if err != nil {
 			return err
 		}
-		if record := 8 + 4*floats; int64(len(b)) != int64(n)*int64(record) {
+		record := r.m.recordBytes(r.m.Spec(r.part.Table))
+		if gone {
+			record = 8
+		}
+		if int64(len(b)) != int64(n)*int64(record) {
 			return corrupt(r.path, "a block of %d records of %d bytes has %d bytes", n, record, len(b))
 		}
-		keys, rows = keys[:0], rows[:0]
-		for len(b) > 0 {
-			keys = append(keys, binary.LittleEndian.Uint64(b))
-			rows = decodeFloats(rows, b[8:], floats)
-			b = b[8+4*floats:]
-		}
-		if err := f(keys, rows); err != nil {
+		if err := f(b, record, gone); err != nil {
 			return err
 		}
 	}
 }
 
+// appendRow decodes floats values of a row's record behind its key.
+func (r *partReader) appendRow(v []float32, b []byte, floats int) []float32 {
+	if r.m.Quantise != QuantNone {
+		return decodeQuantised(v, b, r.m.Quantise, floats)
+	}
+	return decodeFloats(v, b, floats)
+}
+
 func (r *partReader) dense(ctx context.Context, elements int64, f func(int64, []float32, []float32) error) error {
 	var floats []float32
 	for {
-		b, n, err := r.next()
+		b, n, _, err := r.next()
 		if err == io.EOF {
 			return nil
 		}
@@ -190,8 +223,10 @@ func (r *partReader) dense(ctx context.Context, elements int64, f func(int64, []
 
 // decodeFloats appends n floats of b to v.
 func decodeFloats(v []float32, b []byte, n int) []float32 {
-	for i := range n {
-		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+	b = b[:4*n]
+	for len(b) >= 4 {
+		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		b = b[4:]
 	}
 	return v
 }

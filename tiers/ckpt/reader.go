@@ -5,131 +5,193 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
+
+	"psrt/tiers/ckpt/files"
 )
 
-// Model is an opened model. It may be read by several goroutines, and needs no
-// closing: files are opened while they are read.
+// Model is an opened model: a directory of format 1, or a generation of a
+// history with all that it descends from. It may be read by several goroutines,
+// and needs no closing: files are opened while they are read.
 type Model struct {
+	fs  files.FS
 	dir string
+	// Manifest is the newest one: of a delta, Meta, Position, Tables, Dense are
+	// the whole model's, Parts are its own.
 	Manifest
+	chain []*Manifest // from the base to Manifest
+	// keyBudget is the memory for ids while a chain is read.
+	keyBudget int64
 }
 
-// Open reads and checks the manifest, and that the parts are there with the
-// size and the header they should have. Their contents are checked as they are
-// read.
-func Open(dir string) (*Model, error) {
-	path := filepath.Join(dir, ManifestName)
-	st, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("ckpt: %s: %w (it has no %s); give the --out directory of a finished psrt train", dir, ErrNoModel, ManifestName)
-	}
+// Open opens what is at a location: a directory of format 1, or the newest
+// generation of a history. It reads and checks the manifests, and that the
+// parts are there with the size and the header they should have. Their contents
+// are checked as they are read.
+func Open(location string) (*Model, error) {
+	return open(context.Background(), location, func(s *shelf) (uint64, error) { return s.last(), nil })
+}
+
+// OpenAt opens a generation of a history, 0 the newest.
+func OpenAt(ctx context.Context, location string, number uint64) (*Model, error) {
+	return open(ctx, location, func(s *shelf) (uint64, error) {
+		if number == 0 {
+			number = s.last()
+		}
+		return number, nil
+	})
+}
+
+// OpenTrainable opens the newest generation of a history that has optimizer
+// state: what a job goes on from.
+func OpenTrainable(ctx context.Context, location string) (*Model, error) {
+	return open(ctx, location, func(s *shelf) (uint64, error) { return s.trainable(ctx) })
+}
+
+// IsHistory says whether there is a history at a location, rather than a model
+// of format 1 or nothing.
+func IsHistory(ctx context.Context, location string) (bool, error) {
+	f, err := openFS(ctx, location)
 	if err != nil {
-		return nil, explain("opening", path, err)
+		return false, err
 	}
-	if st.Size() > maxManifest {
-		return nil, corrupt(path, "it has %d bytes, at most %d make sense", st.Size(), maxManifest)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, explain("reading", path, err)
-	}
-	m, err := parseManifest(path, b)
+	s, err := look(ctx, f)
+	return err == nil && !s.model && len(s.numbers) > 0, err
+}
+
+func open(ctx context.Context, location string, pick func(*shelf) (uint64, error)) (*Model, error) {
+	f, err := openFS(ctx, location)
 	if err != nil {
 		return nil, err
 	}
-	model := &Model{dir, *m}
-	for i := range m.Parts {
-		r, err := model.openPart(&m.Parts[i])
+	return openIn(ctx, f, pick)
+}
+
+func openIn(ctx context.Context, f files.FS, pick func(*shelf) (uint64, error)) (*Model, error) {
+	s, err := look(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var chain []*Manifest
+	switch {
+	case s.model:
+		m, err := readManifest(ctx, f, ManifestName)
 		if err != nil {
 			return nil, err
 		}
-		r.f.Close()
+		chain = []*Manifest{m}
+	case len(s.numbers) == 0:
+		return nil, fmt.Errorf("ckpt: %s: %w (it has no %s and no %s*); give the --out directory of a finished psrt train, or its --checkpoint directory",
+			f.Path(""), ErrNoModel, ManifestName, manifestPrefix)
+	default:
+		number, err := pick(s)
+		if err != nil {
+			return nil, err
+		}
+		if chain, err = s.chain(ctx, number); err != nil {
+			return nil, err
+		}
 	}
-	return model, nil
+	m := &Model{fs: f, dir: f.Path(""), Manifest: *chain[len(chain)-1], chain: chain, keyBudget: keyBudget}
+	return m, m.each(ctx, openAtOnce, func(*Manifest, *Part) bool { return true }, func(context.Context, *partReader) error { return nil })
 }
 
-// Dir is the model's directory.
+// openAtOnce parts are looked at at once: a store answers slowly, but many.
+const openAtOnce = 8
+
+// readManifest reads and checks one, in itself.
+func readManifest(ctx context.Context, f files.FS, name string) (*Manifest, error) {
+	b, err := f.Read(ctx, name, maxManifest)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, corrupt(f.Path(name), "the file is missing")
+		}
+		return nil, explain("reading", f.Path(name), err)
+	}
+	return parseManifest(f.Path(name), b)
+}
+
+// Dir is the model's directory, or what stands for it in a store.
 func (m *Model) Dir() string { return m.dir }
 
-// path is a part's file.
-func (m *Model) path(p *Part) string { return filepath.Join(m.dir, m.Generation, p.File) }
-
-// Rows calls f for the rows of a table, a batch at a time: rows holds
-// len(keys) rows behind one another, each the weights and, unless the model is
-// weights only, the optimizer's state. Both are f's until it returns. Up to
-// workers parts are read at once, so f is called by several goroutines. Parts
-// that cover none of the slots in want are left out; nil wants all. Every byte
-// is checked before f sees it.
-func (m *Model) Rows(ctx context.Context, tableID uint32, workers int, want []Range, f func(keys []uint64, rows []float32) error) error {
-	spec := m.Spec(tableID)
-	if spec == nil {
-		return fmt.Errorf("ckpt: %s has no table %d", m.dir, tableID)
-	}
-	floats := (m.recordBytes(spec) - 8) / 4
-	return m.each(ctx, workers, func(p *Part) bool {
-		return !p.Dense && p.Table == tableID && (want == nil || meets(p.Covers, want))
-	}, func(ctx context.Context, r *partReader) error {
-		return r.rows(ctx, floats, f)
-	})
-}
+// Chain is the manifests from the base to the model's own. They are not to be
+// changed.
+func (m *Model) Chain() []*Manifest { return m.chain }
 
 // DenseBlocks calls f for each block of a dense vector, in the order of the
 // parts: values from element first on, and their optimizer state (empty in a
 // model of weights only). Both are f's until it returns.
 func (m *Model) DenseBlocks(ctx context.Context, id uint32, f func(first int64, values, state []float32) error) error {
-	var spec *DenseSpec
-	for i := range m.Dense {
-		if m.Dense[i].ID == id {
-			spec = &m.Dense[i]
-		}
-	}
+	spec := m.denseSpec(id)
 	if spec == nil {
 		return fmt.Errorf("ckpt: %s has no dense vector %d", m.dir, id)
 	}
-	return m.each(ctx, 1, func(p *Part) bool { return p.Dense && p.Table == id },
+	return m.each(ctx, 1, func(of *Manifest, p *Part) bool { return of.Number == m.Number && p.Dense && p.Table == id },
 		func(ctx context.Context, r *partReader) error { return r.dense(ctx, spec.Elements, f) })
+}
+
+func (m *Manifest) denseSpec(id uint32) *DenseSpec {
+	for i := range m.Dense {
+		if m.Dense[i].ID == id {
+			return &m.Dense[i]
+		}
+	}
+	return nil
 }
 
 // each reads the parts that pick chooses, up to workers at once. The first
 // error ends all.
-func (m *Model) each(ctx context.Context, workers int, pick func(*Part) bool, read func(context.Context, *partReader) error) error {
+func (m *Model) each(ctx context.Context, workers int, pick func(*Manifest, *Part) bool, read func(context.Context, *partReader) error) error {
+	var todo []func(context.Context) error
+	for _, of := range m.chain {
+		for i := range of.Parts {
+			if p := &of.Parts[i]; pick(of, p) {
+				todo = append(todo, func(ctx context.Context) error { return m.readPart(ctx, of, p, read) })
+			}
+		}
+	}
+	return inParallel(ctx, workers, todo)
+}
+
+// inParallel runs tasks, up to workers at once and in their order. The first
+// error cancels the others.
+func inParallel(ctx context.Context, workers int, tasks []func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	todo := make(chan *Part)
+	todo := make(chan func(context.Context) error)
 	var wg sync.WaitGroup
-	for range max(1, min(workers, len(m.Parts))) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for p := range todo {
-				if err := m.readPart(ctx, p, read); err != nil {
+	for range max(1, min(workers, len(tasks))) {
+		wg.Go(func() {
+			for task := range todo {
+				if ctx.Err() != nil {
+					continue
+				}
+				if err := task(ctx); err != nil {
 					cancel(err)
 				}
 			}
-		}()
+		})
 	}
-	for i := range m.Parts {
-		if p := &m.Parts[i]; ctx.Err() == nil && pick(p) {
-			todo <- p
+	for _, task := range tasks {
+		if ctx.Err() != nil {
+			break
 		}
+		todo <- task
 	}
 	close(todo)
 	wg.Wait()
 	return context.Cause(ctx)
 }
 
-func (m *Model) readPart(ctx context.Context, p *Part, read func(context.Context, *partReader) error) error {
+func (m *Model) readPart(ctx context.Context, of *Manifest, p *Part, read func(context.Context, *partReader) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r, err := m.openPart(p)
+	r, err := m.openPart(ctx, of, p)
 	if err != nil {
 		return err
 	}
-	defer r.f.Close()
+	defer r.close()
 	return read(ctx, r)
 }
 

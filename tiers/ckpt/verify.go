@@ -7,31 +7,30 @@ import (
 	"io"
 )
 
-// Verify reads every byte of the model and compares it with the manifest:
-// checksums of blocks, counts, and the SHA-256 of each file.
+// Verify reads every byte of the model, of all generations that it descends
+// from, and compares it with the manifests: checksums of blocks, counts, and
+// the SHA-256 of each file.
 func (m *Model) Verify(ctx context.Context, workers int) error {
-	return m.each(ctx, workers, func(*Part) bool { return true }, func(ctx context.Context, r *partReader) error {
-		sum := sha256.New()
-		if err := hashFile(ctx, r, sum); err != nil {
-			return err
-		}
-		if got := hex.EncodeToString(sum.Sum(nil)); got != r.part.SHA256 {
-			return corrupt(r.path, "its SHA-256 is %s, the manifest says %s", got, r.part.SHA256)
-		}
-		if r.part.Dense {
-			for _, d := range m.Dense {
-				if d.ID == r.part.Table {
-					return r.dense(ctx, d.Elements, func(int64, []float32, []float32) error { return nil })
-				}
-			}
-		}
-		floats := (m.recordBytes(m.Spec(r.part.Table)) - 8) / 4
-		return r.rows(ctx, floats, func([]uint64, []float32) error { return nil })
-	})
+	return m.each(ctx, workers, func(*Manifest, *Part) bool { return true }, verifyPart)
+}
+
+func verifyPart(ctx context.Context, r *partReader) error {
+	sum := sha256.New()
+	if err := hashFile(ctx, r, sum); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != r.part.SHA256 {
+		return corrupt(r.path, "its SHA-256 is %s, the manifest says %s", got, r.part.SHA256)
+	}
+	if r.part.Dense {
+		return r.dense(ctx, r.m.denseSpec(r.part.Table).Elements, func(int64, []float32, []float32) error { return nil })
+	}
+	return r.rows(ctx, func([]byte, int, bool) error { return nil })
 }
 
 func hashFile(ctx context.Context, r *partReader, sum io.Writer) error {
-	whole := io.NewSectionReader(r.f, 0, r.part.Bytes)
+	whole := newReadAhead(r.f, 0, r.part.Bytes)
+	defer whole.stop()
 	buf := make([]byte, blockBytes)
 	for {
 		if ctx.Err() != nil {

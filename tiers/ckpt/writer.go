@@ -1,36 +1,41 @@
 package ckpt
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"hash"
 	"math"
-	"path/filepath"
+	"path"
 
-	"psrt/tiers/table"
+	"psrt/tiers/ckpt/files"
 )
 
 // Writer writes part files into an incoming directory. Each process that
 // writes has its own; its parts may be written by several goroutines.
 type Writer struct {
-	disk        disk
-	dir         string
-	weightsOnly bool
+	ctx context.Context
+	fs  files.FS
+	dir string   // below fs
+	as  Manifest // what all parts have in common: format, generation, kind, weights only, quantised
 }
 
 // NewWriter writes below dir, an Incoming's Path. weightsOnly leaves the
 // optimizer's state out; it must be the same for all writers of a model and in
 // its manifest.
-func NewWriter(dir string, weightsOnly bool) *Writer { return &Writer{osDisk{}, dir, weightsOnly} }
+func NewWriter(dir string, weightsOnly bool) *Writer { return newWriter(files.OS{}, dir, weightsOnly) }
+
+func newWriter(d files.Disk, dir string, weightsOnly bool) *Writer {
+	return &Writer{context.Background(), files.OnDisk(dir, d), "", Manifest{Format: FormatModel, WeightsOnly: weightsOnly}}
+}
 
 // partWriter is what rows and dense blocks have in common. After its first
 // error it does nothing more.
 type partWriter struct {
 	path    string
-	disk    disk
-	f       file
+	f       files.File
 	sum     hash.Hash
 	block   []byte // room for the block's header, then its payload so far
 	records uint32 // in block
@@ -44,14 +49,15 @@ func (w *Writer) open(name string, h header, p Part) (*partWriter, error) {
 		return nil, fmt.Errorf("ckpt: part name %q, want lower-case letters, digits and dashes, at most 128", name)
 	}
 	p.File = name + partSuffix
-	pw := &partWriter{path: filepath.Join(w.dir, p.File), disk: w.disk, sum: sha256.New(), part: p,
-		block: make([]byte, blockHead, blockHead+blockBytes+4096)}
-	f, err := w.disk.create(pw.path)
+	full := path.Join(w.dir, p.File)
+	pw := &partWriter{path: w.fs.Path(full), sum: sha256.New(), part: p, block: make([]byte, blockHead, blockHead+blockBytes+4096)}
+	f, err := w.fs.Create(w.ctx, full)
 	if err != nil {
 		return nil, explain("making", pw.path, err)
 	}
 	pw.f = f
-	h.version, h.weightsOnly = Format, w.weightsOnly
+	h.version, h.flags = uint32(w.as.Format), w.as.flags(p.Dense)
+	h.number, h.id = w.as.Number, w.as.id()
 	pw.write(h.encode())
 	if pw.err != nil {
 		pw.abort()
@@ -74,15 +80,20 @@ func (pw *partWriter) write(b []byte) {
 
 // flush writes the block out.
 func (pw *partWriter) flush() {
-	if pw.records == 0 {
+	pw.out(pw.block, pw.records, 0)
+	pw.block, pw.records = pw.block[:blockHead], 0
+}
+
+// out writes a block, which has room for its header.
+func (pw *partWriter) out(block []byte, records, mark uint32) {
+	if records == 0 {
 		return
 	}
-	h := blockHeader(pw.block[blockHead:], pw.records)
-	copy(pw.block, h[:])
-	pw.write(pw.block)
+	h := blockHeader(block[blockHead:], records|mark)
+	copy(block, h[:])
+	pw.write(block)
 	pw.count.blocks++
-	pw.count.records += uint64(pw.records)
-	pw.block, pw.records = pw.block[:blockHead], 0
+	pw.count.records += uint64(records)
 }
 
 // added notes that a record was appended to the block.
@@ -99,11 +110,6 @@ func (pw *partWriter) close() (Part, error) {
 	}
 	pw.flush()
 	pw.write(pw.count.encode())
-	if pw.err == nil {
-		if err := pw.f.Sync(); err != nil {
-			pw.err = explain("syncing", pw.path, err)
-		}
-	}
 	if pw.err != nil {
 		pw.abort()
 		return Part{}, pw.err
@@ -111,7 +117,8 @@ func (pw *partWriter) close() (Part, error) {
 	err := pw.f.Close()
 	pw.f = nil
 	if err != nil {
-		return Part{}, explain("closing", pw.path, err)
+		pw.err = explain("syncing", pw.path, err)
+		return Part{}, pw.err
 	}
 	pw.part.Records = int64(pw.count.records)
 	pw.part.SHA256 = hex.EncodeToString(pw.sum.Sum(nil))
@@ -121,7 +128,7 @@ func (pw *partWriter) close() (Part, error) {
 // abort gives up; the incoming directory's end takes the file along.
 func (pw *partWriter) abort() {
 	if pw.f != nil {
-		_ = pw.f.Close() // the error that matters came before
+		pw.f.Abort()
 		pw.f = nil
 	}
 }
@@ -132,50 +139,6 @@ func appendFloats(b []byte, v []float32) []byte {
 	}
 	return b
 }
-
-// RowsWriter writes one part of a table. It belongs to one goroutine.
-type RowsWriter struct {
-	pw     *partWriter
-	floats int // of a row in memory
-	keep   int // of a row in the file
-}
-
-// Rows begins a part with the rows of some slots. name must be unique in the
-// model ("t0-server1-lane0"); covers lists the slots, whether they have rows or
-// not. All parts of a table together cover each slot once.
-func (w *Writer) Rows(name string, spec table.Spec, covers []Range) (*RowsWriter, error) {
-	r := &RowsWriter{floats: spec.RowFloats(), keep: spec.RowFloats()}
-	if w.weightsOnly {
-		r.keep = spec.Dim
-	}
-	var err error
-	r.pw, err = w.open(name, header{kind: kindRows, table: spec.ID, record: uint32(8 + 4*r.keep)}, Part{Table: spec.ID, Covers: covers})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// Add writes a row: its weights and then its optimizer's state, which is left
-// out if the writer keeps weights only. Its error is the first of this part.
-func (r *RowsWriter) Add(key uint64, row []float32) error {
-	if r.pw.err == nil && len(row) != r.floats {
-		r.pw.err = fmt.Errorf("ckpt: %s: row of key %d has %d floats, want %d", r.pw.path, key, len(row), r.floats)
-	}
-	if r.pw.err != nil {
-		return r.pw.err
-	}
-	r.pw.block = binary.LittleEndian.AppendUint64(r.pw.block, key)
-	r.pw.block = appendFloats(r.pw.block, row[:r.keep])
-	r.pw.added()
-	return r.pw.err
-}
-
-// Close ends the part and describes it.
-func (r *RowsWriter) Close() (Part, error) { return r.pw.close() }
-
-// Abort gives the part up. It does nothing after Close.
-func (r *RowsWriter) Abort() { r.pw.abort() }
 
 // DenseWriter writes one part of a dense vector. It belongs to one goroutine.
 type DenseWriter struct {
@@ -189,7 +152,7 @@ func (w *Writer) Dense(name string, id uint32) (*DenseWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DenseWriter{pw, !w.weightsOnly}, nil
+	return &DenseWriter{pw, !w.as.WeightsOnly}, nil
 }
 
 // Add writes a block: elements first, first+1, ... and the optimizer's state

@@ -1,0 +1,17 @@
+package ckpt
+
+import (
+	"context"
+
+	"psrt/tiers/ckpt/files"
+	"psrt/tiers/ckpt/s3"
+)
+
+// openFS is the place that a location names: a directory, or
+// s3://bucket/prefix (see package s3 for its parameters). Nothing need be there.
+func openFS(ctx context.Context, location string) (files.FS, error) {
+	if s3.Is(location) {
+		return s3.Open(ctx, location)
+	}
+	return files.NewDir(location), nil
+}
