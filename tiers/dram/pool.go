@@ -23,6 +23,7 @@ const (
 type pool struct {
 	node     int
 	maxBytes int64
+	budget   *Budget
 	purpose  string
 	arenas   []*mem.Arena
 	left     int   // bytes free in the last arena
@@ -57,8 +58,13 @@ func (p *pool) grow(n int) error {
 				ErrBudget, n, p.reserved, p.maxBytes)
 		}
 	}
+	size, err := p.budget.take(size, int64(n))
+	if err != nil {
+		return err
+	}
 	a, err := mem.New(mem.Config{Size: int(size), Node: p.node, Purpose: p.purpose})
 	if err != nil {
+		p.budget.give(size)
 		return err
 	}
 	p.arenas = append(p.arenas, a)
@@ -80,6 +86,7 @@ func (p *pool) close() error {
 	for _, a := range p.arenas {
 		errs = append(errs, a.Close())
 	}
+	p.budget.give(p.reserved)
 	*p = pool{}
 	return errors.Join(errs...)
 }

@@ -21,6 +21,9 @@ var ErrClosed = errors.New("dram: the table is closed")
 type Config struct {
 	Node     int   // NUMA node of the rows, -1 for any
 	MaxBytes int64 // of rows and index together, 0 for no limit
+	// Budget bounds what several tables have together, nil for no limit. They must be
+	// used by one goroutine.
+	Budget *Budget
 	// Born is called for each new row, in the middle of a Lookup or Load: it may
 	// note the number, and must not call the table.
 	Born func(key uint64, row uint32)
@@ -60,7 +63,7 @@ func New(spec table.Spec, seed uint64, cfg Config) (*Table, error) {
 		return nil, fmt.Errorf("dram: table %q: budget of %d bytes, want 0 (none) or more", spec.Name, cfg.MaxBytes)
 	}
 	t := &Table{spec: spec, acc: acc, limit: table.MaxRows, born: cfg.Born,
-		pool: pool{node: cfg.Node, maxBytes: cfg.MaxBytes, purpose: "table " + spec.Name}}
+		pool: pool{node: cfg.Node, maxBytes: cfg.MaxBytes, budget: cfg.Budget, purpose: "table " + spec.Name}}
 	t.rows.Stride = acc.RowFloats()
 	t.rows.Shift = uint(bits.Len(uint(unitBytes/(4*t.rows.Stride))) - 1)
 	// Every table hashes its own way: rows that come in the order of another
