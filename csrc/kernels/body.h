@@ -71,7 +71,16 @@ static RULE adagrad(const psrt_rule *r, float *o, const float *w, float *restric
 	}
 }
 
-/* Element i is added in lane i mod 16; then the lanes are added in halves. */
+/* The end of a sum in lanes: they are added in halves. */
+static inline float sum_lanes(float *f)
+{
+	for (int h = 8; h > 0; h /= 2)
+		for (int j = 0; j < h; j++)
+			f[j] += f[j + h];
+	return f[0];
+}
+
+/* Element i is added in lane i mod 16. */
 static inline float sum_squares(float l2, const float *w, const float *g, int64_t n)
 {
 	v16 lane = {0}, a, b;
@@ -88,10 +97,22 @@ static inline float sum_squares(float l2, const float *w, const float *g, int64_
 		float d = g[i] + l2 * w[i];
 		f[j] += d * d;
 	}
-	for (int h = 8; h > 0; h /= 2)
-		for (int j = 0; j < h; j++)
-			f[j] += f[j + h];
-	return f[0];
+	return sum_lanes(f);
+}
+
+static inline float sum_plain(const float *g, int64_t n)
+{
+	v16 lane = {0}, a;
+	int64_t i = 0;
+	for (; i + 16 <= n; i += 16) {
+		memcpy(&a, g + i, sizeof a);
+		lane += a;
+	}
+	float f[16];
+	memcpy(f, &lane, sizeof f);
+	for (int j = 0; i < n; i++, j++)
+		f[j] += g[i];
+	return sum_lanes(f);
 }
 
 static RULE rowadagrad(const psrt_rule *r, float *o, const float *w, float *restrict s, const float *restrict g, int64_t n)
@@ -159,6 +180,40 @@ static RULE add(float *o, const float *w, const float *restrict g, int64_t n)
 		o[i] = w[i] + g[i];
 }
 
+static RULE past_adagrad(const psrt_rule *r, float *o, const float *w, float *restrict s, const float *restrict g, int64_t n)
+{
+	const float step = r->lr * sqrtf(r->beta / (r->beta + s[0]));
+	s[0] += sum_squares(0.0f, g, g, n) / (float)n;
+	for (int64_t i = 0; i < n; i++)
+		o[i] = w[i] - step * g[i];
+}
+
+static RULE past_adagrad_each(const psrt_rule *r, float *o, const float *w, float *restrict s, const float *restrict g, int64_t n)
+{
+	const float lr = r->lr, start = r->beta;
+	for (int64_t i = 0; i < n; i++) {
+		float step = lr * sqrtf(start / (start + s[i]));
+		s[i] += g[i] * g[i];
+		o[i] = w[i] - step * g[i];
+	}
+}
+
+static RULE shared_adam(const psrt_rule *r, float *o, const float *w, float *restrict s, const float *restrict g, int64_t n)
+{
+	const float fresh1 = 1.0f - r->beta1, fresh2 = 1.0f - r->beta2, eps = r->eps;
+	const float m = r->beta1 * s[0], v = r->beta2 * s[1];
+	s[2] = power(s[2] * r->beta1);
+	s[3] = power(s[3] * r->beta2);
+	const float rate = r->lr / (1.0f - s[2]), scale = 1.0f / sqrtf(1.0f - s[3]);
+	s[0] = m + fresh1 * (sum_plain(g, n) / (float)n); /* the mean of the moments below */
+	s[1] = v + fresh2 * (sum_squares(0.0f, g, g, n) / (float)n);
+	for (int64_t i = 0; i < n; i++) {
+		float m1 = m + fresh1 * g[i];
+		float v1 = v + (fresh2 * g[i]) * g[i];
+		o[i] = w[i] - (rate * m1) / (sqrtf(v1) * scale + eps);
+	}
+}
+
 /* The weights w become o, which lies apart or is w itself; the state s changes in place. */
 static RULE update_row(const psrt_rule *r, float *o, const float *w, float *s, const float *g, int64_t dim)
 {
@@ -171,6 +226,9 @@ static RULE update_row(const psrt_rule *r, float *o, const float *w, float *s, c
 	case PSRT_EMA: ema(r, o, w, g, dim); break;
 	case PSRT_ACCUMULATE: add(o, w, g, dim); break;
 	case PSRT_ASSIGN: memcpy(o, g, (size_t)dim * sizeof *o); break;
+	case PSRT_PAST_ADAGRAD: past_adagrad(r, o, w, s, g, dim); break;
+	case PSRT_PAST_ADAGRAD_EACH: past_adagrad_each(r, o, w, s, g, dim); break;
+	case PSRT_SHARED_ADAM: shared_adam(r, o, w, s, g, dim); break;
 	}
 }
 
@@ -244,4 +302,5 @@ void NAME(gather)(float *dst, int64_t dim, const uintptr_t *bases, const psrt_ro
 	}
 }
 
+#include "body_parts.h"
 #include "body_sum.h"

@@ -6,6 +6,9 @@
 	int64_t psrt_update_##form(const psrt_rule *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, const float *);                          \
 	int64_t psrt_update_into_##form(const psrt_rule *, int64_t, float *, const float *, float *, const float *);                                                     \
 	int64_t psrt_sum_##form(float *, int64_t, const psrt_source *, int64_t);                                                                                            \
+	void psrt_gather_parts_##form(const psrt_parts *, float *, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                         \
+	int64_t psrt_update_parts_##form(const psrt_parts *, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, const float *);                              \
+	int64_t psrt_lagging_##form(int64_t, uint32_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, uint32_t *);                                         \
 	float psrt_scan_##form(const float *, int64_t);                                                                                                                  \
 	int64_t psrt_treesum_rows_##form(float *, int64_t, int64_t, const psrt_source *, int64_t, const psrt_merge *, int64_t);                                          \
 	int64_t psrt_treesum_##form(float *, int64_t, const psrt_source *, int64_t, const psrt_merge *, int64_t);
@@ -47,6 +50,21 @@ int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uin
 int64_t psrt_update_into(int32_t level, const psrt_rule *rule, int64_t n, float *o, const float *w, float *s, const float *g)
 {
 	return CALL(level, psrt_update_into, rule, n, o, w, s, g);
+}
+
+void psrt_gather_parts(int32_t level, const psrt_parts *parts, float *dst, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
+{
+	CALL(level, psrt_gather_parts, parts, dst, bases, rows, ids, n);
+}
+
+int64_t psrt_update_parts(int32_t level, const psrt_parts *parts, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *push)
+{
+	return CALL(level, psrt_update_parts, parts, bases, rows, ids, n, push);
+}
+
+int64_t psrt_lagging(int32_t level, int64_t life, uint32_t seq, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, uint32_t *out)
+{
+	return CALL(level, psrt_lagging, life, seq, bases, rows, ids, n, out);
 }
 
 int64_t psrt_sum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n)

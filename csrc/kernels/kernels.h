@@ -9,7 +9,23 @@ typedef struct {
 	float lr, beta1, beta2, eps, l1, l2, beta;
 } psrt_rule;
 
-enum { PSRT_SGD, PSRT_ADAGRAD, PSRT_ROWADAGRAD, PSRT_ADAM, PSRT_FTRL, PSRT_EMA, PSRT_ACCUMULATE, PSRT_ASSIGN };
+enum { PSRT_SGD, PSRT_ADAGRAD, PSRT_ROWADAGRAD, PSRT_ADAM, PSRT_FTRL, PSRT_EMA, PSRT_ACCUMULATE, PSRT_ASSIGN,
+       PSRT_PAST_ADAGRAD, PSRT_PAST_ADAGRAD_EACH, PSRT_SHARED_ADAM };
+
+/* The same layout as Go's Parts. Part 0 is the first weight, 1 the vector. */
+typedef struct {
+	psrt_rule rule[2];
+	float lo[2], hi[2];
+	int32_t bounded[2];
+	int32_t dim, vector_state, life; /* floats of a row: weights; where the vector's state and the words begin */
+	uint32_t seq;
+	int32_t admit_by, show_scale;
+	double nonclk, click, extend_at, admit_at;
+} psrt_parts;
+
+enum { PSRT_ADMIT_ALWAYS, PSRT_ADMIT_SHOW, PSRT_ADMIT_SCORE };
+enum { PSRT_SHOW = 0, PSRT_CLICK = 2, PSRT_DELTA = 4, PSRT_SEQ = 8, PSRT_UNSEEN = 9, PSRT_SLOT = 10, PSRT_LIFE = 11 };
+enum { PSRT_ADMITTED = 1, PSRT_EXTENDED = 2, PSRT_COUNTS = 3, PSRT_MAX_DIM = 4096 };
 
 /* The same layout as Go's Merge. */
 typedef struct {
@@ -36,6 +52,10 @@ int32_t psrt_kernel_level(void);
 void psrt_gather(int32_t level, float *dst, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
 int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads);
 int64_t psrt_update_into(int32_t level, const psrt_rule *rule, int64_t n, float *o, const float *w, float *s, const float *g);
+void psrt_gather_parts(int32_t level, const psrt_parts *parts, float *dst, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
+int64_t psrt_update_parts(int32_t level, const psrt_parts *parts, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *push);
+/* Writes the places in ids of rows whose seq is not seq, and returns how many. */
+int64_t psrt_lagging(int32_t level, int64_t life, uint32_t seq, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, uint32_t *out);
 float psrt_scan(int32_t level, const float *src, int64_t len);
 int64_t psrt_sum(int32_t level, float *dst, int64_t len, const psrt_source *srcs, int64_t n);
 

@@ -12,6 +12,12 @@ package kernels
 // #cgo nocallback psrt_update
 // #cgo noescape psrt_update_into
 // #cgo nocallback psrt_update_into
+// #cgo noescape psrt_gather_parts
+// #cgo nocallback psrt_gather_parts
+// #cgo noescape psrt_update_parts
+// #cgo nocallback psrt_update_parts
+// #cgo noescape psrt_lagging
+// #cgo nocallback psrt_lagging
 // #cgo noescape psrt_sum
 // #cgo nocallback psrt_sum
 // #cgo noescape psrt_scan
@@ -68,6 +74,41 @@ func (l Level) updateInto(rule *Rule, dst, w, state, grad []float32) int {
 	return int(C.psrt_update_into(C.int32_t(l), (*C.psrt_rule)(unsafe.Pointer(rule)), C.int64_t(len(dst)), floats(dst), floats(w),
 		floats(state), floats(grad)))
 }
+
+func (p *Parts) c() *C.psrt_parts { return (*C.psrt_parts)(unsafe.Pointer(p)) }
+
+func (l Level) gatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
+	if l == Go {
+		plainGatherParts(p, dst, rows, ids)
+		return
+	}
+	r := rows.c()
+	C.psrt_gather_parts(C.int32_t(l), p.c(), floats(dst), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)))
+}
+
+func (l Level) updateParts(p *Parts, rows *Rows, ids []uint32, push []float32) int {
+	if l == Go {
+		return plainUpdateParts(p, rows, ids, push)
+	}
+	r := rows.c()
+	return int(C.psrt_update_parts(C.int32_t(l), p.c(), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)), floats(push)))
+}
+
+func (l Level) lagging(p *Parts, rows *Rows, ids, out []uint32) int {
+	if l == Go {
+		return plainLagging(p, rows, ids, out)
+	}
+	r := rows.c()
+	return int(C.psrt_lagging(C.int32_t(l), C.int64_t(p.Life), C.uint32_t(p.Seq), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)), ids32(out)))
+}
+
+// The layouts of Go and C must be one.
+const (
+	_ = uint(unsafe.Sizeof(Parts{}) - C.sizeof_psrt_parts)
+	_ = uint(C.sizeof_psrt_parts - unsafe.Sizeof(Parts{}))
+	_ = uint(unsafe.Offsetof(Parts{}.Nonclk) - 112)
+	_ = uint(112 - unsafe.Offsetof(Parts{}.Nonclk))
+)
 
 // source describes one matrix to C. The pins keep the garbage collector's
 // promise not to move what C reads through an address.

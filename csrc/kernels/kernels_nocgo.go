@@ -17,6 +17,18 @@ func (Level) updateInto(rule *Rule, dst, w, state, grad []float32) int {
 	return plainUpdateInto(rule, dst, w, state, grad)
 }
 
+func (Level) gatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
+	plainGatherParts(p, dst, rows, ids)
+}
+
+func (Level) updateParts(p *Parts, rows *Rows, ids []uint32, push []float32) int {
+	return plainUpdateParts(p, rows, ids, push)
+}
+
+func (Level) lagging(p *Parts, rows *Rows, ids, out []uint32) int {
+	return plainLagging(p, rows, ids, out)
+}
+
 func (Level) treeSumRows(dst []float32, dim, rows int, srcs [][]float32, idx [][]int32, merges []Merge) int {
 	return plainSumRows(dst, dim, rows, srcs, idx, merges)
 }

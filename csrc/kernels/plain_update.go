@@ -56,6 +56,8 @@ func plainRow(r *Rule, o, w, s, g []float32) {
 		}
 	case Assign:
 		copy(o, g)
+	default:
+		plainPast(r, o, w, s, g)
 	}
 }
 
@@ -75,6 +77,10 @@ func sumSquares(l2 float32, w, g []float32) float32 {
 		d := g[i] + float32(l2*x)
 		lane[i%16] += float32(d * d)
 	}
+	return sumLanes(&lane)
+}
+
+func sumLanes(lane *[16]float32) float32 {
 	for h := 8; h > 0; h /= 2 {
 		for i := range h {
 			lane[i] += lane[i+h]

@@ -20,6 +20,15 @@ func (r *Rows) check(width int) {
 	}
 }
 
+// Row is the first width floats of row id, which must be below Count.
+func (r *Rows) Row(id uint32, width int) []float32 {
+	r.check(width)
+	if int(id) >= r.Count {
+		panic(fmt.Sprintf("kernels: row %d of %d", id, r.Count))
+	}
+	return r.row(id, width)
+}
+
 // Gather copies the first dim floats of each row named by ids into dst, which
 // holds len(ids) x dim. An id that is no row (table.NoRow, say) gives zeros.
 func Gather(dst []float32, dim int, rows *Rows, ids []uint32) { Best().Gather(dst, dim, rows, ids) }
@@ -48,7 +57,7 @@ func (l Level) Update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []flo
 	if len(ids) == 0 {
 		return 0
 	}
-	if dim < 1 || len(grads) < len(ids)*dim || rule.Kind < SGD || rule.Kind > Assign {
+	if dim < 1 || len(grads) < len(ids)*dim || rule.Kind < SGD || rule.Kind > SharedAdam {
 		panic(fmt.Sprintf("kernels: update by rule %d of %d rows of %d floats with %d gradients", rule.Kind, len(ids), dim, len(grads)))
 	}
 	rows.check(dim + rule.Kind.StateFloats(dim))

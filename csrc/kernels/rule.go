@@ -14,6 +14,12 @@ const (
 	EMA                    // w = (1-LR) w + LR g: a running average of what is pushed
 	Accumulate             // w += g: what was pushed, added up
 	Assign                 // w = g: what was pushed last
+
+	// Scaled by the sum before this gradient, which begins at 0; Beta is the g0 that
+	// is added to it. None of these has L2.
+	PastAdaGrad     // G: w -= LR sqrt(Beta / (Beta + G)) g; then G += mean g^2
+	PastAdaGradEach // G[dim]: the same for each weight
+	SharedAdam      // m, v, p1, p2: Adam whose moments are the means over the row
 )
 
 // StateFloats is the length of the state behind dim weights.
@@ -27,6 +33,12 @@ func (k Kind) StateFloats(dim int) int {
 		return 2*dim + 2
 	case FTRL:
 		return 2 * dim
+	case PastAdaGrad:
+		return 1
+	case PastAdaGradEach:
+		return dim
+	case SharedAdam:
+		return 4
 	}
 	return 0
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Accessor is one table's row layout, birth and rule. It does not change after
-// New and is safe for concurrent use, but for a user's rule: there it belongs to
-// one goroutine.
+// New and is safe for concurrent use, but for a user's rule and a table with a
+// lifecycle: there it belongs to one goroutine.
 type Accessor struct {
 	spec table.Spec
 	opt  table.Optimizer
@@ -18,6 +18,7 @@ type Accessor struct {
 	rule kernels.Rule
 	root uint64
 	user *rule.Rule // nil for built-in rules
+	life *life      // nil where rows are made, whole, and stay
 }
 
 // New makes the accessor of a valid description, for a job's seed.
@@ -33,20 +34,39 @@ func New(spec table.Spec, seed uint64) (*Accessor, error) {
 		return a, err
 	}
 	a.rule = RuleOf(opt)
+	if spec.Lifecycle != nil {
+		a.life = newLife(spec)
+	}
 	return a, nil
 }
 
-// Rule is what updates rows of this table, unless it is a user's.
+// Rule is what updates rows of this table, unless it is a user's or parts of a row
+// have their own.
 func (a *Accessor) Rule() *kernels.Rule { return &a.rule }
 
-// Update applies grads, len(ids) x dim, to the rows of ids, in order. A row whose
-// gradient is not finite, or an id that is no row, is left as it is; refused
-// counts those.
+// Update applies grads, len(ids) x PushFloats of the table, to the rows of ids, in
+// order. A row whose gradient is not finite, or an id that is no row, is left as
+// it is; refused counts those. With a lifecycle, rows must be those that Refresh
+// has looked at since the last event (others are refused), and table.NoRow, a key
+// that was not admitted, is not counted.
 func (a *Accessor) Update(rows *kernels.Rows, ids []uint32, grads []float32) (refused int) {
 	if a.user != nil {
 		return a.user.Update(rows, ids, grads)
 	}
+	if a.life != nil {
+		return kernels.UpdateParts(&a.life.parts, rows, ids, grads)
+	}
 	return kernels.Update(&a.rule, a.spec.Dim, rows, ids, grads)
+}
+
+// Gather copies what a pull of rows gives to dst, len(ids) x dim: their weights,
+// zeros for table.NoRow and for parts that do not live yet.
+func (a *Accessor) Gather(rows *kernels.Rows, ids []uint32, dst []float32) {
+	if a.life != nil {
+		kernels.GatherParts(&a.life.parts, dst, rows, ids)
+		return
+	}
+	kernels.Gather(dst, a.spec.Dim, rows, ids)
 }
 
 // Begin lets a user's rule set up the state of rows [first, first+len(keys))
@@ -71,6 +91,10 @@ func (a *Accessor) RowFloats() int { return a.spec.RowFloats() }
 func (a *Accessor) Born(key uint64, row []float32) {
 	w := row[:a.spec.Dim]
 	a.weights(key, w)
+	if a.life != nil {
+		a.bearParts(key, row)
+		return
+	}
 	newState(&a.opt, w, row[a.spec.Dim:])
 }
 

@@ -25,6 +25,17 @@ type Spec struct {
 	Dim       int       `yaml:"dim" json:"dim"` // weights in a row
 	Init      Init      `yaml:"init" json:"init"`
 	Optimizer Optimizer `yaml:"optimizer" json:"optimizer"`
+	// Lifecycle says when rows are made, grow and go; nil: when they are asked for,
+	// whole, and never.
+	Lifecycle *Lifecycle `yaml:"lifecycle,omitempty" json:"lifecycle,omitempty"`
+}
+
+// Equal says whether two descriptions are the same; == would compare where
+// their lifecycles lie.
+func (s Spec) Equal(o Spec) bool {
+	same := s.Lifecycle == o.Lifecycle || s.Lifecycle != nil && o.Lifecycle != nil && *s.Lifecycle == *o.Lifecycle
+	s.Lifecycle, o.Lifecycle = nil, nil
+	return same && s == o
 }
 
 // Validate reports what is wrong with the description, or nil.
@@ -44,6 +55,11 @@ func (s Spec) Validate() error {
 	if err := s.Optimizer.Validate(); err != nil {
 		return fmt.Errorf("table %q: %w", s.Name, err)
 	}
+	if s.Lifecycle != nil {
+		if err := s.Lifecycle.validate(s.Optimizer); err != nil {
+			return fmt.Errorf("table %q: %w", s.Name, err)
+		}
+	}
 	return nil
 }
 
@@ -56,8 +72,40 @@ func (s Spec) Birth() Init {
 	return s.Init.WithDefaults()
 }
 
-// RowFloats is the length of a row with its optimizer state.
-func (s Spec) RowFloats() int { return s.Dim + s.Optimizer.StateFloats(s.Dim) }
+// RowFloats is the length of a row with its optimizer state and what a lifecycle
+// keeps.
+func (s Spec) RowFloats() int {
+	if s.Lifecycle == nil {
+		return s.Dim + s.Optimizer.StateFloats(s.Dim)
+	}
+	return s.LifeAt() + LifeFloats
+}
+
+// LifeAt is where a lifecycle's words begin in a row: behind the weights, the
+// state of the first, and that of the others.
+func (s Spec) LifeAt() int {
+	embed, vector := s.PartStates()
+	return s.Dim + embed + vector
+}
+
+// PartStates are the floats of optimizer state of the first weight and of the
+// vector behind it, of a table with a lifecycle.
+func (s Spec) PartStates() (embed, vector int) {
+	return s.Lifecycle.Embed.stateFloats(s.Optimizer, 1), s.Lifecycle.Embedx.stateFloats(s.Optimizer, s.Dim-1)
+}
+
+// PushFloats is what a push carries for a row: the gradients, and with a
+// lifecycle slot, show and click before them, as numbers.
+func (s Spec) PushFloats() int {
+	if s.Lifecycle == nil {
+		return s.Dim
+	}
+	return PushCounts + s.Dim
+}
+
+// CreatesOnPull says whether a pull of an unknown key makes a row. Otherwise it
+// gives zeros, and the first push makes it.
+func (s Spec) CreatesOnPull() bool { return s.Lifecycle == nil || !s.Lifecycle.CreateValueWhenPush }
 
 // RowBytes is RowFloats in bytes.
 func (s Spec) RowBytes() int { return 4 * s.RowFloats() }
