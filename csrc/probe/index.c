@@ -1,5 +1,9 @@
 #include "index.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 enum { GROUP = 32, NO_ROW = 0xffffffffu };
 
 typedef struct {
@@ -121,8 +125,9 @@ int32_t psrt_index_sweep(psrt_index *x, const uintptr_t *old, const uintptr_t *n
 	return sweep(x, &t, homes);
 }
 
-/* The group's home buckets are fetched before its first key is looked up. */
-static inline void prefetch_group(const psrt_index *x, const tables *t, const uint64_t *keys, int64_t n, uint64_t *hash, int write)
+/* The group's home buckets are fetched, to be written, before its first key is
+ * looked up. */
+static inline void prefetch_group(const psrt_index *x, const tables *t, const uint64_t *keys, int64_t n, uint64_t *hash)
 {
 	for (int64_t i = 0; i < n; i++) {
 		hash[i] = psrt_mix(keys[i] ^ x->seed);
@@ -130,58 +135,37 @@ static inline void prefetch_group(const psrt_index *x, const tables *t, const ui
 		uint64_t b = home(x, which, hash[i]);
 		if (b >= x->buckets[which])
 			continue;
-		const psrt_bucket *p = bucket(x, t, which, b);
-		if (write)
-			__builtin_prefetch(p, 1);
-		else
-			__builtin_prefetch(p);
+		__builtin_prefetch(bucket(x, t, which, b), 1);
 	}
 }
 
-/* A key's home, looked at; 1 when the key may be further on. */
-static inline int at_home(const psrt_index *x, const tables *t, uint64_t key, uint64_t hash, uint32_t *row)
-{
-	int which = table_of(x, hash);
-	uint64_t b = home(x, which, hash);
-	*row = NO_ROW;
-	if (b >= x->buckets[which])
-		return x->halfway;
-	const psrt_bucket *p = bucket(x, t, which, b);
-	uint32_t hit = 0;
-	for (int i = 0; i < PSRT_SLOTS; i++)
-		hit |= (uint32_t)(p->key[i] == key) << i;
-	hit &= p->meta;
-	if (hit) {
-		*row = p->row[__builtin_ctz(hit)];
-		return 0;
-	}
-	if (!(p->meta & PSRT_PASSED))
-		return x->halfway;
-	if (b + 1 < x->buckets[which])
-		__builtin_prefetch(bucket(x, t, which, b + 1));
-	return 1;
-}
+#define LEVEL portable
+#define MATCH(p, k) ((uint32_t)((p)->key[0] == (k)) | (uint32_t)((p)->key[1] == (k)) << 1 | (uint32_t)((p)->key[2] == (k)) << 2 | \
+	(uint32_t)((p)->key[3] == (k)) << 3 | (uint32_t)((p)->key[4] == (k)) << 4)
+#include "find_body.h"
 
-void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows)
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512vl,bmi,bmi2")
+/* The three words behind the keys are compared too; meta, which is asked
+ * besides, has no bits for them. */
+#define LEVEL avx512
+#define MATCH(p, k) ((uint32_t)_mm512_cmpeq_epi64_mask(_mm512_load_si512(p), _mm512_set1_epi64((long long)(k))) & PSRT_TAKEN)
+#include "find_body.h"
+#pragma GCC pop_options
+#endif
+
+void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows, int32_t portable)
 {
 	tables t = {{old, new}};
-	uint64_t hash[2][GROUP];
-	int now = 0;
-	prefetch_group(x, &t, keys, n < GROUP ? n : GROUP, hash[0], 0);
-	for (int64_t at = 0; at < n; at += GROUP, now = !now) {
-		int64_t group = n - at < GROUP ? n - at : GROUP, left = n - at - group;
-		prefetch_group(x, &t, keys + at + group, left < GROUP ? left : GROUP, hash[!now], 0);
-		uint8_t later[GROUP];
-		int64_t more = 0;
-		for (int64_t i = 0; i < group; i++) {
-			later[more] = (uint8_t)i;
-			more += at_home(x, &t, keys[at + i], hash[now][i], &rows[at + i]);
-		}
-		for (int64_t j = 0; j < more; j++) {
-			int64_t i = later[j];
-			rows[at + i] = find(x, &t, keys[at + i], hash[now][i]);
-		}
+#if defined(__x86_64__)
+	if (!portable && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2")) {
+		find_all_avx512(x, &t, keys, n, rows);
+		return;
 	}
+#endif
+	(void)portable;
+	find_all_portable(x, &t, keys, n, rows);
 }
 
 /* Four of a bucket's five slots: 80 %. */
@@ -230,10 +214,10 @@ int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *
 	int64_t created = 0;
 	int now = 0;
 	*result = (psrt_upsert_result){0, 0, PSRT_DONE};
-	prefetch_group(x, &t, keys, n < GROUP ? n : GROUP, hash[0], 1);
+	prefetch_group(x, &t, keys, n < GROUP ? n : GROUP, hash[0]);
 	for (int64_t at = 0; at < n; at += GROUP, now = !now) {
 		int64_t group = n - at < GROUP ? n - at : GROUP, left = n - at - group;
-		prefetch_group(x, &t, keys + at + group, left < GROUP ? left : GROUP, hash[!now], 1);
+		prefetch_group(x, &t, keys + at + group, left < GROUP ? left : GROUP, hash[!now]);
 		for (int64_t i = 0; i < group; i++) {
 			uint32_t row = find(x, &t, keys[at + i], hash[now][i]);
 			if (row == NO_ROW) {
@@ -255,7 +239,7 @@ int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *
 static inline int64_t group_at(const psrt_index *x, const tables *t, const uint64_t *keys, int64_t at, int64_t n, uint64_t *hash)
 {
 	int64_t group = n - at < GROUP ? n - at : GROUP;
-	prefetch_group(x, t, keys + at, group, hash, 1);
+	prefetch_group(x, t, keys + at, group, hash);
 	return group;
 }
 

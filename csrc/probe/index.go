@@ -54,6 +54,7 @@ type Index struct {
 	taken     int // segments got from the caller
 	segment   func() ([]byte, error)
 	plain     bool // use the Go twin
+	portable  bool // use the C loop for any machine; for tests
 }
 
 // NewIndex makes an empty index whose hash depends on seed. segment gives

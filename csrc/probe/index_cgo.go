@@ -43,7 +43,11 @@ func (x *Index) find(keys []uint64, rows []uint32) {
 		x.plainFindAll(keys, rows)
 		return
 	}
-	C.psrt_index_find(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys)), u32(rows))
+	portable := C.int32_t(0)
+	if x.portable {
+		portable = 1
+	}
+	C.psrt_index_find(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys)), u32(rows), portable)
 }
 
 func (x *Index) upsert(keys []uint64, rows []uint32, fresh []uint64) (n, created int, s status) {

@@ -70,14 +70,16 @@ func (ref *reference) check(t *testing.T, x *Index, r *rand.Rand) {
 		keys = append(keys, r.Uint64())
 	}
 	rows := make([]uint32, len(keys))
-	x.Find(keys, rows)
-	for i, k := range keys {
-		want, ok := ref.rows[k]
-		if !ok {
-			want = noRow
-		}
-		if rows[i] != want {
-			t.Fatalf("key %#x: row %d, want %d", k, rows[i], want)
+	for _, x.portable = range []bool{true, false} {
+		x.Find(keys, rows)
+		for i, k := range keys {
+			want, ok := ref.rows[k]
+			if !ok {
+				want = noRow
+			}
+			if rows[i] != want {
+				t.Fatalf("key %#x: row %d, want %d (portable: %v)", k, rows[i], want, x.portable)
+			}
 		}
 	}
 	seen := map[uint64]bool{}
