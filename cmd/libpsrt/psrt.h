@@ -257,7 +257,8 @@ int psrt_pull_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, fl
  *
  * It returns when the servers have applied it. Where the servers run bsp they do
  * so when all workers have ended the step: there it returns when the gradients are
- * taken over, and psrt_clock tells what became of them.
+ * taken over, and psrt_clock tells what became of them. A step of theirs takes
+ * pushes to 7 tables, the dense vector being one; to a further one PSRT_EBUSY.
  *
  * Errors as psrt_pull_sparse; after PSRT_ETIMEDOUT or PSRT_ECONNECT it is unknown
  * whether the push was applied. */

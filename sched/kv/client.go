@@ -48,8 +48,15 @@ type Client struct {
 	order   []*Table
 	dense   denseState
 	tick    *client.Rows
-	stepped int64 // bytes of gradients that wait for the end of a bsp step
+	stepped stepped
 	stats   Stats
+}
+
+// stepped is what waits for the end of a bsp step: gradients, and how many tables
+// they are for, the dense vector being one.
+type stepped struct {
+	bytes   int64
+	vectors int
 }
 
 // Stats counts since the client was opened.

@@ -27,12 +27,12 @@ func (t *Table) defer_(keys []uint64, grads []float32) error {
 	}
 	defer t.c.leave()
 	ch := chunk{slices.Clone(keys), slices.Clone(grads)}
-	if err := t.c.hold(ch.bytes()); err != nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.c.hold(ch.bytes(), len(t.steps) == 0); err != nil {
 		return err
 	}
-	t.mu.Lock()
 	t.steps = append(t.steps, ch)
-	t.mu.Unlock()
 	return nil
 }
 
@@ -46,6 +46,9 @@ func (c *Client) deferDense(grads []float32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.step == nil {
+		if err := c.hold(0, true); err != nil {
+			return err
+		}
 		d.step = mine
 		return nil
 	}
@@ -55,15 +58,35 @@ func (c *Client) deferDense(grads []float32) error {
 	return nil
 }
 
-// hold counts what waits for the end of the step.
-func (c *Client) hold(bytes int64) error {
+// maxStepVectors is how many tables, and the dense vector, can be pushed to in a
+// bsp step: each push keeps its slot at a server until the step is applied, and the
+// end of the step needs one.
+const maxStepVectors = psmsg.Slots - 1
+
+// hold counts what waits for the end of the step; first: of a table, or of the dense
+// vector, of which nothing did.
+func (c *Client) hold(bytes int64, first bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stepped+bytes > MaxStepBytes {
-		return errorf(Busy, "kv: the pushes of one step hold %d bytes, %d more are above the limit of %d; end the step", c.stepped, bytes, int64(MaxStepBytes))
+	if c.stepped.bytes+bytes > MaxStepBytes {
+		return errorf(Busy, "kv: the pushes of one step hold %d bytes, %d more are above the limit of %d; end the step", c.stepped.bytes, bytes, int64(MaxStepBytes))
 	}
-	c.stepped += bytes
+	if first && c.stepped.vectors == maxStepVectors {
+		return errorf(Busy, "kv: %d tables were pushed to in this step (the dense vector counts as one), under bsp the limit; end the step first, or put what is always pushed together into one table", maxStepVectors)
+	}
+	c.stepped.bytes += bytes
+	if first {
+		c.stepped.vectors++
+	}
 	return nil
+}
+
+// unhold undoes hold, for all of a table or the dense vector.
+func (c *Client) unhold(bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stepped.bytes -= bytes
+	c.stepped.vectors--
 }
 
 // Step is the number of the current step.
@@ -91,6 +114,7 @@ func (c *Client) Tick(limit time.Duration) error {
 	for _, t := range tables {
 		p, err := t.pushStep(deadline)
 		if err != nil {
+			release(pushes)
 			return err
 		}
 		if p != nil {
@@ -99,13 +123,11 @@ func (c *Client) Tick(limit time.Duration) error {
 	}
 	dense, err := c.pushStepDense(deadline)
 	if err != nil {
+		release(pushes)
 		return err
 	}
 	if dense != nil {
 		ops = append(ops, &dense.op)
-	}
-	if most := psmsg.Slots - 1; len(ops) > most {
-		return errorf(Busy, "kv: %d tables were pushed to in one bsp step, at most %d can be", len(ops), most)
 	}
 	tick := newOp(opTick, deadline)
 	tick.rows = rows
@@ -119,23 +141,21 @@ func (c *Client) Tick(limit time.Duration) error {
 	return err
 }
 
+// release gives up pushes that were not sent.
+func release(pushes []*pulling) {
+	for _, p := range pushes {
+		p.release()
+	}
+}
+
 // pushStep makes one push of all that a table was pushed in this step.
 func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
-	t.mu.Lock()
-	steps := t.steps
-	t.steps = nil
-	t.mu.Unlock()
-	if len(steps) == 0 {
+	steps, n := t.takeStep()
+	if n < 0 {
 		return nil, nil
 	}
-	held, n := int64(0), 0
 	var keys []uint64
 	var grads []float32
-	for i := range steps {
-		held += steps[i].bytes()
-		n += len(steps[i].keys)
-	}
-	t.c.hold(-held)
 	if len(steps) == 1 {
 		keys, grads = steps[0].keys, steps[0].grads
 	} else {
@@ -158,10 +178,31 @@ func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
 	return p, nil
 }
 
+// takeStep takes what was pushed in this step and counts its keys; -1: there was
+// no push.
+func (t *Table) takeStep() (steps []chunk, keys int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.steps) == 0 {
+		return nil, -1
+	}
+	steps, t.steps = t.steps, nil
+	held := int64(0)
+	for i := range steps {
+		held += steps[i].bytes()
+		keys += len(steps[i].keys)
+	}
+	t.c.unhold(held)
+	return steps, keys
+}
+
 func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 	c.dense.mu.Lock()
 	grads := c.dense.step
 	c.dense.step = nil
+	if grads != nil {
+		c.unhold(0)
+	}
 	c.dense.mu.Unlock()
 	if grads == nil {
 		return nil, nil

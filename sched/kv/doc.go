@@ -33,11 +33,12 @@
 // # Bounds
 //
 // Requests in the queue: one a waiting goroutine, plus Config.Requests
-// asynchronous ones. Tickets: Tickets a table. Gradients of a bsp step: MaxStepBytes.
+// asynchronous ones. Tickets: Tickets a table. A bsp step: MaxStepBytes of gradients
+// for maxStepVectors tables.
 //
 // # Locks
 //
-// Client.mu guards the sched/client below and all queues. Table.mu and memory.mu
-// are taken alone or under it. No memory of the caller's is touched under a lock:
-// it may fault.
+// Client.mu guards the sched/client below and all queues. Table.mu, denseState.mu
+// and memories.mu are taken alone or before it. No memory of the caller's is
+// touched under a lock: it may fault.
 package kv

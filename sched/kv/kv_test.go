@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -232,6 +233,43 @@ func TestBSP(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+// A step takes pushes to as many tables as it can end with, and says so at the push
+// that is one too many; nothing of the others is lost.
+func TestTablesOfABSPStep(t *testing.T) {
+	w := newWorld(t, shape{transport: "shm", servers: 1, lanes: 2, workers: 1, staleness: 0, dense: 3})
+	var specs []table.Spec
+	for i := range maxStepVectors + 1 {
+		specs = append(specs, counting(fmt.Sprint("t", i), 1))
+	}
+	c := w.open(0, specs...)
+	v := make([]float32, 1)
+	for step := range 3 {
+		for i, s := range specs {
+			err := w.table(c, s.Name).Push([]uint64{7}, []float32{1}, Options{})
+			if i < maxStepVectors {
+				must(t, err)
+				must(t, w.table(c, s.Name).Push([]uint64{7}, []float32{1}, Options{})) // again: the same table
+				continue
+			}
+			wantCode(t, err, Busy, "7 tables", "end the step")
+		}
+		wantCode(t, c.PushDense([]float32{1, 1, 1}, Options{}), Busy, "7 tables")
+		must(t, c.Tick(0))
+		for i := range maxStepVectors {
+			must(t, w.table(c, specs[i].Name).Pull([]uint64{7}, v, Options{}))
+			if v[0] != float32(-2*(step+1)) {
+				t.Fatalf("step %d, table %d: %v", step, i, v)
+			}
+		}
+	}
+	must(t, c.PushDense([]float32{1, 1, 1}, Options{}))
+	for i := range maxStepVectors - 1 {
+		must(t, w.table(c, specs[i].Name).Push([]uint64{7}, []float32{1}, Options{}))
+	}
+	wantCode(t, w.table(c, specs[7].Name).Push([]uint64{7}, []float32{1}, Options{}), Busy, "7 tables")
+	must(t, c.Tick(0))
 }
 
 func TestBarrierNamesWhoCame(t *testing.T) {

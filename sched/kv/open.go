@@ -77,9 +77,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
-	var err error
-	c.c, err = client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open, Map: c.job.Map, Host: c.host,
-		Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true})
+	err := c.connect()
 	if err == nil {
 		err = c.enterSteps(ctx)
 	}
@@ -90,6 +88,26 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 		return coded(err, openCode(err))
 	}
 	return nil
+}
+
+// goneWithin is how long a client that was closed may take to be gone at a server,
+// which refuses a second one of its number meanwhile.
+const goneWithin = 2 * time.Second
+
+// connect opens the connections.
+func (c *Client) connect() (err error) {
+	for give := time.Now().Add(goneWithin); ; {
+		c.c, err = client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open, Map: c.job.Map, Host: c.host,
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true})
+		if !errors.Is(err, dial.ErrRefused) || time.Now().After(give) {
+			return err
+		}
+		select {
+		case <-c.ctx.Done():
+			return err
+		case <-time.After(askAgain):
+		}
+	}
 }
 
 // openCode: a server that was reached and says no is no server out of reach.
