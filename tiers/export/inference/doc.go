@@ -9,8 +9,8 @@
 //
 // # The life of a lookup
 //
-// Open checks size, header and footer, and maps the file: its time does not
-// depend on the size. Gather hashes each key; the hash says in which block the
+// Open (or Map) checks size, header and footer, and maps the file: its time does
+// not depend on the size. Gather hashes each key; the hash says in which block the
 // row must be, so that key and row come with one read of a disk. Blocks that
 // were never used before are announced to the kernel first, all of the call at
 // once, so that the disk has many requests instead of one after the other. Then

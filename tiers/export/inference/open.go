@@ -23,14 +23,19 @@ type Table struct {
 	cold   atomic.Int64    // blocks without that bit
 }
 
-// Open checks the file's ends and maps it. Damage between them is found when it
-// is read.
+// Open opens a file by its path.
 func Open(path string) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, outdir.Explain("opening", path, err)
 	}
-	defer f.Close() // the mapping stays
+	defer f.Close()
+	return Map(f, path)
+}
+
+// Map checks the file's ends and maps it; f may be closed afterwards. path is
+// for errors. Damage between the ends is found when it is read.
+func Map(f *os.File, path string) (*Table, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, outdir.Explain("looking at", path, err)

@@ -12,6 +12,8 @@ import (
 var (
 	// ErrNone: the directory has no manifest.
 	ErrNone = errors.New("no export there")
+	// ErrReplaced: another export has taken the place of the one being read.
+	ErrReplaced = errors.New("another export has taken its place")
 	// ErrCorrupt marks damage: bytes that are not what was written.
 	ErrCorrupt = errors.New("damaged")
 )

@@ -70,29 +70,50 @@ func prefix(dir string) string {
 	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".export-")
 }
 
-// replaceable refuses a dir in which there is anything but an export.
+// replaceable refuses a dir in which there is anything but an export. Other
+// exports may take its place meanwhile.
 func replaceable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	for range 100 {
+		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+			return nil
+		}
+		if err != nil {
+			return Explain("looking at", dir, err)
+		}
+		e, err := Open(dir)
+		if errors.Is(err, ErrReplaced) {
+			continue
+		}
+		if err != nil && !errors.Is(err, ErrNone) {
+			return fmt.Errorf("%w (or remove %s)", err, dir)
+		}
+		stranger := e.stranger(entries)
+		if e != nil {
+			entries, err = fs.ReadDir(e.root.FS(), ".") // those of this export, surely
+			stranger = e.stranger(entries)
+			e.Close()
+			if err != nil {
+				return Explain("looking at", dir, err)
+			}
+		}
+		if stranger != "" {
+			return fmt.Errorf("export: %s has %s in it, which no export wrote, and would be replaced as a whole; choose a directory that is new or holds only an export", dir, stranger)
+		}
 		return nil
 	}
-	if err != nil {
-		return Explain("looking at", dir, err)
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	e, err := Open(dir)
-	if err != nil && !errors.Is(err, ErrNone) {
-		return fmt.Errorf("%w (or remove %s)", err, dir)
-	}
+	return fmt.Errorf("export: %s is replaced by others again and again; export elsewhere", dir)
+}
+
+// stranger is a name that is not one of the export's files, "" if there is none.
+// Without an export every name is one.
+func (e *Export) stranger(entries []fs.DirEntry) string {
 	for _, entry := range entries {
 		if e == nil || entry.Name() != ManifestName && !e.Has(entry.Name()) {
-			return fmt.Errorf("export: %s has %s in it, which no export wrote, and would be replaced as a whole; choose a directory that is new or holds only an export",
-				dir, entry.Name())
+			return entry.Name()
 		}
 	}
-	return nil
+	return ""
 }
 
 // clean removes what crashed exports of dir left. What cannot be removed stays

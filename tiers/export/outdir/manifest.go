@@ -5,11 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -81,63 +77,4 @@ func validName(s string) bool {
 		return false
 	}
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
-}
-
-// Export is an opened one. It needs no closing.
-type Export struct {
-	Dir string
-	Manifest
-}
-
-// IsExport says whether Open would find a manifest, good or bad.
-func IsExport(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, ManifestName))
-	return err == nil
-}
-
-// Open reads the manifest, and looks whether the files have their sizes.
-func Open(dir string) (*Export, error) {
-	path := filepath.Join(dir, ManifestName)
-	st, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("export: %s: %w (it has no %s); give the --out directory of psrt export", dir, ErrNone, ManifestName)
-	}
-	if err != nil {
-		return nil, Explain("opening", path, err)
-	}
-	if st.Size() > maxManifest {
-		return nil, Corrupt(path, "it has %d bytes, at most %d make sense", st.Size(), maxManifest)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, Explain("reading", path, err)
-	}
-	m, err := parseManifest(path, b)
-	if err != nil {
-		return nil, err
-	}
-	e := &Export{dir, *m}
-	for _, f := range m.Files {
-		st, err := os.Stat(e.Path(f.Name))
-		if err != nil {
-			return nil, Corrupt(e.Path(f.Name), "the manifest names it, and looking at it fails: %v", err)
-		}
-		if st.Size() != f.Bytes {
-			return nil, Corrupt(e.Path(f.Name), "it has %d bytes, the manifest says %d", st.Size(), f.Bytes)
-		}
-	}
-	return e, nil
-}
-
-// Path is where a file of the export lies.
-func (e *Export) Path(name string) string { return filepath.Join(e.Dir, name) }
-
-// Has says whether the manifest names the file.
-func (e *Export) Has(name string) bool {
-	for _, f := range e.Files {
-		if f.Name == name {
-			return true
-		}
-	}
-	return false
 }

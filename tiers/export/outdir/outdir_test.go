@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,13 +54,19 @@ func version(dir string) (v int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	defer e.Close()
 	if err := e.Verify(context.Background()); err != nil {
 		return 0, err
 	}
 	if _, err := fmt.Sscan(string(e.Content), &v); err != nil {
 		return 0, err
 	}
-	b, err := os.ReadFile(e.Path("file1.rows"))
+	f, err := e.Open("file1.rows")
+	if err != nil {
+		return v, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
 	if want := strings.Repeat(fmt.Sprintf("version %d\n", v), 15_001); err == nil && string(b) != want {
 		err = fmt.Errorf("file1 of version %d holds something else", v)
 	}
@@ -175,6 +182,26 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestReadersKeepTheirs: what was opened is read to its end after it was
+// replaced, and what was not opened is refused as such.
+func TestReadersKeepTheirs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	check(t, save(quick{}, dir, 1))
+	e, err := Open(dir)
+	check(t, err)
+	defer e.Close()
+	f, err := e.Open("file0.rows")
+	check(t, err)
+	defer f.Close()
+	check(t, save(quick{}, dir, 2))
+	if b, err := io.ReadAll(f); string(b) != "version 1\n" || err != nil {
+		t.Errorf("a file that was open has %q, %v", b, err)
+	}
+	if _, err := e.Open("file1.rows"); !errors.Is(err, ErrReplaced) {
+		t.Errorf("a file of an export that was replaced: %v", err)
+	}
+}
+
 func TestDamageIsNamed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	check(t, save(osDisk{}, dir, 1))
@@ -212,6 +239,7 @@ func TestDamageIsNamed(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "file0.rows"), []byte("version 1\n"), 0o666))
 	e, err := Open(dir)
 	check(t, err)
+	defer e.Close()
 	if err := e.Verify(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled verification: %v", err)
 	}

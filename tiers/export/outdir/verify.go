@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
 )
 
 // Verify reads every byte and compares it with the manifest.
@@ -21,9 +20,9 @@ func (e *Export) Verify(ctx context.Context) error {
 
 func (e *Export) verify(ctx context.Context, info FileInfo, buf []byte) error {
 	path := e.Path(info.Name)
-	f, err := os.Open(path)
+	f, err := e.Open(info.Name)
 	if err != nil {
-		return Explain("opening", path, err)
+		return err
 	}
 	defer f.Close()
 	sum := sha256.New()

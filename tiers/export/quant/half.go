@@ -2,8 +2,9 @@ package quant
 
 import "math"
 
-// toHalf rounds to the nearest half float, ties to even. f is finite.
-func toHalf(f float32) uint16 {
+// Half rounds to the nearest half float, ties to even. f is finite; what is too
+// large becomes infinite.
+func Half(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign := uint16(b >> 16 & 0x8000)
 	b &= 0x7fffffff

@@ -92,7 +92,7 @@ func (l Layout) Encode(dst []byte, w []float32) error {
 	dst = dst[4:]
 	if l.Encoding == F16 {
 		for i, x := range w {
-			h := toHalf(x / scale)
+			h := Half(x / scale)
 			if v := fromHalf(h) * scale; v-v != 0 {
 				h-- // rounded up, beyond what a float32 can be
 			}

@@ -33,13 +33,13 @@ func TestEveryHalf(t *testing.T) {
 		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) || math.Signbit(got) != (h>>15 == 1) {
 			t.Fatalf("%#x is %v, want %v", h, got, want)
 		}
-		if !math.IsNaN(want) && toHalf(fromHalf(h)) != h {
-			t.Fatalf("%v becomes %#x, want %#x", want, toHalf(fromHalf(h)), h)
+		if !math.IsNaN(want) && Half(fromHalf(h)) != h {
+			t.Fatalf("%v becomes %#x, want %#x", want, Half(fromHalf(h)), h)
 		}
 	}
 }
 
-// TestHalfRoundsToNearest holds toHalf to both neighbours.
+// TestHalfRoundsToNearest holds Half to both neighbours.
 func TestHalfRoundsToNearest(t *testing.T) {
 	rng := seedtest.Rand(t)
 	for range 200_000 {
@@ -47,7 +47,7 @@ func TestHalfRoundsToNearest(t *testing.T) {
 		if f-f != 0 || math.Abs(float64(f)) > 65504 {
 			continue
 		}
-		h := toHalf(f)
+		h := Half(f)
 		err := math.Abs(halfValue(h) - float64(f))
 		for _, n := range []uint16{h - 1, h + 1} {
 			v := halfValue(n)

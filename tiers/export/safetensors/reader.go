@@ -22,12 +22,18 @@ type File struct {
 	at   map[string][2]int64 // in the file
 }
 
-// Open reads and checks the header.
+// Open opens a file by its path.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, outdir.Explain("opening", path, err)
 	}
+	return Read(f, path)
+}
+
+// Read reads and checks the header of an open file, which is then the File's;
+// path is for errors.
+func Read(f *os.File, path string) (*File, error) {
 	file := &File{path: path, f: f, at: map[string][2]int64{}}
 	if err := file.read(); err != nil {
 		f.Close()

@@ -57,5 +57,8 @@ func (h *Header) floats() int {
 
 // words is where in a row numbers end and words for machines begin.
 func (h *Header) words() int {
+	if h.Table.Lifecycle != nil {
+		return h.Table.LifeAt()
+	}
 	return h.Table.Dim + h.Table.Optimizer.StateFloats(h.Table.Dim)
 }
