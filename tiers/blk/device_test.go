@@ -40,6 +40,14 @@ func inMemory(cfg blk.MemoryConfig) blktest.Factory {
 	}
 }
 
+// sound wraps a device in a Faulty without faults.
+func sound(open blktest.Factory) blktest.Factory {
+	return func(t *testing.T) (blk.Device, func() blk.Device) {
+		d, again := open(t)
+		return blk.NewFaulty(d, 1), func() blk.Device { return blk.NewFaulty(again(), 1) }
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -54,6 +62,8 @@ func TestConformance(t *testing.T) {
 		{"pread/buffered", onDisk(blk.Config{Engine: blk.EnginePread, Buffered: true, Depth: 5})},
 		{"memory", inMemory(blk.MemoryConfig{Seed: 1})},
 		{"memory/4096", inMemory(blk.MemoryConfig{Block: 4096, InOrder: true})},
+		{"faulty memory", sound(inMemory(blk.MemoryConfig{Depth: 6}))},
+		{"faulty best", sound(onDisk(blk.Config{}))},
 	} {
 		t.Run(c.name, func(t *testing.T) { blktest.Run(t, c.open) })
 	}

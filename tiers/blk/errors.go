@@ -15,6 +15,7 @@ var (
 	ErrIO      = errors.New("blk: the disk failed")
 	ErrRequest = errors.New("blk: request against the rules")
 	ErrClosed  = errors.New("blk: device is closed")
+	ErrCrashed = errors.New("blk: the power failed, says the test")
 	ErrIdle    = errors.New("blk: nothing is in flight")
 )
 

@@ -43,10 +43,21 @@ type memJob struct {
 const rubbish = 0xDB
 
 func (d *memDevice) usable() error {
-	if d.dead || d.closed {
+	switch {
+	case d.dead:
+		return ErrCrashed
+	case d.closed:
 		return ErrClosed
 	}
 	return nil
+}
+
+// step is usable, and a chance for the test to end that.
+func (d *memDevice) step() error {
+	if d.usable() == nil && d.disk.cfg.Step != nil {
+		d.disk.cfg.Step()
+	}
+	return d.usable()
 }
 
 func (d *memDevice) Block() int { return d.disk.cfg.Block }
@@ -60,7 +71,7 @@ func (d *memDevice) Buffers(size int) ([]byte, error) {
 }
 
 func (d *memDevice) Create(name string, size int64) (int, error) {
-	if err := cmp.Or(d.usable(), badName(name), badSize(name, size, d.Block())); err != nil {
+	if err := cmp.Or(d.step(), badName(name), badSize(name, size, d.Block())); err != nil {
 		return -1, err
 	}
 	if err := d.disk.create(name, size); err != nil {
@@ -92,10 +103,15 @@ func (d *memDevice) add(name string) int {
 	return i
 }
 
-func (d *memDevice) List() ([]string, error) { return d.disk.names(), d.usable() }
+func (d *memDevice) List() ([]string, error) {
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	return d.disk.names(), nil
+}
 
 func (d *memDevice) Rename(from, to string) error {
-	if err := cmp.Or(d.usable(), badName(from), badName(to)); err != nil {
+	if err := cmp.Or(d.step(), badName(from), badName(to)); err != nil {
 		return err
 	}
 	f := d.disk.files[from]
@@ -116,7 +132,7 @@ func (d *memDevice) Rename(from, to string) error {
 }
 
 func (d *memDevice) Remove(name string) error {
-	if err := cmp.Or(d.usable(), badName(name)); err != nil {
+	if err := cmp.Or(d.step(), badName(name)); err != nil {
 		return err
 	}
 	return d.disk.remove(name)
@@ -153,6 +169,9 @@ func (d *memDevice) Submit(rs []Request) (taken int, err error) {
 	for i := range rs {
 		if len(d.flight) == d.Depth() {
 			break
+		}
+		if err := d.step(); err != nil {
+			return taken, err
 		}
 		j := memJob{Request: rs[i]}
 		if j.Op == Make || j.Op == Unlink {
@@ -195,6 +214,9 @@ func (d *memDevice) Poll(out []Result) int {
 		n = 1 + d.rng.IntN(n)
 	}
 	for k := range n {
+		if d.step() != nil {
+			return k
+		}
 		i := 0
 		if !d.disk.cfg.InOrder {
 			i = d.rng.IntN(len(d.flight))
@@ -310,7 +332,7 @@ func (d *memDevice) Close() error {
 	d.checker.Close()
 	var out [16]Result
 	for len(d.flight) > 0 {
-		d.Poll(out[:])
+		d.Poll(out[:]) // also ends when Step cuts the power
 	}
 	d.closed = true
 	if d.disk.open == d {

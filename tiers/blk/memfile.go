@@ -22,7 +22,6 @@ type memFile struct {
 
 // history is what has happened to a block since it last was certain.
 type history struct {
-	number int64
 	base   []byte // nil: zeros
 	writes []version
 }
@@ -42,6 +41,20 @@ func newMemFile(m *Memory, size int64) *memFile {
 		f.take(b)
 	}
 	return f
+}
+
+// clone is a copy on another disk.
+func (f *memFile) clone(m *Memory) *memFile {
+	c := *f
+	c.disk, c.chunks, c.room = m, slices.Clone(f.chunks), slices.Clone(f.room)
+	for i := range c.chunks {
+		c.chunks[i] = slices.Clone(c.chunks[i])
+	}
+	c.unsynced = make(map[int64]*history, len(f.unsynced))
+	for b, h := range f.unsynced {
+		c.unsynced[b] = &history{h.base, slices.Clone(h.writes)}
+	}
+	return &c
 }
 
 // take gives a block room; false when the disk has none left.
@@ -111,7 +124,7 @@ func (f *memFile) write(b int64, block []byte) {
 func (f *memFile) history(b int64) *history {
 	h := f.unsynced[b]
 	if h == nil {
-		h = &history{number: b, base: slices.Clone(f.block(b))}
+		h = &history{base: slices.Clone(f.block(b))}
 		f.unsynced[b] = h
 	}
 	return h

@@ -16,6 +16,10 @@ type MemoryConfig struct {
 	Seed  uint64 // of the order of results
 	// InOrder answers requests in the order of Submit, all at the next Poll.
 	InOrder bool
+	// Step is called before each request is taken or answered, and before each
+	// call that has to do with names. It may Crash or Kill, this disk and others:
+	// then the step does not happen.
+	Step func()
 }
 
 // Memory is a disk in memory whose power can be cut. It promises no more than
@@ -32,6 +36,9 @@ type MemoryConfig struct {
 //     happens or not.
 //
 // Not modelled: blocks that are torn within or decay (see Faulty).
+//
+// The figures of room are those of blocks: Create takes all of a file's, Discard
+// gives some back.
 //
 // A Memory and its Devices belong to one goroutine. It outlives its Devices,
 // as a disk outlives processes.
@@ -68,7 +75,7 @@ func (m *Memory) Open() (Device, error) {
 }
 
 // Crash cuts the power. The open Device, if any, is dead: it answers nothing
-// and fails every call but Close.
+// and fails every call but Close with ErrCrashed.
 func (m *Memory) Crash(seed uint64) { m.stop(seed, true) }
 
 // Kill ends the process: only what is in flight is uncertain.
@@ -93,6 +100,34 @@ func (m *Memory) stop(seed uint64, power bool) {
 	for _, name := range m.names() {
 		m.files[name].settle(rng, power)
 	}
+}
+
+// Crashed is a disk as Crash with that seed would leave this one, which goes
+// on: one run can be looked at after many crashes.
+func (m *Memory) Crashed(seed uint64) *Memory {
+	c := NewMemory(m.cfg)
+	c.cfg.Step, c.used = nil, m.used
+	twin := map[*memFile]*memFile{}
+	for name, f := range m.files {
+		twin[f] = f.clone(c)
+		c.files[name] = twin[f]
+	}
+	if m.open != nil {
+		d := &memDevice{disk: c, rng: c.rng, closed: true}
+		c.open = d
+		for _, o := range m.open.files {
+			if o.f != nil && twin[o.f] == nil {
+				twin[o.f] = o.f.clone(c) // it has no name any more
+			}
+			d.files = append(d.files, memOpen{f: twin[o.f], name: o.name})
+		}
+		for _, j := range m.open.flight {
+			j.f = twin[j.f]
+			d.flight = append(d.flight, j)
+		}
+	}
+	c.Crash(seed)
+	return c
 }
 
 func (m *Memory) names() []string {
@@ -137,12 +172,7 @@ func (m *Memory) Corrupt(name string, offset int64, bit uint) error {
 	block := slices.Clone(f.block(b))
 	block[offset%int64(m.cfg.Block)] ^= 1 << (bit % 8)
 	f.put(b, block)
-	for _, h := range f.unsynced {
-		if h.number == b {
-			h.base = block
-			h.writes = nil
-		}
-	}
+	delete(f.unsynced, b)
 	return nil
 }
 
