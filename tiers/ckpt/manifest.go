@@ -25,6 +25,9 @@ type Manifest struct {
 	// (reader, clocks, seed, epoch). Generations only.
 	Step     int64           `json:"step,omitempty"`
 	Position json.RawMessage `json:"position,omitempty"`
+	// Lifecycle is what tables with one have been through, by ID, in the words of
+	// whoever keeps it.
+	Lifecycle map[uint32]string `json:"lifecycle,omitempty"`
 
 	Meta        json.RawMessage `json:"meta"`   // the caller's description of the model
 	Digest      string          `json:"digest"` // the caller's, in hex; over rows and state as they were in memory

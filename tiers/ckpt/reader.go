@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	"psrt/tiers/ckpt/files"
 )
@@ -22,6 +23,7 @@ type Model struct {
 	chain []*Manifest // from the base to Manifest
 	// keyBudget is the memory for ids while a chain is read.
 	keyBudget int64
+	opening   time.Duration // what Open took
 }
 
 // Open opens what is at a location: a directory of format 1, or the newest
@@ -68,6 +70,7 @@ func open(ctx context.Context, location string, pick func(*shelf) (uint64, error
 }
 
 func openIn(ctx context.Context, f files.FS, pick func(*shelf) (uint64, error)) (*Model, error) {
+	begun := time.Now()
 	s, err := look(ctx, f)
 	if err != nil {
 		return nil, err
@@ -81,6 +84,9 @@ func openIn(ctx context.Context, f files.FS, pick func(*shelf) (uint64, error)) 
 		}
 		chain = []*Manifest{m}
 	case len(s.numbers) == 0:
+		if err := s.checkHead(ctx); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("ckpt: %s: %w (it has no %s and no %s*); give the --out directory of a finished psrt train, or its --checkpoint directory",
 			f.Path(""), ErrNoModel, ManifestName, manifestPrefix)
 	default:
@@ -92,9 +98,19 @@ func openIn(ctx context.Context, f files.FS, pick func(*shelf) (uint64, error)) 
 			return nil, err
 		}
 	}
-	m := &Model{fs: f, dir: f.Path(""), Manifest: *chain[len(chain)-1], chain: chain, keyBudget: keyBudget}
-	return m, m.each(ctx, openAtOnce, func(*Manifest, *Part) bool { return true }, func(context.Context, *partReader) error { return nil })
+	m := modelOf(f, chain)
+	if err := m.each(ctx, openAtOnce, everyPart, func(context.Context, *partReader) error { return nil }); err != nil {
+		return nil, err
+	}
+	m.opening = time.Since(begun)
+	return m, nil
 }
+
+func modelOf(f files.FS, chain []*Manifest) *Model {
+	return &Model{fs: f, dir: f.Path(""), Manifest: *chain[len(chain)-1], chain: chain, keyBudget: keyBudget}
+}
+
+func everyPart(*Manifest, *Part) bool { return true }
 
 // openAtOnce parts are looked at at once: a store answers slowly, but many.
 const openAtOnce = 8

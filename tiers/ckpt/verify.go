@@ -11,7 +11,7 @@ import (
 // from, and compares it with the manifests: checksums of blocks, counts, and
 // the SHA-256 of each file.
 func (m *Model) Verify(ctx context.Context, workers int) error {
-	return m.each(ctx, workers, func(*Manifest, *Part) bool { return true }, verifyPart)
+	return m.each(ctx, workers, everyPart, verifyPart)
 }
 
 func verifyPart(ctx context.Context, r *partReader) error {

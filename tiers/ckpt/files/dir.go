@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // TempPrefix begins the names of files that Put is writing: what a crash left
@@ -74,6 +77,13 @@ type dirReader struct {
 
 func (r *dirReader) Size() int64 { return r.size }
 func (r *dirReader) Chunk() int  { return localChunk }
+
+func (r *dirReader) Forget() {
+	if f, ok := r.DiskReader.(*os.File); ok {
+		// A hint, too: pages that others map stay.
+		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	}
+}
 
 func (d *Dir) Open(_ context.Context, name string) (Reader, error) {
 	f, err := d.disk.Open(d.Path(name))

@@ -54,6 +54,9 @@ type Reader interface {
 	Size() int64
 	// Chunk is how many bytes one ReadAt should ask for.
 	Chunk() int
+	// Forget asks that what is cached of the file on this machine be dropped, so
+	// that a measurement sees what is behind it.
+	Forget()
 }
 
 // Entry is a file or a directory in a listing.

@@ -146,6 +146,7 @@ type object struct {
 func (o *object) Size() int64  { return o.size }
 func (o *object) Chunk() int   { return chunkBytes }
 func (o *object) Close() error { return nil }
+func (o *object) Forget()      {} // nothing is cached here
 
 func (o *object) ReadAt(b []byte, at int64) (int, error) {
 	want := min(int64(len(b)), o.size-at)
