@@ -368,10 +368,11 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	call := p.call
 	switch rep.Code {
 	case psmsg.CodeOK, psmsg.CodeDuplicate:
-		if p.kind == psmsg.KindPull {
+		switch p.kind {
+		case psmsg.KindPull:
 			p.rows.tickets[p.lane] = rep.Ticket
 			call.Created += int(rep.Rows)
-		} else {
+		case psmsg.KindPush, psmsg.KindPushDense:
 			call.Refused += int(rep.Rows)
 		}
 		call.Version = max(call.Version, rep.Version)

@@ -116,10 +116,12 @@ func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *Cop
 	if count == 0 {
 		return nil
 	}
-	rowBytes := r.spec.Dim * 4
-	at, off := r.place(p.kind == psmsg.KindPush)
-	if req.Values, err = at.remote(s.l.domain, off+first*rowBytes, count*rowBytes); err != nil {
-		return err
+	if p.kind != psmsg.KindAnnounce {
+		rowBytes := r.spec.Dim * 4
+		at, off := r.place(p.kind == psmsg.KindPush)
+		if req.Values, err = at.remote(s.l.domain, off+first*rowBytes, count*rowBytes); err != nil {
+			return err
+		}
 	}
 	if req.Flags&psmsg.FlagTicket == 0 {
 		if req.Keys, err = r.arena.remote(s.l.domain, first*8, count*8); err != nil {

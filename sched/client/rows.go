@@ -138,6 +138,17 @@ func (r *Rows) order(uniq []uint64) {
 	clear(r.tickets)
 }
 
+// Take plans r as from is planned: the same keys under the same numbers.
+func (r *Rows) Take(from *Rows) error {
+	if err := r.reserve(from.n); err != nil {
+		return err
+	}
+	r.n = copy(r.keys, from.Keys())
+	copy(r.laneOff, from.laneOff)
+	clear(r.tickets)
+	return nil
+}
+
 // Close frees the working set. Nothing may be in flight.
 func (r *Rows) Close() {
 	if r.arena != nil {

@@ -66,10 +66,12 @@ type StatsReply struct {
 	Duplicates   uint64       `json:"duplicates"`
 	StaleTickets uint64       `json:"stale_tickets"`
 	// ExpiredTickets gave their rows' places in memory to other lookups.
-	ExpiredTickets uint64  `json:"expired_tickets,omitempty"`
-	Merged         uint64  `json:"merged_pushes"`
-	RefusedRows    uint64  `json:"refused_rows"`
-	BusySeconds    float64 `json:"busy_seconds"`
+	ExpiredTickets uint64 `json:"expired_tickets,omitempty"`
+	// AnnouncedKeys are those of steps to come that workers have named.
+	AnnouncedKeys uint64  `json:"announced_keys,omitempty"`
+	Merged        uint64  `json:"merged_pushes"`
+	RefusedRows   uint64  `json:"refused_rows"`
+	BusySeconds   float64 `json:"busy_seconds"`
 	// Copied is what this server's lanes moved in user space.
 	Copied CopiedBytes `json:"copied_bytes"`
 	// FanIn is what the server grants, by device; empty where it never does.

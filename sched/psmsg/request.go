@@ -10,7 +10,7 @@ import (
 // Version changes whenever a layout below does, or what may be left out of a
 // message. A server refuses a client of
 // another version when the connection is made, not message by message.
-const Version = 3
+const Version = 4
 
 // Kind says what a request asks for.
 type Kind uint8
@@ -20,11 +20,15 @@ const (
 	KindPush
 	KindPullDense
 	KindPushDense
+	// KindAnnounce names rows that a later step will pull, so that they can be read
+	// from a disk by then. Clock is that step. Nothing depends on it: it may be
+	// dropped at both ends.
+	KindAnnounce
 	kindEnd
 )
 
 func (k Kind) String() string {
-	names := [...]string{"?", "pull", "push", "pull-dense", "push-dense"}
+	names := [...]string{"?", "pull", "push", "pull-dense", "push-dense", "announce"}
 	if int(k) < len(names) {
 		return names[k]
 	}

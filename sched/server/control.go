@@ -157,6 +157,7 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 		rep.Duplicates += l.stats.duplicates
 		rep.StaleTickets += l.stats.stale
 		rep.ExpiredTickets += l.stats.expired
+		rep.AnnouncedKeys += l.stats.announced
 		rep.Merged += l.stats.merged
 		rep.RefusedRows += l.stats.refused
 		rep.Copied.Add(l.stats.copied)

@@ -64,7 +64,7 @@ func (l *lane) begin(r *request) {
 		return
 	}
 	kind := fanin.Push
-	if r.Kind == psmsg.KindPull {
+	if r.Kind != psmsg.KindPush && r.Kind != psmsg.KindPushDense {
 		kind = fanin.Pull
 	}
 	l.lastFetch++

@@ -14,7 +14,7 @@ import (
 const namedTables = 32
 
 // requestKinds is how many kinds of requests there are; they count from 1.
-const requestKinds = int(psmsg.KindPushDense)
+const requestKinds = int(psmsg.KindAnnounce)
 
 // flow counts what one worker moves for one table at one lane. The lane adds,
 // anybody reads.

@@ -52,6 +52,8 @@ type lane struct {
 	starved  []*request  // that wait for rows to be let go, oldest first
 	disks    atomic.Bool // some table is woken
 	tickets  uint64      // given so far: their ages
+	ahead    []announced // by worker
+	passed   uint64      // the step that tables were told of last
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
@@ -70,9 +72,9 @@ type lane struct {
 }
 
 type laneStats struct {
-	pulls, pushes, duplicates, stale, expired, merged, refused uint64
-	busy                                                       time.Duration
-	copied                                                     psmsg.CopiedBytes
+	pulls, pushes, duplicates, stale, expired, announced, merged, refused uint64
+	busy                                                                  time.Duration
+	copied                                                                psmsg.CopiedBytes
 }
 
 func newLane(cfg *Config, index, global int) (*lane, error) {
@@ -86,6 +88,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		client:  make([]uint64, cfg.Workers),
 		current: make([]*session, cfg.Workers),
 		later:   make([]rdma.Completion, 0, laterMax),
+		ahead:   make([]announced, cfg.Workers),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
 	for _, spec := range cfg.Tables {
@@ -173,6 +176,7 @@ func (l *lane) run() {
 // settle lets take effect what has come: pushes that are due, then what waits
 // for them.
 func (l *lane) settle() {
+	l.pass()
 	for {
 		l.applyReady()
 		l.unpark()
@@ -316,7 +320,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 	r.fetch.reset()
 	l.came(r, psmsg.RequestBytes)
 	switch r.Kind {
-	case psmsg.KindPull, psmsg.KindPush:
+	case psmsg.KindPull, psmsg.KindPush, psmsg.KindAnnounce:
 		l.locateSparse(r, s.slotBytes(r.slot)[psmsg.RequestBytes:])
 	case psmsg.KindPullDense, psmsg.KindPushDense:
 		l.locateDense(r)
@@ -329,9 +333,14 @@ func (l *lane) ready(r *request) {
 	l.lent(r)
 	switch r.Kind {
 	case psmsg.KindPull, psmsg.KindPullDense:
+		if r.Kind == psmsg.KindPull {
+			l.expect(r)
+		}
 		// Answered after this poll batch's pushes are applied: a tick in the
 		// same batch must not let a pull overtake the pushes it stands for.
 		l.parked = append(l.parked, r)
+	case psmsg.KindAnnounce:
+		l.heed(r)
 	default:
 		l.takePushes(r.s)
 	}

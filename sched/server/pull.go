@@ -21,7 +21,10 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 	rows := uint64(r.Rows)
 	keyBytes, valueBytes := rows*8, rows*uint64(t.spec.Dim)*4
 	wantKeys := r.Flags&psmsg.FlagTicket == 0
-	if r.Values.Len != valueBytes || r.Values.Addr%4 != 0 || r.Keys.Addr%8 != 0 || r.Kind == psmsg.KindPull && !wantKeys {
+	if r.Kind == psmsg.KindAnnounce {
+		valueBytes = 0
+	}
+	if r.Values.Len != valueBytes || r.Values.Addr%4 != 0 || r.Keys.Addr%8 != 0 || r.Kind != psmsg.KindPush && !wantKeys {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}

@@ -2,25 +2,22 @@ package train
 
 import (
 	"psrt/csrc/kernels"
-	"psrt/csrc/probe"
 	"psrt/sched/client"
 	"psrt/sched/dataset"
 	"psrt/sched/train/model"
 	"psrt/tiers/table"
 )
 
-// batch is one step's working set: the leaves, their dedup, the matrices and
-// the calls in flight. The pipeline circulates a few of them.
+// batch is one step's working set from its pulls on: the leaves, their dedup, the
+// matrices and the calls in flight. The pipeline circulates a few of them.
 type batch struct {
 	step  *dataset.Step
 	rows  *client.Rows
 	dense *client.Dense
 	clock uint64
 
-	occ   [][]int32  // by leaf: occurrence -> leaf-unique number
-	keys  [][]uint64 // by leaf: unique keys
-	uniq  [][]int32  // by leaf: leaf-unique -> matrix row
-	dedup probe.DedupScratch
+	occ   [][]int32 // by leaf: occurrence -> leaf-unique number
+	uniq  [][]int32 // by leaf: leaf-unique -> matrix row
 	grads []model.LeafGrad
 
 	pull, pullDense, push, pushDense client.Call
@@ -38,7 +35,7 @@ func newBatch(c *client.Client, spec table.Spec, denseLen, denseBlocks, leaves i
 	}
 	return &batch{
 		rows: rows, dense: dense,
-		occ: make([][]int32, leaves), keys: make([][]uint64, leaves), uniq: make([][]int32, leaves),
+		occ: make([][]int32, leaves), uniq: make([][]int32, leaves),
 		grads: make([]model.LeafGrad, leaves),
 	}, nil
 }
@@ -57,21 +54,12 @@ func (b *batch) release() {
 	}
 }
 
-// plan dedups each leaf and numbers the rows of all.
-func (b *batch) plan(step *dataset.Step) error {
-	b.step = step
-	for i := range step.Leaves {
-		n := len(step.Leaves[i].Keys)
-		b.occ[i] = grow(b.occ[i], n)
-		b.keys[i] = grow(b.keys[i], n)
-		u := 0
-		if n > 0 {
-			u = probe.Dedup(&b.dedup, step.Leaves[i].Keys, b.occ[i], b.keys[i])
-		}
-		b.keys[i] = b.keys[i][:u]
-		b.uniq[i] = grow(b.uniq[i], u)
-	}
-	return b.rows.Plan(b.keys, b.uniq)
+// take goes on with a planned step; the plan has the batch's old lists then.
+func (b *batch) take(p *plan) error {
+	b.step, p.step = p.step, nil
+	b.occ, p.occ = p.occ, b.occ
+	b.uniq, p.uniq = p.uniq, b.uniq
+	return b.rows.Take(p.set)
 }
 
 // examples is the number of this worker's examples.

@@ -53,6 +53,9 @@ type Job struct {
 	Threads  int   `json:"threads"`
 	Lanes    int   `json:"lanes"` // per server
 	MaxBytes int64 `json:"max_bytes"`
+	// LookAhead is how many steps before its pull a worker announces a step's keys;
+	// 0: never.
+	LookAhead int `json:"look_ahead,omitempty"`
 	// Watch is how servers look at who sends how much: WatchAuto, WatchCounters,
 	// or WatchOff, which "" is too.
 	Watch string `json:"watch,omitempty"`
@@ -95,6 +98,8 @@ func (j *Job) Validate() error {
 		return fmt.Errorf("train: sync %q, must be %s, %s or %s", j.Sync, BSP, SSP, ASP)
 	case j.Watch != "" && j.Watch != WatchAuto && j.Watch != WatchCounters && j.Watch != WatchOff:
 		return fmt.Errorf("train: watch %q, must be %s, %s or %s", j.Watch, WatchAuto, WatchCounters, WatchOff)
+	case j.LookAhead < 0 || j.LookAhead > server.AheadSteps/2:
+		return fmt.Errorf("train: looking %d steps ahead, want 0 to %d", j.LookAhead, server.AheadSteps/2)
 	case j.Staleness < 0:
 		return fmt.Errorf("train: staleness %d, must not be negative", j.Staleness)
 	case j.Staleness > 0 && j.Sync != SSP:

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
+	"psrt/csrc/probe"
 	"psrt/rdma/dial"
 	"psrt/sched/client"
 	"psrt/sched/coord"
@@ -48,8 +48,12 @@ func (r *Rank) emit(e Event) {
 	}
 }
 
-// depth is the number of working sets: one computed, one pulled ahead, one
-// being planned, one whose push is still in flight.
+// plansApart is how many plans there are beside those that are announced: one
+// being made, one handed over.
+const plansApart = 2
+
+// depth is the number of working sets: one computed, one pulled ahead, two whose
+// pushes are still in flight.
 const depth = 4
 
 // worker is one worker rank.
@@ -67,6 +71,8 @@ type worker struct {
 	red    reducer
 	free   chan *batch
 	all    []*batch
+	plans  chan *plan // those not in use
+	dedup  probe.DedupScratch
 	clock  uint64
 	meter  meter
 	live   live
@@ -123,6 +129,10 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		w.all = append(w.all, b)
 		w.free <- b
 	}
+	w.plans = make(chan *plan, job.LookAhead+plansApart)
+	for range cap(w.plans) {
+		w.plans <- newPlan(w.client, w.spec, leaves)
+	}
 	w.pool = newPool(min(job.Threads, leaves))
 	for range w.pool.threads {
 		w.scr = append(w.scr, m.NewScratch(w.share.Micro))
@@ -139,47 +149,14 @@ func (w *worker) close() {
 	for _, b := range w.all {
 		b.close()
 	}
+	if w.plans != nil {
+		close(w.plans)
+		for p := range w.plans {
+			p.set.Close()
+		}
+	}
 	if w.client != nil {
 		w.client.Close()
-	}
-}
-
-// planned is what the planner hands to the main goroutine.
-type planned struct {
-	b   *batch
-	err error // io.EOF at the epoch's end
-}
-
-// planAhead reads and plans steps until the reader ends, at most depth ahead.
-// The clock runs while it plans.
-func (w *worker) planAhead(ctx context.Context, r *dataset.Reader, clock *usage.Clock, out chan<- planned) {
-	defer close(out)
-	for {
-		step, err := r.Next()
-		var b *batch
-		if err == nil {
-			select {
-			case b = <-w.free:
-			case <-ctx.Done():
-				step.Release()
-				return
-			}
-			clock.Enter()
-			err = b.plan(step)
-			clock.Leave()
-		}
-		select {
-		case out <- planned{b, err}:
-		case <-ctx.Done():
-			if b != nil {
-				b.release()
-				w.free <- b
-			}
-			return
-		}
-		if err != nil {
-			return
-		}
 	}
 }
 
@@ -189,32 +166,17 @@ func (w *worker) stream(ctx context.Context, r *dataset.Reader, clock *usage.Clo
 	ctx, cancel := context.WithCancel(ctx)
 	plans := make(chan planned)
 	go w.planAhead(ctx, r, clock, plans)
+	q := &queue{w: w, in: plans}
 	defer func() {
 		cancel()
-		for p := range plans { // the planner has returned its batch or hands it over here
-			if p.b != nil {
-				p.b.release()
-				w.free <- p.b
-			}
-		}
+		q.end()
 	}()
 	next := func() (*batch, error) {
-		select {
-		case p := <-plans:
-			if p.err != nil {
-				if p.b != nil {
-					p.b.release()
-					w.free <- p.b
-				}
-				if p.err == io.EOF {
-					return nil, nil
-				}
-				return nil, p.err
-			}
-			return p.b, begin(p.b)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		b, err := q.next(ctx)
+		if b != nil && err == nil {
+			err = begin(b)
 		}
+		return b, err
 	}
 	cur, err := next()
 	for cur != nil && err == nil {

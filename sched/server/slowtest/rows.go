@@ -31,6 +31,7 @@ type Config struct {
 type Counts struct {
 	Late, Overtaken, Starved, Failed atomic.Int64
 	Pinned                           atomic.Int64 // now
+	Announced                        atomic.Int64 // keys
 }
 
 // Rows is the table.
@@ -46,6 +47,7 @@ type Rows struct {
 	next    uint32
 	ended   []*tiers.Lookup
 	began   int
+	passed  uint64
 }
 
 type pinned struct {
@@ -206,6 +208,22 @@ func (r *Rows) Gather(rows []uint32, dst []float32) { r.Rows.Gather(r.translate(
 // Apply is tiers.Rows'.
 func (r *Rows) Apply(rows []uint32, grads []float32) int {
 	return r.Rows.Apply(r.translate(rows), grads)
+}
+
+// Announce is tiers.Rows'.
+func (r *Rows) Announce(batch uint64, keys []uint64) {
+	if batch < r.passed {
+		r.cfg.Report("slowtest: batch %d is announced, %d has passed", batch, r.passed)
+	}
+	r.counts.Announced.Add(int64(len(keys)))
+}
+
+// Passed is tiers.Rows'.
+func (r *Rows) Passed(batch uint64) {
+	if batch <= r.passed {
+		r.cfg.Report("slowtest: batch %d has passed after %d", batch, r.passed)
+	}
+	r.passed = batch
 }
 
 // Reset is tiers.Rows'.
