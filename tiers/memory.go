@@ -11,6 +11,9 @@ import (
 type MemoryConfig struct {
 	Node     int   // NUMA node, -1 for any
 	MaxBytes int64 // of rows and index together, 0 for no limit
+	// Budget bounds what several tables of one goroutine have together, nil for no
+	// limit.
+	Budget *dram.Budget
 	// Tracked makes Delete, Sweep and Cut work, for 11 bytes a row and a look at
 	// them with every use.
 	Tracked bool
@@ -33,7 +36,7 @@ var _ Rows = (*Memory)(nil)
 // their key.
 func NewMemory(spec table.Spec, seed uint64, cfg MemoryConfig) (*Memory, error) {
 	m := &Memory{sweep: -1}
-	d := dram.Config{Node: cfg.Node, MaxBytes: cfg.MaxBytes}
+	d := dram.Config{Node: cfg.Node, MaxBytes: cfg.MaxBytes, Budget: cfg.Budget}
 	if cfg.Tracked {
 		m.track = &ledger{shift: trackShift}
 		d.Born = m.born

@@ -32,7 +32,7 @@ func (c *Client) do(ops ...*op) (err error) {
 	c.mu.Unlock()
 	for _, o := range ops {
 		if o.err != nil {
-			return o.err
+			return c.explain(o.err)
 		}
 	}
 	return nil

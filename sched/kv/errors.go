@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"psrt/rdma/mem"
 	"psrt/rdma/secure"
@@ -69,7 +70,7 @@ func coded(err error, otherwise Code) error {
 	case errors.As(err, &refused):
 		switch refused.Code {
 		case psmsg.CodeNoMemory:
-			return &Error{NoMemory, fmt.Errorf("%w; give the servers more memory, or add servers", err)}
+			return &Error{NoMemory, err} // explain tells more
 		case psmsg.CodeClock:
 			return &Error{Clock, err}
 		case psmsg.CodeNoTable:
@@ -84,4 +85,24 @@ func coded(err error, otherwise Code) error {
 		return &Error{Timeout, err}
 	}
 	return &Error{otherwise, err}
+}
+
+// explainWithin bounds asking a server why it has no memory.
+const explainWithin = 5 * time.Second
+
+// explain adds to a server's "no memory" what was needed, the limit, and what helps.
+// Without mu: it asks the server.
+func (c *Client) explain(err error) error {
+	var refused *client.RefusedError
+	if err == nil || CodeOf(err) != NoMemory || !errors.As(err, &refused) {
+		return err
+	}
+	why := ""
+	var st psmsg.StatsReply
+	ctx, cancel := context.WithTimeout(c.ctx, explainWithin)
+	defer cancel()
+	if c.call(ctx, refused.Server, psmsg.MethodStats, struct{}{}, &st) == nil && st.Refusal != "" {
+		why = " (" + st.Refusal + ")"
+	}
+	return &Error{NoMemory, fmt.Errorf("%w%s; raise --mem-budget of psrt serve, or add servers", err, why)}
 }

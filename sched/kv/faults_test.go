@@ -101,12 +101,30 @@ func TestRefusedPush(t *testing.T) {
 		for i := range keys {
 			keys[i] = uint64(i)
 		}
-		wantCode(t, tab.Push(keys, make([]float32, n*16), Options{}), NoMemory, "out of memory")
+		wantCode(t, tab.Push(keys, make([]float32, n*16), Options{}), NoMemory, "out of memory", "bytes more are needed, all tables have", "budget of 8388608 bytes", "--mem-budget")
 		for range 3 {
 			must(t, tab.Push([]uint64{1}, make([]float32, 16), Options{Timeout: 5 * time.Second}))
 			must(t, c.Tick(5*time.Second))
 		}
 	})
+}
+
+// The servers' budget is for all tables together: one that is made later gets what
+// is left, which here is nothing.
+func TestBudgetOfLaterTables(t *testing.T) {
+	w := newWorld(t, shape{transport: "shm", servers: 1, lanes: 2, workers: 1, staleness: server.Async, maxBytes: 16 << 20})
+	c := w.open(0, counting("first", 16), counting("later", 16))
+	keys := make([]uint64, 200_000)
+	for i := range keys {
+		keys[i] = uint64(i)
+	}
+	values := make([]float32, len(keys)*16)
+	wantCode(t, w.table(c, "first").Pull(keys, values, Options{}), NoMemory, "16777216")
+	r, err := w.table(c, "later").PullAsync(keys[:100], values[:1600], nil, Options{}, nil)
+	must(t, err)
+	<-r.Done()
+	wantCode(t, r.Err(), NoMemory, `"later"`, "all tables have 8388608 of 8388608", "2 lanes", "16777216", "--mem-budget")
+	must(t, w.table(c, "first").Pull(keys[:100], values[:1600], Options{}))
 }
 
 func TestCloseEndsCalls(t *testing.T) {

@@ -165,6 +165,9 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 		rep.Lanes = append(rep.Lanes, l.waiting())
 		if l.refusal != nil {
 			rep.Refusal = l.refusal.Error()
+			if s.cfg.MaxBytes > 0 {
+				rep.Refusal += fmt.Sprintf(" in one of %d lanes, which share the server's memory budget of %d bytes", len(s.lanes), s.cfg.MaxBytes)
+			}
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 	"psrt/tiers"
+	"psrt/tiers/dram"
 	"psrt/tiers/table"
 )
 
@@ -58,9 +59,10 @@ type lane struct {
 	merge    mergeScratch
 	stats    laneStats
 	traffic  traffic
-	began    time.Time // the work that a poll has brought
-	pinned   error     // why the thread could not be kept on its node
-	refusal  error     // why there was no memory for rows or values, newest
+	began    time.Time    // the work that a poll has brought
+	pinned   error        // why the thread could not be kept on its node
+	budget   *dram.Budget // of the tables that lie in memory, later ones too; nil without
+	refusal  error        // why there was no memory for rows or values, newest
 	cs       [64]rdma.Completion
 
 	links     []*link     // of this lane's sessions
@@ -91,6 +93,9 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		ahead:   make([]announced, cfg.Workers),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
+	if cfg.MaxBytes > 0 {
+		l.budget = dram.NewBudget(cfg.MaxBytes / int64(cfg.Map.LanesOf(cfg.ID)))
+	}
 	for _, spec := range cfg.Tables {
 		t := &tableState{spec: spec}
 		if err := l.openRows(t); err != nil {
@@ -113,7 +118,7 @@ func (l *lane) openRows(t *tableState) (err error) {
 	if open == nil {
 		open = InMemory
 	}
-	t.rows, err = open(RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(),
+	t.rows, err = open(RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget,
 		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package server
 
 import (
 	"psrt/tiers"
+	"psrt/tiers/dram"
 	"psrt/tiers/table"
 )
 
@@ -11,7 +12,10 @@ type RowsConfig struct {
 	Seed uint64
 	Node int // NUMA node of the memory, -1 any
 	// MaxBytes bounds the memory, 0 = none: a part of Config.MaxBytes.
-	MaxBytes     int64
+	MaxBytes int64
+	// Budget is what all tables of the lane share that lie in memory, however many
+	// there will be; nil without a bound.
+	Budget       *dram.Budget
 	Server, Lane int
 	// Wake tells the lane, from any goroutine, that Poll may find something.
 	Wake func()
@@ -19,5 +23,5 @@ type RowsConfig struct {
 
 // InMemory opens a table that lies in memory, all of it.
 func InMemory(c RowsConfig) (tiers.Rows, error) {
-	return tiers.NewMemory(c.Spec, c.Seed, tiers.MemoryConfig{Node: c.Node, MaxBytes: c.MaxBytes})
+	return tiers.NewMemory(c.Spec, c.Seed, tiers.MemoryConfig{Node: c.Node, Budget: c.Budget})
 }
