@@ -216,3 +216,51 @@ func TestLargestRow(t *testing.T) {
 		t.Errorf("%d refused", refused)
 	}
 }
+
+// TestLoadRows: rows loaded together are those loaded one by one, over rows that
+// are there, in places of deleted ones, and twice in one call.
+func TestLoadRows(t *testing.T) {
+	r := seedtest.Rand(t)
+	s := table.Spec{Name: "t", ID: 3, Dim: 5, Optimizer: table.Optimizer{Kind: table.Adam}}
+	var tables [2]*Table
+	for i := range tables {
+		x, err := New(s, 1, Config{Node: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		tables[i] = x
+	}
+	together, single := tables[0], tables[1]
+	width := s.RowFloats()
+	for range 50 {
+		keys := make([]uint64, r.IntN(300))
+		rows := make([]float32, len(keys)*width)
+		for i := range keys {
+			keys[i] = r.Uint64N(500)
+		}
+		for i := range rows {
+			rows[i] = r.Float32()
+		}
+		for range r.IntN(20) {
+			k := r.Uint64N(500)
+			if together.Delete(k) != single.Delete(k) {
+				t.Fatal("one table has a row that the other has not")
+			}
+		}
+		if err := together.LoadRows(keys, rows); err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range keys {
+			if err := single.Load(k, rows[i*width:(i+1)*width]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a, b := together.Digest(), single.Digest(); a != b {
+			t.Fatalf("digest %s together, %s one by one", a, b)
+		}
+	}
+	if err := together.LoadRows(make([]uint64, 2), make([]float32, width)); err == nil {
+		t.Fatal("two keys with the floats of one row were taken")
+	}
+}

@@ -49,6 +49,8 @@ type Table struct {
 	places  []int32
 	made    []uint32
 	fresh   []uint64
+	loaded  []uint32 // LoadRows'
+	bare    bool     // what is made now is filled by LoadRows
 	closed  bool
 }
 
@@ -154,13 +156,17 @@ func (t *Table) create(keys []uint64, rows []uint32) (created int, err error) {
 func (t *Table) bear(keys []uint64) {
 	first := t.rows.Count
 	for _, k := range keys {
-		t.acc.Born(k, t.row(uint32(t.rows.Count)))
+		if !t.bare {
+			t.acc.Born(k, t.row(uint32(t.rows.Count)))
+		}
 		if t.born != nil {
 			t.born(k, uint32(t.rows.Count))
 		}
 		t.rows.Count++
 	}
-	t.acc.Begin(&t.rows, first, keys)
+	if !t.bare {
+		t.acc.Begin(&t.rows, first, keys)
+	}
 }
 
 func (t *Table) addSlab() error {

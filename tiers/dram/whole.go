@@ -2,6 +2,7 @@ package dram
 
 import (
 	"fmt"
+	"slices"
 
 	"psrt/rdma/mem"
 	"psrt/tiers/table"
@@ -16,16 +17,29 @@ func (t *Table) Range(f func(key uint64, row []float32) bool) {
 
 // Load sets a row, weights and state, making it if it is absent.
 func (t *Table) Load(key uint64, row []float32) error {
-	if len(row) != t.rows.Stride {
-		return fmt.Errorf("dram: table %q: a row of %d floats for key %d, want %d (dim %d and the state of %s)",
-			t.spec.Name, len(row), key, t.rows.Stride, t.spec.Dim, t.spec.Optimizer.WithDefaults().Kind)
+	return t.LoadRows([]uint64{key}, row)
+}
+
+// LoadRows is Load for many: rows holds theirs behind one another. After an error
+// some are set. Nothing is born that is overwritten at once.
+func (t *Table) LoadRows(keys []uint64, rows []float32) error {
+	if len(rows) != len(keys)*t.rows.Stride {
+		return fmt.Errorf("dram: table %q: %d floats for the rows of %d keys, want %d each (dim %d and the state of %s)",
+			t.spec.Name, len(rows), len(keys), t.rows.Stride, t.spec.Dim, t.spec.Optimizer.WithDefaults().Kind)
 	}
-	var id [1]uint32
-	if _, err := t.Lookup([]uint64{key}, id[:], true); err != nil {
+	t.loaded = slices.Grow(t.loaded[:0], len(keys))[:len(keys)]
+	t.bare = true
+	_, err := t.Lookup(keys, t.loaded, true)
+	t.bare = false
+	if t.closed {
 		return err
 	}
-	copy(t.row(id[0]), row)
-	return nil
+	for i, id := range t.loaded {
+		if id != table.NoRow {
+			copy(t.row(id), rows[i*t.rows.Stride:(i+1)*t.rows.Stride])
+		}
+	}
+	return err
 }
 
 // Digest is the sum of the rows' hashes: equal for equal contents, whatever
