@@ -1,15 +1,11 @@
 package blk_test
 
 import (
-	"os"
 	"testing"
 
-	"psrt/rdma/invariant"
 	"psrt/tiers/blk"
 	"psrt/tiers/blk/blktest"
 )
-
-func TestMain(m *testing.M) { os.Exit(invariant.Main(m)) }
 
 // onDisk opens devices in a temporary folder.
 func onDisk(cfg blk.Config) blktest.Factory {

@@ -61,6 +61,11 @@ func (d *folder) fileFlags() int {
 // make creates a file with its room and brings it to the disk, name included.
 // It touches nothing of the folder that changes, so that any goroutine may.
 func (d *folder) make(name string, size int64) (fd int, err error) {
+	// Asked first: some file systems give all they have before they say no, and
+	// others on the disk would find it full.
+	if free, _, err := d.Space(); err == nil && free < size {
+		return -1, failed("create", d.full(name), -1, fmt.Errorf("%d bytes, %d are free: %w", size, free, unix.ENOSPC))
+	}
 	fd, err = unix.Openat(int(d.dir.Fd()), name, d.fileFlags()|unix.O_CREAT|unix.O_EXCL, 0o666)
 	if err != nil {
 		return -1, failed("create", d.full(name), -1, err)

@@ -10,7 +10,6 @@ const (
 	OpFsync      Opcode = 3
 	OpReadFixed  Opcode = 4
 	OpWriteFixed Opcode = 5
-	OpTimeout    Opcode = 11
 	OpFallocate  Opcode = 17
 	OpRead       Opcode = 22
 	OpWrite      Opcode = 23
