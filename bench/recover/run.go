@@ -1,0 +1,155 @@
+package recover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"psrt/bench/report"
+	"psrt/bench/turns"
+	"psrt/tiers/ckpt"
+)
+
+// Run measures. The caller adds to the report who it is: program and commit.
+func Run(ctx context.Context, c Config) (_ *report.Report, err error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	out := &report.Report{Version: report.Version, Suite: "recover", Transport: "none", Time: time.Now(), Seed: c.Seed,
+		Machine: report.ThisMachine(), Notes: []string{
+			fmt.Sprintf("%d rows of %d bytes in %d lanes; deltas of %d %% of them", c.Rows, c.rowBytes(), c.Lanes, c.Dirty),
+			"restart: a base and a delta loaded into new tables, after the machine has forgotten the files; limit: the same files read by as many readers, without a look at what they hold",
+			"the tables loaded have the digest of those written",
+		}}
+	written, err := newLanes(&c, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, written.close()) }()
+	if err := written.touch(ctx, 1); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(c.Dir, "history")
+	if err := writeAll(ctx, &c, written, dir, out); err != nil {
+		return nil, err
+	}
+	want, err := written.digest()
+	if err != nil {
+		return nil, err
+	}
+	return out, restarts(ctx, &c, dir, want, out)
+}
+
+func (c *Config) rowBytes() int { s := c.spec(); return s.RowBytes() }
+
+// writeAll makes the history that is loaded, and beside it a quantised delta of
+// the same rows.
+func writeAll(ctx context.Context, c *Config, l *lanes, dir string, out *report.Report) (err error) {
+	h, err := ckpt.OpenHistory(ctx, dir, ckpt.HistoryOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	full := int64(0)
+	for _, g := range []struct {
+		name   string
+		o      ckpt.NextOptions
+		wanted float64
+	}{
+		{name: "base"},
+		{"delta for serving, int8", ckpt.NextOptions{Delta: true, WeightsOnly: true, Quantise: ckpt.QuantInt8}, 15},
+		{"delta", ckpt.NextOptions{Delta: true}, 8},
+	} {
+		if g.o.WeightsOnly {
+			if err := l.touch(ctx, 100/c.Dirty); err != nil {
+				return err
+			}
+		}
+		if g.name == "delta" { // it follows the base, not what is for serving
+			if err := h.Resume(ctx, 1); err != nil {
+				return err
+			}
+		}
+		start, cpu := time.Now(), processCPU()
+		bytes, err := l.write(ctx, h, g.o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
+		}
+		took := time.Since(start).Seconds()
+		row := report.Row{Op: g.name, Bytes: int(bytes), Iterations: 1, CPUSecondsPerGB: (processCPU() - cpu) / (float64(bytes) / 1e9), Load: report.Load(),
+			Bandwidth: &report.Bandwidth{Avg: float64(bytes) / 1e9 / took, Peak: float64(bytes) / 1e9 / took, Rate: 1e-6 / took}}
+		out.Rows = append(out.Rows, row)
+		if full == 0 {
+			full = bytes
+			continue
+		}
+		out.Notes = append(out.Notes, fmt.Sprintf("%s: 1/%.1f of the base's bytes (wanted at most 1/%.0f at 10 %%)", g.name, float64(full)/float64(bytes), g.wanted))
+	}
+	return nil
+}
+
+// restarts loads the history, again and again.
+func restarts(ctx context.Context, c *Config, dir, want string, out *report.Report) error {
+	var speeds, limits, ratios, times, predicted, bounds []float64
+	cpu, bytes := 0.0, int64(0)
+	for range c.Rounds {
+		m, err := ckpt.OpenTrainable(ctx, dir)
+		if err != nil {
+			return err
+		}
+		rate, err := m.MeasureRead(ctx, c.Lanes, 1<<62, true)
+		if err != nil {
+			return err
+		}
+		e := m.EstimateLoad(rate, c.Lanes, nil)
+		bytes = e.Bytes
+		// Asks the machine to forget the files again, and reads next to nothing.
+		if _, err := m.MeasureRead(ctx, 1, 1, true); err != nil {
+			return err
+		}
+		start, before := time.Now(), processCPU()
+		if m, err = ckpt.OpenTrainable(ctx, dir); err != nil {
+			return err
+		}
+		l, err := newLanes(c, false)
+		if err != nil {
+			return err
+		}
+		err = l.load(ctx, m)
+		took := time.Since(start).Seconds()
+		cpu += processCPU() - before
+		got := ""
+		if err == nil {
+			got, err = l.digest()
+		}
+		if err = errors.Join(err, l.close()); err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("recover: the tables loaded have digest %s, those written had %s", got, want)
+		}
+		gb := float64(bytes) / 1e9
+		speeds, limits, ratios = append(speeds, gb/took), append(limits, rate/1e9), append(ratios, gb/took/(rate/1e9))
+		times, predicted, bounds = append(times, took), append(predicted, e.Time.Seconds()), append(bounds, took/(1.2*float64(bytes)/rate+0.5))
+	}
+	avg := turns.Median(speeds)
+	out.Rows = append(out.Rows, report.Row{Op: "restart", Bytes: int(bytes), Iterations: c.Rounds, Limit: turns.Median(limits), Ratio: turns.Median(ratios),
+		Bandwidth:       &report.Bandwidth{Avg: avg, Peak: slices.Max(speeds), Rate: 1e-6 / turns.Median(times)},
+		CPUSecondsPerGB: cpu / float64(c.Rounds) / (float64(bytes) / 1e9), Load: report.Load(), Checksum: want[:8]})
+	out.Notes = append(out.Notes, fmt.Sprintf("restart: predicted %.2f s, measured %.2f s, which is %.2f of 1.2 x (bytes / read rate) + .5 s",
+		turns.Median(predicted), turns.Median(times), turns.Median(bounds)))
+	return nil
+}
+
+func processCPU() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
