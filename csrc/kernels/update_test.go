@@ -23,6 +23,9 @@ var testRules = []Rule{
 	{Kind: EMA, LR: 0.1},
 	{Kind: Accumulate},
 	{Kind: Assign},
+	{Kind: PastAdaGrad, LR: 0.05, Beta: 3},
+	{Kind: PastAdaGradEach, LR: 0.05, Beta: 3},
+	{Kind: SharedAdam, LR: 0.001, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
 }
 
 func (r Rule) name(dim int) string {
@@ -34,7 +37,7 @@ func newState(r *Rule, dim int, row []float32) {
 	for i := dim; i < len(row); i++ {
 		row[i] = float32(math.Abs(float64(row[i])))
 	}
-	if r.Kind == Adam {
+	if (r.Kind == Adam || r.Kind == SharedAdam) && len(row) > dim {
 		row[len(row)-2], row[len(row)-1] = 1, 1
 	}
 }
@@ -100,6 +103,16 @@ func reference(r *Rule, dim int, row []float64, grad []float32) {
 		s[2*dim] *= float64(r.Beta1)
 		s[2*dim+1] *= float64(r.Beta2)
 	}
+	m, v, past := 0.0, 0.0, 0.0
+	switch r.Kind {
+	case PastAdaGrad:
+		past = s[0]
+		s[0] += mean
+	case SharedAdam:
+		s[2] *= float64(r.Beta1)
+		s[3] *= float64(r.Beta2)
+		m, v, s[0], s[1] = s[0], s[1], 0, 0
+	}
 	for i := range w {
 		switch r.Kind {
 		case SGD:
@@ -128,6 +141,17 @@ func reference(r *Rule, dim int, row []float64, grad []float32) {
 			w[i] += g[i]
 		case Assign:
 			w[i] = g[i]
+		case PastAdaGrad:
+			w[i] -= lr * g[i] * math.Sqrt(float64(r.Beta)/(float64(r.Beta)+past))
+		case PastAdaGradEach:
+			w[i] -= lr * g[i] * math.Sqrt(float64(r.Beta)/(float64(r.Beta)+s[i]))
+			s[i] += g[i] * g[i]
+		case SharedAdam:
+			b1, b2 := float64(r.Beta1), float64(r.Beta2)
+			m1, v1 := b1*m+(1-b1)*g[i], b2*v+(1-b2)*g[i]*g[i]
+			s[0] += m1 / float64(dim)
+			s[1] += v1 / float64(dim)
+			w[i] -= lr * m1 / (1 - s[2]) / (math.Sqrt(v1/(1-s[3])) + eps)
 		}
 	}
 }

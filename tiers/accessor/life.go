@@ -40,16 +40,16 @@ type Counters struct {
 }
 
 // Admitted says whether the row's weights live at all.
-func (c *Counters) Admitted() bool { return c.flags&kernels.Admitted != 0 }
+func (c Counters) Admitted() bool { return c.flags&kernels.Admitted != 0 }
 
 // Extended says whether the vector lives, too.
-func (c *Counters) Extended() bool { return c.flags&kernels.Extended != 0 }
+func (c Counters) Extended() bool { return c.flags&kernels.Extended != 0 }
 
 // InSave says whether the save that has begun and not ended has the row.
-func (c *Counters) InSave() bool { return c.flags&inSave != 0 }
+func (c Counters) InSave() bool { return c.flags&inSave != 0 }
 
 // Served says whether a save for serving that went well has had the row.
-func (c *Counters) Served() bool { return c.flags&served != 0 }
+func (c Counters) Served() bool { return c.flags&served != 0 }
 
 func word(w []float32, at int) uint32 { return math.Float32bits(w[at]) }
 

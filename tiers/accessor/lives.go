@@ -47,22 +47,22 @@ func (a *Accessor) Graves() *Graves {
 	return &a.life.graves
 }
 
-// Restore sets what has happened before the rows of a saved model were saved. It
-// comes before the first row. A save that had begun then has Failed unless the
-// caller lets something else happen next.
-func (a *Accessor) Restore(history string, graves []uint64) error {
+// Restore sets what had happened when the rows of a saved model were saved, and
+// this lane's graves. It comes before the first row. Where a save had begun and
+// not ended (History().Cutting), the caller lets Failed happen next.
+func (a *Accessor) Restore(m Memo) error {
 	if a.life == nil {
-		if history == "" && len(graves) == 0 {
+		if m.History == "" && len(m.Graves) == 0 {
 			return nil
 		}
 		return fmt.Errorf("table %q has no lifecycle; the saved model's has: give it the same", a.spec.Name)
 	}
-	h, err := ParseHistory(history)
+	h, err := ParseHistory(m.History)
 	if err != nil {
 		return fmt.Errorf("table %q: %w", a.spec.Name, err)
 	}
 	a.life.history, a.life.graves = h, Graves{}
-	for _, k := range graves {
+	for _, k := range m.Graves {
 		a.life.graves.add(k)
 	}
 	a.life.parts.Seq = uint32(h.Len())
