@@ -21,8 +21,8 @@ type Header struct {
 	Dense *Dense      `json:"dense,omitempty"`
 	// State says that rows and blocks have what stands behind the weights.
 	State bool `json:"state"`
-	// History is what has happened to all rows of a table with a lifecycle.
-	History string `json:"history,omitempty"`
+	// Lifecycle is what a table with one has been through, in its keeper's words.
+	Lifecycle string `json:"lifecycle,omitempty"`
 	// Model is the caller's, about the model that this is a part of.
 	Model json.RawMessage `json:"model,omitempty"`
 }
