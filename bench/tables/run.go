@@ -58,8 +58,12 @@ func measure(ctx context.Context, cfg *Config, dim int, out *report.Report) (err
 	if err != nil {
 		return err
 	}
+	beside, err := r.beside(ctx, dim)
+	if err != nil {
+		return err
+	}
 	out.Rows = append(out.Rows, rows...)
-	out.Notes = append(out.Notes, r.memory(dim), speeds(cfg, dim, rows))
+	out.Notes = append(out.Notes, r.memory(dim), speeds(cfg, dim, rows), beside)
 	return nil
 }
 
