@@ -1,0 +1,145 @@
+package ssd
+
+import (
+	"fmt"
+)
+
+const (
+	// NoSlot is no place in a log.
+	NoSlot = ^uint32(0)
+	// MaxSlots bounds the slots of a log: slots are below it.
+	MaxSlots = 1 << 31
+	// MaxNote bounds the note of a commit, in bytes.
+	MaxNote = 2048
+	// MaxRecordBytes bounds a record.
+	MaxRecordBytes = 60 << 10
+	// MaxLogs bounds the logs of a store.
+	MaxLogs = 1 << 16
+	// MaxDevices bounds the devices of a store.
+	MaxDevices = 64
+)
+
+const (
+	minSegment     = 256 << 10
+	maxSegment     = 16 << 20
+	defaultSegment = 1 << 20
+
+	chunkData  = 64 << 10         // of records in one write buffer
+	chunkBytes = chunkData + 4096 // with their summaries
+	unitBytes  = 8 << 10          // one read of rows
+
+	minChunks     = 8
+	defaultBuffer = 3 << 20
+)
+
+// Config is what a store may take. The zero value is a store without a limit.
+type Config struct {
+	// Limit is the most bytes on all devices together; 0 leaves it to the file
+	// systems.
+	Limit int64
+	// Expected is how many bytes all rows will have. It is only compared with
+	// the room there is.
+	Expected int64
+	// Scratch is a store that nobody reopens: nothing is synced, commits do
+	// nothing, room comes back as soon as rows are dead, and Open empties it.
+	Scratch bool
+	// SegmentBytes is the unit in which room is taken and given back; 0 is 1 MiB.
+	// A store keeps what it was made with.
+	SegmentBytes int
+	// BufferBytes is the memory for writes and reads per device; 0 is 3 MiB.
+	BufferBytes int
+	// GrowDivisor: files grow by total/GrowDivisor; 0 is 8.
+	growDivisor int
+}
+
+func (c Config) withDefaults(devices int) (Config, error) {
+	if c.SegmentBytes == 0 {
+		c.SegmentBytes = defaultSegment
+		for c.Limit > 0 && c.SegmentBytes > minSegment && c.Limit/int64(c.SegmentBytes) < int64(64*devices) {
+			c.SegmentBytes /= 2
+		}
+	}
+	if c.BufferBytes == 0 {
+		c.BufferBytes = defaultBuffer
+	}
+	if c.growDivisor == 0 {
+		c.growDivisor = 8
+	}
+	least := int64(devices) * (segmentsAtLeast*int64(c.SegmentBytes) + manifestLeast*2)
+	switch {
+	case devices < 1 || devices > MaxDevices:
+		return c, fmt.Errorf("ssd: %d devices, want 1 to %d", devices, MaxDevices)
+	case c.SegmentBytes < minSegment || c.SegmentBytes > maxSegment || c.SegmentBytes%4096 != 0:
+		return c, fmt.Errorf("ssd: segments of %d bytes, want a multiple of 4096 from %d to %d", c.SegmentBytes, minSegment, maxSegment)
+	case c.BufferBytes < minChunks*chunkBytes*2:
+		return c, fmt.Errorf("ssd: buffers of %d bytes a device, want at least %d", c.BufferBytes, minChunks*chunkBytes*2)
+	case c.Limit < 0 || c.Expected < 0:
+		return c, fmt.Errorf("ssd: a limit of %d bytes and %d expected, want 0 (none) or more", c.Limit, c.Expected)
+	case c.Limit > 0 && c.Limit < least:
+		return c, fmt.Errorf("ssd: a limit of %d bytes, but %d devices in segments of %d bytes need at least %d; raise the limit or give fewer devices", c.Limit, devices, c.SegmentBytes, least)
+	}
+	return c, nil
+}
+
+// segmentsAtLeast is per device: one being written, one being copied to, and
+// two to copy from.
+const segmentsAtLeast = 4
+
+// Recovery is what Open found.
+type Recovery struct {
+	Commit   uint64 // the commit point that the store is at; 0 before any
+	Note     []byte // that was given with it
+	Logs     []LogInfo
+	Warnings []string
+}
+
+// LogInfo is a log that a store holds.
+type LogInfo struct {
+	Name        string
+	RecordBytes int
+}
+
+// LogConfig is one log's records and owner. The functions are called inside Log
+// and Poll, and must not call the store.
+type LogConfig struct {
+	RecordBytes int
+	// Recover is told each record of the commit point in an order in which the
+	// last one of a key counts; NoSlot: the key was deleted. It returns the slot
+	// that the key had until now, or NoSlot; that one is dead from then on.
+	Recover func(key uint64, slot uint32) (old uint32)
+	// Moved says that the live record in old lies in next now, too. True: the owner
+	// uses next from now on. False: it does not use old any more, and neither next.
+	Moved func(key uint64, old, next uint32) bool
+	// Slot is the slot that the owner holds for key, or NoSlot.
+	Slot func(key uint64) uint32
+}
+
+// Read asks for a row. Dst is lent until the row's ReadDone.
+type Read struct {
+	Key  uint64
+	Slot uint32
+	ID   uint64
+	Dst  []byte
+}
+
+// ReadDone ends a Read. With an Err, Dst is as it was.
+type ReadDone struct {
+	Log  *Log
+	ID   uint64
+	Key  uint64
+	Slot uint32
+	Err  error
+}
+
+// CommitDone ends all commits up to Number that had none. With an Err they may or
+// may not be what a recovery finds.
+type CommitDone struct {
+	Number uint64
+	Err    error
+}
+
+// Events is what has ended.
+type Events struct {
+	Reads   []ReadDone
+	Commits []CommitDone
+}

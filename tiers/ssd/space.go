@@ -1,0 +1,156 @@
+package ssd
+
+import (
+	"psrt/tiers/blk"
+)
+
+// A store takes at most spaceHard/spaceUnit of what its live rows take, as long
+// as commits let room come back; compaction begins at spaceSoft.
+const (
+	spaceSoft = 132
+	spaceHard = 146
+	spaceUnit = 100
+)
+
+// spare is how many segments only compaction may take: without it, it could
+// not begin.
+func (s *Store) spare() int { return len(s.disks) + 1 }
+
+// least is what a store of few rows may take whatever is live.
+func (s *Store) least() int { return 2*segmentsAtLeast*len(s.disks) + s.openCount() }
+
+func (s *Store) openCount() int {
+	return s.used - s.sealedCount
+}
+
+// reachable is how many segments are free or can be made.
+func (s *Store) reachable() int {
+	n := s.freeSegments()
+	for _, d := range s.disks {
+		if d.growFailed == nil {
+			return n + max(0, s.limitSegments-s.total)
+		}
+	}
+	return n
+}
+
+func (s *Store) share(percent int64) int {
+	return max(s.least(), int(s.live/int64(s.segmentBytes)*percent/spaceUnit))
+}
+
+// allowed says whether a stream may open a segment.
+func (s *Store) allowed(st *stream, d *disk) error {
+	if st.kind == kindCopy {
+		return nil
+	}
+	if s.reachable() <= s.spare() {
+		return s.full()
+	}
+	if s.used >= s.share(spaceHard) && s.working() {
+		return ErrBusy
+	}
+	return nil
+}
+
+// working is whether room will come back without a commit of the owner's.
+func (s *Store) working() bool {
+	return len(s.compact.jobs) > 0 || !s.compact.idle || s.commits.running != nil || s.commits.queued != nil || s.returning > 0
+}
+
+// full is ErrBusy if room will come by itself, else what takes it.
+func (s *Store) full() error {
+	for _, d := range s.disks {
+		if d.making {
+			return ErrBusy
+		}
+	}
+	if s.working() {
+		return ErrBusy
+	}
+	e := &FullError{Limit: int64(s.total) * int64(s.segmentBytes), Used: int64(s.used) * int64(s.segmentBytes)}
+	for _, d := range s.disks {
+		if d.growFailed != nil {
+			e.Cause = d.growFailed
+		}
+	}
+	if e.Cause == nil && s.cfg.Limit > 0 {
+		e.Limit = s.cfg.Limit
+	}
+	for i := range s.segs {
+		g := &s.segs[i]
+		if g.log == noLog || g.state == segFree {
+			continue
+		}
+		if l := s.logs[g.log]; l != nil {
+			e.Live += int64(g.live) * int64(l.layout.stored())
+		}
+		if g.freeCommit > s.commits.durable || g.listed < g.pages {
+			e.Uncommitted += int64(s.segmentBytes)
+		}
+	}
+	return e
+}
+
+// reclaim notes that a segment may be free soon.
+func (s *Store) reclaim(n uint32) {
+	g := &s.segs[n]
+	if g.state != segSealed || g.dying || g.live > 0 || g.tombs > 0 || g.writing > 0 || len(g.chunks) > 0 {
+		return
+	}
+	g.dying = true
+	if s.cfg.Scratch {
+		g.state = segFreeing
+		s.freed(n)
+		return
+	}
+	s.commits.dying = append(s.commits.dying, n)
+	s.commits.checkRoom = true
+}
+
+// wantsRoom is whether a commit of compaction's own is worth it: it is when room
+// is short, or much would come back.
+func (s *Store) wantsRoom() bool {
+	m := &s.commits
+	if m.checkRoom {
+		m.checkRoom = false
+		s.returning = 0
+		for _, n := range m.dying {
+			if s.segs[n].freeCommit <= m.durable {
+				s.returning++
+			}
+		}
+	}
+	if s.returning == 0 {
+		return false
+	}
+	return s.returning >= max(4, s.used/16) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.share(spaceHard)
+}
+
+// freed gives a segment back of which nothing counts any more, for good.
+func (s *Store) freed(n uint32) {
+	g := &s.segs[n]
+	if g.readers > 0 {
+		g.limbo = true
+		return
+	}
+	if l := s.logs[g.log]; l != nil {
+		l.giveLocal(g.local)
+	}
+	d := g.ext.d
+	*g = segment{ext: g.ext, log: noLog, bits: g.bits}
+	s.used--
+	s.sealedCount--
+	s.compact.idle = false
+	if s.noDiscard || len(d.free) < segmentsAtLeast+s.used/(8*len(s.disks)) {
+		d.free = append(d.free, n)
+		return
+	}
+	d.send(blk.Request{Op: blk.Discard, File: g.ext.file, Offset: s.offset(n), Len: int64(s.segmentBytes)}, func(r blk.Result) {
+		if r.Err != nil {
+			s.noDiscard = true
+			d.free = append(d.free, n)
+			return
+		}
+		d.punched = append(d.punched, n)
+	})
+}
