@@ -289,9 +289,11 @@ int psrt_plan(psrt_table *table, const uint64_t *keys, size_t n, uint64_t *uniqu
               size_t *n_unique);
 
 /* psrt_prefetch tells the servers that rows will be wanted soon: missing ones are
- * made and the rest brought near, while the caller does something else. It returns
- * when the request is sent; what becomes of it changes no result. keys may be
- * reused. Errors as psrt_pull_sparse_async. */
+ * made and the rest brought near, from disks too, while the caller does something
+ * else. Where the caller ends steps (psrt_clock) they are also announced for the
+ * next one, until whose end servers keep them near as far as memory allows. It
+ * returns when the request is sent; what becomes of it changes no result. keys may
+ * be reused. Errors as psrt_pull_sparse_async. */
 int psrt_prefetch(psrt_table *table, const uint64_t *keys, size_t n);
 
 /* --------------------------------------------------------------- dense vector */
@@ -315,7 +317,9 @@ int psrt_pull_dense_async(psrt_client *client, float *values, size_t n,
                           const psrt_call_options *options, psrt_req **req);
 
 /* psrt_push_dense sends a gradient for the whole dense vector, as psrt_push_sparse
- * does for rows. Errors as psrt_pull_dense. */
+ * does for rows. From registered memory that the servers reach they read it
+ * themselves, except under bsp, where the gradients are taken over. Errors as
+ * psrt_pull_dense. */
 int psrt_push_dense(psrt_client *client, const float *grads, size_t n);
 int psrt_push_dense_opt(psrt_client *client, const float *grads, size_t n,
                         const psrt_call_options *options);

@@ -86,11 +86,14 @@ func (s *slotPayload) take(b []byte, copied *uint64) bool {
 
 // describe fills in a dense request.
 func (d *Dense) describe(p *part, req *psmsg.Request, to rdma.Domain) (err error) {
+	if p.void { // what it was may be gone
+		return nil
+	}
 	if !p.absent {
 		req.Rows = 1
 	}
 	off := d.at
-	if p.kind == psmsg.KindPushDense {
+	if p.kind == psmsg.KindPushDense && !d.lent {
 		off += align64(d.n * 4)
 	}
 	req.Values, err = d.arena.remote(to, off, d.n*4)

@@ -123,9 +123,10 @@ func (r *Rows) place(grads bool) (*shared, int) {
 	return r.arena, off
 }
 
-// NewLentDense makes a working set for pulls of the dense vector to off bytes of m.
+// NewLentDense makes a working set for a pull of the dense vector to off bytes of m,
+// or a push from there, one at a time.
 // Preconditions: off is a multiple of 4, and there is room for n floats.
 func (c *Client) NewLentDense(n, blocks int, m *Memory, off int) *Dense {
 	v := mem.Float32s(m.Bytes()[off : off+n*4])
-	return &Dense{c: c, arena: m.s, n: n, vals: v, lanes: c.denseLanes(blocks), at: off, lent: true}
+	return &Dense{c: c, arena: m.s, n: n, vals: v, grads: v, lanes: c.denseLanes(blocks), at: off, lent: true}
 }

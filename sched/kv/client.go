@@ -23,6 +23,7 @@ type Client struct {
 	closed   atomic.Bool
 	bug      atomic.Pointer[Error]
 	inside   atomic.Int64  // calls in progress
+	copied   atomic.Uint64 // Stats.CopiedBytes
 	emptied  chan struct{} // capacity 1: inside became 0 after Close began
 	ended    chan struct{} // closed when Close is done
 	helpers  sync.WaitGroup
@@ -35,6 +36,7 @@ type Client struct {
 	mu      sync.Mutex
 	c       *client.Client
 	step    uint64
+	ticked  bool  // this client ends its steps
 	queue   []*op // not posted yet, in order
 	live    []*op // posted
 	zombies []*op // given up by their callers, not yet answered
@@ -66,8 +68,11 @@ type Stats struct {
 	PulledRows uint64 `json:"pulled_rows"`
 	PushedRows uint64 `json:"pushed_rows"`
 	Direct     uint64 `json:"direct"` // pulls and pushes without a copy
-	Timeouts   uint64 `json:"timeouts"`
-	Repairs    uint64 `json:"repairs"` // connections made again
+	// CopiedBytes is rows and vectors copied between the callers' memory and the
+	// client's; TestCopies holds it against what the calls are.
+	CopiedBytes uint64 `json:"copied_bytes"`
+	Timeouts    uint64 `json:"timeouts"`
+	Repairs     uint64 `json:"repairs"` // connections made again
 }
 
 // enter begins a call; leave ends it. Close waits for all.

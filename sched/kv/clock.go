@@ -33,6 +33,7 @@ func (t *Table) defer_(keys []uint64, grads []float32) error {
 		return err
 	}
 	t.steps = append(t.steps, ch)
+	t.c.copied.Add(uint64(len(grads)) * 4)
 	return nil
 }
 
@@ -42,6 +43,7 @@ func (c *Client) deferDense(grads []float32) error {
 	}
 	defer c.leave()
 	mine := slices.Clone(grads)
+	c.copied.Add(uint64(len(grads)) * 4)
 	d := &c.dense
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,6 +216,7 @@ func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 	d := &densing{op: *newOp(opPushDense, deadline), c: c, n: len(grads)}
 	d.op.dense = x
 	copy(x.Grads(), grads)
+	c.copied.Add(uint64(len(grads)) * 4)
 	d.forgotten = d.release
 	return d, nil
 }

@@ -80,9 +80,9 @@ func (c *Client) checkDense(n int) error {
 	return nil
 }
 
-// prepareDense makes a pull into values, straight where that is lent memory, or with
-// gradients a push. The client is then entered;
-// nil means that the gradients wait for the end of the step.
+// prepareDense makes a pull into values or, with gradients, a push, straight where
+// that is lent memory. The client is then entered; nil means that the gradients wait
+// for the end of the step.
 func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densing, error) {
 	if err := c.checkDense(n); err != nil {
 		return nil, err
@@ -95,7 +95,11 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 	}
 	d := &densing{op: *newOp(opPullDense, c.deadline(o.Timeout)), c: c, n: n}
 	d.opt = o.pull()
-	if m, off := c.memory.find(values); m != nil {
+	vector := values
+	if grads != nil {
+		d.kind, vector = opPushDense, grads
+	}
+	if m, off := c.memory.find(vector); m != nil {
 		d.op.dense, d.op.lent = c.c.NewLentDense(n, c.job.DenseBlocks, m.lent, off), m
 		d.forgotten = d.release
 		return d, nil
@@ -114,8 +118,8 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 		}
 	}()
 	if grads != nil {
-		d.kind = opPushDense
 		copy(x.Grads(), grads)
+		c.copied.Add(uint64(n) * 4)
 	}
 	d.forgotten = d.release
 	ready = true
@@ -128,8 +132,13 @@ func (d *densing) end(values []float32) {
 		return
 	}
 	defer d.release()
-	if d.err == nil && values != nil && d.op.lent == nil {
+	switch {
+	case d.err != nil:
+	case d.op.lent != nil:
+		d.c.count(func(s *Stats) { s.Direct++ })
+	case values != nil:
 		copy(values, d.op.dense.Values())
+		d.c.copied.Add(uint64(d.n) * 4)
 	}
 }
 

@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"psrt/csrc/seedtest"
+	"psrt/sched/psmsg"
 	"psrt/sched/server"
 	"psrt/tiers/table"
 )
@@ -98,63 +98,6 @@ func TestTickets(t *testing.T) {
 	}
 	wantCode(t, tab.PushTicket(all[0], 3, values, Options{}), Stale, "last 16")
 	must(t, tab.PushTicket(all[1], 3, make([]float32, 6), Options{}))
-}
-
-// Memory that all servers reach: values come and gradients go without a copy where
-// the keys are planned, and are right where they are not.
-func TestLentMemory(t *testing.T) {
-	each2(t, func(t *testing.T, tr string) {
-		w := newWorld(t, shape{transport: tr, servers: 2, lanes: 2, workers: 1, staleness: server.Async})
-		c := w.open(0, counting("t", 3))
-		tab := w.table(c, "t")
-		m, err := c.Alloc(1 << 16)
-		must(t, err)
-		keys := []uint64{50, 7, 7, 1 << 60, 12, math.MaxUint64, 0, 50}
-		unique, index := make([]uint64, len(keys)), make([]int32, len(keys))
-		n, err := tab.Plan(keys, unique, index)
-		must(t, err)
-		if n != 6 {
-			t.Fatalf("%d unique keys, want 6", n)
-		}
-		for i, k := range keys {
-			if unique[index[i]] != k {
-				t.Fatalf("key %d is at %d, which is %d", k, index[i], unique[index[i]])
-			}
-		}
-		values := floats(m)[10 : 10+n*3]
-		grads := floats(m)[1000 : 1000+n*3]
-		for i := range grads {
-			grads[i] = float32(i)
-		}
-		number, err := tab.PullTicket(unique[:n], values, Options{})
-		must(t, err)
-		must(t, tab.PushTicket(number, n, grads, Options{}))
-		must(t, tab.Push(unique[:n], grads, Options{}))
-		must(t, tab.Pull(unique[:n], values, Options{}))
-		for i := range values {
-			if values[i] != -2*grads[i] {
-				t.Fatalf("value %d is %v, want %v", i, values[i], -2*grads[i])
-			}
-		}
-		if c.stats.Direct != 4 {
-			t.Errorf("%d calls without a copy, want 4", c.stats.Direct)
-		}
-		all := floats(m)[2000 : 2000+len(keys)*3] // not in the servers' order
-		must(t, tab.Pull(keys, all, Options{}))
-		for i := range keys {
-			for e := range 3 {
-				if all[i*3+e] != values[int(index[i])*3+e] {
-					t.Fatalf("key %d: %v", keys[i], all[i*3:i*3+3])
-				}
-			}
-		}
-		wantCode(t, c.CheckRange(m.first+1<<16-8, 12), Invalid, "leave the registered memory")
-		if !c.IsDirect(m.first+8, 100) || c.IsDirect(m.first, 1<<16+1) {
-			t.Error("IsDirect is wrong")
-		}
-		must(t, c.Unregister(m))
-		wantCode(t, c.Unregister(m), Invalid)
-	})
 }
 
 func TestTablesOfSeveralClients(t *testing.T) {
@@ -270,6 +213,33 @@ func TestTablesOfABSPStep(t *testing.T) {
 	}
 	wantCode(t, w.table(c, specs[7].Name).Push([]uint64{7}, []float32{1}, Options{}), Busy, "7 tables")
 	must(t, c.Tick(0))
+}
+
+// A prefetch makes its rows; of a client that ends its steps it is an announcement,
+// too.
+func TestPrefetch(t *testing.T) {
+	each2(t, func(t *testing.T, tr string) {
+		w := newWorld(t, shape{transport: tr, servers: 2, lanes: 2, workers: 1, staleness: server.Async})
+		c := w.open(0, counting("t", 1))
+		tab := w.table(c, "t")
+		announced := func() (n uint64) {
+			servers, err := each[psmsg.StatsReply](t.Context(), c, psmsg.MethodStats, struct{}{})
+			must(t, err)
+			for _, s := range servers {
+				n += s.AnnouncedKeys
+			}
+			return n
+		}
+		keys, v := []uint64{1, 2, 3, 4, 5}, make([]float32, 5)
+		for step, want := range []uint64{0, 5, 10} {
+			must(t, tab.Prefetch(keys, 0))
+			must(t, tab.Pull(keys, v, Options{ReadOnly: true})) // behind it, at every lane
+			if got := announced(); got != want {
+				t.Errorf("step %d: %d keys are announced, want %d", step, got, want)
+			}
+			must(t, c.Tick(0))
+		}
+	})
 }
 
 func TestBarrierNamesWhoCame(t *testing.T) {
@@ -401,38 +371,4 @@ func TestPumpPassesOn(t *testing.T) {
 		<-r.Done()
 		must(t, r.Err())
 	}
-}
-
-// A dense pull to lent memory lands there without a copy, at any place in it.
-func TestDenseToLentMemory(t *testing.T) {
-	each2(t, func(t *testing.T, tr string) {
-		const n = 40_000
-		w := newWorld(t, shape{transport: tr, servers: 2, lanes: 1, workers: 1, staleness: server.Async, dense: n})
-		c := w.open(0)
-		m, err := c.Alloc(n*4 + 4096)
-		must(t, err)
-		grads := make([]float32, n)
-		for i := range grads {
-			grads[i] = float32(i % 1000)
-		}
-		must(t, c.PushDense(grads, Options{}))
-		values := floats(m)[7 : 7+n]
-		for range 2 {
-			must(t, c.PullDense(values, Options{}))
-			for i, v := range values {
-				if v != -grads[i] {
-					t.Fatalf("value %d is %v, want %v", i, v, -grads[i])
-				}
-			}
-			clear(values)
-		}
-		r, err := c.PullDenseAsync(values, Options{}, nil)
-		must(t, err)
-		<-r.Done()
-		must(t, r.Err())
-		if values[n-1] != -grads[n-1] || floats(m)[6] != 0 || floats(m)[7+n] != 0 {
-			t.Errorf("values %v, before %v, behind %v", values[n-1], floats(m)[6], floats(m)[7+n])
-		}
-		must(t, c.Unregister(m))
-	})
 }

@@ -29,6 +29,7 @@ type op struct {
 	deadline time.Time
 	lent     *Memory // what the servers read or write instead of the client's own
 	call     client.Call
+	announce client.Call // of a prefetch
 	posted   bool
 	done     bool // answered, or given up
 	given    bool // given up
@@ -46,6 +47,9 @@ func newOp(kind opKind, deadline time.Time) *op {
 	return &op{kind: kind, deadline: deadline, wake: make(chan struct{}, 1)}
 }
 
+// answered says that no server knows of the op any more.
+func (o *op) answered() bool { return o.call.Done() && o.announce.Done() }
+
 func (o *op) rouse() {
 	select {
 	case o.wake <- struct{}{}:
@@ -58,7 +62,9 @@ func (c *Client) post(o *op) bool {
 	ok := false
 	switch o.kind {
 	case opPrefetch:
-		ok = c.c.TryPull(o.rows, c.step, client.NoValues, &o.call)
+		if ok = c.c.TryPull(o.rows, c.step, client.NoValues, &o.call); ok && c.ticked {
+			c.c.TryAnnounce(o.rows, c.step+1, &o.announce)
+		}
 	case opPull:
 		ok = c.c.TryPull(o.rows, c.step, o.opt, &o.call)
 	case opPush:
@@ -68,6 +74,7 @@ func (c *Client) post(o *op) bool {
 	case opTick:
 		if ok = c.c.TryPush(o.rows, c.step, true, &o.call); ok {
 			c.step++
+			c.ticked = true
 		}
 	}
 	o.posted = ok
@@ -105,7 +112,7 @@ func (c *Client) settle() {
 		}
 	}
 	c.live = slices.DeleteFunc(c.live, func(o *op) bool {
-		if o.call.Done() {
+		if o.answered() {
 			c.complete(o, coded(o.call.Err(), Refused))
 			return true
 		}
@@ -113,7 +120,7 @@ func (c *Client) settle() {
 	})
 	if len(c.zombies) > 0 {
 		c.zombies = slices.DeleteFunc(c.zombies, func(o *op) bool {
-			if o.call.Done() {
+			if o.answered() {
 				if o.forgotten != nil {
 					o.forgotten()
 				}
@@ -151,7 +158,7 @@ func (c *Client) giveUp(o *op, err error) {
 	} else {
 		c.queue = slices.DeleteFunc(c.queue, func(x *op) bool { return x == o })
 	}
-	if o.posted && !o.call.Done() {
+	if o.posted && !o.answered() {
 		c.zombies = append(c.zombies, o)
 	} else if o.forgotten != nil {
 		o.forgotten()

@@ -141,6 +141,7 @@ func (p *pulling) deliver(values []float32, ticket bool) (number Ticket, err err
 	n := len(p.set.index)
 	if p.lent == nil {
 		p.set.scatter(values, p.rows.Values(), t.spec.Dim)
+		t.c.copied.Add(uint64(len(values)) * 4)
 	}
 	if ticket {
 		number = t.tickets.keep(p.set, p.rows)

@@ -147,6 +147,7 @@ func (p *pulling) fill(grads []float32) error {
 		return err
 	}
 	p.set.gather(p.op.rows.Grads(), grads, spec.Dim, spec.Optimizer.Adds())
+	p.t.c.copied.Add(uint64(len(grads)) * 4)
 	return nil
 }
 
@@ -160,7 +161,8 @@ func (x *set) repeats(spec table.Spec, rows int) error {
 }
 
 // Prefetch makes the rows of keys and brings them near at the servers, while the
-// caller goes on. What becomes of it changes no result.
+// caller goes on, and announces them for the next step where the caller ends steps.
+// What becomes of it changes no result.
 func (t *Table) Prefetch(keys []uint64, limit time.Duration) error {
 	if err := t.check(len(keys), len(keys)*t.spec.Dim); err != nil {
 		return err

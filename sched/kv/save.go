@@ -189,6 +189,7 @@ func (c *Client) StatsJSON(limit time.Duration) ([]byte, error) {
 	}
 	c.mu.Lock()
 	r.Step, r.Client, r.Transport = c.step, c.stats, c.c.Transports()
+	r.Client.CopiedBytes = c.copied.Load()
 	c.mu.Unlock()
 	b, err := json.Marshal(r)
 	if err != nil {

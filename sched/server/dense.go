@@ -97,6 +97,10 @@ func (l *lane) locateDense(r *request) {
 	if r.Kind == psmsg.KindPushDense {
 		r.s.enqueuePush(r)
 	}
+	if r.Kind == psmsg.KindPushDense && r.Rows == 0 { // nothing of it is read
+		l.ready(r)
+		return
+	}
 	if r.Values.Len != uint64(l.dense.total)*4 || l.dense.total == 0 || r.Values.Addr%4 != 0 {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
