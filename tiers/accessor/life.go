@@ -22,6 +22,7 @@ type life struct {
 	history History
 	graves  Graves
 	lagging []uint32
+	reborn  []uint32
 }
 
 func newLife(s table.Spec) *life {

@@ -84,12 +84,17 @@ const admitStream = 0x7f4a7c159e3779b9
 
 // Refresh brings the rows of a lookup, ids[i] of keys[i], up to date. One that has
 // ended meanwhile is born again in its place with create, and else its id becomes
-// table.NoRow; gone counts both, reborn the first.
-func (a *Accessor) Refresh(rows *kernels.Rows, keys []uint64, ids []uint32, create bool) (gone, reborn int) {
+// table.NoRow; gone counts both, reborn are the places in ids of the first, good
+// until the next call.
+//
+// A copy of a row elsewhere from before a Refresh stays good: it will be brought
+// to the same bits when it is looked at. Not so that of a reborn row.
+func (a *Accessor) Refresh(rows *kernels.Rows, keys []uint64, ids []uint32, create bool) (gone int, reborn []uint32) {
 	if a.life == nil {
-		return 0, 0
+		return 0, nil
 	}
 	l := a.life
+	l.reborn = l.reborn[:0]
 	if len(l.lagging) < len(ids) {
 		l.lagging = make([]uint32, len(ids)+len(ids)/4)
 	}
@@ -104,11 +109,11 @@ func (a *Accessor) Refresh(rows *kernels.Rows, keys []uint64, ids []uint32, crea
 			ids[i] = table.NoRow
 			continue
 		}
-		reborn++
+		l.reborn = append(l.reborn, i)
 		a.Bury(keys[i], row)
 		a.Born(keys[i], row)
 	}
-	return gone, reborn
+	return gone, l.reborn
 }
 
 // Settle brings one row up to date in place; false says that it has ended.

@@ -140,6 +140,27 @@ func TestSpecEqual(t *testing.T) {
 	}
 }
 
+func TestSameRows(t *testing.T) {
+	a := living(nil)
+	for name, c := range map[string]struct {
+		edit func(s *Spec)
+		want bool
+	}{
+		"thresholds":   {func(s *Spec) { s.Lifecycle.EmbedxThreshold, s.Lifecycle.Embed.LearningRate = 1, 1 }, true},
+		"rate":         {func(s *Spec) { s.Optimizer.LR = 1 }, true},
+		"dim":          {func(s *Spec) { s.Dim++ }, false},
+		"optimizer":    {func(s *Spec) { s.Optimizer.Kind = FTRL }, false},
+		"rule":         {func(s *Spec) { s.Lifecycle.Embed.Rule = PartAdaGrad }, false}, // as long, and another sum
+		"no lifecycle": {func(s *Spec) { s.Lifecycle = nil }, false},
+	} {
+		b := living(nil)
+		c.edit(&b)
+		if a.SameRows(b) != c.want || b.SameRows(a) != c.want {
+			t.Errorf("%s: want %v", name, c.want)
+		}
+	}
+}
+
 // TestEffective: every field that counts is told, with the value that holds.
 func TestEffective(t *testing.T) {
 	got := living(func(l *Lifecycle) { l.Embedx.Rule = PartAdam }).Effective()

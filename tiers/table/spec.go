@@ -72,6 +72,18 @@ func (s Spec) Birth() Init {
 	return s.Init.WithDefaults()
 }
 
+// SameRows says whether the rows of one table mean the same in the other: rates
+// and thresholds may differ, what the floats are may not.
+func (s Spec) SameRows(o Spec) bool {
+	if s.Dim != o.Dim || s.Optimizer.Name() != o.Optimizer.Name() || (s.Lifecycle == nil) != (o.Lifecycle == nil) {
+		return false
+	}
+	if l := s.Lifecycle; l != nil && (l.Embed.Rule != o.Lifecycle.Embed.Rule || l.Embedx.Rule != o.Lifecycle.Embedx.Rule) {
+		return false
+	}
+	return s.RowFloats() == o.RowFloats()
+}
+
 // RowFloats is the length of a row with its optimizer state and what a lifecycle
 // keeps.
 func (s Spec) RowFloats() int {
