@@ -30,7 +30,7 @@ func (q quick) Create(path string) (files.DiskFile, error) {
 // faulty fails its n-th operation (from 0) and, if it stays, all later ones
 // but removals.
 type faulty struct {
-	quick
+	files.Disk
 	n     int64
 	stays bool
 	err   error
@@ -46,16 +46,16 @@ func (d *faulty) do(path string, f func() error) error {
 }
 
 func (d *faulty) MkdirAll(dir string) error {
-	return d.do(dir, func() error { return d.quick.MkdirAll(dir) })
+	return d.do(dir, func() error { return d.Disk.MkdirAll(dir) })
 }
 func (d *faulty) Rename(from, to string, replace bool) error {
-	return d.do(from, func() error { return d.quick.Rename(from, to, replace) })
+	return d.do(from, func() error { return d.Disk.Rename(from, to, replace) })
 }
 func (d *faulty) SyncDir(dir string) error {
-	return d.do(dir, func() error { return d.quick.SyncDir(dir) })
+	return d.do(dir, func() error { return d.Disk.SyncDir(dir) })
 }
 func (d *faulty) Create(path string) (f files.DiskFile, err error) {
-	err = d.do(path, func() error { f, err = d.quick.Create(path); return err })
+	err = d.do(path, func() error { f, err = d.Disk.Create(path); return err })
 	return &faultyFile{f, d, path}, err
 }
 
@@ -92,7 +92,7 @@ func TestEveryFailureKeepsTheOldModel(t *testing.T) {
 			dir := t.TempDir()
 			old, newer := makeModel(1, 40), makeModel(2, 40)
 			check(t, old.save(quick{}, dir, false))
-			d := &faulty{n: n, stays: c.stays, err: c.err}
+			d := &faulty{Disk: quick{}, n: n, stays: c.stays, err: c.err}
 			err := newer.save(d, dir, false)
 			if d.calls.Load() <= n { // nothing was left to fail
 				check(t, err)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,6 +33,9 @@ type Incoming struct {
 func Begin(dir string) (*Incoming, error) { return begin(files.OS{}, dir) }
 
 func begin(d files.Disk, dir string) (*Incoming, error) {
+	if exists(filepath.Join(dir, headName)) {
+		return nil, fmt.Errorf("ckpt: %s holds the history of a psrt train --checkpoint; choose another directory for a model", dir)
+	}
 	if err := d.MkdirAll(dir); err != nil {
 		return nil, explain("making", dir, err)
 	}
