@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.model, "model", "", "model `directory` written by psrt train --out")
+	c.Flags().StringVar(&f.model, "model", "", "model `directory` written by psrt train --out or psrt export, or a history")
 	c.Flags().StringVar(&f.data, "data", "", "`files`, globs or directories, comma separated")
 	c.Flags().IntVar(&f.threads, "threads", runtime.NumCPU(), "computing threads")
 	f.input.register(c)
@@ -34,18 +35,19 @@ func (f *modelFlags) register(c *cobra.Command) {
 
 // open loads the model and looks at the data; labelled asks for labels in it. How the training data were read
 // is in the model; flags that were given win.
-func (f *modelFlags) open(c *cobra.Command, labelled bool) (*train.Scorer, *dataset.Source, error) {
+func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) (*train.Scorer, *dataset.Source, error) {
 	switch {
 	case f.model == "":
-		return nil, nil, cli.Usagef("--model is missing: the directory that psrt train --out wrote")
+		return nil, nil, cli.Usagef("--model is missing: the directory that psrt train --out or psrt export wrote")
 	case f.data == "":
 		return nil, nil, cli.Usagef("--data is missing: name files, globs or directories")
 	case f.threads < 1:
 		return nil, nil, cli.Usagef("--threads %d: must be at least 1", f.threads)
 	}
-	s, err := train.LoadScorer(f.model)
+	location, number := splitPlace(f.model)
+	s, err := train.LoadScorer(ctx, location, number)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cli.InterruptedOr(ctx, err)
 	}
 	opts, err := f.input.options()
 	if err != nil {
@@ -77,7 +79,7 @@ func newEval() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Evaluate a trained model on labelled data",
-		Long:  "Reads the whole model into memory (no server is needed) and prints its figures on the data.",
+		Long:  "Prints a model's figures on the data; no server is needed. What psrt train wrote is\nread into memory, what psrt export wrote for inference is mapped.",
 		Example: `  psrt eval --model model --data test.libffm
   psrt eval --model model --data 'test/*.tsv.gz' --json`,
 	}
@@ -87,20 +89,15 @@ func newEval() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		s, src, err := f.open(c, true)
+		s, src, err := f.open(ctx, c, true)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		acc := metric.NewAccumulator(s.Info.Model.Task)
-		err = s.Score(ctx, src, f.threads, func(preds, labels []float32) error {
-			acc.Add(preds, labels)
-			return nil
-		})
+		r, err := evaluate(ctx, s, src, f.threads)
 		if err != nil {
 			return cli.InterruptedOr(ctx, err)
 		}
-		r := acc.Report()
 		if asJSON != "" {
 			out, err := cli.OpenOutput("json", asJSON)
 			if err != nil {
@@ -112,6 +109,16 @@ func newEval() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// evaluate is a model's figures on data.
+func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads int) (*metric.Report, error) {
+	acc := metric.NewAccumulator(s.Info.Model.Task)
+	err := s.Score(ctx, src, threads, func(preds, labels []float32) error {
+		acc.Add(preds, labels)
+		return nil
+	})
+	return acc.Report(), err
 }
 
 func newPredict() *cobra.Command {
@@ -130,7 +137,7 @@ func newPredict() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		s, src, err := f.open(c, false)
+		s, src, err := f.open(ctx, c, false)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"psrt/sched/server"
 	"psrt/sched/train/model"
 	"psrt/tiers/ckpt"
-	"psrt/tiers/dram"
 	"psrt/tiers/table"
 )
 
@@ -137,66 +136,6 @@ func addHex(sum *table.Digest, s string) error {
 		return fmt.Errorf("train: a server's digest is %q, want %d bytes in hex", s, len(sum))
 	}
 	sum.Add(table.Digest(b))
-	return nil
-}
-
-// LoadScorer reads a model directory.
-func LoadScorer(dir string) (*Scorer, error) {
-	saved, err := ckpt.Open(dir)
-	if err != nil {
-		return nil, &InputError{err}
-	}
-	s := &Scorer{}
-	if err := json.Unmarshal(saved.Meta, &s.Info); err != nil {
-		return nil, &InputError{fmt.Errorf("train: %s: the model's description is not understood: %w", dir, err)}
-	}
-	if s.model, err = model.New(s.Info.Model); err != nil {
-		return nil, &InputError{fmt.Errorf("train: %s: %w", dir, err)}
-	}
-	spec := saved.Spec(1)
-	if spec == nil || spec.Dim != s.model.RowDim() {
-		return nil, &InputError{fmt.Errorf("train: %s: its table does not fit its model (%s, rows of %d floats)", dir, s.Info.Model.Kind, s.model.RowDim())}
-	}
-	// Only weights are needed: SGD rows have no state.
-	weights := *spec
-	weights.Optimizer = table.Optimizer{Kind: table.SGD}.WithDefaults()
-	if s.rows, err = dram.New(weights, s.Info.Seed, dram.Config{Node: -1}); err != nil {
-		return nil, err
-	}
-	if err := s.read(saved, spec); err != nil {
-		s.rows.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *Scorer) read(saved *ckpt.Model, spec *table.Spec) error {
-	width := spec.RowFloats()
-	if saved.WeightsOnly {
-		width = spec.Dim
-	}
-	err := saved.Rows(context.Background(), spec.ID, 1, nil, func(keys []uint64, rows []float32) error {
-		for i, k := range keys {
-			if err := s.rows.Load(k, rows[i*width:i*width+spec.Dim]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return &InputError{err}
-	}
-	s.dense = make([]float32, s.model.Layout().Total)
-	err = saved.DenseBlocks(context.Background(), server.DenseID, func(first int64, values, _ []float32) error {
-		if first < 0 || int(first)+len(values) > len(s.dense) {
-			return fmt.Errorf("train: dense elements %d to %d of %d", first, int(first)+len(values), len(s.dense))
-		}
-		copy(s.dense[first:], values)
-		return nil
-	})
-	if err != nil {
-		return &InputError{err}
-	}
 	return nil
 }
 

@@ -34,9 +34,12 @@ func (x *exporter) read(spec *table.Spec, e quant.Encoding, number func(key uint
 	}
 	var view *accessor.View
 	if spec.Lifecycle != nil && !x.model.WeightsOnly {
-		var err error
-		if view, err = accessor.NewView(*spec, x.model.Lifecycle[spec.ID]); err != nil {
-			return nil, fmt.Errorf("export: %w", err)
+		memo, err := accessor.ParseMemo(x.model.Lifecycle[spec.ID])
+		if err == nil {
+			view, err = accessor.NewView(*spec, memo.History)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("export: table %s: %w", spec.Name, err)
 		}
 	}
 	r.sorter = extsort.New(extsort.Config{RecordBytes: layout.Bytes() + 4*r.state, Memory: x.opts.Memory, Path: filepath.Join(x.in.Path(), "spill")})

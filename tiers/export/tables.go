@@ -55,4 +55,6 @@ func (x *exporter) tableText(spec *table.Spec, name string) (*Table, error) {
 func sameKey(key uint64) uint64 { return key }
 
 // source is what text files say of their model.
-func (x *exporter) source() (json.RawMessage, error) { return json.Marshal(sourceOf(&x.model.Manifest)) }
+func (x *exporter) source() (json.RawMessage, error) {
+	return json.Marshal(sourceOf(&x.model.Manifest))
+}

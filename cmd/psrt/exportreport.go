@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"psrt/tiers/export"
+)
+
+// exporting shows how far an export is, on a terminal.
+func (d *display) exporting(p export.Progress) {
+	if d.quiet || !d.terminal {
+		return
+	}
+	d.clear()
+	fmt.Fprintf(d.w, "%s %s: %s of %s rows", p.Doing, p.Table, si(float64(p.Rows)), si(float64(p.Of)))
+	d.dirty = true
+}
+
+// printExport is the end of psrt export for people.
+func printExport(w io.Writer, e *exported) {
+	fmt.Fprintf(w, "%s in %s, of the model with digest %s\n", e.Format, e.Out, e.Source.Digest)
+	printFiles(w, e.Content)
+	if e.Full == nil {
+		return
+	}
+	for _, f := range []struct {
+		name         string
+		full, export *float64
+	}{{"AUC", e.Full.AUC, e.Export.AUC}, {"logloss", e.Full.LogLoss, e.Export.LogLoss}, {"RMSE", e.Full.RMSE, e.Export.RMSE}} {
+		if f.full != nil && f.export != nil {
+			fmt.Fprintf(w, "%-12s %.6f of the model, %.6f of the export (%+.6f)\n", f.name, *f.full, *f.export, *f.export-*f.full)
+		}
+	}
+}
+
+func printFiles(w io.Writer, c *export.Content) {
+	for _, t := range c.Tables {
+		var left []string
+		if t.Unserved > 0 {
+			left = append(left, fmt.Sprintf("%d rows that are not served", t.Unserved))
+		}
+		if t.Zero > 0 {
+			left = append(left, fmt.Sprintf("%d rows of zeros", t.Zero))
+		}
+		without := ""
+		if len(left) > 0 {
+			without = "; without " + strings.Join(left, " and ")
+		}
+		fmt.Fprintf(w, "%-12s %s: %d rows of %d weights, %s, %.1f MB%s\n", t.Spec.Name, t.File, t.Rows, t.Spec.Dim, t.Encoding, float64(t.Bytes)/1e6, without)
+	}
+	for _, d := range c.Dense {
+		fmt.Fprintf(w, "%-12s %s: %d parameters, %.1f MB\n", d.Name, d.File, d.Elements, float64(d.Bytes)/1e6)
+	}
+}
+
+// printVerified is psrt export verify's good answer.
+func printVerified(w io.Writer, dir, kind string, c *export.Content) {
+	fmt.Fprintf(w, "%s in %s is as it was written, of the model with digest %s\n", kind, dir, c.Source.Digest)
+	printFiles(w, c)
+}
