@@ -28,15 +28,19 @@ type ledger struct {
 
 type chunk struct {
 	keys  []uint64
-	pins  []uint16
+	pins  []uint32
+	slots []uint32 // Tiered's: where the disk has a copy that is good; the load's number while it is read
 	flags []uint8
 }
 
-// ledgerBytes is what a place takes.
-const ledgerBytes = 8 + 2 + 1
+// ledgerBytes is what a place takes; slotBytes, what it takes more in a Tiered.
+const (
+	ledgerBytes = 8 + 4 + 1
+	slotBytes   = 4
+)
 
 func newChunk(n int) *chunk {
-	return &chunk{keys: make([]uint64, n), pins: make([]uint16, n), flags: make([]uint8, n)}
+	return &chunk{keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n)}
 }
 
 func (g *ledger) at(row uint32) (c *chunk, i uint32) {
@@ -48,47 +52,26 @@ func (g *ledger) key(row uint32) uint64 {
 	return c.keys[i]
 }
 
-func (g *ledger) flags(row uint32) *uint8 {
-	c, i := g.at(row)
-	return &c.flags[i]
-}
-
-func (g *ledger) pins(row uint32) *uint16 {
-	c, i := g.at(row)
-	return &c.pins[i]
-}
-
-// maxPins bounds the lookups that hold one row.
-const maxPins = 1<<16 - 1
-
 // places is the number of places, used or not.
 func (g *ledger) places() int { return len(g.chunks) << g.shift }
 
 // bytes is what the ledger takes.
 func (g *ledger) bytes() int64 { return int64(g.places()) * ledgerBytes }
 
-// pin pins rows up to the first that has no room for another, and says how many.
-func (g *ledger) pin(rows []uint32) int {
-	for i, r := range rows {
-		if r == table.NoRow {
-			continue
+func (g *ledger) pin(rows []uint32) {
+	for _, r := range rows {
+		if r != noRow {
+			c, i := g.at(r)
+			c.pins[i]++
 		}
-		p := g.pins(r)
-		if *p == maxPins {
-			return i
-		}
-		*p++
 	}
-	return len(rows)
 }
 
 func (g *ledger) unpin(rows []uint32) {
 	for _, r := range rows {
-		if r == table.NoRow {
-			continue
-		}
-		if p := g.pins(r); *p > 0 {
-			*p--
+		if r != noRow {
+			c, i := g.at(r)
+			c.pins[i] -= min(c.pins[i], 1)
 		}
 	}
 }

@@ -21,7 +21,7 @@ var (
 
 // Rows is one lane's part of a sparse table, in whatever tiers it lies. All
 // calls belong to one goroutine, the lane's; none of them waits for a disk,
-// but Range, Digest, Reset and Close.
+// but Load, Range, Digest, Reset and Close.
 //
 // A row id is a place in memory. It is good from the Lookup that gave it, which
 // pins the row there, until Release; Gather, Apply and Edit take pinned rows
@@ -63,6 +63,7 @@ type Rows interface {
 	// call and by each call after the one that returned more == false. It looks
 	// at about max rows, and deletes those that are dead and not pinned. Rows made
 	// since the walk began may be left out; no other is. Nothing is rewritten.
+	// dead must not call the table.
 	Sweep(max int, dead func(key uint64, row []float32) bool) (deleted int, more bool, err error)
 
 	// Cut begins a consistent cut: Next gives each row once, as it is now, whatever
@@ -102,7 +103,8 @@ type Lookup struct {
 	// Err leaves nothing pinned. ErrPinned wants other rows released first.
 	Err error
 
-	left int // rows being read
+	left   int  // rows being read
+	parked bool // more rows wait for places in memory
 }
 
 // Stats is what a table holds, takes and has done since it was made.

@@ -1,0 +1,89 @@
+package tiers
+
+// drain is a slab being emptied, so that the index can have its memory.
+type drain struct {
+	on   bool
+	slab int
+}
+
+// drainStep bounds the rows that leave in one call.
+const drainStep = 256
+
+// makeRoom begins to empty a slab when the index needs memory, and goes on with
+// it.
+func (t *Tiered) makeRoom() {
+	if !t.drain.on && t.space.short() && !t.beginDrain() {
+		return
+	}
+	if !t.drain.on {
+		return
+	}
+	first := uint32(t.drain.slab) << t.rows.Shift
+	end := first + 1<<t.rows.Shift
+	inUse := false
+	n := 0
+	for f := first; f < end; f++ {
+		c, i := t.led.at(f)
+		switch {
+		case c.pins[i] > 0 || c.flags[i]&flagLoading != 0:
+			inUse = true
+		case c.flags[i]&flagLive != 0:
+			if n == drainStep || t.evict(f) != nil {
+				inUse = true
+				continue
+			}
+			t.policy.Remove(f, c.keys[i])
+			t.stats.Evicted++
+			n++
+		}
+	}
+	if inUse {
+		return
+	}
+	t.drain = drain{}
+	t.led.chunks[first>>t.rows.Shift] = nil
+	t.space.cutUp(int(first >> t.rows.Shift))
+}
+
+// beginDrain chooses the slab with the fewest rows in use.
+func (t *Tiered) beginDrain() bool {
+	frames := 1 << t.rows.Shift
+	if t.space.frames()-frames < t.space.minFrames || t.room() < frames {
+		return false
+	}
+	best, least := -1, frames+1
+	for n, c := range t.led.chunks {
+		if c == nil {
+			continue
+		}
+		used := 0
+		for i := range c.pins {
+			if c.pins[i] > 0 || c.flags[i]&flagLoading != 0 {
+				used++
+			}
+		}
+		if used < least {
+			best, least = n, used
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	t.drain = drain{on: true, slab: best}
+	c := t.led.chunks[best]
+	for i, flags := range c.flags {
+		c.flags[i] |= flagDrain
+		if c.pins[i] == 0 && flags&flagLive != 0 {
+			*t.unpinned(flags)--
+			t.leaving++
+		}
+	}
+	keep := t.free[:0]
+	for _, f := range t.free {
+		if int(f>>t.rows.Shift) != best {
+			keep = append(keep, f)
+		}
+	}
+	t.free = keep
+	return true
+}

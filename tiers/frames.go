@@ -1,0 +1,175 @@
+package tiers
+
+import (
+	"errors"
+)
+
+// room is the number of frames that can be had now, or as soon as the disk has
+// taken rows or given those that are read ahead, without those promised.
+func (t *Tiered) room() int {
+	return len(t.free) + t.space.more() + t.idle + t.coming - t.reserved
+}
+
+// take gives an empty frame. ErrBusy: the disk must take a row first.
+func (t *Tiered) take() (uint32, error) {
+	if len(t.free) == 0 {
+		t.addSlab()
+	}
+	if n := len(t.free); n > 0 {
+		f := t.free[n-1]
+		t.free = t.free[:n-1]
+		return f, nil
+	}
+	return t.victim(t.policy.Victim)
+}
+
+// addSlab makes frames of memory that nobody uses.
+func (t *Tiered) addSlab() {
+	slab, ok := t.space.slab()
+	if !ok {
+		return
+	}
+	n := len(t.space.slabs)
+	t.space.slabs = append(t.space.slabs, slab)
+	t.rows.Bases = append(t.rows.Bases, &slab[0])
+	c := newChunk(1 << t.rows.Shift)
+	c.slots = make([]uint32, 1<<t.rows.Shift)
+	t.led.chunks = append(t.led.chunks, c)
+	t.rows.Count = len(t.space.slabs) << t.rows.Shift
+	for f := t.rows.Count - 1; f >= n<<t.rows.Shift; f-- {
+		t.free = append(t.free, uint32(f))
+	}
+}
+
+// victim has the row leave that choose chooses.
+func (t *Tiered) victim(choose func(may func(uint32) bool) (uint32, bool)) (uint32, error) {
+	for {
+		f, ok := choose(t.mayLeave)
+		if !ok {
+			if t.busy || t.coming > 0 {
+				return 0, ErrBusy
+			}
+			return 0, ErrPinned
+		}
+		err := t.evict(f)
+		if err == nil {
+			t.stats.Evicted++
+			return f, nil
+		}
+		t.policy.Add(f, t.led.key(f))
+		if !errors.Is(err, ErrBusy) {
+			return 0, err
+		}
+		t.busy = true // only rows that the disk has may leave until it takes more
+	}
+}
+
+func (t *Tiered) mayLeave(f uint32) bool {
+	c, i := t.led.at(f)
+	return c.pins[i] == 0 && c.flags[i]&(flagLive|flagLoading|flagDrain) == flagLive && !(t.busy && c.flags[i]&flagDirty != 0)
+}
+
+// evict moves a row that nobody uses, and that the policy has let go, to the disk.
+func (t *Tiered) evict(f uint32) error {
+	c, i := t.led.at(f)
+	if c.flags[i]&flagDirty != 0 {
+		slot, err := t.disk.Append(c.keys[i], bytesOf(t.row(f)))
+		if err != nil {
+			return err
+		}
+		c.slots[i] = slot
+		t.stats.DiskWrites++
+	}
+	flags := c.flags[i]
+	if flags&markCut != 0 {
+		flags = t.saveForCut(f, flags)
+	}
+	if flags&markSweep != 0 {
+		t.sweep.left--
+	}
+	t.marks.put(c.slots[i], flags)
+	t.later(c.keys[i], c.slots[i])
+	*t.unpinned(flags)--
+	c.flags[i] = flags & flagDrain
+	return nil
+}
+
+// giveBack makes a frame free.
+func (t *Tiered) giveBack(f uint32) {
+	c, i := t.led.at(f)
+	if c.flags[i]&flagDrain != 0 {
+		c.flags[i] = flagDrain
+		return
+	}
+	c.flags[i] = 0
+	t.free = append(t.free, f)
+}
+
+// occupy says whose row is in a frame, pinned once if so.
+func (t *Tiered) occupy(f uint32, key uint64, flags uint8, slot uint32, pins uint32) {
+	c, i := t.led.at(f)
+	c.keys[i], c.flags[i], c.slots[i], c.pins[i] = key, flags|flagLive, slot, pins
+	t.policy.Add(f, key)
+	if pins == 0 {
+		*t.unpinned(c.flags[i])++
+	}
+}
+
+// unpinned is the count in which a row without pins is.
+func (t *Tiered) unpinned(flags uint8) *int {
+	switch flags & (flagLive | flagLoading | flagDrain) {
+	case flagLive:
+		return &t.idle
+	case flagLive | flagLoading:
+		return &t.coming
+	}
+	return &t.leaving
+}
+
+// pinOne pins a row in memory once more.
+func (t *Tiered) pinOne(f uint32) {
+	c, i := t.led.at(f)
+	if c.pins[i] == 0 {
+		*t.unpinned(c.flags[i])--
+	}
+	c.pins[i]++
+}
+
+// Release unpins rows.
+func (t *Tiered) Release(rows []uint32) {
+	for _, f := range rows {
+		if f != noRow && !t.closed {
+			t.unpinOne(f)
+		}
+	}
+}
+
+func (t *Tiered) unpinOne(f uint32) {
+	c, i := t.led.at(f)
+	if c.pins[i] == 0 {
+		return
+	}
+	if c.pins[i]--; c.pins[i] > 0 {
+		return
+	}
+	if c.flags[i]&flagLive == 0 { // its read has failed
+		t.giveBack(f)
+		return
+	}
+	*t.unpinned(c.flags[i])++
+}
+
+// vacate forgets the row in a frame that is neither pinned nor loading.
+func (t *Tiered) vacate(f uint32) {
+	c, i := t.led.at(f)
+	*t.unpinned(c.flags[i])--
+	if c.flags[i]&markSweep != 0 {
+		t.sweep.left--
+	}
+	if c.slots[i] != noSlot {
+		t.disk.Free(c.slots[i])
+		c.slots[i] = noSlot
+	}
+	t.policy.Remove(f, c.keys[i])
+	t.giveBack(f)
+}

@@ -1,0 +1,239 @@
+package tiers
+
+import (
+	"errors"
+	"fmt"
+
+	"psrt/csrc/probe"
+)
+
+// job is what is left of a lookup whose rows are not all in memory: frames to
+// be had for its missing keys.
+type job struct {
+	l    *Lookup
+	keys []uint64 // distinct
+	rows []uint32 // their frames, pinned once; noRow where there is none
+	at   int      // keys before this one are done
+	pos  []int32  // places of l.Rows that are missing
+	occ  []int32  // and which of keys each wants
+}
+
+// Start looks l up. Rows in memory are pinned at once; if all are, it is done.
+func (t *Tiered) Start(l *Lookup) bool {
+	l.Created, l.Err, l.left, l.parked = 0, nil, 0, false
+	if err := t.isClosed(); err != nil {
+		l.Err = err
+		return true
+	}
+	if len(l.Rows) < len(l.Keys) {
+		l.Err = fmt.Errorf("tiers: table %q: lookup of %d keys with room for %d rows", t.spec.Name, len(l.Keys), len(l.Rows))
+		return true
+	}
+	rows := l.Rows[:len(l.Keys)]
+	t.index.Find(l.Keys, rows)
+	missing := t.scratch.at[:0]
+	for i, v := range rows {
+		switch {
+		case v != noRow && v >= onFrame:
+			f := v - onFrame
+			rows[i] = f
+			t.pinOne(f)
+			t.policy.Touch(f, l.Keys[i])
+			c, at := t.led.at(f)
+			if c.flags[at]&flagLoading != 0 {
+				t.waitFor(f, l)
+			}
+		case v != noRow || l.Create:
+			rows[i] = noRow
+			missing = append(missing, int32(i))
+		}
+	}
+	t.scratch.at = missing
+	t.stats.Hits += uint64(len(rows) - len(missing))
+	t.stats.Misses += uint64(len(missing))
+	if len(missing) == 0 {
+		if t.room() < 0 { // frames promised to others
+			t.abandon(l, nil, ErrPinned)
+			return true
+		}
+		return l.left == 0
+	}
+	j := t.newJob(l, missing)
+	if err := t.roomFor(j, rows); err != nil {
+		t.abandon(l, nil, err)
+		return true
+	}
+	t.reserved += len(j.keys)
+	done := t.fill(j)
+	if !done {
+		l.parked = true
+		t.jobs = append(t.jobs, j)
+		t.wake() // what it waits for may not be the disk
+	}
+	t.makeRoom()
+	t.flush()
+	t.submit()
+	return done && l.left == 0
+}
+
+// newJob copies what is needed of a lookup's missing keys.
+func (t *Tiered) newJob(l *Lookup, missing []int32) *job {
+	s := &t.scratch
+	s.keys = s.keys[:0]
+	for _, i := range missing {
+		s.keys = append(s.keys, l.Keys[i])
+	}
+	n := len(s.keys)
+	j := &job{l: l, pos: append([]int32(nil), missing...), occ: make([]int32, n), keys: make([]uint64, n)}
+	j.keys = j.keys[:probe.Dedup(&s.dedup, s.keys, j.occ, j.keys)]
+	j.rows = make([]uint32, len(j.keys))
+	for i := range j.rows {
+		j.rows[i] = noRow
+	}
+	return j
+}
+
+// roomFor says why there are not enough frames for a job.
+func (t *Tiered) roomFor(j *job, rows []uint32) error {
+	if t.room() >= len(j.keys) {
+		return nil
+	}
+	frames := t.space.frames() + t.space.more()
+	hits := map[uint32]bool{}
+	for _, f := range rows {
+		if f != noRow {
+			hits[f] = true
+		}
+	}
+	if n := len(hits) + len(j.keys); n > frames {
+		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit in memory; use smaller batches or more memory", ErrBudget, t.spec.Name, n, frames)
+	}
+	return ErrPinned
+}
+
+// fill gets frames for a job's keys, and ends it unless the disk is too busy
+// to take rows; then it is to be called again.
+func (t *Tiered) fill(j *job) (done bool) {
+	if j.l.Err != nil {
+		t.reserved -= len(j.keys) - j.at
+		t.abandon(j.l, j, j.l.Err)
+		return true
+	}
+	keys := j.keys[j.at:]
+	s := &t.scratch
+	t.flush()
+	s.vals = append(s.vals[:0], make([]uint32, len(keys))...)
+	t.index.Find(keys, s.vals)
+	for i, v := range s.vals {
+		err := t.fillOne(j, keys[i], v)
+		if errors.Is(err, ErrBusy) {
+			t.flush()
+			return false
+		}
+		t.reserved--
+		j.at++
+		if err != nil {
+			t.flush()
+			t.reserved -= len(j.keys) - j.at
+			t.abandon(j.l, j, err)
+			return true
+		}
+	}
+	t.flush()
+	t.scatter(j)
+	return true
+}
+
+// fillOne brings one key, which is at v, into j.rows[j.at].
+func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
+	switch {
+	case v == noRow && !j.l.Create: // deleted meanwhile
+		return nil
+	case v != noRow && v >= onFrame: // brought by another lookup
+		f := v - onFrame
+		t.pinOne(f)
+		t.policy.Touch(f, key)
+		j.rows[j.at] = f
+		c, i := t.led.at(f)
+		if c.flags[i]&flagLoading != 0 {
+			t.waitFor(f, j.l)
+		}
+		return nil
+	}
+	f, err := t.take()
+	if err != nil {
+		return err
+	}
+	if v == noRow {
+		return t.create(j, f, key)
+	}
+	t.read(f, key, v, 1)
+	t.stats.SyncReads++
+	j.rows[j.at] = f
+	t.waitFor(f, j.l)
+	return nil
+}
+
+// create makes a row in a frame.
+func (t *Tiered) create(j *job, f uint32, key uint64) error {
+	t.scratch.key[0], t.scratch.val[0] = key, onFrame+f
+	if _, err := t.index.Set(t.scratch.key[:], t.scratch.val[:]); err != nil {
+		t.giveBack(f)
+		t.makeRoom()
+		if t.drain.on {
+			return ErrBusy
+		}
+		return err
+	}
+	t.acc.Born(key, t.row(f))
+	t.acc.Begin(&t.rows, int(f), t.scratch.key[:])
+	t.occupy(f, key, flagDirty|markChanged, noSlot, 1)
+	j.rows[j.at] = f
+	j.l.Created++
+	return nil
+}
+
+// scatter writes a job's frames to the lookup, and pins a row once for each
+// place that wants it.
+func (t *Tiered) scatter(j *job) {
+	for i, at := range j.pos {
+		f := j.rows[j.occ[i]]
+		j.l.Rows[at] = f
+		if f != noRow {
+			t.pinOne(f)
+		}
+	}
+	t.Release(j.rows)
+}
+
+// abandon ends a lookup, of which j is left if not nil, with an error: nothing
+// stays pinned. Loads that it waits for take it off their lists.
+func (t *Tiered) abandon(l *Lookup, j *job, err error) {
+	l.Err = err
+	t.Release(l.Rows[:len(l.Keys)])
+	if j != nil {
+		t.Release(j.rows)
+	}
+	for i := range l.Rows[:len(l.Keys)] {
+		l.Rows[i] = noRow
+	}
+	if l.left > 0 {
+		t.forget(l)
+		l.left = 0
+	}
+}
+
+// goOn tries jobs again, in order.
+func (t *Tiered) goOn() {
+	for len(t.jobs) > 0 {
+		j := t.jobs[0]
+		if !t.fill(j) {
+			return
+		}
+		t.jobs = append(t.jobs[:0], t.jobs[1:]...)
+		j.l.parked = false
+		if j.l.left == 0 {
+			t.ended = append(t.ended, j.l)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package tiers
+
+import "math/bits"
+
+// Kinds of marks that a row on disk has, one bit a slot each. kindHeld says that
+// a row is in the slot and nowhere in memory; the others go with rows.
+const (
+	kindHeld = iota
+	kindChanged
+	kindCarried
+	kindCut
+	kindSweep
+	kindWhole
+	kinds
+)
+
+// kindOf pairs marks in memory with those on disk.
+var kindOf = [...]struct {
+	flag uint8
+	kind int
+}{{markChanged, kindChanged}, {markCarried, kindCarried}, {markCut, kindCut}, {markSweep, kindSweep}}
+
+const (
+	groupShift = 11 // slots of a group, as a power of two
+	groupWords = 1 << groupShift / 64
+	// groupBytes is what a group takes: less than one byte a slot.
+	groupBytes = kinds * groupWords * 8
+)
+
+type group [kinds][groupWords]uint64
+
+// slotMarks are the marks of rows on disk, by slot.
+type slotMarks struct {
+	groups []*group
+	count  [kinds]int
+	taken  int // groups that are not nil
+}
+
+// room makes the group of a slot.
+func (m *slotMarks) room(slot uint32) {
+	for int(slot>>groupShift) >= len(m.groups) {
+		m.groups = append(m.groups, nil)
+	}
+	if m.groups[slot>>groupShift] == nil {
+		m.groups[slot>>groupShift] = new(group)
+		m.taken++
+	}
+}
+
+func (m *slotMarks) bytes() int64 { return int64(m.taken)*groupBytes + 8*int64(cap(m.groups)) }
+
+func (m *slotMarks) has(kind int, slot uint32) bool {
+	g := slot >> groupShift
+	if int(g) >= len(m.groups) || m.groups[g] == nil {
+		return false
+	}
+	i := slot & (1<<groupShift - 1)
+	return m.groups[g][kind][i/64]>>(i%64)&1 != 0
+}
+
+func (m *slotMarks) set(kind int, slot uint32) {
+	m.room(slot)
+	i := slot & (1<<groupShift - 1)
+	w := &m.groups[slot>>groupShift][kind][i/64]
+	if *w>>(i%64)&1 == 0 {
+		*w |= 1 << (i % 64)
+		m.count[kind]++
+	}
+}
+
+func (m *slotMarks) clear(kind int, slot uint32) {
+	if m.has(kind, slot) {
+		i := slot & (1<<groupShift - 1)
+		m.groups[slot>>groupShift][kind][i/64] &^= 1 << (i % 64)
+		m.count[kind]--
+	}
+}
+
+// put says that a row, with its flags in memory, is in a slot now; take is the
+// reverse, and gives the marks back.
+func (m *slotMarks) put(slot uint32, flags uint8) {
+	m.set(kindHeld, slot)
+	for _, k := range kindOf {
+		if flags&k.flag != 0 {
+			m.set(k.kind, slot)
+		}
+	}
+}
+
+func (m *slotMarks) take(slot uint32) (flags uint8) {
+	for _, k := range kindOf {
+		if m.has(k.kind, slot) {
+			flags |= k.flag
+		}
+	}
+	for kind := range kinds {
+		m.clear(kind, slot)
+	}
+	return flags
+}
+
+// move has a row go from slot to slot.
+func (m *slotMarks) move(from, to uint32) {
+	for kind := range kinds {
+		if m.has(kind, from) {
+			m.clear(kind, from)
+			m.set(kind, to)
+		}
+	}
+}
+
+// become sets dst of each slot to f of its marks, word by word.
+func (m *slotMarks) become(f func(g *group, w int)) {
+	for _, g := range m.groups {
+		if g != nil {
+			for w := range groupWords {
+				f(g, w)
+			}
+		}
+	}
+	m.count = [kinds]int{}
+	for _, g := range m.groups {
+		if g == nil {
+			continue
+		}
+		for kind := range kinds {
+			for _, w := range g[kind] {
+				m.count[kind] += bits.OnesCount64(w)
+			}
+		}
+	}
+}
+
+// next is the first slot from at on that has a mark; it starts again at 0 when
+// there is none. Precondition: count[kind] > 0.
+func (m *slotMarks) next(kind int, at uint32) uint32 {
+	if int(at>>groupShift) >= len(m.groups) {
+		at = 0
+	}
+	skip := at % 64
+	for g, w := int(at>>groupShift), int(at&(1<<groupShift-1)/64); ; {
+		if m.groups[g] == nil {
+			g, w, skip = g+1, 0, 0
+		} else {
+			if word := m.groups[g][kind][w] >> skip << skip; word != 0 {
+				return uint32(g)<<groupShift + uint32(w*64+bits.TrailingZeros64(word))
+			}
+			if w, skip = w+1, 0; w == groupWords {
+				g, w = g+1, 0
+			}
+		}
+		if g == len(m.groups) {
+			g, w, skip = 0, 0, 0
+		}
+	}
+}
+
+func (m *slotMarks) reset() { *m = slotMarks{} }
