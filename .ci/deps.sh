@@ -60,9 +60,10 @@ look_lab() { # the same for the lab
 }
 
 dist=/usr/lib/python3/dist-packages
-look_test() { # the same for the tests of the bindings (csrc/examples), which use Debian's Python
+look_test() { # the same for the tests; those of the bindings (csrc/examples) use Debian's Python
 	packages=
 	reasons=
+	command -v fio >/dev/null || need fio "random reads, the limit that the SSD tier is held against"
 	command -v g++ >/dev/null || need g++ "compiles the example in C++"
 	command -v pkg-config >/dev/null || need pkg-config "finds the C library, as users' builds do"
 	[ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"

@@ -15,16 +15,18 @@ import (
 )
 
 // clerk does what has to do with names, one after the other, on a goroutine of
-// its own: such calls wait for the file system's journal. It rings an eventfd
-// that the ring reads, so that a finished errand is a completion like others.
+// its own: such calls wait for the file system's journal. It writes a byte to a
+// pipe that the ring reads, so that a finished errand is a completion like
+// others. (An eventfd would do, but for kernels that put off signalling one
+// eventfd, Notify's, while another wakes the ring.)
 type clerk struct {
-	errands chan errand
-	done    chan struct{} // closed when the goroutine has ended
-	bell    *os.File
-	pool    pool
-	count   []byte // where the ring reads the bell's counter to
-	reading bool
-	out     int // errands not answered to the caller
+	errands  chan errand
+	done     chan struct{} // closed when the goroutine has ended
+	in, bell *os.File      // the pipe
+	pool     pool
+	strikes  []byte // where the ring reads the bell's bytes to
+	reading  bool
+	out      int // errands not answered to the caller
 
 	waiting atomic.Int32 // len(answers)
 	mu      sync.Mutex
@@ -41,15 +43,15 @@ type errand struct {
 
 func (u *ringDevice) newClerk() (*clerk, error) {
 	c := &clerk{errands: make(chan errand, u.depth), done: make(chan struct{})}
-	count, err := c.pool.alloc(8)
-	if err != nil {
-		return nil, err
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("blk: pipe: %w; raise the limit of open files (ulimit -n)", err)
 	}
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("blk: eventfd: %w; raise the limit of open files (ulimit -n)", err), c.pool.close())
+	c.in, c.bell = os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe")
+	var err error
+	if c.strikes, err = c.pool.alloc(64); err != nil {
+		return nil, errors.Join(err, c.in.Close(), c.bell.Close())
 	}
-	c.bell, c.count = os.NewFile(uintptr(fd), "eventfd"), count
 	go func() {
 		defer close(c.done)
 		for e := range c.errands {
@@ -69,8 +71,9 @@ func (u *ringDevice) newClerk() (*clerk, error) {
 	return c, nil
 }
 
-// ring cannot fail: the counter has room for 2^64 strikes.
-func (c *clerk) ring() { _, _ = c.bell.Write([]byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+// ring neither fails nor waits: a pipe holds 64 KiB, more than there can be
+// errands, and its reader is ours.
+func (c *clerk) ring() { _, _ = c.bell.Write([]byte{1}) }
 
 // toClerk takes a slot for the errand, so that Depth bounds these, too.
 func (u *ringDevice) toClerk(r *Request) (err error) {
@@ -97,7 +100,7 @@ func (u *ringDevice) listen() {
 		return
 	}
 	c.reading = true
-	e := uring.Read(int32(c.bell.Fd()), 0, 0, mem.Address(c.count), uint32(len(c.count)), 0, clerkUser).Unregistered()
+	e := uring.Read(int32(c.in.Fd()), 0, 0, mem.Address(c.strikes), uint32(len(c.strikes)), 0, clerkUser).Unregistered()
 	u.mustPush(&e)
 }
 
@@ -140,8 +143,8 @@ func (u *ringDevice) closeClerk(deadline time.Time) error {
 		if k := u.ring.Poll(u.got[:1]); k > 0 && u.got[0].User == clerkUser {
 			c.reading = false
 		} else if err := u.ring.Wait(deadline); err != nil {
-			return errors.Join(fmt.Errorf("blk: closing %s: %w", u, err), c.bell.Close())
+			return errors.Join(fmt.Errorf("blk: closing %s: %w", u, err), c.bell.Close(), c.in.Close())
 		}
 	}
-	return errors.Join(c.bell.Close(), c.pool.close())
+	return errors.Join(c.bell.Close(), c.in.Close(), c.pool.close())
 }

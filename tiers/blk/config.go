@@ -16,9 +16,6 @@ type Config struct {
 	Engine string
 	// Buffered goes through the page cache.
 	Buffered bool
-	// Locked promises that one thread makes all calls from the first Submit on
-	// (runtime.LockOSThread).
-	Locked bool
 	// OldRing uses io_uring as kernels before 5.19 have it, for tests.
 	OldRing bool
 	// Files is how many files are registered; 0 is 1024. More may be open.

@@ -56,7 +56,7 @@ func newUring(d *folder, cfg *Config) (*ringDevice, error) {
 	ring, err := uring.New(uring.Config{
 		// One more for the clerk's bell.
 		Entries: cfg.Depth + 1,
-		Files:   int(min(uint64(cfg.Files), limit.Cur)), Buffers: MaxBuffers, Locked: cfg.Locked, Plain: cfg.OldRing,
+		Files:   int(min(uint64(cfg.Files), limit.Cur)), Buffers: MaxBuffers, Plain: cfg.OldRing,
 	})
 	if err != nil {
 		return nil, err
@@ -295,13 +295,11 @@ func (u *ringDevice) Wait(deadline time.Time) error {
 }
 
 func (u *ringDevice) String() string {
-	what := []string{"io_uring"}
-	if u.ring.Buffers() == 0 || u.ring.Files() == 0 {
-		what[0] = "io_uring without registration"
+	what := fmt.Sprintf("io_uring, %s, %s", u.unit(), u.path)
+	if len(u.notes) > 0 {
+		what += " (" + strings.Join(u.notes, "; ") + ")"
 	}
-	what = append(what, u.unit(), u.path)
-	what = append(what, u.notes...)
-	return strings.Join(what, ", ")
+	return what
 }
 
 // closeTimeout bounds the wait for requests in flight. Disks answer within

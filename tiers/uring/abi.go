@@ -75,8 +75,6 @@ const (
 
 	sqOverflow = 1 << 1
 	sqTaskrun  = 1 << 2
-
-	cqNotifyOff = 1 << 0
 )
 
 const (

@@ -1,6 +1,7 @@
 package uring
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,21 +20,24 @@ func (r *Ring) tables(cfg *Config) {
 		if errno := r.args.noFiles(r.fd, cfg.Files); errno == 0 {
 			r.files = cfg.Files
 		} else {
-			r.missing("no file slots: %v", errno)
+			r.missing("files are not registered (%v)", errno)
 		}
 	}
 	if cfg.Buffers > 0 {
-		switch errno := unix.Errno(0); {
-		case cfg.Plain:
-			r.missing("no buffer slots: switched off")
+		switch errno := r.noBuffers(cfg); errno {
+		case 0:
+			r.buffers = cfg.Buffers
 		default:
-			if errno = r.args.noBuffers(r.fd, cfg.Buffers); errno == 0 {
-				r.buffers = cfg.Buffers
-			} else {
-				r.missing("no buffer slots (Linux 5.19): %v", errno)
-			}
+			r.missing("buffers are not registered, which takes Linux 5.19 (%v)", errno)
 		}
 	}
+}
+
+func (r *Ring) noBuffers(cfg *Config) unix.Errno {
+	if cfg.Plain {
+		return unix.EINVAL // as an old kernel says
+	}
+	return r.args.noBuffers(r.fd, cfg.Buffers)
 }
 
 func (r *Ring) missing(format string, args ...any) {
@@ -49,9 +53,6 @@ func (r *Ring) Buffers() int { return r.buffers }
 
 // Why says what the ring lacks and why; empty when nothing.
 func (r *Ring) Why() string { return strings.Join(r.why, "; ") }
-
-// Kernel is the release whose way of working is used, such as "6.1".
-func (r *Ring) Kernel() string { return r.mode.since }
 
 // RegisterFile puts a descriptor into a slot, or -1 to free it; the ring keeps
 // the file open until then.
@@ -92,9 +93,17 @@ func (r *Ring) RegisterBuffer(slot int, b []byte) error {
 const MaxBufferBytes = 1 << 30
 
 // Notify has the kernel write to an eventfd with each completion, until Close.
+//
+// Not for Locked rings: they are told of by the interrupt, which may hit a
+// thread that itself writes to an eventfd; kernels put the write off then, and
+// some (io_uring/eventfd.c as of Linux 6.18 never clears the mark that one is
+// put off) do so once and afterwards drop it: a wake-up is lost.
 func (r *Ring) Notify(eventfd int) error {
-	if r.mem == nil {
+	switch {
+	case r.mem == nil:
 		return ErrClosed
+	case r.mode.flags&setupDeferTaskrun != 0:
+		return errors.New("uring: Notify of a Locked ring may lose wake-ups; use Wait, or leave Locked out")
 	}
 	if errno := r.args.eventfd(r.fd, eventfd); errno != 0 {
 		return fmt.Errorf("uring: registering an eventfd: %w", errno)

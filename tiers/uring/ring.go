@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -214,26 +213,6 @@ func (r *Ring) waitPoll(left time.Duration) error {
 		return os.ErrDeadlineExceeded
 	}
 	return nil
-}
-
-// Quiet switches Notify's eventfd off or on. Who switches it on looks with
-// Ready afterwards: what came before the switch is not told.
-func (r *Ring) Quiet(on bool) {
-	if r.mem == nil {
-		return
-	}
-	var v uint32
-	if on {
-		v = cqNotifyOff
-	}
-	setFlag(r.mem.cqFlags, v)
-}
-
-// setFlag stores only what changes: the line is the kernel's to read.
-func setFlag(w *atomic.Uint32, v uint32) {
-	if w.Load() != v {
-		w.Swap(v)
-	}
 }
 
 // Close ends the ring. Requests in flight go on to use their memory: the caller

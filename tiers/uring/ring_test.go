@@ -242,7 +242,14 @@ func TestNotify(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unix.Close(fd)
-		if err := r.Notify(fd); err != nil {
+		err = r.Notify(fd)
+		if r.mode.flags&setupDeferTaskrun != 0 {
+			if err == nil {
+				t.Error("a Locked ring notifies")
+			}
+			return
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		fds := pipe(t)
@@ -338,6 +345,12 @@ func TestWhyNot(t *testing.T) {
 		if !errors.As(err, &u) || u.Errno != c.errno || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v with sysctl %s: %v, want %q in it", c.errno, c.sysctl, err, c.want)
 		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if what, err := Check(); err != nil || !strings.HasPrefix(what, "as of Linux ") {
+		t.Errorf("%q, %v", what, err)
 	}
 }
 

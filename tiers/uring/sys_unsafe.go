@@ -12,7 +12,7 @@ type shared struct {
 	rings, sqes []byte // mappings
 
 	sqHead, sqTail, sqFlags *atomic.Uint32
-	cqHead, cqTail, cqFlags *atomic.Uint32
+	cqHead, cqTail          *atomic.Uint32
 
 	sqMask, cqMask uint32
 
@@ -37,7 +37,7 @@ func mapRings(fd int, p *params) (*shared, error) {
 	}
 	word := func(off uint32) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&s.rings[off])) }
 	s.sqHead, s.sqTail, s.sqFlags = word(p.sq.head), word(p.sq.tail), word(p.sq.flags)
-	s.cqHead, s.cqTail, s.cqFlags = word(p.cq.head), word(p.cq.tail), word(p.cq.flags)
+	s.cqHead, s.cqTail = word(p.cq.head), word(p.cq.tail)
 	s.sqMask, s.cqMask = word(p.sq.mask).Load(), word(p.cq.mask).Load()
 	s.entries = unsafe.Slice((*Entry)(unsafe.Pointer(&s.sqes[0])), p.sqEntries)
 	s.array = unsafe.Slice((*uint32)(unsafe.Pointer(&s.rings[p.sq.array])), p.sqEntries)

@@ -20,6 +20,20 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("uring: io_uring is not available (%v): %s; %s", e.Errno, e.Why, e.Remedy)
 }
 
+// Check says what a ring would be here, such as "as of Linux 5.19", or, as an
+// *UnavailableError, why there is none.
+func Check() (string, error) {
+	r, err := New(Config{Entries: 1, Files: 1, Buffers: 1})
+	if err != nil {
+		return "", err
+	}
+	what := "as of Linux " + r.mode.since
+	if why := r.Why(); why != "" {
+		what += ", " + why
+	}
+	return what, r.Close()
+}
+
 // unavailable explains a refused setup. root holds proc, for tests.
 func unavailable(errno unix.Errno, root string) error {
 	e := &UnavailableError{Errno: errno}

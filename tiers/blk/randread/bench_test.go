@@ -3,7 +3,6 @@ package randread
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -15,20 +14,17 @@ import (
 func BenchmarkAgainstFio(b *testing.B) {
 	const size = 1 << 30
 	for _, c := range []struct {
-		name string
-		cfg  blk.Config
+		name     string
+		cfg      blk.Config
+		notified bool
 	}{
-		{"ring", blk.Config{}},
-		{"locked", blk.Config{Locked: true}},
-		{"old", blk.Config{OldRing: true}},
-		{"pread", blk.Config{Engine: blk.EnginePread}},
+		{"ring", blk.Config{}, false},
+		{"ring notified", blk.Config{}, true},
+		{"old", blk.Config{OldRing: true}, false},
+		{"pread", blk.Config{Engine: blk.EnginePread}, false},
 	} {
 		for _, bytes := range []int{512, 4096} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, bytes), func(b *testing.B) {
-				if c.cfg.Locked {
-					runtime.LockOSThread()
-					defer runtime.UnlockOSThread()
-				}
 				dir := b.TempDir()
 				d, err := blk.Open(dir, c.cfg)
 				if err != nil {
@@ -39,7 +35,7 @@ func BenchmarkAgainstFio(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				cfg := Config{Bytes: bytes, Depth: 64, Reads: 60000, Seed: 1}
+				cfg := Config{Bytes: bytes, Depth: 64, Reads: 60000, Seed: 1, Notified: c.notified}
 				run, err := Open(d, file, size, cfg)
 				if err != nil {
 					b.Fatal(err)

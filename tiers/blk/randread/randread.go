@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,8 @@ type Config struct {
 	// Batch is how many answers are gathered before new reads are handed over; 0 is
 	// a quarter of Depth.
 	Batch int
+	// Notified sleeps until the device calls, as lanes do, and not in the device.
+	Notified bool
 	// Timeout bounds the run; 0 is a minute.
 	Timeout time.Duration
 }
@@ -94,6 +97,7 @@ type Runner struct {
 	buf  []byte
 	at   []int64 // place of each buffer's read
 	rng  *rand.PCG
+	bell chan struct{} // nil without Notified
 
 	batch []blk.Request
 	left  int // reads not begun
@@ -115,7 +119,17 @@ func Open(d blk.Device, file int, size int64, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runner{d: d, cfg: cfg, file: file, size: size, buf: buf, at: make([]int64, cfg.Depth)}, nil
+	r := &Runner{d: d, cfg: cfg, file: file, size: size, buf: buf, at: make([]int64, cfg.Depth)}
+	if cfg.Notified {
+		r.bell = make(chan struct{}, 1)
+		d.OnResult(func() {
+			select {
+			case r.bell <- struct{}{}:
+			default:
+			}
+		})
+	}
+	return r, nil
 }
 
 // Run does cfg.Reads reads.
@@ -151,12 +165,26 @@ func (r *Runner) run(deadline time.Time) error {
 		}
 		done, flight = done+n, flight-n
 		if n == 0 && flight > 0 {
-			if err := r.d.Wait(deadline); err != nil {
+			if err := r.wait(deadline); err != nil {
 				return fmt.Errorf("randread: after %d of %d reads: %w", done, r.cfg.Reads, err)
 			}
 		}
 	}
 	return nil
+}
+
+func (r *Runner) wait(deadline time.Time) error {
+	if r.bell == nil {
+		return r.d.Wait(deadline)
+	}
+	t := time.NewTimer(time.Until(deadline))
+	defer t.Stop()
+	select {
+	case <-r.bell:
+		return nil
+	case <-t.C:
+		return os.ErrDeadlineExceeded
+	}
 }
 
 // next draws a place for buffer i.
