@@ -227,7 +227,7 @@ func openSources(paths []string) (sources []*source, err error) {
 		}
 		inDir, err := filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(p), "*.tsv"))
 		if err == nil && len(inDir) == 0 {
-			err = fmt.Errorf("export: %s has no .tsv file; give the --out directory of psrt export --format %s, or files of it", p, Text)
+			err = outdir.Refuse("export: %s has no .tsv file; give the --out directory of psrt export --format %s, or files of it", p, Text)
 		}
 		if err != nil {
 			return nil, err
@@ -242,7 +242,7 @@ func openSources(paths []string) (sources []*source, err error) {
 		sources = append(sources, s)
 	}
 	if len(sources) == 0 {
-		return nil, errors.New("export: no text to import; name the --out directory of a text export, or files of it")
+		return nil, outdir.Refuse("export: no text to import; name the --out directory of a text export, or files of it")
 	}
 	return sources, nil
 }

@@ -68,6 +68,9 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("export: %s is a %s export, which psrt writes for other programs; export with --format %s", e.Dir, e.Kind, Inference)
 }
 
+// BadInput: the user chose the directory.
+func (e *KindError) BadInput() bool { return true }
+
 // content is the manifest's, checked as far as names go.
 func content(e *outdir.Export) (*Content, error) {
 	path := e.Path(outdir.ManifestName)

@@ -2,9 +2,9 @@ package export
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"psrt/tiers/ckpt"
+	"psrt/tiers/export/outdir"
 	"psrt/tiers/export/quant"
 	"psrt/tiers/table"
 )
@@ -60,11 +60,11 @@ type Progress struct {
 func (o *Options) validate() error {
 	switch {
 	case o.Kind != Inference && o.Kind != Text && o.Kind != Safetensors:
-		return fmt.Errorf("export: format %q, want %s, %s or %s", o.Kind, Inference, Text, Safetensors)
+		return outdir.Refuse("export: format %q, want %s, %s or %s", o.Kind, Inference, Text, Safetensors)
 	case o.Kind == Text && o.Quantize != quant.F32:
-		return fmt.Errorf("export: text has every bit of a weight; leave %v out", o.Quantize)
+		return outdir.Refuse("export: text has every bit of a weight; leave %v out", o.Quantize)
 	case o.Kind == Inference && o.State:
-		return fmt.Errorf("export: an inference model has no optimizer state; export as %s or %s to keep it", Text, Safetensors)
+		return outdir.Refuse("export: an inference model has no optimizer state; export as %s or %s to keep it", Text, Safetensors)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func agree(sources []*source) (*Source, error) {
 			what = "they are of different models"
 		}
 		if what != "" {
-			return nil, fmt.Errorf("export: %s and %s do not belong together: %s", first.path, s.path, what)
+			return nil, outdir.Refuse("export: %s and %s do not belong together: %s", first.path, s.path, what)
 		}
 		var key string
 		if s.Table != nil {
@@ -54,7 +54,7 @@ func agree(sources []*source) (*Source, error) {
 			key = fmt.Sprint("dense vector ", s.Dense.ID)
 		}
 		if before, twice := seen[key]; twice {
-			return nil, fmt.Errorf("export: %s and %s both have %s", before, s.path, key)
+			return nil, outdir.Refuse("export: %s and %s both have %s", before, s.path, key)
 		}
 		seen[key] = s.path
 	}

@@ -31,7 +31,7 @@ func Write(ctx context.Context, m *ckpt.Model, dir string, opts Options) (*Conte
 		return nil, err
 	}
 	if opts.State && m.WeightsOnly {
-		return nil, fmt.Errorf("export: the model in %s has no optimizer state; export it without", m.Dir())
+		return nil, outdir.Refuse("export: the model in %s has no optimizer state; export it without", m.Dir())
 	}
 	in, err := outdir.Begin(dir)
 	if err != nil {

@@ -34,6 +34,16 @@ func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 // BadInput: the user's files are at fault.
 func (e *CorruptError) BadInput() bool { return true }
 
+// InputError is what the user asked for and cannot be.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string  { return e.Err.Error() }
+func (e *InputError) Unwrap() error  { return e.Err }
+func (e *InputError) BadInput() bool { return true }
+
+// Refuse makes an InputError.
+func Refuse(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
+
 // Corrupt makes a CorruptError.
 func Corrupt(path, format string, args ...any) error {
 	return &CorruptError{path, fmt.Sprintf(format, args...)}

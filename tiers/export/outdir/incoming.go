@@ -86,7 +86,7 @@ func replaceable(dir string) error {
 			continue
 		}
 		if err != nil && !errors.Is(err, ErrNone) {
-			return fmt.Errorf("%w (or remove %s)", err, dir)
+			return Refuse("%w (or remove %s)", err, dir)
 		}
 		stranger := e.stranger(entries)
 		if e != nil {
@@ -98,7 +98,7 @@ func replaceable(dir string) error {
 			}
 		}
 		if stranger != "" {
-			return fmt.Errorf("export: %s has %s in it, which no export wrote, and would be replaced as a whole; choose a directory that is new or holds only an export", dir, stranger)
+			return Refuse("export: %s has %s in it, which no export wrote, and would be replaced as a whole; choose a directory that is new or holds only an export", dir, stranger)
 		}
 		return nil
 	}
