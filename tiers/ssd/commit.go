@@ -313,6 +313,7 @@ func (s *Store) committed(c *commit) {
 	m := &s.commits
 	m.running = nil
 	m.checkRoom = true
+	s.compact.idle = false
 	if !c.internal {
 		m.durable, m.note = c.number, c.note
 		s.events.Commits = append(s.events.Commits, CommitDone{Number: c.number})

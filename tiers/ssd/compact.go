@@ -66,6 +66,9 @@ func (s *Store) compactStep() {
 	}
 	clear(jobs[len(keep):])
 	s.compact.jobs = keep
+	if budget == 0 {
+		s.signal() // there is more to do, whatever the disks do
+	}
 }
 
 // victim finds the segment whose emptying gives most room for what it costs,

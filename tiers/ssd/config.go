@@ -116,10 +116,11 @@ type LogConfig struct {
 
 // Read asks for a row. Dst is lent until the row's ReadDone.
 type Read struct {
-	Key  uint64
-	Slot uint32
-	ID   uint64
-	Dst  []byte
+	Key    uint64
+	Slot   uint32
+	AnyKey bool // the key is not known: ReadDone.Key tells it, for one more read a page
+	ID     uint64
+	Dst    []byte
 }
 
 // ReadDone ends a Read. With an Err, Dst is as it was.

@@ -197,6 +197,9 @@ func (l *Log) Free(slot uint32) {
 		g := &l.s.segs[n]
 		g.freeCommit = l.s.commits.next
 		l.s.reclaim(n)
+		if l.s.cfg.Scratch {
+			l.s.compact.idle = false
+		}
 	}
 }
 

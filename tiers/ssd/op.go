@@ -8,10 +8,13 @@ type op struct {
 	id   int32
 	rows []wanted // of a read of rows; then is nil
 	seg  uint32   // of a read of rows
+	keys bool     // reads a summary page for keys that are not known; page is its number
+	page int
 	then func(blk.Result)
 }
 
-// wanted is one row of a read, at byte at of the op's buffer.
+// wanted is one row of a read, at byte at of the op's buffer, or number at of
+// the page where the op reads keys.
 type wanted struct {
 	log *Log
 	r   Read

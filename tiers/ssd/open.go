@@ -105,6 +105,13 @@ func (s *Store) recover(rec *Recovery) error {
 			g.ext.d.free = append(g.ext.d.free, uint32(i))
 		}
 	}
+	s.sealedCount = s.used
+	for _, u := range s.unmade {
+		if err := u.d.dev.Remove(u.name); err != nil {
+			return fmt.Errorf("ssd: %v: %w", u.d.dev, err)
+		}
+	}
+	s.unmade = nil
 	return nil
 }
 

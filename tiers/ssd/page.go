@@ -86,6 +86,20 @@ func openPage(b []byte, l *layout) (p pageInfo, why string) {
 func entryKey(b []byte, i int) uint64         { return le.Uint64(b[pageHeader+8*i:]) }
 func setEntryKey(b []byte, i int, key uint64) { le.PutUint64(b[pageHeader+8*i:], key) }
 
+// recordKey is the key of a page's record number n.
+func recordKey(b []byte, l *layout, n int) uint64 {
+	for i := range l.entries {
+		if isDeletion(b, l, i) {
+			continue
+		}
+		if n == 0 {
+			return entryKey(b, i)
+		}
+		n--
+	}
+	return 0
+}
+
 func isDeletion(b []byte, l *layout, i int) bool {
 	return b[pageHeader+8*l.entries+i/8]>>(i%8)&1 != 0
 }

@@ -30,6 +30,9 @@ func (l *Log) Read(rs []Read) (taken int) {
 		s.queueRead(o)
 	}
 	s.pump()
+	if len(s.early) > 0 {
+		s.signal()
+	}
 	return taken
 }
 
@@ -54,6 +57,9 @@ func (l *Log) readOne(r *Read, o *op) *op {
 	for _, c := range g.chunks {
 		if page >= c.first && page < c.first+c.page || page == c.first+c.page && !c.done && i < c.records {
 			b := c.data(page - c.first)[lay.at(i):][:lay.stored()]
+			if r.AnyKey {
+				r.Key = recordKey(c.summary(page-c.first), lay, i)
+			}
 			l.early(r, l.take(r, n, uint32(index), b))
 			return o
 		}
@@ -62,10 +68,22 @@ func (l *Log) readOne(r *Read, o *op) *op {
 		l.early(r, fmt.Errorf("ssd: log %q: there is nothing in slot %d yet", l.name, r.Slot))
 		return o
 	}
+	if r.AnyKey {
+		if o == nil || !o.keys || o.seg != n || o.page != page {
+			if o != nil {
+				s.queueRead(o)
+			}
+			o = s.newOp()
+			o.seg, o.keys, o.page = n, true, page
+			o.req = blk.Request{Op: blk.Read, File: g.ext.file, Offset: s.offset(n) + int64(page)*int64(lay.page), Len: int64(lay.page), ID: o.req.ID}
+		}
+		o.rows = append(o.rows, wanted{l, *r, i})
+		return o
+	}
 	from := s.offset(n) + lay.dataStart() + int64(page)*int64(lay.data) + int64(lay.at(i))
 	lo := from / int64(lay.block) * int64(lay.block)
 	hi := roundUp(from+int64(lay.stored()), int64(lay.block))
-	if o == nil || o.seg != n || lo > o.req.Offset+o.req.Len || hi-o.req.Offset > unitBytes {
+	if o == nil || o.keys || o.seg != n || lo > o.req.Offset+o.req.Len || hi-o.req.Offset > unitBytes {
 		if o != nil {
 			s.queueRead(o)
 		}
@@ -111,6 +129,13 @@ func (l *Log) take(r *Read, n, index uint32, b []byte) error {
 func (s *Store) endRead(d *disk, o *op, res blk.Result) {
 	buf, n := o.req.Buf, o.seg
 	s.reading -= len(o.rows)
+	if o.keys {
+		s.endKeys(o, res)
+		d.unlend(buf)
+		s.endOp(o)
+		s.leave(n)
+		return
+	}
 	alone := len(o.rows) == 1
 	for i := range o.rows {
 		w := &o.rows[i]
@@ -132,11 +157,38 @@ func (s *Store) endRead(d *disk, o *op, res blk.Result) {
 		s.counted.ReadRows++
 		s.events.Reads = append(s.events.Reads, ReadDone{l, w.r.ID, w.r.Key, w.r.Slot, err})
 	}
-	if buf != nil {
-		d.unlend(buf)
-	}
+	d.unlend(buf)
 	s.endOp(o)
 	s.leave(n)
+}
+
+// endKeys reads rows whose keys have come.
+func (s *Store) endKeys(o *op, res blk.Result) {
+	l := o.rows[0].log
+	lay := &l.layout
+	err := res.Err
+	if err == nil {
+		p, why := openPage(o.req.Buf, lay)
+		if why != "" || p.gen != s.segs[o.seg].gen || p.segment != o.seg || p.page != o.page {
+			s.counted.Damaged++
+			err = s.damaged(o.seg, int64(o.page*lay.page), "no summary page: "+why)
+		} else if i := o.rows[len(o.rows)-1].at; i >= p.records {
+			err = fmt.Errorf("ssd: log %q: there is nothing in slot %d", l.name, o.rows[len(o.rows)-1].r.Slot)
+		}
+	}
+	var next *op
+	for i := range o.rows {
+		r := &o.rows[i].r
+		if err != nil {
+			s.events.Reads = append(s.events.Reads, ReadDone{l, r.ID, r.Key, r.Slot, err})
+			continue
+		}
+		r.Key, r.AnyKey = recordKey(o.req.Buf, lay, o.rows[i].at), false
+		next = l.readOne(r, next)
+	}
+	if next != nil {
+		s.queueRead(next)
+	}
 }
 
 // leave ends the use of a segment by a read or a copy.

@@ -94,6 +94,9 @@ func (s *Store) readManifest(rec *Recovery) error {
 		}
 		why = append(why, err)
 	}
+	if s.total == 0 {
+		return nil // data files are made before the first commit: making the store was cut short
+	}
 	return errors.Join(append(why, fmt.Errorf("%w: there is no manifest that can be read, so what the data files hold is not known; restore from a checkpoint", ErrCorrupt))...)
 }
 

@@ -99,6 +99,11 @@ func (s *Store) openExtents() error {
 			if err != nil {
 				return fmt.Errorf("ssd: %v: %w", d.dev, err)
 			}
+			if size == 0 {
+				// Making it was cut short. Should rows be missed in it, it stays as it is.
+				s.unmade = append(s.unmade, unmade{d, name})
+				continue
+			}
 			if want := int64(count) * int64(s.segmentBytes); size != want {
 				return &CorruptError{d.dev.String(), name, min(size, want), fmt.Sprintf("it has %d bytes, its name says %d", size, want)}
 			}
@@ -106,6 +111,12 @@ func (s *Store) openExtents() error {
 		}
 	}
 	return nil
+}
+
+// unmade is a data file without a size.
+type unmade struct {
+	d    *disk
+	name string
 }
 
 func (s *Store) addExtent(e *extent) {

@@ -33,6 +33,7 @@ type Store struct {
 	total         int    // segments in files
 	planned       int    // with those of files being made
 	limitSegments int
+	unmade        []unmade
 	nextExtent    uint32
 	used          int   // segments that are not free
 	sealedCount   int   // those of them that nothing is written to
@@ -144,13 +145,28 @@ func (s *Store) until(done func() bool) error {
 		if s.err != nil {
 			return s.err
 		}
-		if !s.busy() {
-			return errors.New("ssd: internal: waiting for nothing")
-		}
-		if err := s.Wait(time.Now().Add(openTimeout)); err != nil {
+		if err := s.await(); err != nil {
 			return err
 		}
 	}
+}
+
+// await waits for any answer of the first disk that owes one.
+func (s *Store) await() error {
+	for _, d := range s.disks {
+		if d.inFlight == len(d.refused) {
+			continue
+		}
+		err := d.dev.Wait(time.Now().Add(openTimeout))
+		if err != nil && !errors.Is(err, blk.ErrIdle) {
+			return fmt.Errorf("ssd: %v: %w", d.dev, err)
+		}
+		return nil
+	}
+	if !s.busy() {
+		return errors.New("ssd: internal: waiting for nothing")
+	}
+	return nil
 }
 
 // do makes one request and waits.
