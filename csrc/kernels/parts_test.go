@@ -54,6 +54,9 @@ func drawPush(r *rand.Rand, p *Parts, push []float32) {
 	if r.IntN(20) > 0 {
 		push[0], push[1], push[2] = float32(r.IntN(1<<24)), float32(r.IntN(4)), float32(r.IntN(2))
 	}
+	if r.IntN(20) == 0 { // both ends of what a slot may be
+		push[0] = []float32{0, 1<<24 - 1, 1 << 24, -1}[r.IntN(4)]
+	}
 }
 
 // naivePush is UpdateParts for one row, out of UpdateInto and arithmetic as it

@@ -11,6 +11,7 @@
 // Validate, completed by WithDefaults wherever it is used (completing twice
 // changes nothing), and handed down to the storage, which derives the row
 // layout from it. Rows are float32, little-endian: Dim weights, then the
-// optimizer's state and the words of a lifecycle. That byte string is what a Digest hashes, so the layout of
-// a row is a format and does not depend on the storage.
+// optimizer's state, then the words of a lifecycle. That byte string is what a
+// Digest hashes, so the layout of a row is a format and does not depend on the
+// storage.
 package table

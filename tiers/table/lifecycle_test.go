@@ -68,6 +68,32 @@ func TestLifecycleFromYAML(t *testing.T) {
 	}
 }
 
+func TestParseLifecycle(t *testing.T) {
+	for text, want := range map[string]func(l *Lifecycle){
+		"": func(*Lifecycle) {}, "# nothing\n": func(*Lifecycle) {}, "null": func(*Lifecycle) {}, "{}": func(*Lifecycle) {},
+		"embedx_threshold: 3\n":           func(l *Lifecycle) { l.EmbedxThreshold = 3 },
+		`{"embedx_threshold": 3}`:         func(l *Lifecycle) { l.EmbedxThreshold = 3 },
+		"---\nshow_click_decay_rate: 1\n": func(l *Lifecycle) { l.ShowClickDecayRate = 1 },
+	} {
+		got, err := ParseLifecycle([]byte(text))
+		if w := living(want); err != nil || *got != *w.Lifecycle {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"lifecycle: {}":               `"lifecycle"`,
+		"a: 1\n---\nb: 1\n":           `"a"`,
+		"{}\n---\n{}\n":               "more than one",
+		"show_click_decay_rate: 0":    "show_click_decay_rate 0",
+		"[":                           "yaml",
+		strings.Repeat("#", 64<<10+1): "65537 bytes",
+	} {
+		if _, err := ParseLifecycle([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.30q: error %v, want one that says %s", text, err, want)
+		}
+	}
+}
+
 func TestLifecycleValidate(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -188,14 +214,14 @@ func FuzzLifecycle(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var l Lifecycle
-		if yaml.Unmarshal([]byte(text), &l) != nil || l == (Lifecycle{}) {
-			return // refused, or an empty document, which decodes nothing
+		l, err := ParseLifecycle([]byte(text))
+		if err != nil {
+			return
 		}
 		s := good()
-		s.Lifecycle = &l
-		if s.Validate() != nil {
-			return
+		s.Lifecycle = l
+		if err := s.Validate(); err != nil {
+			t.Fatalf("read, and not valid: %v", err)
 		}
 		b, err := json.Marshal(s)
 		if err != nil {
