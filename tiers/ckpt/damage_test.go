@@ -3,8 +3,11 @@ package ckpt
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +114,60 @@ func TestGolden(t *testing.T) {
 	check(t, makeModel(1, 6).same(dir))
 }
 
+// TestGoldenHistory opens a history of format 2: a base, two deltas by another
+// number of lanes, and one for serving.
+func TestGoldenHistory(t *testing.T) {
+	dir := filepath.Join("testdata", "format2")
+	if *rewrite {
+		check(t, os.RemoveAll(dir))
+		w := newTwin(42)
+		w.small = true
+		h, err := OpenHistory(background, dir, HistoryOptions{})
+		check(t, err)
+		for i, o := range []NextOptions{{}, {Delta: true}, {Delta: true}, {Delta: true, Quantise: QuantInt8}} {
+			w.train(12)
+			m, err := w.commit(h, o, 1+i%2)
+			check(t, err)
+			t.Logf("generation %d: digest %s", m.Number, m.Digest)
+		}
+		check(t, h.Close())
+		check(t, os.Remove(filepath.Join(dir, ".lock")))
+	}
+	// By generation: the digest of all rows and dense blocks, and the rows.
+	for i, want := range goldenHistory {
+		m, err := OpenAt(background, dir, uint64(i+1))
+		check(t, err)
+		n := 0
+		for _, s := range m.Tables {
+			check(t, m.Rows(background, s.ID, 1, nil, func(keys []uint64, _ []float32) error { n += len(keys); return nil }))
+		}
+		if m.Digest != want.digest || n != want.rows || len(m.Chain()) != i+1 || m.Step != int64(i+1) {
+			t.Errorf("generation %d: digest %s, %d rows, chain of %d, step %d, want %v", i+1, m.Digest, n, len(m.Chain()), m.Step, want)
+		}
+		// What the digest says is in the files, as far as they have all of it.
+		s, err := look(background, files.NewDir(dir))
+		check(t, err)
+		chain, err := s.descent(background, uint64(i+1))
+		check(t, err)
+		r := &Report{}
+		check(t, r.whole(background, modelOf(s.fs, chain), 1))
+		if len(r.Problems) > 0 || len(r.Digests) != 1 && !m.WeightsOnly {
+			t.Errorf("generation %d: %v, %v", i+1, r.Problems, r.Digests)
+		}
+	}
+	wellVerified(t, dir)
+}
+
+var goldenHistory = []struct {
+	digest string
+	rows   int
+}{
+	{"83e040bf40816a05d44b9cce52c0904d7bde13235dc8551408d61de1cfeb88a7", 8},
+	{"13eedc3b96c3bf67a1f4e3081cae277c6481fa67dce64f94d2e0751018761a1b", 17},
+	{"585dec979112011f4bf2f9f93407472b869c0ff88ac835aaf6431060995ce203", 25},
+	{"f6b3f205ac296b072a94eaade5b22cdb0e99d8961fba8c06119c73761a207496", 32},
+}
+
 func TestNewerFormatsAreRefused(t *testing.T) {
 	m := Manifest{Format: newest + 1}
 	b, err := m.render()
@@ -148,12 +205,52 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
+// FuzzHistory gives a shelf a manifest and a HEAD from outside.
+func FuzzHistory(f *testing.F) {
+	for n := range uint64(4) {
+		b, err := os.ReadFile(filepath.Join("testdata", "format2", manifestFile(n+1)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[len(manifestHead)+64+len(manifestMid):len(b)-len(manifestTail)], []byte("{}"), "{}")
+	}
+	f.Fuzz(func(t *testing.T, manifest, head []byte, ticket string) {
+		_, _ = WriterFor(context.Background(), ticket)
+		dir := t.TempDir()
+		sum := sha256.Sum256(manifest)
+		whole := []byte(manifestHead + hex.EncodeToString(sum[:]) + manifestMid + string(manifest) + manifestTail)
+		sum = sha256.Sum256(head)
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, manifestFile(2)), whole, 0o666),
+			os.WriteFile(filepath.Join(dir, headName), fmt.Appendf(head, "\n%x\n", sum), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Open(dir)
+		if err == nil && len(m.Parts) > 0 {
+			t.Fatal("a history without parts was opened")
+		}
+		if _, err := VerifyAll(context.Background(), dir, 1); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func FuzzPart(f *testing.F) {
 	found, err := filepath.Glob(filepath.Join("testdata", "format1", "parts-*", "*.part"))
 	if err != nil || len(found) == 0 {
 		f.Fatal(err, "no golden parts")
 	}
 	for _, path := range found {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, strings.HasPrefix(filepath.Base(path), "d"), int64(3))
+	}
+	deltas, err := filepath.Glob(filepath.Join("testdata", "format2", "parts-*", "*.part"))
+	if err != nil || len(deltas) == 0 {
+		f.Fatal(err, "no golden parts")
+	}
+	for _, path := range deltas {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)
@@ -192,6 +289,30 @@ func FuzzPart(f *testing.F) {
 		}
 		if err == nil && n != records {
 			t.Fatalf("%d records were read of %d", n, records)
+		}
+		if len(b) < headerBytes {
+			return
+		}
+		// As a part of the generation that its header names, a delta's.
+		h, err := decodeHeader(b)
+		if err != nil || h.version != FormatHistory {
+			return
+		}
+		m.Format, m.Kind, m.Number, m.Generation = FormatHistory, KindDelta, h.number, generationDir(h.number, h.id)
+		m.WeightsOnly = h.flags&flagWeightsOnly != 0
+		switch h.flags &^ flagWeightsOnly {
+		case flagFP16:
+			m.Quantise = QuantFP16
+		case flagInt8:
+			m.Quantise = QuantInt8
+		}
+		if err := os.Rename(filepath.Join(dir, "parts-x"), filepath.Join(dir, m.Generation)); err != nil {
+			t.Fatal(err)
+		}
+		rows := int64(0)
+		err = m.Rows(context.Background(), 1, 1, nil, func(keys []uint64, _ []float32) error { rows += int64(len(keys)); return nil })
+		if err == nil && !dense && rows > records {
+			t.Fatalf("%d rows were read of %d records", rows, records)
 		}
 	})
 }

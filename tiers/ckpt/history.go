@@ -84,52 +84,61 @@ func (h *History) begin(ctx context.Context) error {
 		h.last = max(h.last, s.head.Number)
 	}
 	h.clean(ctx, s)
-	if len(s.numbers) == 0 {
-		return nil
-	}
-	n, err := s.trainable(ctx)
-	if errors.Is(err, ErrNoModel) {
-		n, err = s.last(), nil // a history for serving
+	n := s.last()
+	if n > 0 {
+		if n, err = s.trainable(ctx); errors.Is(err, ErrNoModel) {
+			n, err = s.last(), nil // a history for serving
+		}
 	}
 	if err == nil {
-		_, err = s.chain(ctx, n)
+		err = s.checkHead(ctx)
 	}
-	if h.broken = err; err == nil {
-		h.parent = s.known[n]
+	if err == nil && n > 0 {
+		h.parent, err = h.sound(ctx, s, n)
+	}
+	if h.broken = err; ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// clean removes what no manifest names. It leaves alone whatever a generation
-// or HEAD says was committed, and all if a manifest cannot be read: somebody
-// may yet bring the missing piece back. What cannot be removed stays for the
-// next time; it is not in the way.
+// sound is a generation's manifest, if all that it needs is there.
+func (h *History) sound(ctx context.Context, s *shelf, number uint64) (*Manifest, error) {
+	chain, err := s.descent(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	m := modelOf(h.fs, chain)
+	if err := m.each(ctx, openAtOnce, everyPart, func(context.Context, *partReader) error { return nil }); err != nil {
+		return nil, err
+	}
+	return chain[len(chain)-1], nil
+}
+
+// clean removes what no manifest names. It leaves all as it is where a manifest
+// cannot be read or something that was committed is missing: somebody may yet
+// bring the piece back. What cannot be removed stays for the next time; it is
+// not in the way.
 func (h *History) clean(ctx context.Context, s *shelf) {
-	needed := map[uint64]bool{}
-	if s.headErr != nil {
-		return
-	}
-	if s.head != nil {
-		needed[s.head.Number] = true
-	}
 	used := map[string]bool{}
 	for _, n := range s.numbers {
 		m, err := s.manifest(ctx, n)
+		if err == nil && m.Kind == KindDelta {
+			_, err = s.parent(ctx, m)
+		}
 		if err != nil {
 			return
 		}
 		h.known[n] = m
 		used[m.Generation] = true
-		if m.Parent != nil {
-			needed[m.Parent.Number] = true
-		}
+	}
+	if s.checkHead(ctx) != nil {
+		return
 	}
 	for _, d := range s.dirs {
-		n, _, _ := splitDir(d)
-		if used[d] || needed[n] && h.known[n] == nil || !h.partsOnly(ctx, d) {
-			continue
+		if !used[d] && h.partsOnly(ctx, d) {
+			_ = h.fs.Remove(ctx, d)
 		}
-		_ = h.fs.Remove(ctx, d)
 	}
 	for _, t := range s.temps {
 		_ = h.fs.Remove(ctx, t)
@@ -157,12 +166,11 @@ func (h *History) Resume(ctx context.Context, number uint64) error {
 	if err != nil {
 		return err
 	}
-	chain, err := s.descent(ctx, number)
-	if err != nil {
-		return err
+	m, err := h.sound(ctx, s, number)
+	if err == nil {
+		h.parent, h.broken = m, nil
 	}
-	h.parent, h.broken = chain[len(chain)-1], nil
-	return nil
+	return err
 }
 
 // Trouble is what went wrong after the last commit without harm to it: old

@@ -43,6 +43,7 @@ type twin struct {
 	dirty        map[uint32]map[uint64]bool // upserts and deletions
 	dense, state []float32
 	step         int64
+	small        bool // weights are below 1
 }
 
 const denseElements = 10
@@ -80,6 +81,9 @@ func (w *twin) train(n int) {
 		row := make([]float32, s.RowFloats())
 		for i := range row {
 			row[i] = math.Float32frombits(w.rng.Uint32() &^ (1 << 30)) // finite
+			if w.small {
+				row[i] = w.rng.Float32()
+			}
 		}
 		w.rows[s.ID][key] = row
 	}

@@ -33,7 +33,7 @@ type Incoming struct {
 func Begin(dir string) (*Incoming, error) { return begin(files.OS{}, dir) }
 
 func begin(d files.Disk, dir string) (*Incoming, error) {
-	if exists(filepath.Join(dir, headName)) {
+	if _, err := os.Lstat(filepath.Join(dir, headName)); err == nil {
 		return nil, fmt.Errorf("ckpt: %s holds the history of a psrt train --checkpoint; choose another directory for a model", dir)
 	}
 	if err := d.MkdirAll(dir); err != nil {
