@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
 )
 
@@ -14,6 +15,33 @@ func (c *Client) CallServer(ctx context.Context, server int, method string, req,
 	}
 	return nil
 }
+
+// Caller calls control methods beside the client's goroutine, over the
+// connections that there were when it was made.
+type Caller struct {
+	worker int
+	conns  []*dial.Conn
+}
+
+// Caller makes one.
+func (c *Client) Caller() *Caller {
+	k := &Caller{worker: c.worker}
+	for _, s := range c.servers {
+		k.conns = append(k.conns, s.conn)
+	}
+	return k
+}
+
+// CallServer is Client's, from any goroutine.
+func (k *Caller) CallServer(ctx context.Context, server int, method string, req, resp any) error {
+	if err := k.conns[server].Call(ctx, method, req, resp); err != nil {
+		return fmt.Errorf("client: worker %d: %s at server %d: %w", k.worker, method, server, err)
+	}
+	return nil
+}
+
+// Servers is the number of servers.
+func (k *Caller) Servers() int { return len(k.conns) }
 
 // Servers is the number of servers.
 func (c *Client) Servers() int { return len(c.servers) }

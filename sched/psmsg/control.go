@@ -29,6 +29,10 @@ const (
 	MethodStats  = "stats"  // -> StatsReply
 	MethodSave   = "save"   // SaveRequest -> SaveReply
 	MethodLoad   = "load"   // LoadRequest
+
+	MethodCut      = "cut"       // CutRequest: a checkpoint's consistent cut
+	MethodCutParts = "cut-parts" // -> SaveReply, when all of the cut is written
+	MethodCutDone  = "cut-done"  // CutDoneRequest
 )
 
 // OpenRequest gives each lane the ring in which the client wants its replies.
@@ -151,11 +155,33 @@ type SaveRequest struct {
 // the checkpoint package's own description.
 type SaveReply struct {
 	Parts  []byte `json:"parts"`
-	Digest string `json:"digest"`
+	Digest string `json:"digest"` // "" of a delta
+	// PauseSeconds is the longest that a lane stood still for a cut.
+	PauseSeconds float64 `json:"pause_seconds,omitempty"`
 }
 
 // LoadRequest asks a server to replace its rows by those of the model in Dir
-// that it owns.
+// that it owns. Generation is one of a history, 0 the newest.
 type LoadRequest struct {
-	Dir string `json:"dir"`
+	Dir        string `json:"dir"`
+	Generation uint64 `json:"generation,omitempty"`
+	// Saved says that Dir is where checkpoints go: the next delta has what changes
+	// from here on.
+	Saved bool `json:"saved,omitempty"`
+}
+
+// CutRequest asks a server to note its state as it is after all updates of the
+// steps before Step (and in BSP none of later ones), and to write it through
+// Ticket while training goes on. It is answered before the state is reached. A
+// cut under way is given up for it.
+type CutRequest struct {
+	Ticket string `json:"ticket"` // of tiers/ckpt
+	Step   uint64 `json:"step"`
+	Delta  bool   `json:"delta"` // only what has changed since the last committed cut
+}
+
+// CutDoneRequest ends the cut. Where it was not committed, what it had is in the
+// next delta too.
+type CutDoneRequest struct {
+	Committed bool `json:"committed"`
 }

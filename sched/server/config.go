@@ -39,6 +39,9 @@ type Config struct {
 	Seed   uint64
 	Tables []table.Spec
 	Dense  DenseConfig
+	// Tracked has tables note which rows change, for checkpoints of a running job
+	// and for forgetting rows.
+	Tracked bool
 	// Rows opens a table's part in a lane; nil is InMemory.
 	Rows func(RowsConfig) (tiers.Rows, error)
 	// Node is the NUMA node for the lanes' memory, -1 any. MaxBytes bounds the

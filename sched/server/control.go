@@ -43,6 +43,12 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 			return nil, err
 		}
 		return struct{}{}, s.Load(req)
+	case psmsg.MethodCut:
+		return decoded(body, func(r psmsg.CutRequest) (any, error) { return struct{}{}, s.Cut(r) })
+	case psmsg.MethodCutParts:
+		return s.CutParts()
+	case psmsg.MethodCutDone:
+		return decoded(body, func(r psmsg.CutDoneRequest) (any, error) { return struct{}{}, s.CutDone(r) })
 	}
 	return s.trainer(ctx, worker, method, body)
 }

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 
 	"psrt/csrc/kernels"
@@ -284,14 +282,7 @@ func soleSource(sources []*request, merges []kernels.Merge) *request {
 func (d *denseState) digest() table.Digest {
 	var sum table.Digest
 	for i, b := range d.blocks {
-		h := sha256.New()
-		var head [12]byte
-		binary.LittleEndian.PutUint32(head[:], denseTable)
-		binary.LittleEndian.PutUint64(head[4:], uint64(b.Index))
-		h.Write(head[:])
-		h.Write(mem.Bytes(d.vector.Values(i)))
-		h.Write(mem.Bytes(d.vector.State(i)))
-		sum.Add(table.Digest(h.Sum(nil)))
+		sum.Add(blockDigest(b, d.vector.Values(i), d.vector.State(i)))
 	}
 	return sum
 }

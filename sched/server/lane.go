@@ -55,6 +55,7 @@ type lane struct {
 	tickets  uint64      // given so far: their ages
 	ahead    []announced // by worker
 	passed   uint64      // the step that tables were told of last
+	cut      *cutting    // of a checkpoint, nil where none is under way
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
@@ -118,7 +119,7 @@ func (l *lane) openRows(t *tableState) (err error) {
 	if open == nil {
 		open = InMemory
 	}
-	t.rows, err = open(RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget,
+	t.rows, err = open(RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked,
 		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }})
 	if err != nil {
 		return err
@@ -161,7 +162,8 @@ func (l *lane) run() {
 		if ran && len(l.starved) > 0 {
 			l.settle()
 		}
-		if n == 0 && !ran && !l.quit && !l.disks.Load() {
+		gave := l.giveCut(n > 0)
+		if n == 0 && !ran && !gave && !l.quit && !l.disks.Load() {
 			l.flush()
 			err := l.mux.Wait(l.nextGrant(time.Now()))
 			if late = errors.Is(err, rdma.ErrDeadline); err != nil && !late {

@@ -17,11 +17,13 @@ type RowsConfig struct {
 	// there will be; nil without a bound.
 	Budget       *dram.Budget
 	Server, Lane int
+	// Tracked is Config's.
+	Tracked bool
 	// Wake tells the lane, from any goroutine, that Poll may find something.
 	Wake func()
 }
 
 // InMemory opens a table that lies in memory, all of it.
 func InMemory(c RowsConfig) (tiers.Rows, error) {
-	return tiers.NewMemory(c.Spec, c.Seed, tiers.MemoryConfig{Node: c.Node, Budget: c.Budget})
+	return tiers.NewMemory(c.Spec, c.Seed, tiers.MemoryConfig{Node: c.Node, Budget: c.Budget, Tracked: c.Tracked})
 }

@@ -107,14 +107,22 @@ func (l *lane) covers() []ckpt.Range {
 // Load replaces this server's state by its part of the model in a directory,
 // which servers of any number may have written.
 func (s *Server) Load(req psmsg.LoadRequest) error {
-	m, err := ckpt.Open(req.Dir)
+	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
+	defer cancel()
+	var m *ckpt.Model
+	var err error
+	if req.Generation != 0 {
+		m, err = ckpt.OpenAt(ctx, req.Dir, req.Generation)
+	} else {
+		m, err = ckpt.Open(req.Dir)
+	}
 	if err != nil {
 		return err
 	}
 	if m.WeightsOnly {
 		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
 	}
-	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m) })
+	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m, req.Saved) })
 }
 
 // forgetRows lets go all rows of a table that is about to be made anew, but for
@@ -156,20 +164,21 @@ func (l *lane) someTables(m *ckpt.Model) bool {
 	return slices.ContainsFunc(l.order, func(t *tableState) bool { return m.Spec(t.spec.ID) != nil })
 }
 
-func (l *lane) load(m *ckpt.Model) error {
+func (l *lane) load(m *ckpt.Model, saved bool) error {
+	l.endCut(false)
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
 	if err := errors.Join(l.settleReads(commandTimeout), l.betweenSteps()); err != nil {
 		return err
 	}
 	for _, t := range l.order {
-		saved := m.Spec(t.spec.ID)
-		if saved == nil && l.someTables(m) {
+		was := m.Spec(t.spec.ID)
+		if was == nil && l.someTables(m) {
 			continue // a table newer than the model
 		}
-		if saved == nil || saved.Dim != t.spec.Dim || saved.Optimizer.Name() != t.spec.Optimizer.Name() || saved.RowFloats() != t.spec.RowFloats() {
+		if was == nil || was.Dim != t.spec.Dim || was.Optimizer.Name() != t.spec.Optimizer.Name() || was.RowFloats() != t.spec.RowFloats() {
 			return fmt.Errorf("server: table %s has dimension %d and optimizer %s, the model in %s was saved with %+v",
-				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Name(), m.Dir(), saved)
+				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Name(), m.Dir(), was)
 		}
 		l.forgetRows(t)
 		if err := t.rows.Reset(); err != nil {
@@ -189,6 +198,9 @@ func (l *lane) load(m *ckpt.Model) error {
 		})
 		if err != nil {
 			return err
+		}
+		if saved {
+			t.rows.Saved()
 		}
 	}
 	if len(l.dense.blocks) == 0 {

@@ -45,6 +45,9 @@ type Server struct {
 
 	openWithin time.Duration // from hello to open
 
+	cutMu sync.Mutex // one checkpoint is begun or ended at a time
+	cut   *checkpoint
+
 	tablesMu sync.Mutex // one table is opened at a time
 	tables   []table.Spec
 	barrier  barrier

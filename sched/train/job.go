@@ -56,6 +56,9 @@ type Job struct {
 	// LookAhead is how many steps before its pull a worker announces a step's keys;
 	// 0: never.
 	LookAhead int `json:"look_ahead,omitempty"`
+	// Checkpoint is where and how often snapshots of the running job are written;
+	// nil: never.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Watch is how servers look at who sends how much: WatchAuto, WatchCounters,
 	// or WatchOff, which "" is too.
 	Watch string `json:"watch,omitempty"`
@@ -108,6 +111,9 @@ func (j *Job) Validate() error {
 	if _, leaves := tree.Leaves(j.Batch); j.Workers > leaves {
 		return fmt.Errorf("train: --batch %d is cut into %d micro-batches, too few for --workers %d; use at most --workers %d, or --batch %d",
 			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
+	}
+	if err := j.Checkpoint.validate(); err != nil {
+		return err
 	}
 	for _, o := range []table.Optimizer{j.Optimizer, j.DenseOptimizer} {
 		if err := o.Validate(); err != nil {

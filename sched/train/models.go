@@ -31,6 +31,9 @@ func (w *worker) modelDir() string {
 	if w.job.Out != "" {
 		return w.job.Out
 	}
+	if c := w.job.Checkpoint; c != nil {
+		return c.Dir + ".best" // a job that is resumed finds it
+	}
 	return w.job.Scratch
 }
 
@@ -49,34 +52,39 @@ func (w *worker) save(ctx context.Context, e int) (digest string, err error) {
 		return "", err
 	}
 	defer in.Abort()
-	var sum table.Digest
-	var parts []ckpt.Part
 	replies, err := callAll[psmsg.SaveReply](ctx, w, psmsg.MethodSave, psmsg.SaveRequest{Dir: in.Path()})
 	if err != nil {
 		return "", err
 	}
-	for _, r := range replies {
-		var mine []ckpt.Part
-		if err := json.Unmarshal(r.Parts, &mine); err != nil {
-			return "", err
-		}
-		parts = append(parts, mine...)
-		if err := addHex(&sum, r.Digest); err != nil {
-			return "", err
-		}
-	}
-	slices.SortFunc(parts, func(a, b ckpt.Part) int { return int(a.Table) - int(b.Table) })
-	meta, err := json.Marshal(ModelInfo{Model: w.job.Model, Reading: w.job.Reading, Seed: w.job.Seed, Epoch: e + 1, Optimizer: w.job.Optimizer})
+	m, err := w.manifest(e, replies)
 	if err != nil {
 		return "", err
 	}
-	err = in.Commit(ckpt.Manifest{
-		Meta: meta, Digest: sum.String(), Slots: place.DefaultSlots,
-		Tables: []table.Spec{w.spec},
-		Dense:  []ckpt.DenseSpec{{Name: "dense", ID: server.DenseID, Elements: int64(w.model.Layout().Total)}},
-		Parts:  parts,
-	})
-	return sum.String(), err
+	return m.Digest, in.Commit(m)
+}
+
+// manifest describes the model that servers have written their parts of.
+func (w *worker) manifest(e int, replies []psmsg.SaveReply) (m ckpt.Manifest, err error) {
+	var sum table.Digest
+	for _, r := range replies {
+		var mine []ckpt.Part
+		if err := json.Unmarshal(r.Parts, &mine); err != nil {
+			return m, err
+		}
+		m.Parts = append(m.Parts, mine...)
+		if r.Digest == "" { // a delta
+			continue
+		}
+		if err := addHex(&sum, r.Digest); err != nil {
+			return m, err
+		}
+		m.Digest = sum.String()
+	}
+	slices.SortFunc(m.Parts, func(a, b ckpt.Part) int { return int(a.Table) - int(b.Table) })
+	m.Slots, m.Tables = place.DefaultSlots, []table.Spec{w.spec}
+	m.Dense = []ckpt.DenseSpec{{Name: "dense", ID: server.DenseID, Elements: int64(w.model.Layout().Total)}}
+	m.Meta, err = json.Marshal(ModelInfo{Model: w.job.Model, Reading: w.job.Reading, Seed: w.job.Seed, Epoch: e + 1, Optimizer: w.job.Optimizer})
+	return m, err
 }
 
 // restore has the servers go back to the model that was kept.
@@ -114,12 +122,22 @@ const wholeTimeout = 30 * time.Minute
 
 // callAll calls a control method of all servers at once.
 func callAll[T any](ctx context.Context, w *worker, method string, req any) ([]T, error) {
+	return callEach[T](ctx, w.client, method, req)
+}
+
+// caller is a client, or what calls beside it.
+type caller interface {
+	Servers() int
+	CallServer(ctx context.Context, server int, method string, req, resp any) error
+}
+
+func callEach[T any](ctx context.Context, c caller, method string, req any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
-	out := make([]T, w.client.Servers())
+	out := make([]T, c.Servers())
 	errs := make(chan error, len(out))
 	for i := range out {
-		go func() { errs <- w.client.CallServer(ctx, i, method, req, &out[i]) }()
+		go func() { errs <- c.CallServer(ctx, i, method, req, &out[i]) }()
 	}
 	var first error
 	for range out {

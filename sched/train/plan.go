@@ -106,9 +106,10 @@ type queue struct {
 func (q *queue) fill(ctx context.Context) error {
 	for len(q.steps) < q.w.job.LookAhead+1 {
 		var got planned
+		var ok bool
 		if len(q.steps) == 0 {
 			select {
-			case got = <-q.in:
+			case got, ok = <-q.in:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -117,10 +118,14 @@ func (q *queue) fill(ctx context.Context) error {
 				return nil // the last there is
 			}
 			select {
-			case got = <-q.in:
+			case got, ok = <-q.in:
 			default:
 				return nil
 			}
+		}
+		if !ok { // the planner was told to end
+			<-ctx.Done()
+			return context.Cause(ctx)
 		}
 		at := q.w.clock + uint64(len(q.steps))
 		q.steps = append(q.steps, got)

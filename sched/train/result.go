@@ -39,6 +39,9 @@ type Result struct {
 	Stages       Stages  `json:"stages"`
 	Digest       string  `json:"digest"`
 
+	// Checkpoints is what was written of them, where the job was to.
+	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`
+
 	Features  int64              `json:"features"` // rows in the tables
 	Ranks     []RankUsage        `json:"ranks"`
 	ServerUse []psmsg.StatsReply `json:"server_stats"`

@@ -42,6 +42,9 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if w.job.Sync == SSP {
 		res.Staleness = &w.job.Staleness
 	}
+	if w.pos, err = w.resume(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.trainAll(ctx, data, valid, res); err != nil {
 		return nil, err
 	}
@@ -71,11 +74,14 @@ type passReport struct {
 	Examples int64               `json:"examples"`
 }
 
-// trainAll runs the epochs with early stopping and keeps the best.
+// trainAll runs the epochs with early stopping and keeps the best. It begins
+// where the job stands.
 func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res *Result) error {
-	best, since := -1, 0
-	var bestScore float64
-	for e := range w.job.Epochs {
+	p := &w.pos
+	res.Epochs, res.Examples, res.TrainSeconds, w.epochRows = p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows
+	over := func() bool { return valid != nil && w.job.Patience > 0 && p.Since >= w.job.Patience }
+	for p.Epoch < w.job.Epochs && !over() {
+		e := p.Epoch
 		ep, err := w.trainEpoch(ctx, data, e, res)
 		if err != nil {
 			return err
@@ -87,28 +93,31 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 			}
 			ep.Valid = acc.Report()
 			score := w.score(ep.Valid)
-			ep.Best = best < 0 || score > bestScore
+			ep.Best = p.Best < 0 || score > p.BestScore
 			if ep.Best {
-				best, bestScore, since = e, score, 0
+				p.Best, p.BestScore, p.Since = e, score, 0
 				if err := w.keep(ctx, e); err != nil {
 					return err
 				}
 			} else {
-				since++
+				p.Since++
 			}
 		} else {
-			best = e
+			p.Best = e
 		}
 		res.Epochs = append(res.Epochs, *ep)
 		if w.rank.Index == 0 {
 			w.rank.emit(Event{Epoch: ep})
 		}
-		if valid != nil && w.job.Patience > 0 && since >= w.job.Patience {
-			break
-		}
+		p.Epoch, p.Step = e+1, 0
+		p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows = res.Epochs, res.Examples, res.TrainSeconds, w.epochRows
 	}
-	res.BestEpoch = best + 1
-	if last := len(res.Epochs) - 1; best != last {
+	w.saver.settle()
+	if w.saver != nil {
+		res.Checkpoints = &w.saver.sum
+	}
+	res.BestEpoch = p.Best + 1
+	if p.Best != p.Epoch-1 {
 		return w.restore(ctx)
 	}
 	return nil
@@ -127,16 +136,20 @@ func (w *worker) trainEpoch(ctx context.Context, data *dataset.Reader, e int, re
 	if err := data.Epoch(e); err != nil {
 		return nil, err
 	}
-	acc := metric.NewAccumulator(w.job.Model.Task)
-	start, before := time.Now(), w.meter.examples.Load()
-	if err := w.epoch(ctx, data, e, acc); err != nil {
-		return nil, err
-	}
-	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e+1), passReport{Metrics: acc, Examples: w.meter.examples.Load() - before, Seconds: time.Since(start).Seconds()})
+	before, err := skip(data, w.pos.Step)
 	if err != nil {
 		return nil, err
 	}
-	ep := &Epoch{Epoch: e + 1}
+	acc := metric.NewAccumulator(w.job.Model.Task)
+	start, counted := time.Now(), w.meter.examples.Load()
+	if err := w.epoch(ctx, data, e, acc); err != nil {
+		return nil, err
+	}
+	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e+1), passReport{Metrics: acc, Examples: w.meter.examples.Load() - counted, Seconds: time.Since(start).Seconds()})
+	if err != nil {
+		return nil, err
+	}
+	ep := &Epoch{Epoch: e + 1, Rows: before}
 	total := metric.NewAccumulator(w.job.Model.Task)
 	for _, r := range reports {
 		if err := total.Merge(r.Metrics); err != nil {

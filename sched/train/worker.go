@@ -76,6 +76,8 @@ type worker struct {
 	clock  uint64
 	meter  meter
 	live   live
+	saver  *saver   // worker 0's, where the job is checkpointed
+	pos    position // before the next step
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
 }
@@ -143,6 +145,9 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 }
 
 func (w *worker) close() {
+	if w.saver != nil {
+		_ = w.saver.close() // all that is committed is durable
+	}
 	if w.pool != nil {
 		w.pool.close()
 	}
@@ -215,8 +220,13 @@ func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *m
 		return nil
 	}
 	err := w.stream(ctx, r, &w.meter.io, func(b *batch) error {
+		if w.saver != nil {
+			w.saver.step(ctx, w.pos)
+		}
 		b.clock = w.clock
 		w.clock++
+		w.pos.Step++
+		w.pos.Steps++
 		w.live.note(w)
 		return w.pull(b, 0)
 	}, func(b *batch) error {

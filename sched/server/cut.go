@@ -1,0 +1,222 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"psrt/rdma/mem"
+	"psrt/sched/densemap"
+	"psrt/tiers/table"
+)
+
+const (
+	// cutChunk is how many rows go to the writer at a time, cutChunks how many
+	// chunks there are between it and the lane.
+	cutChunk  = 256
+	cutChunks = 8
+	// busyChunks is what a lane gives in a turn in which it had something else to
+	// do: some tens of microseconds.
+	busyChunks = 1
+)
+
+// errCutGivenUp is what a cut's writer finds when its lane has done so.
+var errCutGivenUp = errors.New("server: the checkpoint's cut was given up")
+
+// cutting is a lane's part of a consistent cut on its way into a checkpoint. The
+// lane takes it between two steps, and gives the rows bit by bit, between
+// requests; a writer's goroutine takes them to the disk.
+type cutting struct {
+	step  uint64
+	delta bool
+
+	// The lane's.
+	taken  bool
+	tables []*tableState
+	at     int // of tables, being given
+
+	out, free chan *chunk
+	done      chan struct{} // closed when the lane has given the cut up
+	failed    atomic.Bool   // the writer has
+
+	// Written by the lane before the first chunk.
+	specs []table.Spec
+	holds []int64 // rows there are, by table
+	dense denseCut
+	pause time.Duration // that the lane took for it
+}
+
+// chunk is some rows of one table.
+type chunk struct {
+	table int
+	keys  []uint64
+	rows  []float32
+	gone  []uint64 // deleted since the last cut
+	end   bool     // the table's last; of no table: there is nothing else
+	err   error
+}
+
+func newCutting(step uint64, delta bool) *cutting {
+	c := &cutting{step: step, delta: delta, out: make(chan *chunk, cutChunks), free: make(chan *chunk, cutChunks), done: make(chan struct{})}
+	for range cutChunks {
+		c.free <- &chunk{}
+	}
+	return c
+}
+
+// arm has the lane take a cut when it is there.
+func (l *lane) arm(c *cutting) {
+	l.endCut(false)
+	l.cut = c
+	l.settle()
+}
+
+// cutBefore takes the cut if a step is about to be applied that it must not have.
+func (l *lane) cutBefore(step uint64) {
+	if l.cut != nil && !l.cut.taken && step >= l.cut.step {
+		l.takeCut()
+	}
+}
+
+// cutAfter takes the cut if all that it must have is applied.
+func (l *lane) cutAfter() {
+	c := l.cut
+	if c == nil || c.taken || l.clock.Min() < c.step {
+		return
+	}
+	early := func(r *request) bool { return r.Clock < c.step }
+	if slices.ContainsFunc(l.dense.held, early) || slices.ContainsFunc(l.order, func(t *tableState) bool { return slices.ContainsFunc(t.held, early) }) {
+		return
+	}
+	l.takeCut()
+}
+
+func (l *lane) takeCut() {
+	c, start := l.cut, time.Now()
+	c.taken = true
+	c.tables = slices.Clone(l.order)
+	for i, t := range c.tables {
+		if err := t.rows.Cut(c.delta); err != nil {
+			c.tables, c.at = c.tables[:i], i
+			c.give(&chunk{err: err})
+			return
+		}
+		c.specs = append(c.specs, t.spec)
+		c.holds = append(c.holds, int64(t.rows.Len()))
+	}
+	c.dense = l.dense.cut()
+	c.pause = time.Since(start)
+	if len(c.tables) == 0 {
+		c.give(&chunk{end: true})
+	}
+}
+
+// give never waits: there are as many places as chunks, and one more is made only
+// where nothing follows.
+func (c *cutting) give(k *chunk) {
+	select {
+	case c.out <- k:
+	default:
+		c.failed.Store(true)
+	}
+}
+
+// giveCut gives some rows of a cut to its writer, and returns whether there were
+// any.
+func (l *lane) giveCut(busy bool) (gave bool) {
+	c := l.cut
+	if c == nil || !c.taken || c.at == len(c.tables) || c.failed.Load() {
+		return false
+	}
+	chunks := cutChunks
+	if busy {
+		chunks = busyChunks
+	}
+	for ; chunks > 0 && c.at < len(c.tables); chunks-- {
+		var k *chunk
+		select {
+		case k = <-c.free:
+		default:
+			return gave // the writer is behind, and wakes the lane
+		}
+		t := c.tables[c.at]
+		k.table, k.keys, k.rows, k.gone = c.at, k.keys[:0], k.rows[:0], k.gone[:0]
+		more, err := t.rows.Next(cutChunk, func(key uint64, row []float32, deleted bool) error {
+			if deleted {
+				k.gone = append(k.gone, key)
+			} else {
+				k.keys, k.rows = append(k.keys, key), append(k.rows, row...)
+			}
+			return nil
+		})
+		t.stir(l)
+		if err == nil && more && len(k.keys)+len(k.gone) == 0 {
+			c.free <- k
+			return gave // a disk is behind
+		}
+		k.end, k.err = !more, err
+		switch {
+		case err != nil:
+			c.at = len(c.tables)
+		case !more:
+			c.at++
+		}
+		c.give(k)
+		gave = true
+	}
+	return gave
+}
+
+// endCut forgets a cut, done or not.
+func (l *lane) endCut(committed bool) {
+	c := l.cut
+	if c == nil {
+		return
+	}
+	l.cut = nil
+	close(c.done)
+	if c.taken {
+		for _, t := range c.tables {
+			t.rows.CutDone(committed)
+		}
+	}
+}
+
+// denseCut is a copy of a lane's part of the dense vector.
+type denseCut struct {
+	blocks        []densemap.Block
+	values, state [][]float32
+}
+
+// cut copies what there is: it is small beside the rows.
+func (d *denseState) cut() denseCut {
+	c := denseCut{blocks: d.blocks}
+	for i := range d.blocks {
+		c.values = append(c.values, slices.Clone(d.vector.Values(i)))
+		c.state = append(c.state, slices.Clone(d.vector.State(i)))
+	}
+	return c
+}
+
+// digest is the sum of the blocks' hashes.
+func (c denseCut) digest() table.Digest {
+	var sum table.Digest
+	for i, b := range c.blocks {
+		sum.Add(blockDigest(b, c.values[i], c.state[i]))
+	}
+	return sum
+}
+
+func blockDigest(b densemap.Block, values, state []float32) table.Digest {
+	h := sha256.New()
+	var head [12]byte
+	binary.LittleEndian.PutUint32(head[:], denseTable)
+	binary.LittleEndian.PutUint64(head[4:], uint64(b.Index))
+	h.Write(head[:])
+	h.Write(mem.Bytes(values))
+	h.Write(mem.Bytes(state))
+	return table.Digest(h.Sum(nil))
+}

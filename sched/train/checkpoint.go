@@ -1,0 +1,204 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/sched/client"
+	"psrt/sched/psmsg"
+	"psrt/tiers/ckpt"
+)
+
+// Checkpoint says where and how often a job's state is saved while it runs.
+type Checkpoint struct {
+	Dir string `json:"dir"` // or another location that tiers/ckpt knows
+	// Steps or Seconds are between two; the other is 0.
+	Steps   int     `json:"steps,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	// Resume goes on from the newest whole one, where there is one.
+	Resume bool `json:"resume,omitempty"`
+	// Deltas is how many deltas follow a base, Keep how many bases with their
+	// deltas stay; 0 keeps all.
+	Deltas int `json:"deltas"`
+	Keep   int `json:"keep,omitempty"`
+}
+
+// Defaults of Checkpoint.
+const (
+	CheckpointDeltas = 15
+	CheckpointKeep   = 2
+)
+
+func (c *Checkpoint) validate() error {
+	switch {
+	case c == nil:
+		return nil
+	case c.Dir == "":
+		return errors.New("train: checkpoints without a place: give --checkpoint DIR")
+	case c.Steps < 0 || c.Seconds < 0 || c.Steps > 0 && c.Seconds > 0 || c.Steps == 0 && c.Seconds == 0:
+		return fmt.Errorf("train: a checkpoint every %d steps and every %g seconds: want one of them above 0", c.Steps, c.Seconds)
+	case c.Deltas < 0 || c.Keep < 0:
+		return fmt.Errorf("train: %d deltas to a base, %d bases kept: want 0 or more", c.Deltas, c.Keep)
+	}
+	return nil
+}
+
+// Checkpoints is what a job wrote of them.
+type Checkpoints struct {
+	Location string `json:"location"`
+	Written  int    `json:"written"`
+	Failed   int    `json:"failed,omitempty"`
+	Newest   uint64 `json:"newest"` // its number
+	// PauseSeconds is the longest that a lane stood still for one, WriteSeconds the
+	// longest from a cut to its commit.
+	PauseSeconds float64 `json:"pause_s"`
+	WriteSeconds float64 `json:"write_s"`
+	// ResumedFrom is the number of the one that the job went on from, 0 for none.
+	ResumedFrom uint64 `json:"resumed_from,omitempty"`
+}
+
+// saver is worker 0's: it has servers cut and write, and commits what they wrote,
+// while training goes on.
+type saver struct {
+	w       *worker
+	h       *ckpt.History
+	cfg     *Checkpoint
+	deltas  int // since the base; -1: there is none that a delta could follow
+	at      uint64
+	when    time.Time
+	running chan outcome // of the one under way, nil if there is none
+	sum     Checkpoints
+}
+
+type outcome struct {
+	number  uint64
+	pause   float64
+	seconds float64
+	err     error
+}
+
+func newSaver(ctx context.Context, w *worker) (*saver, error) {
+	h, err := ckpt.OpenHistory(ctx, w.job.Checkpoint.Dir, ckpt.HistoryOptions{Keep: w.job.Checkpoint.Keep})
+	if err != nil {
+		return nil, err
+	}
+	return &saver{w: w, h: h, cfg: w.job.Checkpoint, deltas: -1, when: time.Now(), sum: Checkpoints{Location: w.job.Checkpoint.Dir}}, nil
+}
+
+// due says whether a checkpoint should be begun before a step.
+func (s *saver) due(step uint64) bool {
+	if s.cfg.Steps > 0 {
+		return step > s.at && step%uint64(s.cfg.Steps) == 0
+	}
+	return step > s.at && time.Since(s.when).Seconds() >= s.cfg.Seconds
+}
+
+// step is called before a step is pulled: pos is where a job would go on that
+// had all before it and nothing else. It waits only for the servers' word that
+// they know.
+func (s *saver) step(ctx context.Context, pos position) {
+	if s.running != nil {
+		select {
+		case o := <-s.running:
+			s.over(o)
+		default:
+			return
+		}
+	}
+	if !s.due(pos.Steps) {
+		return
+	}
+	s.at, s.when = pos.Steps, time.Now()
+	if err := s.begin(ctx, pos); err != nil {
+		s.over(outcome{err: err})
+	}
+}
+
+func (s *saver) begin(ctx context.Context, pos position) error {
+	next, err := s.h.Begin(ckpt.NextOptions{Delta: s.deltas >= 0 && s.deltas < s.cfg.Deltas})
+	if err != nil {
+		return err
+	}
+	delta := s.deltas >= 0 && s.deltas < s.cfg.Deltas
+	k := s.w.client.Caller()
+	start := time.Now()
+	_, err = callEach[struct{}](ctx, k, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: s.w.clock, Delta: delta})
+	if err != nil {
+		return errors.Join(err, s.end(ctx, k, false), next.Abort())
+	}
+	s.running = make(chan outcome, 1)
+	go func() {
+		o := outcome{number: next.Number()}
+		o.pause, o.err = s.commit(ctx, k, next, pos)
+		o.seconds = time.Since(start).Seconds()
+		s.running <- o
+	}()
+	if delta {
+		s.deltas++
+	} else {
+		s.deltas = 0
+	}
+	return nil
+}
+
+// commit waits for the servers' parts and makes them the newest generation.
+func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, pos position) (pause float64, err error) {
+	replies, err := callEach[psmsg.SaveReply](ctx, k, psmsg.MethodCutParts, struct{}{})
+	var m ckpt.Manifest
+	if err == nil {
+		m, err = s.w.manifest(pos.Epoch, replies)
+	}
+	if err == nil {
+		m.Step = int64(pos.Steps)
+		m.Position, err = json.Marshal(pos)
+	}
+	if err != nil {
+		return 0, errors.Join(err, s.end(ctx, k, false), next.Abort())
+	}
+	for _, r := range replies {
+		pause = max(pause, r.PauseSeconds)
+	}
+	if _, err = next.Commit(ctx, m); err != nil {
+		return 0, errors.Join(err, s.end(ctx, k, false))
+	}
+	return pause, s.end(ctx, k, true)
+}
+
+func (s *saver) end(ctx context.Context, k *client.Caller, committed bool) error {
+	_, err := callEach[struct{}](ctx, k, psmsg.MethodCutDone, psmsg.CutDoneRequest{Committed: committed})
+	return err
+}
+
+// over notes how one ended. Training goes on without it: what it lacked is in the
+// next one.
+func (s *saver) over(o outcome) {
+	s.running = nil
+	if o.err != nil {
+		s.sum.Failed++
+		s.deltas = -1 // a base, whatever became of the servers' notes
+		s.w.rank.emit(Event{Note: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
+		return
+	}
+	if err := s.h.Trouble(); err != nil {
+		s.w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
+	}
+	s.sum.Written++
+	s.sum.Newest = o.number
+	s.sum.PauseSeconds = max(s.sum.PauseSeconds, o.pause)
+	s.sum.WriteSeconds = max(s.sum.WriteSeconds, o.seconds)
+}
+
+// settle waits for the checkpoint under way.
+func (s *saver) settle() {
+	if s != nil && s.running != nil {
+		s.over(<-s.running)
+	}
+}
+
+func (s *saver) close() error {
+	s.settle()
+	return s.h.Close()
+}
