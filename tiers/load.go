@@ -26,7 +26,7 @@ func (t *Tiered) read(f uint32, key uint64, slot uint32, pins uint32) {
 	}
 	ld := &t.loads[n]
 	ld.frame, ld.slot, ld.waiters = f, slot, ld.waiters[:0]
-	flags := t.marks.take(slot)
+	flags := t.leave(slot)
 	if flags&markCut != 0 {
 		t.cutLeft++
 	}
@@ -139,6 +139,7 @@ func (t *Tiered) moved(key uint64, from, to uint32) bool {
 	switch {
 	case v == from:
 		t.marks.move(from, to)
+		t.leave(from)
 		t.later(key, to)
 		return true
 	case v == noRow || v < onFrame:

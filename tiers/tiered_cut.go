@@ -75,7 +75,7 @@ func (t *Tiered) dropSlot(key uint64, slot uint32, row []float32) (bool, error) 
 		t.cut.saved.push(key, row)
 		t.cut.left--
 	}
-	t.marks.take(slot)
+	t.leave(slot)
 	t.disk.Free(slot)
 	t.forgetKey(key)
 	return true, nil

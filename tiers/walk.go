@@ -21,6 +21,7 @@ type walkItem struct {
 	key  uint64
 	err  error
 	busy bool
+	left bool // the row has left the slot, which may hold another by now
 }
 
 const (
@@ -68,7 +69,7 @@ func (t *Tiered) submitWalk(w *walk) {
 	}
 	rs, keep := t.scratch.reads[:0], w.queue[:0]
 	for _, item := range w.queue {
-		if !t.marks.has(w.kind, w.items[item].slot) { // gone before its turn
+		if w.items[item].left || !t.marks.has(w.kind, w.items[item].slot) { // gone before its turn
 			w.items[item] = walkItem{}
 			w.idle = append(w.idle, item)
 			continue
@@ -83,7 +84,7 @@ func (t *Tiered) submitWalk(w *walk) {
 
 func (w *walk) reading(slot uint32) bool {
 	for i := range w.items {
-		if w.items[i].busy && w.items[i].slot == slot {
+		if w.items[i].busy && !w.items[i].left && w.items[i].slot == slot {
 			return true
 		}
 	}
@@ -105,17 +106,31 @@ func (t *Tiered) given(w *walk) (key uint64, slot uint32, row []float32, ok bool
 		w.items[item] = walkItem{}
 		w.idle = append(w.idle, item)
 		switch {
-		case !t.marks.has(w.kind, it.slot): // it has moved on
+		case it.left || !t.marks.has(w.kind, it.slot):
 			continue
 		case it.err != nil:
 			w.at = it.slot
 			return it.key, it.slot, nil, false, it.err
-		case t.find(it.key) != it.slot: // a slot used again
-			continue
 		}
 		return it.key, it.slot, w.row(item, t.rows.Stride), true, nil
 	}
 	return 0, 0, nil, false, nil
+}
+
+// leave takes a row's marks from its slot: what a walk has read there, or is
+// reading, is not to be given.
+func (t *Tiered) leave(slot uint32) (flags uint8) {
+	for _, w := range t.walks {
+		if len(w.idle) == len(w.items) {
+			continue
+		}
+		for i := range w.items {
+			if w.items[i].busy && w.items[i].slot == slot {
+				w.items[i].left = true
+			}
+		}
+	}
+	return t.marks.take(slot)
 }
 
 // quietMost bounds a wait for reads under way.

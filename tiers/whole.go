@@ -137,7 +137,7 @@ func (t *Tiered) tryLoad(key uint64, row []float32) error {
 			return err
 		}
 	} else {
-		flags = t.marks.take(v)
+		flags = t.leave(v)
 		if flags&markSweep != 0 {
 			t.sweep.left++
 		}

@@ -199,6 +199,15 @@ func (w *rowsWalk) done(l *tiers.Lookup) {
 			w.ref.Create(key)
 			w.dirty[key] = true
 		}
+		if k, ok := w.tab.(interface {
+			KeyAt(uint32) (uint64, string)
+		}); ok && l.Rows[i] != table.NoRow {
+			if got, state := k.KeyAt(l.Rows[i]); got != key {
+				w.t.Fatalf("the row of key %d is that of key %d (%s)", key, got, state)
+			} else if testing.Verbose() {
+				w.t.Logf("key %d at %d: %s", key, l.Rows[i], state)
+			}
+		}
 		want := make([]float32, w.spec.Dim)
 		switch {
 		case l.Rows[i] != table.NoRow:
