@@ -86,7 +86,7 @@ func (m *Manifest) validHistory() error {
 	l := m.Lineage
 	l.SHA256 = ""
 	if m.Format == FormatModel {
-		if l != (Lineage{}) || m.Step != 0 || m.Position != nil || m.Lifecycle != nil {
+		if l != (Lineage{}) || m.Step != 0 || m.Position != nil {
 			return fmt.Errorf("format %d has a lineage %+v", m.Format, l)
 		}
 		return nil

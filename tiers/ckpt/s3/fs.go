@@ -88,7 +88,10 @@ func (s *Store) Create(ctx context.Context, name string) (files.File, error) {
 	r, w := io.Pipe()
 	f := &upload{w: w, done: make(chan error, 1)}
 	go func() {
-		_, err := s.core.Client.PutObject(ctx, s.bucket, s.key(name), r, -1, minio.PutObjectOptions{PartSize: PieceBytes})
+		_, err := s.core.Client.PutObject(ctx, s.bucket, s.key(name), r, -1, minio.PutObjectOptions{
+			// Each piece has a checksum of its own, which every server understands;
+			// the client's default is a framing of the body that some do not.
+			PartSize: PieceBytes, DisableContentSha256: true, SendContentMd5: true})
 		// Writes that come after a failure get it.
 		r.CloseWithError(errors.Join(meaning(err), io.ErrClosedPipe))
 		f.done <- meaning(err)

@@ -148,8 +148,7 @@ func (s *Store) holder(ctx context.Context) (h holder, etag string, err error) {
 	return h, r.(*object).etag, nil
 }
 
-// renew shows that the process lives. A failure to reach the store is tried
-// again: only another's lock ends ours.
+// renew shows that the process lives.
 func (l *lock) renew(ctx context.Context) {
 	defer close(l.done)
 	t := time.NewTicker(renewTime)
@@ -160,21 +159,28 @@ func (l *lock) renew(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		l.mu.Lock()
-		l.me.Renewed++
-		var o minio.PutObjectOptions
-		o.SetMatchETag(l.etag)
-		etag, err := l.s.put(ctx, files.LockName, l.body(), o)
-		switch {
-		case err == nil:
-			l.etag = etag
-		case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
-			l.lost = fmt.Errorf("s3: the lock of %s was taken by another process while this one did not answer for %v; it writes nothing more", l.s.Path(""), LeaseTime)
-			l.mu.Unlock()
+		if l.beat(ctx) != nil {
 			return
 		}
-		l.mu.Unlock()
 	}
+}
+
+// beat renews once. A failure to reach the store is tried again by the next:
+// only another's lock ends ours.
+func (l *lock) beat(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.me.Renewed++
+	var o minio.PutObjectOptions
+	o.SetMatchETag(l.etag)
+	etag, err := l.s.put(ctx, files.LockName, l.body(), o)
+	switch {
+	case err == nil:
+		l.etag = etag
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
+		l.lost = fmt.Errorf("s3: the lock of %s was taken by another process while this one did not answer for %v; it writes nothing more", l.s.Path(""), LeaseTime)
+	}
+	return l.lost
 }
 
 func (l *lock) Close() error {
