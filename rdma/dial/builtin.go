@@ -10,13 +10,17 @@ import (
 func (h *Host) builtin() []Transport {
 	return []Transport{
 		{Name: "verbs", CrossHost: true, Rails: h.openVerbs},
-		{Name: "shm", Open: func() (rdma.Domain, error) { return shm.New(shm.Config{Purpose: "peers on this host"}) }},
+		{Name: "shm", Open: func() (rdma.Domain, error) {
+			return shm.New(shm.Config{Purpose: "peers on this host", OnPanic: h.cfg.OnPanic})
+		}},
 		{Name: "tcp", CrossHost: true, Open: h.openTCP},
 	}
 }
 
 func (h *Host) openVerbs() ([]rdma.Domain, error) {
-	list, err := verbs.Open(h.cfg.Devices)
+	devices := h.cfg.Devices
+	devices.Config.OnPanic = h.cfg.OnPanic
+	list, err := verbs.Open(devices)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,10 @@ type Config struct {
 	// OnReject is told of every connection refused by a Listener: its address
 	// and why. Called by several goroutines.
 	OnReject func(addr net.Addr, err error)
+	// OnPanic is told of a panic in a goroutine of this host's transports and
+	// connections: whoever is inside a process that is not its own cannot let it end.
+	// Nothing of the Host is of use then. nil: the process ends.
+	OnPanic func(any)
 	// Transports replaces the built-in ones, best first.
 	Transports []Transport
 }

@@ -43,7 +43,7 @@ func newConn(h *Host, control net.Conn, peer, transport, reason string, domains 
 		_ = control.Close()
 		return nil, err
 	}
-	go c.read()
+	go rdma.Guarded(h.cfg.OnPanic, c.read)()
 	return c, nil
 }
 

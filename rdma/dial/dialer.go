@@ -127,7 +127,7 @@ func (d *dialer) try(t *tryMsg) (bool, error) {
 		return false, nil
 	}
 	d.domains, d.name = domains, t.Transport
-	err = connectAll(d.eps, t.Addresses, d.soon())
+	err = d.host.connectAll(d.eps, t.Addresses, d.soon())
 	if err2 := sendMsg(d.control, kindOutcome, outcomeMsg{errorText(err)}, d.soon()); err2 != nil {
 		return false, fmt.Errorf("send outcome: %w", err2)
 	}

@@ -47,6 +47,9 @@ func New(cfg Config) (*Host, error) {
 	return h, nil
 }
 
+// OnPanic is Config.OnPanic.
+func (h *Host) OnPanic() func(any) { return h.cfg.OnPanic }
+
 func (h *Host) terms(offers []offering) terms {
 	t := terms{Want: h.cfg.Transport, Facts: h.facts}
 	for _, o := range offers {
@@ -74,7 +77,7 @@ func (h *Host) offers() []offering {
 
 // openTCP opens the tcp domain on the address that the host listens on. With mu.
 func (h *Host) openTCP() (rdma.Domain, error) {
-	return tcp.New(tcp.Config{Listen: h.dataAddr(), Streams: h.cfg.Streams})
+	return tcp.New(tcp.Config{Listen: h.dataAddr(), Streams: h.cfg.Streams, OnPanic: h.cfg.OnPanic})
 }
 
 func (h *Host) dataAddr() string {

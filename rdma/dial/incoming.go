@@ -141,7 +141,7 @@ func (e controlError) Unwrap() error { return e.error }
 func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 	connected := make(chan error, 1)
 	go func() {
-		err := connectAll(eps, addresses, in.soon())
+		err := in.host.connectAll(eps, addresses, in.soon())
 		if err != nil {
 			closeAll(eps)
 		}

@@ -37,11 +37,12 @@ func prepare(domains []rdma.Domain, attach attachFunc) (eps []rdma.Endpoint, add
 
 // connectAll connects every endpoint at once, so that one deadline holds for
 // all of them however many there are.
-func connectAll(eps []rdma.Endpoint, addresses [][]byte, deadline time.Time) error {
+func (h *Host) connectAll(eps []rdma.Endpoint, addresses [][]byte, deadline time.Time) error {
 	errs := make([]error, len(eps))
 	var wg sync.WaitGroup
 	for i := range eps {
-		wg.Go(func() { errs[i] = eps[i].Connect(addresses[i], deadline) })
+		errs[i] = rdma.ErrClosed // what remains where it panics
+		wg.Go(rdma.Guarded(h.cfg.OnPanic, func() { errs[i] = eps[i].Connect(addresses[i], deadline) }))
 	}
 	wg.Wait()
 	failed := 0

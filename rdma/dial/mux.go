@@ -23,7 +23,9 @@ type Mux struct {
 	woken  atomic.Bool
 	bell   chan struct{} // capacity 1; for a Wait without any queue
 	done   chan struct{} // closed by Close
-	turn   int           // where the next Poll begins: fairness
+	// onPanic is told of a panic of a helper.
+	onPanic func(any)
+	turn    int // where the next Poll begins: fairness
 
 	mu     sync.Mutex
 	closed atomic.Bool
@@ -57,6 +59,10 @@ func NewMux(depth int) *Mux {
 	return m
 }
 
+// Guard makes told hear of panics of the goroutines that a Mux starts, which
+// otherwise end the process. Call it before Queue.
+func (m *Mux) Guard(told func(any)) { m.onPanic = told }
+
 // Queue is the lane's queue of d, made at the first call.
 func (m *Mux) Queue(d rdma.Domain) (rdma.Queue, error) {
 	m.mu.Lock()
@@ -79,13 +85,19 @@ func (m *Mux) Queue(d rdma.Domain) (rdma.Queue, error) {
 	if len(old) > 0 && d.Caps().SpinMicros <= old[0].domain.Caps().SpinMicros {
 		list = append(append([]muxQueue{}, old...), x)
 	}
-	m.wg.Go(func() { m.help(x) })
+	m.wg.Go(rdma.Guarded(m.onPanic, func() { m.help(x) }))
 	m.queues.Store(&list)
 	m.wake(old) // a Wait in progress does not know the new queue
 	return q, nil
 }
 
 func (m *Mux) help(x muxQueue) {
+	defer func() { // nobody shall wait for a helper that has panicked
+		select {
+		case x.helper.end <- rdma.ErrClosed:
+		default:
+		}
+	}()
 	for {
 		select {
 		case o := <-x.helper.begin:

@@ -18,6 +18,9 @@ type Config struct {
 	Dir string
 	// Purpose names the domain in errors.
 	Purpose string
+	// OnPanic is told of a panic in a goroutine of the domain's own; nil: it ends the
+	// process.
+	OnPanic func(any)
 }
 
 const (

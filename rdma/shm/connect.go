@@ -188,6 +188,6 @@ func (e *Endpoint) install(l *link) error {
 		return rdma.ErrClosed
 	}
 	e.link.Store(l)
-	go e.serve(l)
+	go rdma.Guarded(e.d.cfg.OnPanic, func() { e.serve(l) })()
 	return nil
 }

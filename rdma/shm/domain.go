@@ -75,7 +75,7 @@ func New(cfg Config) (rdma.Domain, error) {
 	}
 	d.check.Open("shm domain", cfg.Purpose)
 	d.running.Add(1)
-	go d.accept()
+	go rdma.Guarded(cfg.OnPanic, d.accept)()
 	return d, nil
 }
 

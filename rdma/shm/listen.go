@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"psrt/rdma"
 )
 
 const (
@@ -48,11 +50,11 @@ func (d *Domain) accept() {
 			return
 		}
 		d.running.Add(1)
-		go func() {
+		go rdma.Guarded(d.cfg.OnPanic, func() {
 			defer d.running.Done()
 			defer func() { <-places }()
 			d.greet(conn)
-		}()
+		})()
 	}
 }
 

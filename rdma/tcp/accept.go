@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/wire"
 )
 
@@ -100,7 +101,7 @@ func (d *Domain) acceptLoop(l net.Listener) {
 		}
 		d.gate.Enter(c)
 		d.wg.Add(1)
-		go d.greet(c.(*net.TCPConn))
+		go rdma.Guarded(d.cfg.OnPanic, func() { d.greet(c.(*net.TCPConn)) })()
 	}
 }
 

@@ -20,6 +20,9 @@ type Config struct {
 	// autotuning, which is right unless the path is very long (or never leaves
 	// the host, which is seen and allowed for).
 	SocketBytes int
+	// OnPanic is told of a panic in a goroutine of the domain's own; nil: it ends the
+	// process.
+	OnPanic func(any)
 }
 
 const (

@@ -68,7 +68,7 @@ func New(cfg Config) (*Domain, error) {
 		}
 	}
 	d.wg.Add(1)
-	go d.tick()
+	go rdma.Guarded(cfg.OnPanic, d.tick)()
 	return d, nil
 }
 
@@ -89,7 +89,7 @@ func (d *Domain) Listen(addr string) error {
 	}
 	d.listener = l
 	d.wg.Add(1)
-	go d.acceptLoop(l)
+	go rdma.Guarded(d.cfg.OnPanic, func() { d.acceptLoop(l) })()
 	return nil
 }
 

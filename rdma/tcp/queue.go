@@ -53,7 +53,7 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 	}
 	d.queues[q] = struct{}{}
 	d.wg.Add(1)
-	go q.keep()
+	go rdma.Guarded(d.cfg.OnPanic, q.keep)()
 	return q, nil
 }
 

@@ -28,6 +28,9 @@ type Config struct {
 	// OnEvent is told of the device's asynchronous events, in words; nil: nobody
 	// is. It is called by the domain's own goroutine and must not block.
 	OnEvent func(text string) `json:"-"`
+	// OnPanic is told of a panic in a goroutine of the domain's own; nil: it ends the
+	// process.
+	OnPanic func(any) `json:"-"`
 }
 
 const (

@@ -78,8 +78,8 @@ func New(cfg Config) (*Domain, error) {
 	if err := d.look(); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	d.wg.Go(d.tick)
-	d.wg.Go(d.watch)
+	d.wg.Go(rdma.Guarded(cfg.OnPanic, d.tick))
+	d.wg.Go(rdma.Guarded(cfg.OnPanic, d.watch))
 	return d, nil
 }
 

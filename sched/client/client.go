@@ -77,6 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{copyBytes: copyBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 8)}
+	c.mux.Guard(cfg.Host.OnPanic())
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
 		c.servers = append(c.servers, sc)

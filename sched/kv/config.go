@@ -134,14 +134,15 @@ func (c *Config) token() ([]byte, error) {
 	return b, nil
 }
 
-// host makes the process's transports for this client.
-func (c *Config) host(token []byte) (*dial.Host, error) {
+// host makes the process's transports for this client, which is told of their
+// panics.
+func (c *Config) host(token []byte, panicked func(any)) (*dial.Host, error) {
 	devices := dial.Devices{Devices: c.Device}
 	devices.Config.Port = c.Port
 	if c.GIDIndex != nil {
 		devices.Config.GIDIndex, devices.Config.PinGID = *c.GIDIndex, true
 	}
-	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices})
+	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices, OnPanic: panicked})
 	if err != nil {
 		return nil, coded(err, BadConfig)
 	}

@@ -1,19 +1,24 @@
 package kv
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"psrt/rdma"
+)
+
+var errPanicked = &Error{Internal, errors.New("kv: a bug of psrt; the next call tells more")}
+
+// guarded is f for a goroutine, with help's promise.
+func (c *Client) guarded(f func()) func() {
+	return rdma.Guarded(func(v any) { c.broken(FaultError(v)) }, f)
+}
 
 // help runs f on a goroutine of the client that Close waits for. A panic of it
 // must not end the process, which is the trainer's: the client is of no use then,
 // and every call says so.
 func (c *Client) help(f func()) {
-	c.helpers.Go(func() {
-		defer func() {
-			if v := recover(); v != nil {
-				c.broken(FaultError(v))
-			}
-		}()
-		f()
-	})
+	c.helpers.Go(c.guarded(f))
 }
 
 // broken makes err the answer of every call from now on.

@@ -3,6 +3,8 @@ package kv
 import (
 	"testing"
 	"time"
+
+	"psrt/rdma"
 )
 
 // A bug in one of the client's goroutines, or below a call, breaks the client and
@@ -13,6 +15,9 @@ func TestBugBreaksTheClientOnly(t *testing.T) {
 		"in a call": func(c *Client, o *op) {
 			defer func() { _ = recover() }()
 			_ = c.do(&op{kind: opPush, wake: o.wake}) // without rows
+		},
+		"in a transport": func(c *Client, _ *op) {
+			go rdma.Guarded(c.host.OnPanic(), func() { panic("planted") })()
 		},
 		"in the pump": func(c *Client, _ *op) {
 			c.mu.Lock()

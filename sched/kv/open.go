@@ -29,13 +29,14 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		finish: make(chan *op, cfg.Requests), lost: map[int]error{}, tables: map[string]*Table{},
 		pump: pump{wake: make(chan struct{}, 1)}}
 	c.idle = sync.NewCond(&c.mu)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	var token []byte
 	if c.host == nil {
 		var err error
 		if token, err = cfg.token(); err != nil {
 			return nil, err
 		}
-		if c.host, err = cfg.host(token); err != nil {
+		if c.host, err = cfg.host(token, func(v any) { c.broken(FaultError(v)) }); err != nil {
 			return nil, err
 		}
 		c.ownHost = true
@@ -43,14 +44,15 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.ConnectTimeout))
 	defer cancel()
 	if err := c.open(ctx, token); err != nil {
-		if c.cancel != nil {
-			c.cancel()
-		}
+		c.cancel()
 		if c.c != nil {
 			c.c.Close()
 		}
 		if c.ownHost {
 			c.host.Close()
+		}
+		if bug := c.bug.Load(); bug != nil {
+			return nil, bug
 		}
 		return nil, coded(err, Connect)
 	}
@@ -75,7 +77,6 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if c.cfg.Worker >= c.job.Workers {
 		return errorf(BadConfig, "kv: worker %d, the servers expect workers 0 to %d", c.cfg.Worker, c.job.Workers-1)
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
 	err := c.connect()
 	if err == nil {

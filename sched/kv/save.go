@@ -37,7 +37,8 @@ func each[R any](ctx context.Context, c *Client, method string, req any) ([]R, e
 	errs := make([]error, len(out))
 	var all sync.WaitGroup
 	for i := range out {
-		all.Go(func() { errs[i] = c.call(ctx, i, method, req, &out[i]) })
+		errs[i] = errPanicked // what remains where it panics
+		all.Go(c.guarded(func() { errs[i] = c.call(ctx, i, method, req, &out[i]) }))
 	}
 	all.Wait()
 	for _, err := range errs {

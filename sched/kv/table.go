@@ -76,7 +76,7 @@ func (c *Client) openTable(t *Table, name string) error {
 		if err != nil {
 			return err
 		}
-		if i > 0 && rep.Spec != t.spec {
+		if i > 0 && !rep.Spec.Equal(t.spec) {
 			return errorf(Mismatch, "kv: server 0 has table %q as %+v, server %d as %+v: give all servers the same tables", name, t.spec, i, rep.Spec)
 		}
 		t.spec, t.rowBytes = rep.Spec, rep.RowBytes
