@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"psrt/tiers/ssd"
 	"psrt/tiers/table"
 )
 
@@ -26,12 +27,12 @@ type FakeDisk struct {
 
 	Reads, Appends, Deletes int
 
-	t       diskEvents
+	t       *Tiered
 	records map[uint32]*fakeRecord
 	live    []uint32
 	free    []uint32
 	top     uint32
-	flying  []diskRead
+	flying  []ssd.Read
 	old     map[uint32]bool // freed slots that reads under way still need
 }
 
@@ -50,7 +51,7 @@ func NewFakeDisk(r *rand.Rand, spec table.Spec) *FakeDisk {
 
 // NewTieredOn makes a table over a disk of the test's.
 func NewTieredOn(d *FakeDisk, spec table.Spec, seed uint64, cfg Config) (*Tiered, error) {
-	return newTiered(spec, seed, cfg, func(t diskEvents) (disk, error) {
+	return newTiered(spec, seed, cfg, func(t *Tiered) (disk, error) {
 		d.t = t
 		return d, nil
 	})
@@ -118,7 +119,7 @@ func (d *FakeDisk) reclaim(slot uint32) {
 	}
 }
 
-func (d *FakeDisk) Read(rs []diskRead) int {
+func (d *FakeDisk) Read(rs []ssd.Read) int {
 	n := 0
 	for _, r := range rs {
 		if len(d.flying) == d.ReadDepth {

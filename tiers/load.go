@@ -1,6 +1,10 @@
 package tiers
 
-import "fmt"
+import (
+	"fmt"
+
+	"psrt/tiers/ssd"
+)
 
 // load is a row on its way from the disk to a frame.
 type load struct {
@@ -71,7 +75,7 @@ func (t *Tiered) submit() {
 	rs := t.scratch.reads[:0]
 	for _, n := range t.queue {
 		ld := &t.loads[n]
-		rs = append(rs, diskRead{Key: t.led.key(ld.frame), Slot: ld.slot, ID: idLoad | uint64(n), Dst: bytesOf(t.row(ld.frame))})
+		rs = append(rs, ssd.Read{Key: t.led.key(ld.frame), Slot: ld.slot, ID: idLoad | uint64(n), Dst: bytesOf(t.row(ld.frame))})
 	}
 	t.scratch.reads = rs
 	taken := t.disk.Read(rs)

@@ -9,12 +9,14 @@ import (
 	"psrt/rdma/mem"
 	"psrt/tiers/accessor"
 	"psrt/tiers/policy"
+	"psrt/tiers/ssd"
 	"psrt/tiers/table"
 )
 
 // Config says what a Tiered may take, and how it chooses.
 type Config struct {
-	Node int // NUMA node of frames and index, -1 for any
+	Disks *Disks // the lane's
+	Node  int    // NUMA node of frames and index, -1 for any
 	// MaxBytes is the hard bound of everything the table keeps in memory: frames,
 	// what is known of each, index, marks, announced keys, buffers of walks.
 	MaxBytes int64
@@ -96,9 +98,9 @@ type Tiered struct {
 
 var _ Rows = (*Tiered)(nil)
 
-// newTiered makes an empty table over a disk. open is given the table, whose
-// events the disk is to call.
-func newTiered(spec table.Spec, seed uint64, cfg Config, open func(diskEvents) (disk, error)) (*Tiered, error) {
+// newTiered makes an empty table over a disk. open is given the table,
+// which the disk is to call back: readDone, moved, slotOf.
+func newTiered(spec table.Spec, seed uint64, cfg Config, open func(*Tiered) (disk, error)) (*Tiered, error) {
 	cfg = cfg.withDefaults()
 	if err := policy.Check(cfg.Policy); err != nil {
 		return nil, err
@@ -206,7 +208,7 @@ type scratch struct {
 	at    []int32
 	dedup probe.DedupScratch
 	occ   []int32
-	reads []diskRead
+	reads []ssd.Read
 	ids   []uint32
 }
 

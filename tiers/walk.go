@@ -1,6 +1,10 @@
 package tiers
 
-import "time"
+import (
+	"time"
+
+	"psrt/tiers/ssd"
+)
 
 // walk reads the rows on disk that have a mark of one kind, in the order of
 // their slots, a few at a time. Slots that get the mark while it goes on are
@@ -75,7 +79,7 @@ func (t *Tiered) submitWalk(w *walk) {
 			continue
 		}
 		keep = append(keep, item)
-		rs = append(rs, diskRead{AnyKey: true, Slot: w.items[item].slot, ID: idWalk | uint64(w.n)<<16 | uint64(item), Dst: bytesOf(w.row(item, t.rows.Stride))})
+		rs = append(rs, ssd.Read{AnyKey: true, Slot: w.items[item].slot, ID: idWalk | uint64(w.n)<<16 | uint64(item), Dst: bytesOf(w.row(item, t.rows.Stride))})
 	}
 	t.scratch.reads = rs
 	taken := t.disk.Read(rs)

@@ -1,0 +1,265 @@
+package tiers
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/tiers/blk"
+	"psrt/tiers/ssd"
+	"psrt/tiers/table"
+)
+
+// DisksConfig says where one lane's tables have their rows on disk.
+type DisksConfig struct {
+	// Dirs are directories of the lane's own, one on each device; rows are striped
+	// over them.
+	Dirs []string
+	// Limit is the most bytes on all of them together, 0 for what there is.
+	// Expected is how many bytes all rows will have, to be warned early.
+	Limit, Expected int64
+	// Keep makes a store that outlives the process: rows of the last Commit are
+	// there when it is opened again. Otherwise it is emptied when it is opened.
+	Keep bool
+	// BufferBytes is the memory for each device, 0 for ssd's own choice; it is
+	// beside the tables' budgets.
+	BufferBytes int
+	// Engine chooses how devices are driven, "" the best that works.
+	Engine string
+	// Wake is called, from any goroutine, whenever Poll may find something.
+	Wake func()
+}
+
+// Disks are what one lane's tables share: a store on disks. Calls belong to the
+// lane's goroutine.
+type Disks struct {
+	store  *ssd.Store
+	names  []string
+	buffer int64
+	rec    ssd.Recovery
+	tables map[*ssd.Log]*Tiered
+	order  []*Tiered
+	out    []*Lookup
+	done   uint64 // number of the last commit that is durable
+	failed error  // of the last commit that is not
+	wake   func()
+}
+
+// OpenDisks opens a lane's store. It waits for the disks.
+func OpenDisks(cfg DisksConfig) (*Disks, error) {
+	var devs []blk.Device
+	shut := func(err error) error {
+		for _, dev := range devs {
+			err = errors.Join(err, dev.Close())
+		}
+		return err
+	}
+	d := &Disks{tables: map[*ssd.Log]*Tiered{}, wake: cfg.Wake}
+	for _, dir := range cfg.Dirs {
+		dev, err := blk.Open(dir, blk.Config{Engine: cfg.Engine})
+		if err != nil {
+			return nil, shut(err)
+		}
+		devs = append(devs, dev)
+	}
+	if err := d.open(devs, cfg); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// open takes the devices over.
+func (d *Disks) open(devs []blk.Device, cfg DisksConfig) (err error) {
+	for _, dev := range devs {
+		d.names = append(d.names, dev.String())
+	}
+	d.store, d.rec, err = ssd.Open(devs, ssd.Config{Limit: cfg.Limit, Expected: cfg.Expected, Scratch: !cfg.Keep, BufferBytes: cfg.BufferBytes})
+	if err != nil {
+		return err
+	}
+	d.buffer = d.store.Stats().Memory
+	if cfg.Wake != nil {
+		d.store.OnResult(cfg.Wake)
+	}
+	return nil
+}
+
+// Bytes is the memory of the disks' buffers, which no table's budget has.
+func (d *Disks) Bytes() int64 { return d.buffer }
+
+// Warnings are what the user should know about the disks; Names, what they are.
+func (d *Disks) Warnings() []string { return d.rec.Warnings }
+
+// Names says of each device what it is.
+func (d *Disks) Names() []string { return d.names }
+
+// Recovered is the commit that the store was opened at and its note; 0 for an
+// empty store.
+func (d *Disks) Recovered() (number uint64, note []byte) { return d.rec.Commit, d.rec.Note }
+
+// Stats is the store's.
+func (d *Disks) Stats() ssd.Stats { return d.store.Stats() }
+
+// Commit makes durable what the tables have on disk now; flush them first. It
+// does not wait: Committed tells.
+func (d *Disks) Commit(note []byte) (number uint64, err error) { return d.store.Commit(note) }
+
+// Committed is the number of the last commit that is durable, and why the last
+// one that is not failed.
+func (d *Disks) Committed() (number uint64, err error) { return d.done, d.failed }
+
+// Poll is Poll of all tables at once: it gives lookups of any of them.
+func (d *Disks) Poll() []*Lookup {
+	d.route()
+	d.out = d.out[:0]
+	for _, t := range d.order {
+		if t.isActive() {
+			t.goOnAll()
+			d.out = append(d.out, t.takeEnded()...)
+		}
+	}
+	return d.out
+}
+
+// route gives the tables what the disks have done.
+func (d *Disks) route() {
+	e := d.store.Poll()
+	for i := range e.Reads {
+		r := &e.Reads[i]
+		if t := d.tables[r.Log]; t != nil {
+			t.readDone(r.ID, r.Key, r.Err)
+		}
+	}
+	for _, c := range e.Commits {
+		if c.Err != nil {
+			d.failed = c.Err
+			continue
+		}
+		d.done, d.failed = c.Number, nil
+	}
+}
+
+// Close ends the store. The tables are closed before.
+func (d *Disks) Close() error { return d.store.Close() }
+
+// NewTiered makes a table over cfg.Disks: empty, or with the rows of the commit
+// that the disks were opened at.
+func NewTiered(spec table.Spec, seed uint64, cfg Config) (*Tiered, error) {
+	d := cfg.Disks
+	if d == nil {
+		return nil, fmt.Errorf("tiers: table %q: no disks are given", spec.Name)
+	}
+	if cfg.Wake == nil {
+		cfg.Wake = d.wake
+	}
+	var log *ssd.Log
+	t, err := newTiered(spec, seed, cfg, func(t *Tiered) (disk, error) {
+		var failed error
+		l, err := d.store.Log(fmt.Sprintf("t%d", spec.ID), ssd.LogConfig{
+			RecordBytes: 4 * spec.RowFloats(),
+			Recover: func(key uint64, slot uint32) (old uint32) {
+				old, err := t.recovered(key, slot)
+				failed = errors.Join(failed, err)
+				return old
+			},
+			Moved: t.moved,
+			Slot:  t.slotOf,
+		})
+		log = l
+		return &logOnDisks{d: d, log: l}, errors.Join(err, failed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.tables[log] = t
+	d.order = append(d.order, t)
+	return t, nil
+}
+
+// recovered notes a row that the disk has kept.
+func (t *Tiered) recovered(key uint64, slot uint32) (old uint32, err error) {
+	old = t.find(key)
+	if old != noSlot {
+		t.marks.take(old)
+	}
+	t.scratch.key[0], t.scratch.val[0] = key, slot
+	if slot == noSlot {
+		t.index.Delete(t.scratch.key[:])
+		return old, nil
+	}
+	if _, err := t.index.Set(t.scratch.key[:], t.scratch.val[:]); err != nil {
+		return noSlot, err
+	}
+	t.marks.put(slot, 0)
+	return old, nil
+}
+
+// Flush writes rows that the disk does not have, about max of them; more: there
+// are others. They stay in memory.
+func (t *Tiered) Flush(max int) (more bool, err error) {
+	if err := t.isClosed(); err != nil {
+		return false, err
+	}
+	for n, c := range t.led.chunks {
+		if c == nil {
+			continue
+		}
+		for i, flags := range c.flags {
+			if flags&(flagLive|flagDirty) != flagLive|flagDirty {
+				continue
+			}
+			if max--; max < 0 {
+				return true, nil
+			}
+			slot, err := t.disk.Append(c.keys[i], bytesOf(t.row(uint32(n)<<t.rows.Shift+uint32(i))))
+			if errors.Is(err, ErrBusy) {
+				return true, nil
+			}
+			if err != nil {
+				return true, err
+			}
+			t.stats.DiskWrites++
+			c.slots[i] = slot
+			c.flags[i] &^= flagDirty
+		}
+	}
+	return false, nil
+}
+
+// isActive says whether Poll has anything to go on with.
+func (t *Tiered) isActive() bool {
+	return !t.closed && (len(t.ended) > 0 || len(t.jobs) > 0 || len(t.queue) > 0 || t.drain.on || t.busy || t.belady != nil && t.loading < readsAhead)
+}
+
+// logOnDisks is one table's disk.
+type logOnDisks struct {
+	d   *Disks
+	log *ssd.Log
+}
+
+func (l *logOnDisks) Append(key uint64, row []byte) (uint32, error) {
+	slot, err := l.log.Append(key, row)
+	return slot, diskError(err)
+}
+
+func (l *logOnDisks) Delete(key uint64) error { return diskError(l.log.Delete(key)) }
+
+// diskError says a disk's error in the words of tables.
+func diskError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ssd.ErrBusy):
+		return ErrBusy
+	case errors.Is(err, ssd.ErrFull):
+		return fmt.Errorf("%w: %w", ErrBudget, err)
+	}
+	return err
+}
+
+func (l *logOnDisks) Free(slot uint32)           { l.log.Free(slot) }
+func (l *logOnDisks) Read(rs []ssd.Read) int     { return l.log.Read(rs) }
+func (l *logOnDisks) Reset() error               { return l.log.Reset() }
+func (l *logOnDisks) poll()                      { l.d.route() }
+func (l *logOnDisks) wait(until time.Time) error { return l.d.store.Wait(until) }
+func (l *logOnDisks) bytes() int64               { return l.d.store.Stats().DiskBytes }
