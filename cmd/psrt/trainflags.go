@@ -42,6 +42,7 @@ type trainFlags struct {
 	lanes                     int
 	transport                 transportFlags
 	memBudget                 cli.Bytes
+	checkpoint                snapshotFlags
 	out, json, report, config string
 	rank, world               int
 	coordinator, tokenFile    string
@@ -96,6 +97,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
+	f.checkpoint.register(fl)
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
@@ -145,6 +147,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
+	}
+	if j.Checkpoint, err = f.checkpoint.describe(c); err != nil {
+		return nil, "", err
 	}
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}
 	if j.Optimizer.LR == 0 && j.Optimizer.Kind == table.Adam {
