@@ -6,10 +6,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"psrt/rdma/feature"
+	"psrt/tiers/uring"
 )
 
 // TestOutcome plays what kernels answer, once each, to a read of 4096 bytes.
 func TestOutcome(t *testing.T) {
+	feature.SkipUnless(t, feature.NewProber("").Check(uring.Feature))
 	d, err := Open(t.TempDir(), Config{Engine: EngineRing, Block: 512})
 	if err != nil {
 		t.Fatal(err)

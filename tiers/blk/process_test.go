@@ -154,8 +154,8 @@ func TestForbiddenRing(t *testing.T) {
 }
 
 func TestDirectoryIsGone(t *testing.T) {
-	for _, engine := range []string{blk.EngineRing, blk.EnginePread} {
-		t.Run(engine, func(t *testing.T) {
+	for _, engine := range []string{"", blk.EnginePread} {
+		t.Run("engine "+engine, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "gone")
 			if _, err := blk.Open(dir, blk.Config{}); !errors.Is(err, os.ErrNotExist) {
 				t.Fatalf("Open of no directory: %v", err)

@@ -48,17 +48,21 @@ type mode struct {
 }
 
 // modes lists what to try, best first.
+//
+// COOP_TASKRUN saves the interrupt that brings a completion to the thread that
+// submitted, and is for Locked rings only: a goroutine that has moved on leaves
+// that thread to others, which may not enter the kernel for a whole tick.
 func (c *Config) modes() []mode {
 	const always = setupCQSize | setupClamp
-	list := []mode{
-		{always | setupSubmitAll | setupCoopTaskrun | setupTaskrunFlag, "5.19"},
-		{always, "5.6"},
-	}
-	if c.Plain {
+	list := []mode{{always | setupSubmitAll, "5.18"}, {always, "5.6"}}
+	switch {
+	case c.Plain:
 		return list[1:]
-	}
-	if c.Locked {
-		return append([]mode{{always | setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupTaskrunFlag | setupDisabled, "6.1"}}, list...)
+	case c.Locked:
+		return append([]mode{
+			{always | setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupTaskrunFlag | setupDisabled, "6.1"},
+			{always | setupSubmitAll | setupCoopTaskrun | setupTaskrunFlag, "5.19"},
+		}, list...)
 	}
 	return list
 }

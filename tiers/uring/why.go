@@ -1,12 +1,15 @@
 package uring
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"psrt/rdma/feature"
 )
 
 // UnavailableError says why there is no io_uring, and what would bring it.
@@ -20,18 +23,23 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("uring: io_uring is not available (%v): %s; %s", e.Errno, e.Why, e.Remedy)
 }
 
-// Check says what a ring would be here, such as "as of Linux 5.19", or, as an
-// *UnavailableError, why there is none.
-func Check() (string, error) {
-	r, err := New(Config{Entries: 1, Files: 1, Buffers: 1})
-	if err != nil {
-		return "", err
-	}
-	what := "as of Linux " + r.mode.since
-	if why := r.Why(); why != "" {
-		what += ", " + why
-	}
-	return what, r.Close()
+// Feature asks whether rings can be made here; containers' seccomp filters often
+// forbid them.
+var Feature = feature.Test{
+	Name:        "io_uring",
+	Requirement: "the system calls of io_uring (Linux 5.6)",
+	Remedy:      "sysctl kernel.io_uring_disabled=0; in a container: a seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register",
+	Probe: func(feature.Root) error {
+		r, err := New(Config{Entries: 1})
+		var no *UnavailableError
+		switch {
+		case errors.As(err, &no) && no.Errno != unix.EMFILE && no.Errno != unix.ENFILE && no.Errno != unix.ENOMEM:
+			return &feature.MissingError{Detail: no.Why}
+		case err != nil:
+			return err
+		}
+		return r.Close()
+	},
 }
 
 // unavailable explains a refused setup. root holds proc, for tests.
