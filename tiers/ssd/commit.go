@@ -48,7 +48,7 @@ type commits struct {
 	next    uint64 // number of the next Commit
 	durable uint64
 	note    []byte // of durable
-	serial  uint64 // of the manifest's last record, or the running one's
+	serial  uint64 // of the running commit or the last one, those that fail included
 
 	queued, running *commit
 	fresh, copies   []uint32 // segments with pages that no commit has captured
@@ -176,14 +176,16 @@ func (s *Store) abandon(c *commit) {
 
 func (s *Store) nextCommit() *commit {
 	m := &s.commits
-	if c := m.queued; c != nil {
-		m.queued = nil
-		return c
+	c := m.queued
+	switch {
+	case c != nil && c.err != nil:
+	case len(s.rescues) > 0:
+		return nil // what it would free has copies that failed
+	case c == nil && s.wantsRoom():
+		return &commit{internal: true}
 	}
-	if len(s.rescues) > 0 || !s.wantsRoom() {
-		return nil
-	}
-	return &commit{internal: true}
+	m.queued = nil
+	return c
 }
 
 // begin captures what compaction has copied: that counts from this commit on.

@@ -80,6 +80,9 @@ func (d *disk) takeChunk(kept int) []byte {
 	return b
 }
 
+// writable is false once too many writes have failed.
+func (d *disk) writable() bool { return d.bad < badWrites }
+
 func (d *disk) giveChunk(b []byte) { d.chunks = append(d.chunks, b) }
 
 // send queues a request that is no read of rows. then is called once, inside

@@ -17,6 +17,7 @@ type manifest struct {
 	size   int64
 	at     int64  // where the next record goes
 	record []byte // the one being written
+	serial uint64 // of the last one; they have no gaps
 }
 
 type manifestCopy struct {
@@ -64,7 +65,6 @@ func (s *Store) firstManifest() error {
 	}
 	var failed error
 	ended := false
-	s.commits.serial++
 	rec := s.encode(nil, true)
 	s.putFull(rec, func(err error) { ended, failed = true, err })
 	if err := s.until(func() bool { return ended }); err != nil {
@@ -86,6 +86,7 @@ func (s *Store) putRecord(c *commit, then func(error)) {
 		return
 	}
 	m.record = b
+	m.serial++
 	at := m.at
 	m.at += int64(len(b))
 	s.putBoth(at, then)
@@ -95,6 +96,7 @@ func (s *Store) putRecord(c *commit, then func(error)) {
 func (s *Store) putFull(b []byte, then func(error)) {
 	m := &s.man
 	m.record = b
+	m.serial++
 	m.number++
 	m.size = max(manifestLeast, 4*roundUp(int64(len(b)), manifestUnit))
 	m.at = int64(len(b))
@@ -175,7 +177,7 @@ func (s *Store) putPiece(c *manifestCopy, b []byte, at int64, then func(error)) 
 
 // encode makes the record of a commit, or of all that the last ones have said.
 func (s *Store) encode(c *commit, full bool) []byte {
-	r := record{full: full, store: s.id, serial: s.commits.serial, clock: s.clock, commit: s.commits.durable, note: s.commits.note}
+	r := record{full: full, store: s.id, serial: s.man.serial + 1, clock: s.clock, commit: s.commits.durable, note: s.commits.note}
 	if c != nil {
 		s.settle(c)
 		c.settled = true

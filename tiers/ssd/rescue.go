@@ -35,7 +35,7 @@ func (s *Store) wrote(d *disk, c *chunk, from, to int, err error) {
 		s.seal(c.seg)
 	}
 	for _, d := range s.disks {
-		if d.bad < badWrites {
+		if d.writable() {
 			return
 		}
 	}

@@ -14,6 +14,10 @@ type manifestFiles struct {
 	files  [2]manifestReader
 }
 
+// errNotNext is a sound record in a place where nothing, or another one, ought
+// to be.
+var errNotNext = errors.New("the record is not the next one")
+
 // manifestReader reads one copy from front to end.
 type manifestReader struct {
 	s    *Store
@@ -70,7 +74,7 @@ func (r *manifestReader) record(off int64, full bool, serial uint64) (*record, i
 		return nil, 0, err
 	}
 	if x.store != r.s.id || x.full != full || (!full && x.serial != serial+1) {
-		return nil, 0, errors.New("the record is not the next one")
+		return nil, 0, errNotNext
 	}
 	return &x, int64(len(b)), nil
 }
@@ -143,6 +147,7 @@ func (s *Store) replay(g *manifestFiles, rec *Recovery, last bool) (done bool, e
 		var x *record
 		var n int64
 		var errs [2]error
+		var notNext [2]bool
 		for i := range g.files {
 			f := &g.files[i]
 			if f.file < 0 {
@@ -151,6 +156,7 @@ func (s *Store) replay(g *manifestFiles, rec *Recovery, last bool) (done bool, e
 			}
 			y, k, err := f.record(off, full, serial)
 			if err != nil {
+				notNext[i] = err == errNotNext
 				errs[i] = &CorruptError{f.d.dev.String(), f.name, off, err.Error()}
 			} else if x == nil {
 				x, n = y, k
@@ -160,6 +166,9 @@ func (s *Store) replay(g *manifestFiles, rec *Recovery, last bool) (done bool, e
 			for i := range g.files {
 				if g.files[i].err != nil {
 					return true, fmt.Errorf("ssd: reading the manifest: %w", g.files[i].err)
+				}
+				if notNext[i] {
+					return true, errs[i]
 				}
 			}
 			return !full, errors.Join(s.checked(full), choose(full && last, errors.Join(errs[0], errs[1])))
@@ -176,7 +185,7 @@ func (s *Store) replay(g *manifestFiles, rec *Recovery, last bool) (done bool, e
 		rec.Commit, rec.Note = x.commit, x.note
 		s.commits.durable, s.commits.next, s.commits.note = x.commit, x.commit+1, x.note
 		// Numbers beyond the clock may lie in pages that do not count.
-		s.commits.serial, s.clock = x.serial, x.clock+1<<40
+		s.man.serial, s.clock = x.serial, x.clock+1<<40
 		serial, full = x.serial, false
 		off += n
 		rec.Logs = rec.Logs[:0]

@@ -138,7 +138,7 @@ func (s *Store) addExtent(e *extent) {
 // or has failed.
 func (d *disk) grow() {
 	s := d.s
-	if d.making || d.growFailed != nil {
+	if d.making || d.growFailed != nil || !d.writable() {
 		return
 	}
 	n := max(d.total/s.cfg.growDivisor, segmentsAtLeast)
@@ -170,7 +170,9 @@ func (d *disk) grow() {
 func (s *Store) freeSegments() int {
 	n := 0
 	for _, d := range s.disks {
-		n += len(d.free) + len(d.punched)
+		if d.writable() {
+			n += len(d.free) + len(d.punched)
+		}
 	}
 	return n
 }
@@ -183,7 +185,7 @@ func (s *Store) take(d *disk) (uint32, bool) {
 		if len(*list) == 0 {
 			list = &o.punched
 		}
-		if n := len(*list); n > 0 && o.bad < badWrites {
+		if n := len(*list); n > 0 && o.writable() {
 			seg := (*list)[n-1]
 			*list = (*list)[:n-1]
 			return seg, true

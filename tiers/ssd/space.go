@@ -27,7 +27,7 @@ func (s *Store) openCount() int {
 func (s *Store) reachable() int {
 	n := s.freeSegments()
 	for _, d := range s.disks {
-		if d.growFailed == nil {
+		if d.growFailed == nil && d.writable() {
 			return n + max(0, s.limitSegments-s.total)
 		}
 	}
@@ -39,8 +39,8 @@ func (s *Store) share(percent int64) int {
 }
 
 // allowed says whether a stream may open a segment.
-func (s *Store) allowed(st *stream, d *disk) error {
-	if st.kind == kindCopy {
+func (s *Store) allowed(st *stream) error {
+	if st.kind == kindCopy || len(s.rescues) > 0 { // commits wait for rescues
 		return nil
 	}
 	if s.reachable() <= s.spare() {

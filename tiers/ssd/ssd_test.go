@@ -286,6 +286,9 @@ func (r *rig) read(i int, key uint64) {
 
 // verify reads all rows of all logs and holds them against want.
 func (r *rig) verify(want []map[uint64]uint64) error {
+	for len(r.reads) > 0 {
+		r.poll()
+	}
 	for i, o := range r.owners {
 		if len(o.rows) != len(want[i]) {
 			return fmt.Errorf("log %d has %d rows, want %d", i, len(o.rows), len(want[i]))

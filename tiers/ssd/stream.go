@@ -66,9 +66,15 @@ func (st *stream) room(record bool) error {
 // open1 starts a new chunk.
 func (st *stream) open1() error {
 	s := st.log.s
+	for range s.disks {
+		if s.disks[st.next].writable() {
+			break
+		}
+		st.next = (st.next + 1) % len(s.disks)
+	}
 	d := s.disks[st.next]
 	seg := st.open[st.next]
-	if seg == NoSlot || d.bad >= badWrites {
+	if seg == NoSlot {
 		var err error
 		if seg, err = s.openSegment(st, d); err != nil {
 			return err
@@ -194,7 +200,7 @@ func (s *Store) endChunk(c *chunk) {
 
 // openSegment takes a segment for st on d.
 func (s *Store) openSegment(st *stream, d *disk) (uint32, error) {
-	if err := s.allowed(st, d); err != nil {
+	if err := s.allowed(st); err != nil {
 		return 0, err
 	}
 	local, err := st.log.takeLocal()
