@@ -143,9 +143,14 @@ func (a *Accessor) Dead(row []float32) bool {
 }
 
 // Bury notes that a row which has ended is no more, for the tombstones of the
-// next delta. It comes before the row's memory is used for something else.
+// next delta. It comes before the row's memory is used for something else. A row
+// that nobody has read, nil, may have been served.
 func (a *Accessor) Bury(key uint64, row []float32) {
 	if a.life == nil {
+		return
+	}
+	if row == nil {
+		a.life.graves.add(key)
 		return
 	}
 	var words [kernels.LifeFloats]float32

@@ -156,6 +156,9 @@ func TestRefresh(t *testing.T) {
 	if got := s.acc.Graves().Keys(); len(got) != 0 {
 		t.Errorf("tombstones %v of rows that no model had", got)
 	}
+	if s.acc.Bury(7, nil); !slices.Equal(s.acc.Graves().Keys(), []uint64{7}) {
+		t.Error("a row that was not looked at has no tombstone")
+	}
 	if n := testing.AllocsPerRun(100, func() { s.acc.Refresh(&s.rows, []uint64{2, 2, 3}, ids, true) }); n != 0 {
 		t.Errorf("%v allocations a refresh", n)
 	}
@@ -239,6 +242,7 @@ func TestWithoutLifecycle(t *testing.T) {
 		t.Error("a table without a lifecycle has one")
 	}
 	s.acc.Bury(1, same)
+	s.acc.Bury(1, nil)
 	if c := s.acc.Counters(same); !c.Admitted() || !c.Extended() {
 		t.Errorf("%+v", c)
 	}
