@@ -197,8 +197,3 @@ func (a *Accessor) Keep(m Mode, row []float32) bool {
 	c := decodeCounters(a.words(row))
 	return a.life.keeps(m, &c)
 }
-
-// Cold says that a row should be among the first to leave memory.
-func (a *Accessor) Cold(row []float32) bool {
-	return a.life != nil && int64(word(a.words(row), kernels.LifeUnseen)) > int64(a.life.rules.SSDUnseendayThreshold)
-}

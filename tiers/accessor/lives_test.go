@@ -237,7 +237,7 @@ func TestWithoutLifecycle(t *testing.T) {
 		t.Error("rows went")
 	}
 	same, isAlive := s.acc.Settled(s.row(1), nil)
-	if !isAlive || &same[0] != &s.row(1)[0] || s.acc.Dead(same) || s.acc.Cold(same) || s.acc.Check(same) != nil || !s.acc.Settle(same) ||
+	if !isAlive || &same[0] != &s.row(1)[0] || s.acc.Dead(same) || s.acc.Check(same) != nil || !s.acc.Settle(same) ||
 		!s.acc.Keep(ModeDelta, same) || !s.acc.Admit(2) || s.acc.Score(same) != 0 || s.acc.History() != nil || s.acc.Graves() != nil || s.acc.HasLifecycle() {
 		t.Error("a table without a lifecycle has one")
 	}

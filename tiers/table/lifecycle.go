@@ -46,7 +46,8 @@ type Lifecycle struct {
 	// Capacity is how many rows of the table a shrink leaves, those of the highest
 	// score; 0 is no limit.
 	Capacity uint64 `yaml:"capacity" json:"capacity"`
-	// SSDUnseendayThreshold: rows not seen for more days leave memory first.
+	// SSDUnseendayThreshold is read and has no effect: rows leave memory by the
+	// tiers' policy, which knows when each will be used.
 	SSDUnseendayThreshold int `yaml:"ssd_unseenday_threshold" json:"ssd_unseenday_threshold"`
 
 	// The three gates.
