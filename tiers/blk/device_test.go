@@ -2,6 +2,7 @@ package blk_test
 
 import (
 	"testing"
+	"time"
 
 	"psrt/tiers/blk"
 	"psrt/tiers/blk/blktest"
@@ -44,6 +45,13 @@ func sound(open blktest.Factory) blktest.Factory {
 	}
 }
 
+func limited(open blktest.Factory) blktest.Factory {
+	return func(t *testing.T) (blk.Device, func() blk.Device) {
+		d, again := open(t)
+		return blk.NewLimited(d, 1e5, time.Millisecond), func() blk.Device { return blk.NewLimited(again(), 1e5, 0) }
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -59,6 +67,8 @@ func TestConformance(t *testing.T) {
 		{"memory", inMemory(blk.MemoryConfig{Seed: 1})},
 		{"memory/4096", inMemory(blk.MemoryConfig{Block: 4096, InOrder: true})},
 		{"faulty memory", sound(inMemory(blk.MemoryConfig{Depth: 6}))},
+		{"limited memory", limited(inMemory(blk.MemoryConfig{Depth: 6}))},
+		{"limited best", limited(onDisk(blk.Config{}))},
 		{"faulty best", sound(onDisk(blk.Config{}))},
 	} {
 		t.Run(c.name, func(t *testing.T) { blktest.Run(t, c.open) })
