@@ -35,13 +35,13 @@ func TestKillWhileReadingAndWriting(t *testing.T) {
 		check(t, err)
 		return
 	}
-	w := makeWorld(rand.New(rand.NewPCG(seedtest.Seed(t), 0)), 110_000) // progress is told every 100,000 rows
+	w := makeWorld(rand.New(rand.NewPCG(seedtest.Seed(t), 0)), 40_000)
 	m := w.save(t, 1, false)
 	dir := filepath.Join(t.TempDir(), "out")
 	_, err := Write(context.Background(), m, dir, Options{Kind: Inference})
 	check(t, err)
 	before := files(t, dir)
-	step, kills := 7, 0
+	step, kills := 3, 0
 	if os.Getenv("PSRT_KILLS") != "" {
 		step = 1
 	}

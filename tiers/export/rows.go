@@ -95,11 +95,14 @@ func zero(w []float32) bool {
 	return true
 }
 
+// progressRows are written between two looks at whether it shall go on.
+const progressRows = 16384
+
 // each calls f for every row in order.
 func (r *rows) each(x *exporter, f func(number uint64, record []byte) error) error {
 	n := int64(0)
 	err := r.sorter.Each(func(number uint64, record []byte) error {
-		if n++; n%100_000 == 0 {
+		if n++; n%progressRows == 0 {
 			x.progress(r.spec.Name, "writing", n, r.sorter.Len())
 			if x.ctx.Err() != nil {
 				return context.Cause(x.ctx)
