@@ -1,6 +1,10 @@
 package tiers
 
-import "slices"
+import (
+	"slices"
+
+	"psrt/tiers/accessor"
+)
 
 // cut is the state of a consistent cut, and of the deletions between cuts.
 //
@@ -68,14 +72,17 @@ func (c *cut) giveDeletions(max int, f func(key uint64, row []float32, deleted b
 	return n, nil
 }
 
-func (c *cut) giveSaved(max, stride int, f func(key uint64, row []float32, deleted bool) error) (n int, err error) {
-	q := &c.saved
+// giveSaved gives at most max rows that were kept, but for those that had ended.
+func (c *cut) giveSaved(max int, acc *accessor.Accessor, scratch []float32, f func(key uint64, row []float32, deleted bool) error) (n int, err error) {
+	q, stride := &c.saved, acc.RowFloats()
 	for n < max && q.len() > 0 {
 		i := q.head
 		q.head++
 		n++
-		if err := f(q.keys[i], q.rows[i*stride:(i+1)*stride], false); err != nil {
-			return n, err
+		if now, isAlive := acc.Settled(q.rows[i*stride:(i+1)*stride], scratch); isAlive {
+			if err := f(q.keys[i], now, false); err != nil {
+				return n, err
+			}
 		}
 	}
 	return n, nil

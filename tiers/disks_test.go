@@ -8,6 +8,7 @@ import (
 	"psrt/tiers/blk"
 	"psrt/tiers/table"
 	"psrt/tiers/tierstest"
+	"psrt/tiers/tierstest/rowstest"
 )
 
 func openDisks(t *testing.T, cfg tiers.DisksConfig) *tiers.Disks {
@@ -37,8 +38,8 @@ func tieredOn(t *testing.T, d *tiers.Disks, spec table.Spec, seed uint64) *tiers
 func TestTieredOnDisks(t *testing.T) {
 	for _, engine := range []string{"", blk.EnginePread} {
 		t.Run("engine="+engine, func(t *testing.T) {
-			cfg := tierstest.RowsConfig{Steps: 150, Batch: 40}
-			tierstest.RunRows(t, cfg, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
+			cfg := rowstest.Config{Steps: 150, Batch: 40}
+			rowstest.Run(t, cfg, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
 				d := openDisks(t, tiers.DisksConfig{Dirs: []string{t.TempDir(), t.TempDir()}, Engine: engine})
 				return close1(t, tieredOn(t, d, spec, seed))
 			})

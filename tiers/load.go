@@ -142,8 +142,7 @@ func (t *Tiered) moved(key uint64, from, to uint32) bool {
 	v := t.find(key)
 	switch {
 	case v == from:
-		t.marks.move(from, to)
-		t.leave(from)
+		t.follow(from, to)
 		t.later(key, to)
 		return true
 	case v == noRow || v < onFrame:
@@ -207,6 +206,8 @@ func (t *Tiered) takeEnded() []*Lookup {
 	for _, l := range t.out {
 		if l.Err != nil {
 			t.abandon(l, nil, l.Err)
+		} else {
+			t.refresh(l, len(l.Keys))
 		}
 	}
 	clear(t.ended)

@@ -56,7 +56,7 @@ func (t *Tiered) Start(l *Lookup) bool {
 			t.abandon(l, nil, ErrPinned)
 			return true
 		}
-		return l.left == 0
+		return t.isDone(l)
 	}
 	j := t.newJob(l, missing)
 	if err := t.roomFor(j, rows); err != nil {
@@ -73,7 +73,18 @@ func (t *Tiered) Start(l *Lookup) bool {
 	t.makeRoom()
 	t.flush()
 	t.submit()
-	return done && l.left == 0
+	return done && t.isDone(l)
+}
+
+// isDone says that Start has nothing to wait for.
+func (t *Tiered) isDone(l *Lookup) bool {
+	if l.left > 0 {
+		return false
+	}
+	if l.Err == nil {
+		t.refresh(l, len(l.Keys))
+	}
+	return true
 }
 
 // newJob copies what is needed of a lookup's missing keys.
@@ -158,6 +169,9 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 		if c.flags[i]&flagLoading != 0 {
 			t.waitFor(f, j.l)
 		}
+		return nil
+	}
+	if v == noRow && !t.acc.Admit(key) {
 		return nil
 	}
 	f, err := t.take()

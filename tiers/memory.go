@@ -1,6 +1,10 @@
 package tiers
 
 import (
+	"fmt"
+	"slices"
+
+	"psrt/tiers/accessor"
 	"psrt/tiers/dram"
 	"psrt/tiers/table"
 )
@@ -26,6 +30,8 @@ type Memory struct {
 	sweep int // the next place to look at; -1: no walk under way
 	stats Stats
 	one   [1]uint32
+	ids   []uint32
+	now   []float32 // a row as it is now
 }
 
 var _ Rows = (*Memory)(nil)
@@ -44,6 +50,7 @@ func NewMemory(spec table.Spec, seed uint64, cfg MemoryConfig) (*Memory, error) 
 		return nil, err
 	}
 	m.t = t
+	m.now = make([]float32, spec.RowFloats())
 	return m, nil
 }
 
@@ -71,8 +78,31 @@ func (m *Memory) Start(l *Lookup) bool {
 	if l.Err != nil || m.track == nil {
 		return true
 	}
+	for _, i := range m.t.Reborn() {
+		m.rebirth(l.Rows[i])
+	}
 	m.track.pin(l.Rows[:len(l.Keys)])
 	return true
+}
+
+// rebirth marks a row that had ended, and was in no cut for that.
+func (m *Memory) rebirth(row uint32) {
+	c, i := m.track.at(row)
+	if c.flags[i]&markCut != 0 {
+		m.cut.left--
+	}
+	c.flags[i] = c.flags[i]&^markCut | markChanged
+}
+
+// Accessor gives rows their meaning.
+func (m *Memory) Accessor() *accessor.Accessor { return m.t.Accessor() }
+
+// Happen lets an event happen to all rows.
+func (m *Memory) Happen(e accessor.Event) error {
+	if m.cut.on {
+		return fmt.Errorf("%w: nothing happens to the rows of table %q while it is being saved", ErrCut, m.Spec().Name)
+	}
+	return m.t.Accessor().Happen(e)
 }
 
 // Poll has nothing to wait for.
@@ -141,15 +171,18 @@ func (m *Memory) touchOne(row uint32) {
 }
 
 // Load sets a row.
-func (m *Memory) Load(key uint64, row []float32) error {
+func (m *Memory) Load(key uint64, row []float32) error { return m.LoadRows([]uint64{key}, row) }
+
+// LoadRows sets rows.
+func (m *Memory) LoadRows(keys []uint64, rows []float32) error {
 	if m.track != nil {
-		keys := [1]uint64{key}
-		if _, err := m.t.Lookup(keys[:], m.one[:], false); err != nil {
+		m.ids = slices.Grow(m.ids[:0], len(keys))[:len(keys)]
+		if err := m.t.Find(keys, m.ids); err != nil {
 			return err
 		}
-		m.touch(m.one[:])
+		m.touch(m.ids)
 	}
-	return m.t.Load(key, row)
+	return m.t.LoadRows(keys, rows)
 }
 
 // Range calls f for every row.

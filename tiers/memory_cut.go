@@ -14,7 +14,7 @@ func (m *Memory) Delete(keys []uint64) (deleted int, err error) {
 		return 0, errUntracked
 	}
 	for i := range keys {
-		if _, err := m.t.Lookup(keys[i:i+1], m.one[:], false); err != nil {
+		if err := m.t.Find(keys[i:i+1], m.one[:]); err != nil {
 			return deleted, err
 		}
 		if row := m.one[0]; row != noRow && m.drop(row) {
@@ -42,6 +42,9 @@ func (m *Memory) drop(row uint32) bool {
 func (m *Memory) Sweep(max int, dead func(key uint64, row []float32) bool) (deleted int, more bool, err error) {
 	if m.track == nil {
 		return 0, false, errUntracked
+	}
+	if dead == nil {
+		dead = func(_ uint64, row []float32) bool { return m.t.Accessor().Dead(row) }
 	}
 	at := uint32(m.sweep)
 	if m.sweep < 0 {
@@ -104,11 +107,12 @@ func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) e
 	if !m.cut.on {
 		return false, fmt.Errorf("%w: Next without Cut", ErrCut)
 	}
+	acc := m.t.Accessor()
 	n, err := m.cut.giveDeletions(max, f)
 	if err != nil {
 		return true, err
 	}
-	k, err := m.cut.giveSaved(max-n, m.t.Spec().RowFloats(), f)
+	k, err := m.cut.giveSaved(max-n, acc, m.now, f)
 	if err != nil {
 		return true, err
 	}
@@ -121,8 +125,10 @@ func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) e
 		c.flags[i] &^= markCut
 		m.cut.left--
 		n++
-		if err := f(c.keys[i], m.t.Row(row), false); err != nil {
-			return true, err
+		if now, isAlive := acc.Settled(m.t.Row(row), m.now); isAlive {
+			if err := f(c.keys[i], now, false); err != nil {
+				return true, err
+			}
 		}
 	}
 	return m.cut.more(), nil

@@ -3,6 +3,7 @@ package tiers
 import (
 	"errors"
 
+	"psrt/tiers/accessor"
 	"psrt/tiers/table"
 )
 
@@ -28,6 +29,11 @@ var (
 // only.
 type Rows interface {
 	Spec() table.Spec
+	// Accessor is what gives rows their meaning. Events of a lifecycle go through
+	// Happen: between lookups and the updates that follow them, and while no cut is
+	// under way.
+	Accessor() *accessor.Accessor
+	Happen(e accessor.Event) error
 	// Len is the number of rows in all tiers.
 	Len() int
 
@@ -48,25 +54,27 @@ type Rows interface {
 	Passed(batch uint64)
 
 	// Gather copies the weights of rows to dst, len(rows) x Dim; table.NoRow gives
-	// zeros. Apply updates rows by the optimizer with grads of that shape, and
+	// zeros. Apply updates rows by the optimizer with grads, len(rows) x PushFloats, and
 	// counts those refused, whose gradient was not finite. Edit calls f for each
 	// row that is not table.NoRow, to look at all its words and to change them.
 	Gather(rows []uint32, dst []float32)
 	Apply(rows []uint32, grads []float32) (refused int)
 	Edit(rows []uint32, f func(i int, key uint64, row []float32))
 
-	// Load sets a row, weights and state, making it if it is absent.
+	// Load sets a row, weights and state, making it if it is absent; LoadRows sets
+	// many, whose rows lie behind one another. After an error some are set.
 	Load(key uint64, row []float32) error
+	LoadRows(keys []uint64, rows []float32) error
 	// Delete forgets rows, and counts them. A row that is pinned stays.
 	Delete(keys []uint64) (deleted int, err error)
 	// Sweep goes on with a walk over the rows in all tiers, begun by the first
 	// call and by each call after the one that returned more == false. It looks
 	// at about max rows, and deletes those that are dead and not pinned. Rows made
 	// since the walk began may be left out; no other is. Nothing is rewritten.
-	// dead must not call the table.
+	// dead must not call the table; nil asks the lifecycle.
 	Sweep(max int, dead func(key uint64, row []float32) bool) (deleted int, more bool, err error)
 
-	// Cut begins a consistent cut: Next gives each row once, as it is now, whatever
+	// Cut begins a consistent cut: Next gives each row that has not ended once, as it is now, whatever
 	// happens meanwhile. A delta has the rows made or changed since the last cut
 	// that was committed, and those deleted. Next gives about max of them, none
 	// when it has to wait for disks, and more == false when all have been given.

@@ -9,7 +9,7 @@ import (
 	"psrt/tiers"
 	"psrt/tiers/policy"
 	"psrt/tiers/table"
-	"psrt/tiers/tierstest"
+	"psrt/tiers/tierstest/rowstest"
 )
 
 func close1(t *testing.T, r tiers.Rows) tiers.Rows {
@@ -24,7 +24,7 @@ func close1(t *testing.T, r tiers.Rows) tiers.Rows {
 }
 
 func TestMemoryAgainstReference(t *testing.T) {
-	tierstest.RunRows(t, tierstest.RowsConfig{Steps: 600, Batch: 60}, func(t *testing.T, _ *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
+	rowstest.Run(t, rowstest.Config{Steps: 600, Batch: 60}, func(t *testing.T, _ *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
 		m, err := tiers.NewMemory(spec, seed, tiers.MemoryConfig{Node: -1, Tracked: true})
 		if err != nil {
 			t.Fatal(err)
@@ -42,8 +42,8 @@ func TestTieredAgainstReference(t *testing.T) {
 				if testing.Short() {
 					steps = 200
 				}
-				cfg := tierstest.RowsConfig{Steps: steps, Batch: 40, MayFail: func(err error) bool { return errors.Is(err, tiers.ErrFake) }}
-				tierstest.RunRows(t, cfg, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
+				cfg := rowstest.Config{Steps: steps, Batch: 40, MayFail: func(err error) bool { return errors.Is(err, tiers.ErrFake) }}
+				rowstest.Run(t, cfg, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
 					d := tiers.NewFakeDisk(r, spec)
 					d.FailReads, d.Busy, d.Moves, d.ReadDepth = fail, 0.05, r.IntN(3), 1+r.IntN(40)
 					c := tiers.Config{Node: -1, BatchRows: 48, Policy: name, MaxBytes: 1}

@@ -94,6 +94,7 @@ type Tiered struct {
 	walks    [3]*walk
 	stats    Stats
 	scratch  scratch
+	now      []float32 // a row as it is now
 }
 
 var _ Rows = (*Tiered)(nil)
@@ -111,6 +112,7 @@ func newTiered(spec table.Spec, seed uint64, cfg Config, open func(*Tiered) (dis
 	}
 	t := &Tiered{spec: spec, cfg: cfg, acc: acc}
 	t.rows.Stride = acc.RowFloats()
+	t.now = make([]float32, t.rows.Stride)
 	if err := t.space.plan(spec, cfg); err != nil {
 		acc.Close()
 		return nil, err
@@ -214,7 +216,7 @@ type scratch struct {
 
 // Gather copies the weights of rows.
 func (t *Tiered) Gather(rows []uint32, dst []float32) {
-	kernels.Gather(dst, t.spec.Dim, &t.rows, rows)
+	t.acc.Gather(&t.rows, rows, dst)
 }
 
 // Apply updates rows.

@@ -34,7 +34,7 @@ func (t *Tiered) deleteOne(key uint64) (bool, error) {
 	switch {
 	case v == noRow:
 		return false, nil
-	case v < onFrame && t.marks.has(kindCut, v): // the cut wants what it was
+	case v < onFrame && (t.acc.HasLifecycle() || t.marks.has(kindCut, v)): // what it was is wanted
 		if t.room() < 1 {
 			return false, ErrPinned
 		}
@@ -61,6 +61,7 @@ func (t *Tiered) dropFrame(f uint32) (bool, error) {
 	if c.flags[i]&markCut != 0 {
 		c.flags[i] = t.saveForCut(f, c.flags[i])
 	}
+	t.acc.Bury(key, t.row(f))
 	t.vacate(f)
 	t.forgetKey(key)
 	return true, nil
@@ -74,6 +75,9 @@ func (t *Tiered) dropSlot(key uint64, slot uint32, row []float32) (bool, error) 
 	if t.marks.has(kindCut, slot) {
 		t.cut.saved.push(key, row)
 		t.cut.left--
+	}
+	if row != nil {
+		t.acc.Bury(key, row)
 	}
 	t.leave(slot)
 	t.disk.Free(slot)
@@ -96,6 +100,9 @@ func (t *Tiered) Sweep(max int, dead func(key uint64, row []float32) bool) (dele
 	}
 	if !t.sweep.on {
 		t.beginSweep()
+	}
+	if dead == nil {
+		dead = t.isDead
 	}
 	deleted, n, err := t.sweepMemory(max, dead)
 	if err == nil {
@@ -231,7 +238,7 @@ func (t *Tiered) Next(max int, f func(key uint64, row []float32, deleted bool) e
 	if err != nil {
 		return true, err
 	}
-	k, err := t.cut.giveSaved(max-n, t.rows.Stride, f)
+	k, err := t.cut.giveSaved(max-n, t.acc, t.now, f)
 	if err != nil {
 		return true, err
 	}
@@ -245,8 +252,10 @@ func (t *Tiered) Next(max int, f func(key uint64, row []float32, deleted bool) e
 		t.cutLeft--
 		t.cut.left--
 		n++
-		if err := f(c.keys[i], t.row(frame), false); err != nil {
-			return true, err
+		if now, isAlive := t.acc.Settled(t.row(frame), t.now); isAlive {
+			if err := f(c.keys[i], now, false); err != nil {
+				return true, err
+			}
 		}
 	}
 	if err := t.nextOnDisk(max-n, f); err != nil {
@@ -270,8 +279,10 @@ func (t *Tiered) nextOnDisk(max int, f func(key uint64, row []float32, deleted b
 		}
 		t.marks.clear(kindCut, slot)
 		t.cut.left--
-		if err := f(key, row, false); err != nil {
-			return err
+		if now, isAlive := t.acc.Settled(row, t.now); isAlive {
+			if err := f(key, now, false); err != nil {
+				return err
+			}
 		}
 	}
 	if max > 0 && t.marks.count[kindCut] > 0 {

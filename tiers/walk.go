@@ -124,17 +124,29 @@ func (t *Tiered) given(w *walk) (key uint64, slot uint32, row []float32, ok bool
 // leave takes a row's marks from its slot: what a walk has read there, or is
 // reading, is not to be given.
 func (t *Tiered) leave(slot uint32) (flags uint8) {
+	t.eachItem(slot, func(it *walkItem) { it.left = true })
+	return t.marks.take(slot)
+}
+
+// follow has a row's marks, and what walks have read of it, go to another slot:
+// it is the same row.
+func (t *Tiered) follow(from, to uint32) {
+	t.eachItem(from, func(it *walkItem) { it.slot = to })
+	t.marks.move(from, to)
+}
+
+// eachItem calls f for what walks are reading in a slot, or have read.
+func (t *Tiered) eachItem(slot uint32, f func(it *walkItem)) {
 	for _, w := range t.walks {
 		if len(w.idle) == len(w.items) {
 			continue
 		}
 		for i := range w.items {
-			if w.items[i].busy && w.items[i].slot == slot {
-				w.items[i].left = true
+			if it := &w.items[i]; it.busy && !it.left && it.slot == slot {
+				f(it)
 			}
 		}
 	}
-	return t.marks.take(slot)
 }
 
 // quietMost bounds a wait for reads under way.

@@ -24,7 +24,11 @@ func (t *Tiered) Range(f func(key uint64, row []float32) bool) error {
 			continue
 		}
 		for i, flags := range c.flags {
-			if flags&flagLive != 0 && !f(c.keys[i], t.row(uint32(n)<<t.rows.Shift+uint32(i))) {
+			if flags&flagLive == 0 {
+				continue
+			}
+			now, isAlive := t.acc.Settled(t.row(uint32(n)<<t.rows.Shift+uint32(i)), t.now)
+			if isAlive && !f(c.keys[i], now) {
 				return nil
 			}
 		}
@@ -51,7 +55,7 @@ func (t *Tiered) rangeDisk(w *walk, f func(key uint64, row []float32) bool) erro
 			}
 			given = true
 			t.marks.clear(kindWhole, slot)
-			if !f(key, row) {
+			if now, isAlive := t.acc.Settled(row, t.now); isAlive && !f(key, now) {
 				return t.quiet()
 			}
 		}
@@ -86,6 +90,9 @@ func (t *Tiered) Load(key uint64, row []float32) error {
 	if len(row) != t.rows.Stride {
 		return fmt.Errorf("tiers: table %q: a row of %d floats for key %d, want %d", t.spec.Name, len(row), key, t.rows.Stride)
 	}
+	if err := t.acc.Check(row); err != nil {
+		return fmt.Errorf("tiers: key %d: %w", key, err)
+	}
 	deadline := time.Now().Add(quietMost)
 	for {
 		err := t.tryLoad(key, row)
@@ -102,6 +109,19 @@ func (t *Tiered) Load(key uint64, row []float32) error {
 			}
 		}
 	}
+}
+
+// LoadRows sets rows.
+func (t *Tiered) LoadRows(keys []uint64, rows []float32) error {
+	if len(rows) != len(keys)*t.rows.Stride {
+		return fmt.Errorf("tiers: table %q: %d floats for the rows of %d keys, want %d each", t.spec.Name, len(rows), len(keys), t.rows.Stride)
+	}
+	for i, key := range keys {
+		if err := t.Load(key, rows[i*t.rows.Stride:(i+1)*t.rows.Stride]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Tiered) tryLoad(key uint64, row []float32) error {

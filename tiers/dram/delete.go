@@ -13,6 +13,7 @@ func (t *Table) Delete(key uint64) bool {
 	if t.index.Find(keys[:], id[:]); id[0] == probe.NoRow {
 		return false
 	}
+	t.acc.Bury(key, t.row(id[0]))
 	t.index.Delete(keys[:])
 	t.free = append(t.free, id[0])
 	return true

@@ -49,6 +49,7 @@ type Table struct {
 	places  []int32
 	made    []uint32
 	fresh   []uint64
+	reborn  []uint32
 	loaded  []uint32 // LoadRows'
 	bare    bool     // what is made now is filled by LoadRows
 	closed  bool
@@ -104,12 +105,38 @@ func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, 
 	// Nearly all keys of nearly all batches have a row. Finding those without the
 	// loop that may also make some is a quarter faster with the gather that follows.
 	t.index.Find(keys, rows)
-	if !create {
-		return 0, nil
+	if create {
+		created, err = t.createLacking(keys, rows)
 	}
+	if t.acc.HasLifecycle() && !t.bare {
+		_, t.reborn = t.acc.Refresh(&t.rows, keys, rows[:len(keys)], create)
+		created += len(t.reborn)
+	}
+	return created, err
+}
+
+// Find writes the row of each key to rows, table.NoRow where it is absent. It does
+// not look at rows: some may have ended.
+func (t *Table) Find(keys []uint64, rows []uint32) error {
+	if t.closed {
+		return ErrClosed
+	}
+	t.index.Find(keys, rows)
+	return nil
+}
+
+// Accessor is the table's.
+func (t *Table) Accessor() *accessor.Accessor { return t.acc }
+
+// Reborn are the places, in the last Lookup, of rows that had ended and were born
+// again.
+func (t *Table) Reborn() []uint32 { return t.reborn }
+
+// createLacking makes rows of the keys that have none.
+func (t *Table) createLacking(keys []uint64, rows []uint32) (created int, err error) {
 	t.lacking, t.places = t.lacking[:0], t.places[:0]
 	for i, r := range rows[:len(keys)] {
-		if r == table.NoRow {
+		if r == table.NoRow && (t.bare || t.acc.Admit(keys[i])) {
 			t.lacking, t.places = append(t.lacking, keys[i]), append(t.places, int32(i))
 		}
 	}
@@ -186,7 +213,7 @@ func (t *Table) addSlab() error {
 // Gather copies the weights of rows to dst, len(rows) x Dim. table.NoRow
 // gives zeros.
 func (t *Table) Gather(rows []uint32, dst []float32) {
-	kernels.Gather(dst, t.spec.Dim, &t.rows, rows)
+	t.acc.Gather(&t.rows, rows, dst)
 }
 
 // Apply updates rows by the optimizer with grads, len(rows) x Dim. Rows should
@@ -217,6 +244,7 @@ func (t *Table) Reset() {
 	if t.closed {
 		return
 	}
+	t.reborn = nil
 	t.index.Reset()
 	t.rows.Count, t.free = 0, t.free[:0]
 }

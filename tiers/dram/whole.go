@@ -8,11 +8,19 @@ import (
 	"psrt/tiers/table"
 )
 
-// Range calls f for every row, with its state, until f returns false. The
+// Range calls f for every row that has not ended, with its state as it is now,
+// until f returns false. The
 // order depends on the table's history. row is the table's own memory: f may
 // read it, must not keep it, and must not call the table.
 func (t *Table) Range(f func(key uint64, row []float32) bool) {
-	t.index.Range(func(key uint64, id uint32) bool { return f(key, t.row(id)) })
+	var scratch []float32
+	if t.acc.HasLifecycle() {
+		scratch = make([]float32, t.rows.Stride)
+	}
+	t.index.Range(func(key uint64, id uint32) bool {
+		row, isAlive := t.acc.Settled(t.row(id), scratch)
+		return !isAlive || f(key, row)
+	})
 }
 
 // Load sets a row, weights and state, making it if it is absent.
@@ -26,6 +34,13 @@ func (t *Table) LoadRows(keys []uint64, rows []float32) error {
 	if len(rows) != len(keys)*t.rows.Stride {
 		return fmt.Errorf("dram: table %q: %d floats for the rows of %d keys, want %d each (dim %d and the state of %s)",
 			t.spec.Name, len(rows), len(keys), t.rows.Stride, t.spec.Dim, t.spec.Optimizer.WithDefaults().Kind)
+	}
+	if t.acc.HasLifecycle() {
+		for i, key := range keys {
+			if err := t.acc.Check(rows[i*t.rows.Stride : (i+1)*t.rows.Stride]); err != nil {
+				return fmt.Errorf("dram: key %d: %w", key, err)
+			}
+		}
 	}
 	t.loaded = slices.Grow(t.loaded[:0], len(keys))[:len(keys)]
 	t.bare = true

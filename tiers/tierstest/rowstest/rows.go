@@ -1,4 +1,4 @@
-package tierstest
+package rowstest
 
 import (
 	"errors"
@@ -11,28 +11,29 @@ import (
 	"psrt/csrc/seedtest"
 	"psrt/tiers"
 	"psrt/tiers/table"
+	"psrt/tiers/tierstest"
 )
 
-// RowsConfig says what a storage may do in a walk.
-type RowsConfig struct {
+// Config says what a storage may do in a walk.
+type Config struct {
 	Steps int
 	Batch int // keys of a lookup at most
 	// MayFail says that an error of a lookup, a sweep or a cut is an injected one.
 	MayFail func(err error) bool
 }
 
-// RunRows walks a storage of every spec at random beside the reference: lookups
+// Run walks a storage of every spec at random beside the reference: lookups
 // that overlap, updates, loads, deletions, sweeps, cuts, announcements.
-func RunRows(t *testing.T, cfg RowsConfig, open func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows) {
-	for _, spec := range Specs() {
+func Run(t *testing.T, cfg Config, open func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows) {
+	for _, spec := range tierstest.Specs() {
 		t.Run(spec.Name, func(t *testing.T) {
 			r := seedtest.Rand(t)
 			seed := r.Uint64()
-			ref, err := NewReference(spec, seed)
+			ref, err := tierstest.NewReference(spec, seed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &rowsWalk{t: t, r: r, cfg: cfg, spec: spec, tab: open(t, r, spec, seed), ref: ref}
+			w := &walk{t: t, r: r, cfg: cfg, spec: spec, tab: open(t, r, spec, seed), ref: ref}
 			w.forget()
 			for step := range cfg.Steps {
 				w.step()
@@ -48,13 +49,13 @@ func RunRows(t *testing.T, cfg RowsConfig, open func(t *testing.T, r *rand.Rand,
 	}
 }
 
-type rowsWalk struct {
+type walk struct {
 	t    *testing.T
 	r    *rand.Rand
-	cfg  RowsConfig
+	cfg  Config
 	spec table.Spec
 	tab  tiers.Rows
-	ref  *Reference
+	ref  *tierstest.Reference
 
 	out   []*tiers.Lookup // under way
 	held  []*tiers.Lookup // done, rows pinned
@@ -66,11 +67,11 @@ type rowsWalk struct {
 	gone  map[uint64]bool // deleted since then
 }
 
-func (w *rowsWalk) forget() {
+func (w *walk) forget() {
 	w.dirty, w.gone, w.sweep, w.cut = map[uint64]bool{}, map[uint64]bool{}, nil, nil
 }
 
-func (w *rowsWalk) keys() []uint64 {
+func (w *walk) keys() []uint64 {
 	out := make([]uint64, w.r.IntN(w.cfg.Batch+1))
 	for i := range out {
 		switch w.r.IntN(10) {
@@ -85,7 +86,7 @@ func (w *rowsWalk) keys() []uint64 {
 	return out
 }
 
-func (w *rowsWalk) step() {
+func (w *walk) step() {
 	switch n := w.r.IntN(100); {
 	case n < 30:
 		w.start()
@@ -113,7 +114,7 @@ func (w *rowsWalk) step() {
 }
 
 // start begins a lookup. What it must answer is told when it ends.
-func (w *rowsWalk) start() {
+func (w *walk) start() {
 	if len(w.out)+len(w.held) >= 3 {
 		w.release()
 		return
@@ -150,7 +151,7 @@ type asked struct {
 
 func keysOf(l *tiers.Lookup) []uint64 { return l.Owner.(*asked).keys }
 
-func (w *rowsWalk) poll() {
+func (w *walk) poll() {
 	for _, l := range w.tab.Poll() {
 		i := slices.Index(w.out, l)
 		if i < 0 {
@@ -162,7 +163,7 @@ func (w *rowsWalk) poll() {
 }
 
 // settle waits for the lookups under way.
-func (w *rowsWalk) settle() {
+func (w *walk) settle() {
 	began := time.Now()
 	for n := 0; len(w.out) > 0; n++ {
 		if n%1000 == 999 && time.Since(began) > 2*time.Minute {
@@ -176,7 +177,7 @@ func (w *rowsWalk) settle() {
 }
 
 // done holds an answer to the reference.
-func (w *rowsWalk) done(l *tiers.Lookup) {
+func (w *walk) done(l *tiers.Lookup) {
 	q := l.Owner.(*asked)
 	keys := q.keys
 	if l.Err != nil {
@@ -228,7 +229,7 @@ func (w *rowsWalk) done(l *tiers.Lookup) {
 }
 
 // learn takes note of rows that a failed lookup may have made.
-func (w *rowsWalk) learn(keys []uint64) {
+func (w *walk) learn(keys []uint64) {
 	if w.tab.Len() == len(w.ref.Rows) {
 		return
 	}
@@ -252,7 +253,7 @@ func (w *rowsWalk) learn(keys []uint64) {
 	}
 }
 
-func (w *rowsWalk) compareFloats(key uint64, got, want []float32) {
+func (w *walk) compareFloats(key uint64, got, want []float32) {
 	if len(got) != len(want) {
 		w.t.Fatalf("key %d: %d floats, want %d", key, len(got), len(want))
 	}
@@ -264,7 +265,7 @@ func (w *rowsWalk) compareFloats(key uint64, got, want []float32) {
 	}
 }
 
-func (w *rowsWalk) release() {
+func (w *walk) release() {
 	if len(w.held) > 0 {
 		i := w.r.IntN(len(w.held))
 		w.tab.Release(w.held[i].Rows)
@@ -272,14 +273,14 @@ func (w *rowsWalk) release() {
 	}
 }
 
-func (w *rowsWalk) releaseAll() {
+func (w *walk) releaseAll() {
 	for len(w.held) > 0 {
 		w.release()
 	}
 }
 
 // apply updates the distinct rows of a held lookup.
-func (w *rowsWalk) apply() {
+func (w *walk) apply() {
 	if len(w.held) == 0 {
 		return
 	}
@@ -316,7 +317,7 @@ func (w *rowsWalk) apply() {
 }
 
 // edit changes the last word of rows.
-func (w *rowsWalk) edit(keys []uint64, rows []uint32) {
+func (w *walk) edit(keys []uint64, rows []uint32) {
 	w.tab.Edit(rows, func(i int, key uint64, row []float32) {
 		if key != keys[i] {
 			w.t.Errorf("edit gave key %d for the row of key %d", key, keys[i])
@@ -328,7 +329,7 @@ func (w *rowsWalk) edit(keys []uint64, rows []uint32) {
 	})
 }
 
-func (w *rowsWalk) load() {
+func (w *walk) load() {
 	w.settle()
 	key, row := w.keys(), make([]float32, w.spec.RowFloats())
 	if len(key) == 0 {
@@ -349,7 +350,7 @@ func (w *rowsWalk) load() {
 }
 
 // delete forgets keys; those held stay.
-func (w *rowsWalk) delete() {
+func (w *walk) delete() {
 	w.settle()
 	keys := w.keys()
 	for len(keys) > 0 {
@@ -375,7 +376,7 @@ func (w *rowsWalk) delete() {
 	}
 }
 
-func (w *rowsWalk) removed(key uint64) {
+func (w *walk) removed(key uint64) {
 	delete(w.ref.Rows, key)
 	delete(w.dirty, key)
 	w.gone[key] = true
@@ -384,7 +385,7 @@ func (w *rowsWalk) removed(key uint64) {
 	}
 }
 
-func (w *rowsWalk) isHeld(key uint64) bool {
+func (w *walk) isHeld(key uint64) bool {
 	for _, l := range w.held {
 		if i := slices.Index(keysOf(l), key); i >= 0 && l.Rows[i] != table.NoRow {
 			return true
@@ -393,7 +394,7 @@ func (w *rowsWalk) isHeld(key uint64) bool {
 	return false
 }
 
-func (w *rowsWalk) announce() {
+func (w *walk) announce() {
 	switch w.r.IntN(3) {
 	case 0:
 		w.tab.Passed(w.batch - min(w.batch, uint64(w.r.IntN(8))))
@@ -403,7 +404,7 @@ func (w *rowsWalk) announce() {
 	}
 }
 
-func (w *rowsWalk) reset() {
+func (w *walk) reset() {
 	w.settle()
 	w.releaseAll()
 	if w.cut != nil {
@@ -412,7 +413,7 @@ func (w *rowsWalk) reset() {
 	if err := w.tab.Reset(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.ref.Rows = map[uint64]*Row{}
+	w.ref.Rows = map[uint64]*tierstest.Row{}
 	w.forget()
 	if w.tab.Len() != 0 {
 		w.t.Errorf("%d rows after reset", w.tab.Len())
@@ -420,7 +421,7 @@ func (w *rowsWalk) reset() {
 }
 
 // compare holds every row and the digest to the reference.
-func (w *rowsWalk) compare() {
+func (w *walk) compare() {
 	w.settle()
 	seen := map[uint64]bool{}
 	err := w.tab.Range(func(key uint64, row []float32) bool {

@@ -1,4 +1,4 @@
-package tierstest
+package rowstest
 
 import (
 	"maps"
@@ -9,7 +9,7 @@ import (
 type sweepModel struct{ must map[uint64]bool }
 
 // sweepOn goes on with a sweep; what is dead is drawn.
-func (w *rowsWalk) sweepOn() {
+func (w *walk) sweepOn() {
 	w.settle()
 	if w.sweep == nil {
 		w.sweep = &sweepModel{must: map[uint64]bool{}}
@@ -66,7 +66,7 @@ type cutModel struct {
 }
 
 // cutOn begins a cut, or goes on with it.
-func (w *rowsWalk) cutOn() {
+func (w *walk) cutOn() {
 	if w.cut == nil {
 		w.beginCut()
 		return
@@ -98,7 +98,7 @@ func (w *rowsWalk) cutOn() {
 	}
 }
 
-func (w *rowsWalk) given(key uint64, row []float32, deleted bool) error {
+func (w *walk) given(key uint64, row []float32, deleted bool) error {
 	if deleted {
 		if !w.cut.gone[key] {
 			w.t.Errorf("the cut gave key %d as deleted", key)
@@ -115,7 +115,7 @@ func (w *rowsWalk) given(key uint64, row []float32, deleted bool) error {
 	return nil
 }
 
-func (w *rowsWalk) beginCut() {
+func (w *walk) beginCut() {
 	w.settle() // rows made by lookups under way are not known here
 	delta := w.r.IntN(2) == 0
 	if err := w.tab.Cut(delta); err != nil {
@@ -134,7 +134,7 @@ func (w *rowsWalk) beginCut() {
 	w.cut = c
 }
 
-func (w *rowsWalk) endCut(committed bool) {
+func (w *walk) endCut(committed bool) {
 	w.tab.CutDone(committed)
 	if !committed {
 		for key := range w.cut.dirty {
