@@ -127,6 +127,9 @@ func TestPowerCuts(t *testing.T) {
 	want := states(t, first)
 	cuts := 0
 	for ; ; cuts++ {
+		if testing.Short() {
+			cuts += 3 // all of them take a while under the race detector
+		}
 		dir := t.TempDir()
 		disk := newMemDisk(dir)
 		disk.left = cuts

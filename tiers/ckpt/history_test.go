@@ -271,7 +271,7 @@ func wellVerified(t *testing.T, location string) *Report {
 // read whole, by any number of workers, and with hardly any memory for ids.
 func TestHistory(t *testing.T) {
 	first := seed(t)
-	for round := range uint64(6) {
+	for round := range uint64(4) {
 		dir := t.TempDir()
 		w := newTwin(first + round)
 		h := testHistory(t, dir, 0)
