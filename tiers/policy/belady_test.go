@@ -1,0 +1,155 @@
+package policy
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"psrt/csrc/seedtest"
+)
+
+// uses is the window by its definition: all batches announced and not passed.
+type uses struct {
+	batches map[uint64][]uint64
+	passed  uint64
+}
+
+const never = ^uint64(0)
+
+// next is the first batch that uses key.
+func (u *uses) next(key uint64) uint64 {
+	best := never
+	for b, keys := range u.batches {
+		for _, k := range keys {
+			if k == key {
+				best = min(best, b)
+			}
+		}
+	}
+	return best
+}
+
+// TestBeladyAgainstItsDefinition: whoever leaves is used at the batch furthest
+// in the future of all that may, or not at all.
+func TestBeladyAgainstItsDefinition(t *testing.T) {
+	for range 10 {
+		r := seedtest.Rand(t)
+		at := map[uint64]uint32{}
+		p := NewBelady(60+r.IntN(60), func(keys []uint64, frames []uint32) {
+			for i, k := range keys {
+				frames[i] = NoFrame
+				if f, ok := at[k]; ok {
+					frames[i] = f
+				}
+			}
+		})
+		beladyWalk(t, r, p, at)
+	}
+}
+
+func beladyWalk(t *testing.T, r *rand.Rand, p *Belady, at map[uint64]uint32) {
+	const frames, vocabulary = 20, 60
+	p.Grow(frames)
+	u := &uses{batches: map[uint64][]uint64{}}
+	keys := make([]uint64, frames)
+	var free []uint32
+	for f := range uint32(frames) {
+		free = append(free, f)
+	}
+	batch := uint64(r.IntN(3))
+	for range 3000 {
+		switch r.IntN(8) {
+		case 0:
+			want := make([]uint64, r.IntN(20))
+			for i := range want {
+				want[i] = r.Uint64N(vocabulary)
+			}
+			n := p.Announce(batch, want)
+			if begin, end := p.Window(); n > 0 && end != batch+1 || n > len(want) || begin > end {
+				t.Fatalf("announced %d keys of batch %d, the window is %d to %d", n, batch, begin, end)
+			}
+			u.batches[batch] = want[:n]
+			batch += 1 + r.Uint64N(2)
+		case 1:
+			u.passed = max(u.passed, batch-min(batch, uint64(r.IntN(6))))
+			p.Passed(u.passed)
+			for b := range u.batches {
+				if b < u.passed {
+					delete(u.batches, b)
+				}
+			}
+		case 2:
+			for key, f := range at {
+				p.Remove(f, key)
+				delete(at, key)
+				free = append(free, f)
+				break
+			}
+		default:
+			key := r.Uint64N(vocabulary)
+			if f, ok := at[key]; ok {
+				p.Touch(f, key)
+				continue
+			}
+			if len(free) == 0 {
+				pinned := r.Uint32N(frames)
+				may := func(f uint32) bool { return f != pinned }
+				before := uint64(0)
+				if r.IntN(2) == 0 {
+					before = batch - min(batch, uint64(r.IntN(8)))
+				}
+				furthest := uint64(0)
+				for k, f := range at {
+					if may(f) {
+						furthest = max(furthest, u.next(k))
+					}
+				}
+				f, ok, _ := p.VictimAfter(before, may)
+				if want := before == 0 || furthest > before; ok != want {
+					t.Fatalf("a victim used after batch %d: %v, want %v: %d is the furthest", before, ok, want, furthest)
+				}
+				if !ok {
+					continue
+				}
+				if next := u.next(keys[f]); next != furthest || f == pinned {
+					t.Fatalf("the victim is used at %d, another not before %d", next, furthest)
+				}
+				delete(at, keys[f])
+				free = append(free, f)
+			}
+			f := free[len(free)-1]
+			free = free[:len(free)-1]
+			keys[f], at[key] = key, f
+			p.Add(f, key)
+		}
+	}
+}
+
+// TestWindowIsBounded: what does not fit is not taken, and nothing grows.
+func TestWindowIsBounded(t *testing.T) {
+	p := NewBelady(10, func(_ []uint64, frames []uint32) {
+		for i := range frames {
+			frames[i] = NoFrame
+		}
+	})
+	before := p.Bytes()
+	keys := []uint64{1, 2, 3, 4}
+	for b, want := range []int{4, 4, 2, 0} {
+		if n := p.Announce(uint64(b), keys); n != want {
+			t.Errorf("batch %d: %d keys taken, want %d", b, n, want)
+		}
+	}
+	if n := p.Announce(1, keys); n != 0 {
+		t.Errorf("%d keys of a batch announced before were taken", n)
+	}
+	p.Passed(2)
+	if n := p.Announce(9, keys); n != 4 {
+		t.Errorf("%d keys taken after batches passed, want 4", n)
+	}
+	for b := uint64(100); b < 2000; b++ {
+		p.Passed(b)
+		p.Announce(b+7, keys)
+	}
+	if p.Bytes() > before+200 {
+		t.Errorf("%d bytes, at first %d", p.Bytes(), before)
+	}
+}
