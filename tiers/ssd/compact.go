@@ -1,6 +1,10 @@
 package ssd
 
-import "psrt/tiers/blk"
+import (
+	"math"
+
+	"psrt/tiers/blk"
+)
 
 const (
 	searchSegments = 256 // looked at for one victim, in one Poll
@@ -33,12 +37,14 @@ type job struct {
 	damaged bool
 }
 
-// wantsVictims is whether segments must be emptied.
+// wantsVictims is whether segments must be emptied. Those that are empty and
+// wait for a commit are as good as free, but not many: commits may be rare.
 func (s *Store) wantsVictims() bool {
-	if s.used >= s.share(spaceSoft) {
-		return true
+	gone := len(s.commits.dying) + len(s.compact.jobs)
+	if len(s.commits.dying)-s.returning > max(4, s.used/8) {
+		return false
 	}
-	return s.reachable() <= s.spare()+2*len(s.disks)
+	return s.used-gone >= s.share(spaceSoft) || s.reachable()+gone <= s.spare()+2*len(s.disks)
 }
 
 // compactStep goes on with the victims, and finds new ones.
@@ -104,8 +110,8 @@ func (s *Store) worth(n uint32) float64 {
 		return 0
 	}
 	l := s.logs[g.log]
-	if l == nil || (!s.cfg.Scratch && (g.listed != g.pages || g.freeCommit > s.commits.durable)) {
-		return 0 // a crash could bring back what is dead
+	if l == nil || (!s.cfg.Scratch && g.listed != g.pages) {
+		return 0 // some of it is of no commit yet
 	}
 	slots := int(l.slots)
 	dead := slots - g.live
@@ -114,7 +120,7 @@ func (s *Store) worth(n uint32) float64 {
 	}
 	u := float64(g.live) / float64(slots)
 	age := float64(s.clock-g.gen)/float64(slots) + 1
-	return (1 - u) / (1 + u) * age
+	return (1 - u) / (1 + u) * math.Sqrt(age)
 }
 
 func (s *Store) startJob(n uint32) {

@@ -65,7 +65,7 @@ func (c Config) withDefaults(devices int) (Config, error) {
 	if c.growDivisor == 0 {
 		c.growDivisor = 8
 	}
-	least := int64(devices) * (segmentsAtLeast*int64(c.SegmentBytes) + manifestLeast*2)
+	least := int64(devices)*segmentsAtLeast*int64(c.SegmentBytes) + c.overhead(devices, c.SegmentBytes)
 	switch {
 	case devices < 1 || devices > MaxDevices:
 		return c, fmt.Errorf("ssd: %d devices, want 1 to %d", devices, MaxDevices)
@@ -79,6 +79,21 @@ func (c Config) withDefaults(devices int) (Config, error) {
 		return c, fmt.Errorf("ssd: a limit of %d bytes, but %d devices in segments of %d bytes need at least %d; raise the limit or give fewer devices", c.Limit, devices, c.SegmentBytes, least)
 	}
 	return c, nil
+}
+
+// manifestFile is the least size of a manifest file.
+func (c *Config) manifestFile() int64 {
+	if c.Limit == 0 {
+		return maxManifestFile
+	}
+	return min(max(roundUp(c.Limit/64, manifestUnit), minManifestFile), maxManifestFile)
+}
+
+// overhead is what of the limit is not for segments: two manifests, and two more
+// while they are replaced, and the identities.
+func (c *Config) overhead(devices, segment int) int64 {
+	entries := 4 * (manifestUnit + segmentEntry*c.Limit/int64(segment))
+	return 4*max(c.manifestFile(), roundUp(entries, manifestUnit)) + int64(devices)*2*identityBytes
 }
 
 // segmentsAtLeast is per device: one being written, one being copied to, and

@@ -98,7 +98,7 @@ func (s *Store) putFull(b []byte, then func(error)) {
 	m.record = b
 	m.serial++
 	m.number++
-	m.size = max(manifestLeast, 4*roundUp(int64(len(b)), manifestUnit))
+	m.size = max(s.cfg.manifestFile(), 4*roundUp(int64(len(b)), manifestUnit))
 	m.at = int64(len(b))
 	left := len(m.copies)
 	var failed error

@@ -6,14 +6,15 @@ import (
 )
 
 const (
-	manifestMagic  = 0x314d5350 // "PSM1"
-	manifestHeader = 96
-	manifestUnit   = 4096
-	manifestLeast  = 256 << 10 // bytes of a manifest file
-	maxManifest    = 1 << 30   // of one record
-	segmentEntry   = 32
-	logEntryFixed  = 48
-	maxName        = 255
+	manifestMagic   = 0x314d5350 // "PSM1"
+	manifestHeader  = 96
+	manifestUnit    = 4096
+	minManifestFile = 64 << 10
+	maxManifestFile = 1 << 20 // but where one record needs more
+	maxManifest     = 1 << 30 // of one record
+	segmentEntry    = 32
+	logEntryFixed   = 48
+	maxName         = 255
 )
 
 // record is one commit point as the manifest has it, or one that compaction

@@ -46,7 +46,7 @@ func open(devs []blk.Device, cfg Config) (*Store, Recovery, error) {
 	s.commits.next = 1
 	s.limitSegments = 1 << 30
 	if cfg.Limit > 0 {
-		s.limitSegments = int((cfg.Limit - int64(len(devs))*manifestLeast*2) / int64(s.segmentBytes))
+		s.limitSegments = int(max(0, cfg.Limit-cfg.overhead(len(devs), s.segmentBytes)) / int64(s.segmentBytes))
 	}
 	if !fresh {
 		if err := s.recover(&rec); err != nil {

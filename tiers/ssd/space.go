@@ -4,11 +4,12 @@ import (
 	"psrt/tiers/blk"
 )
 
-// A store takes at most spaceHard/spaceUnit of what its live rows take, as long
-// as commits let room come back; compaction begins at spaceSoft.
+// A store takes at most spaceHard percent of what its live rows take, summaries
+// and sums included, as long as commits let room come back: of rows of 256 bytes
+// in blocks of 512 that is 1.5 times their payload. Compaction begins at spaceSoft.
 const (
-	spaceSoft = 132
-	spaceHard = 146
+	spaceSoft = 137
+	spaceHard = 141
 	spaceUnit = 100
 )
 
@@ -54,7 +55,8 @@ func (s *Store) allowed(st *stream) error {
 
 // working is whether room will come back without a commit of the owner's.
 func (s *Store) working() bool {
-	return len(s.compact.jobs) > 0 || !s.compact.idle || s.commits.running != nil || s.commits.queued != nil || s.returning > 0
+	return len(s.compact.jobs) > 0 || s.commits.running != nil || s.commits.queued != nil || s.returning > 0 ||
+		(!s.compact.idle && s.wantsVictims())
 }
 
 // full is ErrBusy if room will come by itself, else what takes it.
@@ -123,7 +125,7 @@ func (s *Store) wantsRoom() bool {
 	if s.returning == 0 {
 		return false
 	}
-	return s.returning >= max(4, s.used/16) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.share(spaceHard)
+	return s.returning >= max(2, s.used/32) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.share(spaceHard)
 }
 
 // freed gives a segment back of which nothing counts any more, for good.
