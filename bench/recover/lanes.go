@@ -153,18 +153,14 @@ func (l *lanes) write(ctx context.Context, h *ckpt.History, o ckpt.NextOptions) 
 
 // load fills the lanes from a model, each by itself.
 func (l *lanes) load(ctx context.Context, m *ckpt.Model) error {
-	width := l.c.spec().RowFloats()
 	return l.each(func(lane int, t *tiers.Memory) error {
 		return m.Rows(ctx, 1, 1, l.c.covers(lane), func(keys []uint64, rows []float32) error {
-			for i, k := range keys {
+			for _, k := range keys { // each lane wrote a part of its own
 				if l.c.laneOf(k) != lane {
-					continue
-				}
-				if err := t.Load(k, rows[i*width:(i+1)*width]); err != nil {
-					return err
+					return fmt.Errorf("recover: key %d is in lane %d's part", k, lane)
 				}
 			}
-			return nil
+			return t.LoadRows(keys, rows)
 		})
 	})
 }
