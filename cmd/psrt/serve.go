@@ -22,12 +22,14 @@ import (
 )
 
 type serveFlags struct {
-	listen, tokenFile, tables, load, save, readyFile, numa, config, metrics string
+	listen, tokenFile, tables, load, save, readyFile, numa, config, metrics, coordinator string
 
 	newTables bool
 	transport transportFlags
 	threads   int
 	clients   int
+	servers   int
+	rank      int
 	sync      *cli.Choice
 	staleness int
 	memBudget cli.Bytes
@@ -49,7 +51,9 @@ SIGINT end the server: connections are closed, the model is saved where --save
 says, and nothing is left behind.`,
 		Example: `  psrt serve --token-file token --tables tables.yaml
   psrt serve --listen 10.0.0.5:7700 --token-file token --tables tables.yaml --load model --save model --save-every 10m
-  psrt serve --token-file token --new-tables --sync ssp --staleness 2`,
+  psrt serve --token-file token --new-tables --sync ssp --staleness 2
+  psrt serve --token-file token --tables tables.yaml --servers 4
+  psrt serve --token-file token --tables tables.yaml --servers 2 --coordinator node0:7600 --rank 1 --listen node1:7700`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:7700", "`address` that trainers connect to: host:port (port 0: any free one) or unix:/path")
@@ -66,6 +70,9 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.load, "load", "", "model `directory` to begin with, where there is one")
 	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
 	fl.DurationVar(&f.saveEvery, "save-every", 0, "also save so often, such as 10m")
+	fl.IntVar(&f.servers, "servers", 1, "server processes that trainers use as one: on this machine, or with --coordinator one by one")
+	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach")
+	fl.IntVar(&f.rank, "rank", 0, "with --coordinator: which of the servers this is")
 	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
 	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
@@ -86,6 +93,17 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	defer oneSignal()()
 	ctx, stop := cli.Interruptible()
 	defer stop()
+	if f.servers > 1 && f.coordinator == "" {
+		return f.serveAll(ctx, c)
+	}
+	if f.coordinator != "" {
+		group, leave, err := f.join(ctx, cfg.Token)
+		if err != nil {
+			return cli.InterruptedOr(ctx, err)
+		}
+		defer leave()
+		cfg.Group = group
+	}
 	var shown *metrics.Endpoint
 	if f.metrics != "" {
 		if shown, err = metrics.Listen(f.metrics); err != nil {
@@ -97,11 +115,14 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	r := metrics.NewRank()
+	r.Name(fmt.Sprintf("server %d", f.rank))
+	r.Server(s.Server())
 	if shown != nil {
-		r := metrics.NewRank()
-		r.Name("server 0")
-		r.Server(s.Server())
 		shown.Serve(r.Gatherer())
+	}
+	if !launched() {
+		defer f.show(r, cfg.Log)()
 	}
 	failed := make(chan error, 1)
 	running, cancel := context.WithCancel(ctx)
@@ -120,6 +141,9 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 		err = errors.Join(bad, err)
 	default:
 	}
+	if err != nil && launched() {
+		err = errors.Join(err, f.announce(readiness{Event: "failed", Error: err.Error()}))
+	}
 	return err // a signal is how a server ends: it is no failure
 }
 
@@ -133,6 +157,14 @@ func (f *serveFlags) describe() (cfg serve.Config, err error) {
 	switch {
 	case f.tokenFile == "":
 		return cfg, cli.Usagef("--token-file is missing: a file with a secret that trainers must know, made where it does not exist")
+	case f.servers < 1 || f.servers > serve.MaxServers:
+		return cfg, cli.Usagef("--servers %d: must be 1 to %d", f.servers, serve.MaxServers)
+	case f.rank < 0 || f.rank >= f.servers:
+		return cfg, cli.Usagef("--rank %d: must be 0 to %d, one less than --servers", f.rank, f.servers-1)
+	case f.rank > 0 && f.coordinator == "":
+		return cfg, cli.Usagef("--rank %d is for servers that are started one by one: say where they meet, by --coordinator HOST:PORT", f.rank)
+	case f.rank > 0 && f.save != "" && !launched():
+		return cfg, cli.Usagef("--save %s at --rank %d: give it to rank 0, which saves the model of all servers", f.save, f.rank)
 	case f.threads < 1 || f.threads > serve.MaxLanes:
 		return cfg, cli.Usagef("--threads %d: must be 1 to %d", f.threads, serve.MaxLanes)
 	case f.clients < 1 || f.clients > serve.MaxClients:
@@ -153,7 +185,7 @@ func (f *serveFlags) describe() (cfg serve.Config, err error) {
 	if cfg.Devices, err = f.transport.Devices(); err != nil {
 		return cfg, err
 	}
-	if cfg.Node, err = job.NUMANode(f.numa, 0, ""); err != nil {
+	if cfg.Node, err = job.NUMANode(f.numa, f.rank, ""); err != nil {
 		return cfg, cli.Usagef("--numa: %w", err)
 	}
 	if f.tables != "" {
@@ -169,7 +201,9 @@ func (f *serveFlags) describe() (cfg serve.Config, err error) {
 		case !errors.Is(err, os.ErrNotExist) || f.load != f.save:
 			return cfg, cli.Usagef("--load %s: there is no model (%v)", f.load, err)
 		default:
-			cfg.Log(fmt.Sprintf("%s holds no model yet: beginning with empty tables", f.load))
+			if f.rank == 0 && !launched() {
+				cfg.Log(fmt.Sprintf("%s holds no model yet: beginning with empty tables", f.load))
+			}
 		}
 	}
 	cfg.Token, err = serve.Token(f.tokenFile)
@@ -178,17 +212,20 @@ func (f *serveFlags) describe() (cfg serve.Config, err error) {
 
 // readiness is the line that says that trainers may come. Keys are only added.
 type readiness struct {
-	Event   string   `json:"event"`
-	Address string   `json:"address"`
-	PID     int      `json:"pid"`
-	Version string   `json:"version"`
-	Threads int      `json:"threads"`
-	Clients int      `json:"clients"`
-	Sync    string   `json:"sync"`
-	Tables  []string `json:"tables"`
-	Dense   int      `json:"dense"`
-	Loaded  string   `json:"loaded,omitempty"`
-	Metrics string   `json:"metrics,omitempty"`
+	Event   string `json:"event"`
+	Address string `json:"address"`
+	// Addresses are those of all servers, of which a trainer needs any one.
+	Addresses []string `json:"addresses,omitempty"`
+	PID       int      `json:"pid"`
+	Version   string   `json:"version"`
+	Threads   int      `json:"threads"`
+	Clients   int      `json:"clients"`
+	Sync      string   `json:"sync"`
+	Tables    []string `json:"tables"`
+	Dense     int      `json:"dense"`
+	Loaded    string   `json:"loaded,omitempty"`
+	Metrics   string   `json:"metrics,omitempty"`
+	Error     string   `json:"error,omitempty"` // of a server that serveAll has started
 }
 
 func (f *serveFlags) ready(s *serve.Server, cfg serve.Config, shown *metrics.Endpoint) error {
@@ -200,11 +237,20 @@ func (f *serveFlags) ready(s *serve.Server, cfg serve.Config, shown *metrics.End
 	if shown != nil {
 		r.Metrics = shown.Addr()
 	}
+	return f.announce(r)
+}
+
+// announce says that trainers may come: to the launcher where there is one.
+func (f *serveFlags) announce(r readiness) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	b = append(b, '\n')
+	if launched() {
+		_, err := os.NewFile(3, "events").Write(b)
+		return err
+	}
 	if f.readyFile != "" {
 		// Whoever waits for the file finds all of it.
 		part := f.readyFile + ".part"

@@ -2,9 +2,9 @@
 // own, which come and go as they like.
 //
 // It owns the tables file (what a table is, in YAML), the server's life from the
-// readiness line to the last save, and what makes a server of sched/server
-// stand alone: a map of one server, a place in the clocks for every trainer that
-// is there, tables that exist from the first use. It must not know flags, the
+// readiness line to the last save, and what makes servers of sched/server stand
+// alone: a map of one server or of a Group that meets at a coordinator, a place in
+// the clocks for every trainer that is there, tables that exist from the first use. It must not know flags, the
 // client, or what trainers compute.
 //
 // # The life of a server
@@ -20,5 +20,6 @@
 // A trainer that is killed: its place in the clocks is given up after ReconnectFor.
 // The server killed and started again: trainers connect again, and go on with what
 // was loaded; pushes since the last save are lost, as documented. A second server
-// on the same address: an error.
+// on the same address: an error. A server of a Group that does not save its part:
+// the model that was there stays.
 package serve

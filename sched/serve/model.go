@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,7 +24,8 @@ type Meta struct {
 
 // save writes the model as it is. Each lane is written as it is at one moment;
 // the trainers go on meanwhile, so a push that spans lanes may be in some of them.
-func (s *Server) save(dir string) error {
+// last: no trainer is connected any more.
+func (s *Server) save(dir string, last bool) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	in, err := ckpt.Begin(dir)
@@ -31,19 +33,29 @@ func (s *Server) save(dir string) error {
 		return err
 	}
 	defer func() { _ = in.Abort() }() // nothing after Commit
-	rep, err := s.server.Save(psmsg.SaveRequest{Dir: in.Path()})
+	replies, err := s.collect(in.Path(), last)
 	if err != nil {
 		return err
 	}
 	var parts []ckpt.Part
-	if err := json.Unmarshal(rep.Parts, &parts); err != nil {
-		return err
+	var sum table.Digest
+	for i, r := range replies {
+		var some []ckpt.Part
+		var d table.Digest
+		if err := json.Unmarshal(r.Parts, &some); err != nil {
+			return fmt.Errorf("serve: what server %d saved is not understood: %w", i, err)
+		}
+		if n, err := hex.Decode(d[:], []byte(r.Digest)); err != nil || n != len(d) {
+			return fmt.Errorf("serve: server %d's digest %q is none", i, r.Digest)
+		}
+		parts = append(parts, some...)
+		sum.Add(d)
 	}
 	meta, err := json.Marshal(Meta{Kind: "serve", Seed: s.cfg.Tables.Seed, Saved: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	m := ckpt.Manifest{Meta: meta, Digest: rep.Digest, Slots: place.DefaultSlots, Parts: parts}
+	m := ckpt.Manifest{Meta: meta, Digest: sum.String(), Slots: place.DefaultSlots, Parts: parts}
 	named := map[uint32]bool{} // a table that was made meanwhile is not in every lane's part
 	for _, p := range parts {
 		named[p.Table] = named[p.Table] || !p.Dense
@@ -59,14 +71,14 @@ func (s *Server) save(dir string) error {
 	if err := in.Commit(m); err != nil {
 		return err
 	}
-	s.cfg.Log(fmt.Sprintf("saved %s (digest %s)", dir, rep.Digest))
+	s.cfg.Log(fmt.Sprintf("saved %s (digest %s)", dir, m.Digest))
 	return nil
 }
 
 // saveNowAndThen saves every SaveEvery until ctx ends. A save that fails is told
 // and tried again the next time: the last good one is still there.
 func (s *Server) saveNowAndThen(ctx context.Context) {
-	if s.cfg.SaveEvery == 0 {
+	if s.cfg.SaveEvery == 0 || s.cfg.index() > 0 {
 		return
 	}
 	t := time.NewTicker(s.cfg.SaveEvery)
@@ -77,7 +89,10 @@ func (s *Server) saveNowAndThen(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		if err := s.save(s.cfg.Save); err != nil && ctx.Err() == nil {
+		if !s.begun.Load() {
+			continue
+		}
+		if err := s.save(s.cfg.Save, false); err != nil && ctx.Err() == nil {
 			s.cfg.Log(fmt.Sprintf("could not save: %v", err))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,6 +49,9 @@ type Config struct {
 	// ReconnectFor is how long a trainer that broke its connection keeps its place in
 	// the clocks, while others may wait for it; 0 means 10 s.
 	ReconnectFor time.Duration
+	// Group is the servers that trainers use as one with this one; nil: it is alone.
+	// Save of its server 0 is where the model of all goes.
+	Group *Group
 	// Log gets a line about what an operator wants to know: refused connections,
 	// lost trainers, saved models. May be nil. Called by several goroutines.
 	Log func(string)
@@ -59,6 +63,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("serve: %d lanes, want 1 to %d", c.Lanes, MaxLanes)
 	case c.Clients < 1 || c.Clients > MaxClients:
 		return fmt.Errorf("serve: %d clients, want 1 to %d", c.Clients, MaxClients)
+	case c.Group != nil && (c.Group.Servers < 1 || c.Group.Servers > MaxServers || c.Group.Index < 0 || c.Group.Index >= c.Group.Servers):
+		return fmt.Errorf("serve: server %d of %d, want 0 to one less than their number, which is at most %d", c.Group.Index, c.Group.Servers, MaxServers)
 	case c.Tables == nil && !c.NewTables:
 		return errors.New("serve: no tables, and trainers may make none")
 	case c.SaveEvery < 0 || c.SaveEvery > 0 && c.Save == "":
@@ -83,6 +89,13 @@ type Server struct {
 	server *server.Server
 	ready  func()
 	saving sync.Mutex // one at a time: what is newest stays
+	saves  int        // orders to save that this server gave; with saving
+	first  settings   // of the group's server 0
+	orders chan numbered
+	met    atomic.Pointer[place.Map]
+	begun  atomic.Bool // what is to be loaded is there
+	// running ends with Run's context, life with Run.
+	running, life context.Context
 }
 
 // New opens everything and loads the model, if there is one to load. The server
@@ -91,7 +104,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, orders: make(chan numbered, 1)}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -102,16 +115,16 @@ func New(cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: cfg.Lanes}})
+	m, err := cfg.layout()
 	if err != nil {
 		return nil, err
 	}
 	clearStale(cfg.Listen)
 	s.server, err = server.New(server.Config{
-		Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
+		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
 		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes,
 		ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
-		Trainers: server.Trainers{NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
+		Trainers: server.Trainers{Directory: s.directory, NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, &InputError{Path: "--listen " + cfg.Listen, Msg: "the address is taken: another server listens there; stop it or choose another port"}
@@ -164,6 +177,10 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	s.ready = ready
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	s.running = ctx
+	life, end := context.WithCancel(context.Background())
+	s.life = life
+	defer end()
 	saving := make(chan struct{})
 	go func() {
 		defer close(saving)
@@ -177,21 +194,40 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 
 // begin runs when the lanes do and before anybody is let in.
 func (s *Server) begin() error {
+	if err := s.meet(s.running); err != nil {
+		if s.running.Err() != nil {
+			return nil // it was ended meanwhile
+		}
+		return err
+	}
+	if s.follows() {
+		go s.follow(s.life)
+	}
 	if s.cfg.Load != "" {
 		if err := s.load(s.cfg.Load); err != nil {
 			return err
 		}
 	}
+	s.begun.Store(true)
 	s.ready()
 	return nil
 }
 
 // end runs when the last trainer's connection has ended and the lanes still run.
 func (s *Server) end() error {
-	if s.cfg.Save == "" {
+	switch {
+	case !s.begun.Load(): // what there is to save was not loaded yet
+		return nil
+	case s.follows():
+		return s.endFollowing()
+	case s.cfg.Save == "":
 		return nil
 	}
-	return s.save(s.cfg.Save)
+	err := s.save(s.cfg.Save, true)
+	if err != nil && s.cfg.Group != nil {
+		s.callOff()
+	}
+	return err
 }
 
 func (s *Server) close() {
