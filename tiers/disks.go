@@ -54,7 +54,6 @@ func OpenDisks(cfg DisksConfig) (*Disks, error) {
 		}
 		return err
 	}
-	d := &Disks{tables: map[*ssd.Log]*Tiered{}, wake: cfg.Wake}
 	for _, dir := range cfg.Dirs {
 		dev, err := blk.Open(dir, blk.Config{Engine: cfg.Engine})
 		if err != nil {
@@ -62,26 +61,25 @@ func OpenDisks(cfg DisksConfig) (*Disks, error) {
 		}
 		devs = append(devs, dev)
 	}
-	if err := d.open(devs, cfg); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return NewDisks(devs, cfg)
 }
 
-// open takes the devices over.
-func (d *Disks) open(devs []blk.Device, cfg DisksConfig) (err error) {
+// NewDisks is OpenDisks with devices that are open already, whatever cfg.Dirs
+// says. It takes them over.
+func NewDisks(devs []blk.Device, cfg DisksConfig) (d *Disks, err error) {
+	d = &Disks{tables: map[*ssd.Log]*Tiered{}, wake: cfg.Wake}
 	for _, dev := range devs {
 		d.names = append(d.names, dev.String())
 	}
 	d.store, d.rec, err = ssd.Open(devs, ssd.Config{Limit: cfg.Limit, Expected: cfg.Expected, Scratch: !cfg.Keep, BufferBytes: cfg.BufferBytes})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d.buffer = d.store.Stats().Memory
 	if cfg.Wake != nil {
 		d.store.OnResult(cfg.Wake)
 	}
-	return nil
+	return d, nil
 }
 
 // Bytes is the memory of the disks' buffers, which no table's budget has.

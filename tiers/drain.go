@@ -28,6 +28,7 @@ func (t *Tiered) makeRoom() {
 		case c.pins[i] > 0 || c.flags[i]&flagLoading != 0:
 			inUse = true
 		case c.flags[i]&flagLive != 0:
+			t.unchoose(f)
 			if n == drainStep || t.evict(f) != nil {
 				inUse = true
 				continue

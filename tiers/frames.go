@@ -41,32 +41,44 @@ func (t *Tiered) addSlab() {
 	}
 }
 
-// victim has the row leave that choose chooses.
+// victim has the row leave that choose chooses. When the disk takes no more rows
+// none is looked for until it does: the one chosen stays so.
 func (t *Tiered) victim(choose func(may func(uint32) bool) (uint32, bool)) (uint32, error) {
-	for {
-		f, ok := choose(t.mayLeave)
-		if !ok {
-			if t.busy || t.coming > 0 {
-				return 0, ErrBusy
-			}
-			return 0, ErrPinned
+	if t.busy {
+		return 0, ErrBusy
+	}
+	f, ok := t.chosen, t.hasChosen
+	if !ok {
+		f, ok = choose(t.mayLeave)
+	}
+	if !ok {
+		if t.coming > 0 {
+			return 0, ErrBusy
 		}
-		err := t.evict(f)
-		if err == nil {
-			t.stats.Evicted++
-			return f, nil
-		}
+		return 0, ErrPinned
+	}
+	t.hasChosen = false
+	err := t.evict(f)
+	if err == nil {
+		t.stats.Evicted++
+		return f, nil
+	}
+	t.chosen, t.hasChosen = f, true
+	t.busy = errors.Is(err, ErrBusy)
+	return 0, err
+}
+
+// unchoose has a row that was to leave be like others again.
+func (t *Tiered) unchoose(f uint32) {
+	if t.hasChosen && t.chosen == f {
+		t.hasChosen = false
 		t.policy.Add(f, t.led.key(f))
-		if !errors.Is(err, ErrBusy) {
-			return 0, err
-		}
-		t.busy = true // only rows that the disk has may leave until it takes more
 	}
 }
 
 func (t *Tiered) mayLeave(f uint32) bool {
 	c, i := t.led.at(f)
-	return c.pins[i] == 0 && c.flags[i]&(flagLive|flagLoading|flagDrain) == flagLive && !(t.busy && c.flags[i]&flagDirty != 0)
+	return c.pins[i] == 0 && c.flags[i]&(flagLive|flagLoading|flagDrain) == flagLive
 }
 
 // evict moves a row that nobody uses, and that the policy has let go, to the disk.
@@ -128,6 +140,7 @@ func (t *Tiered) unpinned(flags uint8) *int {
 
 // pinOne pins a row in memory once more.
 func (t *Tiered) pinOne(f uint32) {
+	t.unchoose(f)
 	c, i := t.led.at(f)
 	if c.pins[i] == 0 {
 		*t.unpinned(c.flags[i])--
@@ -161,6 +174,7 @@ func (t *Tiered) unpinOne(f uint32) {
 
 // vacate forgets the row in a frame that is neither pinned nor loading.
 func (t *Tiered) vacate(f uint32) {
+	t.unchoose(f)
 	c, i := t.led.at(f)
 	*t.unpinned(c.flags[i])--
 	if c.flags[i]&markSweep != 0 {

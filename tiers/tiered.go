@@ -76,6 +76,9 @@ type Tiered struct {
 	reserved int      // frames promised to jobs
 	drain    drain
 
+	chosen    uint32 // a row that leaves next, which the policy has let go
+	hasChosen bool
+
 	loads     []load
 	freeLoads []uint32
 	queue     []uint32 // loads that the disk has not taken
