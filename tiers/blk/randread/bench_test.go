@@ -35,15 +35,15 @@ func BenchmarkAgainstFio(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				cfg := Config{Bytes: bytes, Depth: 64, Reads: 60000, Seed: 1, Notified: c.notified}
+				cfg := Config{Bytes: bytes, Depth: 64, Reads: 30000, Seed: 1, Notified: c.notified}
 				run, err := Open(d, file, size, cfg)
 				if err != nil {
 					b.Fatal(err)
 				}
 				var ours, theirs Result
 				for b.Loop() {
-					for range 4 {
-						f, err := Fio(b.Context(), filepath.Join(dir, "data"), cfg, 700*time.Millisecond)
+					for range 8 {
+						f, err := Fio(b.Context(), filepath.Join(dir, "data"), cfg, 400*time.Millisecond)
 						if err != nil {
 							b.Fatal(err)
 						}

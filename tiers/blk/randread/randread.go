@@ -19,8 +19,8 @@ type Config struct {
 	Depth int // reads in flight, at most the device's depth
 	Reads int // in all
 	Seed  uint64
-	// Batch is how many answers are gathered before new reads are handed over; 0 is
-	// a quarter of Depth.
+	// Batch is how many reads are handed over together while answers keep coming; 0
+	// is a quarter of Depth.
 	Batch int
 	// Notified sleeps until the device calls, as lanes do, and not in the device.
 	Notified bool
@@ -146,25 +146,24 @@ func (r *Runner) run(deadline time.Time) error {
 	for i := range min(r.cfg.Depth, r.left) {
 		r.next(i)
 	}
-	out := make([]blk.Result, r.cfg.Depth)
-	flight := 0
+	// A batch at a time: the disk begins with the first while we look at the next.
+	out := make([]blk.Result, r.cfg.Batch)
 	for done := 0; done < r.cfg.Reads; {
-		if len(r.batch) >= min(r.cfg.Batch, r.cfg.Reads-done-flight) {
-			n, err := r.d.Submit(r.batch)
-			if err != nil || n != len(r.batch) {
-				return errors.Join(fmt.Errorf("randread: %d of %d requests taken", n, len(r.batch)), err)
-			}
-			flight += n
-			r.batch = r.batch[:0]
-		}
 		n := r.d.Poll(out)
 		for i := range out[:n] {
 			if err := r.answered(&out[i]); err != nil {
 				return err
 			}
 		}
-		done, flight = done+n, flight-n
-		if n == 0 && flight > 0 {
+		done += n
+		// Nothing is held back while there is nothing else to do.
+		if len(r.batch) >= r.cfg.Batch || n == 0 && len(r.batch) > 0 {
+			k, err := r.d.Submit(r.batch)
+			if err != nil || k != len(r.batch) {
+				return errors.Join(fmt.Errorf("randread: %d of %d requests taken", k, len(r.batch)), err)
+			}
+			r.batch = r.batch[:0]
+		} else if n == 0 {
 			if err := r.wait(deadline); err != nil {
 				return fmt.Errorf("randread: after %d of %d reads: %w", done, r.cfg.Reads, err)
 			}
