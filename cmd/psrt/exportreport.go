@@ -20,7 +20,7 @@ func (d *display) exporting(p export.Progress) {
 
 // printExport is the end of psrt export for people.
 func printExport(w io.Writer, e *exported) {
-	fmt.Fprintf(w, "%s in %s, of the model with digest %s\n", e.Format, e.Out, e.Source.Digest)
+	fmt.Fprintf(w, "%s in %s%s\n", e.Format, e.Out, origin(&e.Source))
 	printFiles(w, e.Content)
 	if e.Full == nil {
 		return
@@ -33,6 +33,18 @@ func printExport(w io.Writer, e *exported) {
 			fmt.Fprintf(w, "%-12s %.6f of the model, %.6f of the export (%+.6f)\n", f.name, *f.full, *f.export, *f.export-*f.full)
 		}
 	}
+}
+
+// origin says which model it is of, as far as that is known.
+func origin(s *export.Source) string {
+	out := ""
+	if s.Generation > 0 {
+		out += fmt.Sprintf(", of generation %d at step %d", s.Generation, s.Step)
+	}
+	if s.Digest != "" {
+		out += ", of the model with digest " + s.Digest
+	}
+	return out
 }
 
 func printFiles(w io.Writer, c *export.Content) {
@@ -57,6 +69,6 @@ func printFiles(w io.Writer, c *export.Content) {
 
 // printVerified is psrt export verify's good answer.
 func printVerified(w io.Writer, dir, kind string, c *export.Content) {
-	fmt.Fprintf(w, "%s in %s is as it was written, of the model with digest %s\n", kind, dir, c.Source.Digest)
+	fmt.Fprintf(w, "%s in %s is as it was written%s\n", kind, dir, origin(&c.Source))
 	printFiles(w, c)
 }

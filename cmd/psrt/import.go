@@ -70,6 +70,8 @@ func printImported(out string, got *export.Imported) {
 		fmt.Println("without optimizer state: for eval, predict and export")
 	case got.Edited, got.Partial:
 		fmt.Printf("digest       %s (edited or in part: not the model that was exported)\n", got.Digest)
+	case got.Exported == "":
+		fmt.Printf("digest       %s (of what was exported none is known)\n", got.Digest)
 	default:
 		fmt.Printf("digest       %s, as it was exported\n", got.Digest)
 	}

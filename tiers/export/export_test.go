@@ -138,9 +138,10 @@ func files(t testing.TB, dir string) map[string]string {
 
 func TestInference(t *testing.T) {
 	w := makeWorld(seedtest.Rand(t), 3000)
+	model := w.save(t, 2, false)
 	for _, e := range []quant.Encoding{quant.F32, quant.F16, quant.I8} {
 		dir := filepath.Join(t.TempDir(), "out")
-		c, err := Write(context.Background(), w.save(t, 2, false), dir, Options{Kind: Inference, Quantize: e, Serving: true, Workers: 2})
+		c, err := Write(context.Background(), model, dir, Options{Kind: Inference, Quantize: e, Serving: true, Workers: 2})
 		check(t, err)
 		if got := slices.Sorted(maps.Keys(files(t, dir))); !slices.Equal(got, []string{"EXPORT.json", "mlp.safetensors", "table-1.rows", "table-7.rows", "table-9.rows"}) {
 			t.Errorf("files %v", got)
@@ -180,12 +181,13 @@ func TestInference(t *testing.T) {
 // TestSameModelSameFiles: servers, the order of rows and memory change nothing.
 func TestSameModelSameFiles(t *testing.T) {
 	w := makeWorld(seedtest.Rand(t), 40_000) // a run of the smallest memory takes 17 to 29 thousand
+	byOne, byMany := w.save(t, 1, false), w.save(t, 3, false)
 	for _, o := range []Options{{Kind: Inference}, {Kind: Inference, Quantize: quant.I8}, {Kind: Text, State: true}, {Kind: Safetensors, State: true}} {
 		one, other := filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")
-		_, err := Write(context.Background(), w.save(t, 1, false), one, o)
+		_, err := Write(context.Background(), byOne, one, o)
 		check(t, err)
 		o.Memory, o.Workers = 1, 3
-		_, err = Write(context.Background(), w.save(t, 4, false), other, o)
+		_, err = Write(context.Background(), byMany, other, o)
 		check(t, err)
 		a, b := files(t, one), files(t, other)
 		if !maps.Equal(a, b) || len(a) != 5 {
@@ -219,6 +221,26 @@ func TestTextThereAndBack(t *testing.T) {
 	check(t, err)
 	if !maps.Equal(files(t, dir), files(t, again)) {
 		t.Error("text of the imported model is another")
+	}
+}
+
+// TestWithoutDigest: where the model has none there is nothing to compare.
+func TestWithoutDigest(t *testing.T) {
+	w := makeWorld(seedtest.Rand(t), 50)
+	m := w.save(t, 1, false)
+	m.Digest = ""
+	dir := filepath.Join(t.TempDir(), "text")
+	_, err := Write(context.Background(), m, dir, Options{Kind: Text, State: true})
+	check(t, err)
+	got, err := Import(context.Background(), []string{dir}, filepath.Join(t.TempDir(), "model"), ImportOptions{})
+	if err != nil || got.Digest != w.digest() || got.Exported != "" {
+		t.Errorf("%+v, %v, want digest %s", got, err, w.digest())
+	}
+	m.Digest = strings.Repeat("00", 32) // of another model
+	_, err = Write(context.Background(), m, dir, Options{Kind: Text, State: true})
+	check(t, err)
+	if _, err := Import(context.Background(), []string{dir}, filepath.Join(t.TempDir(), "model"), ImportOptions{}); err == nil || !strings.Contains(err.Error(), "the one that was exported had 0000") {
+		t.Errorf("a model with another digest: %v", err)
 	}
 }
 

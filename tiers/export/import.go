@@ -29,6 +29,8 @@ type Imported struct {
 	Tables, Dense int
 	Rows          int64
 	Digest        string
+	// Exported is the digest that the text says it had, "" if it says none.
+	Exported string
 	// Edited: a file had been changed by hand, so there is no saying that the model
 	// is the one that was exported. Partial: it has not all of that one's tables.
 	Edited, Partial, WeightsOnly bool
@@ -113,8 +115,8 @@ func (im *importer) digest(from *Source, sources []*source) error {
 			im.m.Digest = from.Digest
 		}
 	}
-	im.out.Digest = im.m.Digest
-	if same && im.m.Digest != from.Digest {
+	im.out.Digest, im.out.Exported = im.m.Digest, from.Digest
+	if same && from.Digest != "" && im.m.Digest != from.Digest {
 		return outdir.Corrupt(sources[0].path, "the model has digest %s, the one that was exported had %s", im.m.Digest, from.Digest)
 	}
 	return nil

@@ -94,6 +94,9 @@ type Source struct {
 	Digest      string          `json:"digest"`
 	WeightsOnly bool            `json:"weights_only"`
 	Slots       int             `json:"slots"`
+	// Generation and Step are those of a history; 0 of a model that is none's.
+	Generation uint64 `json:"generation,omitempty"`
+	Step       int64  `json:"step,omitempty"`
 	// Tables and Dense are how many there were: whoever has a part of the files
 	// learns it from them.
 	Tables int `json:"tables"`
@@ -101,7 +104,8 @@ type Source struct {
 }
 
 func sourceOf(m *ckpt.Manifest) Source {
-	return Source{Meta: m.Meta, Digest: m.Digest, WeightsOnly: m.WeightsOnly, Slots: m.Slots, Tables: len(m.Tables), Dense: len(m.Dense)}
+	return Source{Meta: m.Meta, Digest: m.Digest, WeightsOnly: m.WeightsOnly, Slots: m.Slots,
+		Generation: m.Number, Step: m.Step, Tables: len(m.Tables), Dense: len(m.Dense)}
 }
 
 // Table is a table's file, and what is in it.

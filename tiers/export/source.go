@@ -66,5 +66,5 @@ func agree(sources []*source) (*Source, error) {
 
 func (s *Source) same(o *Source) bool {
 	return bytes.Equal(s.Meta, o.Meta) && s.Digest == o.Digest && s.WeightsOnly == o.WeightsOnly && s.Slots == o.Slots &&
-		s.Tables == o.Tables && s.Dense == o.Dense
+		s.Generation == o.Generation && s.Tables == o.Tables && s.Dense == o.Dense
 }
