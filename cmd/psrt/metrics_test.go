@@ -196,8 +196,8 @@ func TestStatus(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"status"}, 1, "no psrt train runs"},
-		{[]string{"top"}, 1, "no psrt train runs"},
+		{[]string{"status"}, 1, "no psrt train or psrt serve runs"},
+		{[]string{"top"}, 1, "no psrt train or psrt serve runs"},
 		{[]string{"status", "--pid", "1"}, 2, "--pid 1"},
 		{[]string{"status", "--at", r.addr, "--pid", "1"}, 2, "leave one out"},
 		{[]string{"status", "--at", r.addr, "--interval", "60ms"}, 1, "no rank has answered"},

@@ -31,7 +31,7 @@ type target struct {
 	endpoints []string
 }
 
-const jobsSource = `Jobs are found that "psrt train" runs on this machine for this user (with the same
+const jobsSource = `Jobs are found that "psrt train" and "psrt serve" run on this machine for this user (with the same
 TMPDIR); --at asks the --metrics addresses of ranks that were started one by one.`
 
 func newStatus() *cobra.Command {
@@ -155,7 +155,7 @@ func (f *statusFlags) targets() ([]target, error) {
 	case f.pid != 0:
 		return nil, cli.Usagef("--pid %d: psrt train does not run under that number for this user; psrt status shows all jobs", f.pid)
 	}
-	return nil, fmt.Errorf("no psrt train runs on this machine for this user (below %s); --at HOST:PORT asks ranks elsewhere", os.TempDir())
+	return nil, fmt.Errorf("no psrt train or psrt serve runs on this machine for this user (below %s); --at HOST:PORT asks ranks elsewhere", os.TempDir())
 }
 
 func showStatus(out io.Writer, s *metrics.Status) error {

@@ -144,7 +144,7 @@ def _load() -> ctypes.CDLL:
     try:
         lib = ctypes.CDLL(name)
     except OSError as e:
-        raise ImportError(f"psrt: {e}; set PSRT_LIBRARY to libpsrt.so, or put it beside {__file__}") from None
+        raise ImportError(f"psrt: {e}; set PSRT_LIBRARY to libpsrt.so, or import psrt.py from where make install put it (PYTHONPATH=PREFIX/share/psrt)") from None
     lib.psrt_abi_version.restype = c_uint32
     lib.psrt_abi_version.argtypes = []
     lib.psrt_version.restype = c_char_p
