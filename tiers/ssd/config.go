@@ -24,9 +24,9 @@ const (
 	maxSegment     = 16 << 20
 	defaultSegment = 1 << 20
 
-	chunkData  = 64 << 10         // of records in one write buffer
-	chunkBytes = chunkData + 4096 // with their summaries
-	unitBytes  = 8 << 10          // one read of rows
+	chunkBytes = 112 << 10 // a write buffer: records and their summaries
+	unitBytes  = 8 << 10   // one read of rows
+	writeUnit  = 4096      // file systems take writes of less one after the other
 
 	minChunks     = 8
 	defaultBuffer = 3 << 20
@@ -48,8 +48,6 @@ type Config struct {
 	SegmentBytes int
 	// BufferBytes is the memory for writes and reads per device; 0 is 3 MiB.
 	BufferBytes int
-	// GrowDivisor: files grow by total/GrowDivisor; 0 is 8.
-	growDivisor int
 }
 
 func (c Config) withDefaults(devices int) (Config, error) {
@@ -61,9 +59,6 @@ func (c Config) withDefaults(devices int) (Config, error) {
 	}
 	if c.BufferBytes == 0 {
 		c.BufferBytes = defaultBuffer
-	}
-	if c.growDivisor == 0 {
-		c.growDivisor = 8
 	}
 	least := int64(devices)*segmentsAtLeast*int64(c.SegmentBytes) + c.overhead(devices, c.SegmentBytes)
 	switch {

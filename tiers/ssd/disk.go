@@ -96,7 +96,7 @@ func (d *disk) send(req blk.Request, then func(blk.Result)) {
 
 // pump submits what the device takes.
 func (d *disk) pump() {
-	for {
+	for d.reads.len()+d.writes.len() > 0 {
 		b := d.batch[:0]
 		room := min(maxSubmit, d.depth-d.inFlight)
 		w := min(d.writes.len(), maxWrites-d.inWrites, room)
@@ -177,7 +177,7 @@ func (d *disk) unlend(b []byte) {
 // reap handles what the device has done; it says whether there was anything.
 func (d *disk) reap() bool {
 	any := false
-	for {
+	for d.inFlight > 0 {
 		n := copy(d.results, d.refused)
 		d.refused = append(d.refused[:0], d.refused[n:]...)
 		if n == 0 {
@@ -191,6 +191,7 @@ func (d *disk) reap() bool {
 			return any
 		}
 	}
+	return any
 }
 
 func (d *disk) end(r blk.Result) {

@@ -47,7 +47,7 @@ func TestWriteFaults(t *testing.T) {
 				r, disks, faults := faultyRig(t, seed, devices, small, 1000, 90)
 				for _, f := range faults {
 					// Two attempts fail at times, and now and then one.
-					f.Inject(blk.Fault{Harm: harm, On: []blk.Op{blk.Write}, Name: "data-*", Times: -1, Chance: 0.15})
+					f.Inject(blk.Fault{Harm: harm, On: []blk.Op{blk.Write}, Name: "data-*", Times: -1, Chance: 0.08})
 				}
 				for range 6 {
 					if err := r.random(rng, 400, 300); err != nil {
@@ -219,7 +219,7 @@ func TestReadFaults(t *testing.T) {
 		seed := seed(t, 0)
 		r, _, faults := faultyRig(t, seed, 2, small, 100)
 		r.fill(2000)
-		faults[0].Inject(blk.Fault{Harm: harm, On: []blk.Op{blk.Read}, Name: "data-*", Times: -1, Chance: 0.05})
+		faults[0].Inject(blk.Fault{Harm: harm, On: []blk.Op{blk.Read}, Name: "data-*", Skip: 3, Times: 20})
 		bad := r.readAll(0)
 		if faults[0].Fired() == 0 {
 			t.Fatal("no read has failed")

@@ -171,7 +171,7 @@ func (r *record) getLog(b []byte) ([]byte, error) {
 	}
 	at := func(i int) int { return int(le.Uint32(b[4*i:])) }
 	x := logEntry{id: le.Uint32(b), since: le.Uint64(b[32:]),
-		layout: layout{record: at(1), page: at(2), entries: at(3), slots: at(4), perBlock: at(5), data: at(6), pages: at(7), block: at(2)}}
+		layout: layout{record: at(1), page: at(2), entries: at(3), slots: at(4), perBlock: at(5), data: at(6), pages: at(7)}}
 	n := at(10)
 	b = b[logEntryFixed:]
 	if n > maxName || n > len(b) || x.id >= MaxLogs {

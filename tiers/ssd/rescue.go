@@ -135,39 +135,57 @@ func (s *Store) move(log *Log, key uint64, seg uint32, index int, old, next uint
 
 // write sends pages [from, to) of a chunk: summaries, and records.
 func (s *Store) write(c *chunk, from, to int) {
-	w := s.beginWrite()
 	c.left++
 	s.segs[c.seg].writing++
-	tries := 0
-	var again func(err error)
-	again = func(err error) {
-		if err != nil && tries < 2 {
-			tries++
-			s.send(c, from, to, again)
+	c.queue = append(c.queue, span{from, to, s.beginWrite()})
+	s.writeNext(c)
+}
+
+// writeNext makes two attempts at the oldest span of the queue.
+func (s *Store) writeNext(c *chunk) {
+	if c.busy || len(c.queue) == 0 {
+		return
+	}
+	x := c.queue[0]
+	c.queue = append(c.queue[:0], c.queue[1:]...)
+	c.busy = true
+	again := true
+	var ended func(error)
+	ended = func(err error) {
+		if err != nil && again {
+			again = false
+			s.send(c, x.from, x.to, ended)
 			return
 		}
 		g := &s.segs[c.seg]
 		g.ext.unsynced = true
 		c.left--
+		c.busy = false
 		g.writing--
-		s.wrote(g.ext.d, c, from, to, err)
-		s.endWrite(w)
+		s.wrote(g.ext.d, c, x.from, x.to, err)
+		s.endWrite(x.number)
+		s.writeNext(c)
 		s.endChunk(c)
 		s.reclaim(c.seg)
 	}
-	tries++
-	s.send(c, from, to, again)
+	s.send(c, x.from, x.to, ended)
 }
 
-// send is one attempt of write.
+// send is one attempt. It writes whole units: pages before from are written
+// again as they are, and what lies behind to, still growing, counts only when it
+// has been written once more.
 func (s *Store) send(c *chunk, from, to int, then func(error)) {
 	l := &c.st.log.layout
 	g := &s.segs[c.seg]
 	d, base := g.ext.d, s.offset(c.seg)
-	end := 0 // of the records, from the first page's
+	lo, hi := from-from%l.align(), int(roundUp(int64(to), int64(l.align())))
+	begin, end := 0, 0 // of the records
 	for p := from; p < to; p++ {
 		if n := int(le.Uint16(c.summary(p)[44:])); n > 0 {
-			end = (p-from)*l.data + l.used(n)
+			if end == 0 {
+				begin = p * l.data / writeUnit * writeUnit
+			}
+			end = int(roundUp(int64(p*l.data+l.used(n)), writeUnit))
 		}
 	}
 	left := 1
@@ -182,11 +200,11 @@ func (s *Store) send(c *chunk, from, to int, then func(error)) {
 	}
 	if end > 0 {
 		left++
-		at := c.pages*l.page + from*l.data
-		d.send(blk.Request{Op: blk.Write, File: g.ext.file, Buf: c.buf[at : at+end],
-			Offset: base + l.dataStart() + int64(c.first+from)*int64(l.data)}, ended)
+		at := c.pages * l.page
+		d.send(blk.Request{Op: blk.Write, File: g.ext.file, Buf: c.buf[at+begin : at+end],
+			Offset: base + l.dataStart() + int64(c.first)*int64(l.data) + int64(begin)}, ended)
 	}
-	d.send(blk.Request{Op: blk.Write, File: g.ext.file, Buf: c.buf[from*l.page : to*l.page],
-		Offset: base + int64(c.first+from)*int64(l.page)}, ended)
-	s.diskWritten += int64(end + (to-from)*l.page)
+	d.send(blk.Request{Op: blk.Write, File: g.ext.file, Buf: c.buf[lo*l.page : hi*l.page],
+		Offset: base + int64(c.first+lo)*int64(l.page)}, ended)
+	s.diskWritten += int64(end - begin + (hi-lo)*l.page)
 }

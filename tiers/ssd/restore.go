@@ -205,6 +205,7 @@ func choose(b bool, err error) error {
 // apply takes a record's entries into the tables.
 func (s *Store) apply(x *record) error {
 	for _, e := range x.logs {
+		e.block = s.block
 		if err := e.check(s.block, s.segmentBytes); err != nil {
 			return fmt.Errorf("log %q: %w", e.name, err)
 		}

