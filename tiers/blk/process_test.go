@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(invariant.Main(m))
 	case "hold":
 		child(hold)
+	case "cramped":
+		child(cramped)
 	case "forbidden":
 		child(forbidden)
 	default:

@@ -27,7 +27,9 @@ type ringDevice struct {
 	clerk *clerk // nil before the first Make or Unlink
 	bell  *bell
 	notes []string
-	bad   error // OnResult's
+
+	unpinned bool  // a note says that there are buffers that are not registered
+	bad      error // OnResult's
 
 	got     [64]uring.Completion
 	checker invariant.CloseChecker
@@ -102,15 +104,18 @@ func (u *ringDevice) Buffers(size int) ([]byte, error) {
 		return nil, err
 	}
 	b, err := u.pool.alloc(size)
-	if err != nil || u.ring.Buffers() == 0 {
-		u.pool.pinned = append(u.pool.pinned, false)
-		return b, err
-	}
-	err = u.ring.RegisterBuffer(len(u.pool.arenas)-1, b)
-	u.pool.pinned = append(u.pool.pinned, err == nil)
 	if err != nil {
-		u.note("a buffer is not registered: " + err.Error())
+		return nil, err
 	}
+	slot, pinned := len(u.pool.arenas)-1, false
+	if slot < u.ring.Buffers() {
+		err := u.ring.RegisterBuffer(slot, b)
+		if pinned = err == nil; !pinned && !u.unpinned {
+			u.unpinned = true // said once
+			u.note("not all buffers are registered: " + err.Error())
+		}
+	}
+	u.pool.pinned = append(u.pool.pinned, pinned)
 	return b, nil
 }
 
