@@ -68,8 +68,6 @@ func TestConformance(t *testing.T) {
 		{"memory/4096", inMemory(blk.MemoryConfig{Block: 4096, InOrder: true})},
 		{"faulty memory", sound(inMemory(blk.MemoryConfig{Depth: 6}))},
 		{"limited memory", limited(inMemory(blk.MemoryConfig{Depth: 6}))},
-		{"limited best", limited(onDisk(blk.Config{}))},
-		{"faulty best", sound(onDisk(blk.Config{}))},
 	} {
 		t.Run(c.name, func(t *testing.T) { blktest.Run(t, c.open) })
 	}

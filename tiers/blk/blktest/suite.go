@@ -203,7 +203,7 @@ func list(t *testing.T, d blk.Device, want ...string) {
 func namesInTheBackground(t *testing.T, d blk.Device, _ func() blk.Device) {
 	unit := int64(d.Block())
 	var rs []blk.Request
-	for i := range 10 {
+	for i := range 4 {
 		rs = append(rs, blk.Request{Op: blk.Make, Name: fmt.Sprintf("f%d", i), Len: unit * int64(i+1)})
 	}
 	made := Do(t, d, rs...)
@@ -220,7 +220,7 @@ func namesInTheBackground(t *testing.T, d blk.Device, _ func() blk.Device) {
 	again := Do(t, d, blk.Request{Op: blk.Make, Name: "f3", Len: unit}, blk.Request{Op: blk.Unlink, Name: "none"})
 	wantErr(t, "Make of a name that exists", again[0].Err, fs.ErrExist)
 	wantErr(t, "Unlink of nothing", again[1].Err, fs.ErrNotExist)
-	for i := 1; i < 10; i++ {
+	for i := 1; i < 4; i++ {
 		Must(t, d, blk.Request{Op: blk.Unlink, Name: rs[i].Name})
 	}
 	list(t, d, "f0")
@@ -357,7 +357,7 @@ func onResult(t *testing.T, d blk.Device, _ func() blk.Device) {
 		for i := range rs {
 			rs[i] = blk.Request{Op: blk.Read, File: f, Offset: int64(i * unit), Buf: buf[i*unit : (i+1)*unit]}
 		}
-		if round%7 == 0 {
+		if round%20 == 0 {
 			rs[0] = blk.Request{Op: blk.Make, Name: fmt.Sprintf("b%d", round), Len: int64(unit)}
 		}
 		if taken, err := d.Submit(rs); taken != n || err != nil {
