@@ -129,7 +129,7 @@ func (h *History) clean(ctx context.Context, s *shelf) {
 		if err != nil {
 			return
 		}
-		h.known[n] = m
+		h.known[n] = m.stub()
 		used[m.Generation] = true
 	}
 	if s.checkHead(ctx) != nil {
@@ -143,6 +143,12 @@ func (h *History) clean(ctx context.Context, s *shelf) {
 	for _, t := range s.temps {
 		_ = h.fs.Remove(ctx, t)
 	}
+}
+
+// stub is what retiring needs to know of a generation: a history of a day has
+// thousands, and a manifest names every part.
+func (m *Manifest) stub() *Manifest {
+	return &Manifest{Format: m.Format, Generation: m.Generation, Lineage: m.Lineage}
 }
 
 // partsOnly says whether a directory holds nothing but what writers make.

@@ -35,6 +35,7 @@ type Manifest struct {
 	Slots       int             `json:"slots"` // of the key space when it was written
 	Tables      []table.Spec    `json:"tables"`
 	Dense       []DenseSpec     `json:"dense"`
+	Layouts     []string        `json:"layouts,omitempty"` // in a file of format 2 only
 	Parts       []Part          `json:"parts"`
 }
 
@@ -57,7 +58,8 @@ type Part struct {
 	File    string  `json:"file"`
 	Dense   bool    `json:"dense,omitempty"`
 	Table   uint32  `json:"table"`             // ID
-	Covers  []Range `json:"covers"`            // slots or elements, in order
+	Covers  []Range `json:"covers,omitempty"`  // slots or elements, in order
+	Layout  *int    `json:"layout,omitempty"`  // in a file: which of the layouts stands for Covers
 	Records int64   `json:"records"`           // rows, deletions or dense blocks
 	Deleted int64   `json:"deleted,omitempty"` // of the records
 	Holds   *int64  `json:"holds,omitempty"`   // rows of these slots in the whole model, where the writer said
@@ -80,7 +82,7 @@ const (
 
 // render is the file: JSON, and checked to the last bit.
 func (m *Manifest) render() ([]byte, error) {
-	body, err := json.MarshalIndent(m, "", " ")
+	body, err := json.MarshalIndent(m.packed(), "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("ckpt: manifest: %w", err)
 	}
@@ -116,6 +118,9 @@ func parseManifest(path string, b []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("ckpt: %s has format %d, this psrt reads 1 to %d; use a newer psrt", path, f.Format, newest)
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, corrupt(path, "%v", err)
+	}
+	if err := m.unpack(); err != nil {
 		return nil, corrupt(path, "%v", err)
 	}
 	if err := m.validate(); err != nil {
@@ -197,8 +202,10 @@ func (m *Manifest) validate() error {
 	if err := m.validHistory(); err != nil {
 		return err
 	}
-	covers := map[[2]uint32][]Range{}
+	covers := map[[2]uint32][][]Range{}
+	checked := coverage{}
 	files := map[string]bool{}
+	ranges := map[uint32]int{} // of a table
 	for _, p := range m.Parts {
 		if !validName(strings.TrimSuffix(p.File, partSuffix)) || !strings.HasSuffix(p.File, partSuffix) {
 			return fmt.Errorf("part %q is no file name of ours", p.File)
@@ -213,8 +220,15 @@ func (m *Manifest) validate() error {
 		if p.Records < 0 || p.Bytes < headerBytes+footerBytes || len(p.SHA256) != 2*sha256.Size {
 			return fmt.Errorf("part %s has %d records, %d bytes, SHA-256 %q", p.File, p.Records, p.Bytes, p.SHA256)
 		}
+		if m.Format == FormatHistory && !p.Dense && p.Records > 0 && len(p.Covers) == 0 {
+			return fmt.Errorf("part %s has %d records and covers no slot", p.File, p.Records)
+		}
 		k := partKey(p.Dense, p.Table)
-		covers[k] = append(covers[k], p.Covers...)
+		// Parts of a file share their ranges, so few bytes can stand for many.
+		if ranges[p.Table] += len(p.Covers); m.Format == FormatHistory && !p.Dense && ranges[p.Table] > m.Slots {
+			return fmt.Errorf("table %d has more ranges of slots than there are slots (%d): some are in two parts", p.Table, m.Slots)
+		}
+		covers[k] = append(covers[k], p.Covers)
 	}
 	for i := range m.Tables {
 		s := &m.Tables[i]
@@ -222,14 +236,14 @@ func (m *Manifest) validate() error {
 			return err
 		}
 		k := partKey(false, s.ID)
-		if err := coversAll(covers[k], int64(m.Slots)); err != nil {
+		if err := checked.all(covers[k], int64(m.Slots)); err != nil {
 			return fmt.Errorf("table %s: slot %w", s.Name, err)
 		}
 		delete(covers, k)
 	}
 	for _, d := range m.Dense {
 		k := partKey(true, d.ID)
-		if err := coversAll(covers[k], d.Elements); err != nil {
+		if err := checked.all(covers[k], d.Elements); err != nil {
 			return fmt.Errorf("dense vector %s: element %w", d.Name, err)
 		}
 		delete(covers, k)
@@ -245,6 +259,32 @@ func partKey(dense bool, id uint32) [2]uint32 {
 		return [2]uint32{1, id}
 	}
 	return [2]uint32{0, id}
+}
+
+// coverage remembers what was found to be whole: all tables of a job are cut
+// alike, and parts of one file share their ranges.
+type coverage map[string]bool
+
+// all checks that the ranges of some parts, in any order, are 0..n-1 once.
+func (c coverage) all(parts [][]Range, n int64) error {
+	key := fmt.Appendf(nil, "%d", n)
+	var ranges []Range
+	for _, p := range parts {
+		if len(p) > 0 {
+			key = fmt.Appendf(key, " %p %d", &p[0], len(p))
+		}
+	}
+	if c[string(key)] {
+		return nil
+	}
+	for _, p := range parts {
+		ranges = append(ranges, p...)
+	}
+	if err := coversAll(ranges, n); err != nil {
+		return err
+	}
+	c[string(key)] = true
+	return nil
 }
 
 // coversAll checks that ranges, in any order, are 0..n-1 once.

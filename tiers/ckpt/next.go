@@ -126,7 +126,7 @@ func (n *Next) Commit(ctx context.Context, m Manifest) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.known[done.Number] = done
+	h.known[done.Number] = done.stub()
 	if !done.WeightsOnly || h.parent != nil && h.parent.WeightsOnly || h.parent == nil {
 		h.parent, h.broken = done, nil
 	}
@@ -175,6 +175,13 @@ func (n *Next) check(ctx context.Context, m *Manifest) ([]byte, error) {
 		return nil, fmt.Errorf("ckpt: this is not a whole generation: %w", err)
 	}
 	if m.Kind == KindDelta {
+		now, err := readManifest(ctx, f, manifestFile(m.Parent.Number))
+		if err == nil && now.SHA256 != m.Parent.SHA256 {
+			err = corrupt(f.Path(manifestFile(m.Parent.Number)), "its SHA-256 is %s, it was %s", now.SHA256, m.Parent.SHA256)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ckpt: this delta has lost generation %d, which it follows: %w; write a base", m.Parent.Number, err)
+		}
 		if err := m.follows(n.parent); err != nil {
 			return nil, fmt.Errorf("ckpt: this delta cannot follow generation %d: %w; write a base", m.Parent.Number, err)
 		}

@@ -1,8 +1,11 @@
 package ckpt
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"psrt/tiers/table"
@@ -11,7 +14,12 @@ import (
 // TestBytes counts: a delta of a tenth of the rows takes at most an eighth of
 // the full model, and a fifteenth quantised.
 func TestBytes(t *testing.T) {
-	const rows = 20_000
+	const rows, slots, lanes = 100_000, 4096, 4
+	scattered := make([][]Range, lanes)
+	for s := range int64(slots) {
+		lane := mix(uint64(s)) % lanes
+		scattered[lane] = append(scattered[lane], Range{s, s + 1})
+	}
 	for _, c := range []struct {
 		kind     string
 		dim      int
@@ -23,16 +31,17 @@ func TestBytes(t *testing.T) {
 		{table.AdaGrad, 8, QuantInt8, 1.0 / 15}, {table.SGD, 8, QuantInt8, 1.0 / 15},
 	} {
 		spec := table.Spec{Name: "e", ID: 3, Dim: c.dim, Optimizer: table.Optimizer{Kind: c.kind}}
-		h := testHistory(t, t.TempDir(), 0)
+		dir := t.TempDir()
+		h := testHistory(t, dir, 0)
 		rng := rand.New(rand.NewPCG(1, 2))
-		write := func(o NextOptions, n int) *Manifest {
+		write := func(o NextOptions, n int) int64 {
 			next, err := h.Begin(o)
 			check(t, err)
 			var parts []Part
-			for lane := range int64(4) {
-				r, err := next.Writer(background).Rows(string(rune('a'+lane)), spec, []Range{{lane, lane + 1}})
+			for lane := range lanes {
+				r, err := next.Writer(background).Rows(fmt.Sprintf("t3-lane%d", lane), spec, scattered[lane])
 				check(t, err)
-				for range n / 4 {
+				for range n / lanes {
 					row := make([]float32, spec.RowFloats())
 					for i := range row {
 						row[i] = rng.Float32()
@@ -43,12 +52,14 @@ func TestBytes(t *testing.T) {
 				check(t, err)
 				parts = append(parts, p)
 			}
-			m, err := next.Commit(background, Manifest{Slots: 4, Tables: []table.Spec{spec}, Parts: parts})
+			m, err := next.Commit(background, Manifest{Slots: slots, Tables: []table.Spec{spec}, Parts: parts})
 			check(t, err)
-			return m
+			st, err := os.Stat(filepath.Join(dir, manifestFile(m.Number)))
+			check(t, err)
+			return m.Bytes() + st.Size()
 		}
-		full := write(NextOptions{}, rows).Bytes()
-		delta := write(NextOptions{Delta: true, Quantise: c.quantise}, rows/10).Bytes()
+		full := write(NextOptions{}, rows)
+		delta := write(NextOptions{Delta: true, Quantise: c.quantise}, rows/10)
 		if ratio := float64(delta) / float64(full); ratio > c.limit {
 			t.Errorf("%s, %d weights, %q: a delta of %d bytes to a model of %d is %.4f, at most %.4f", c.kind, c.dim, c.quantise, delta, full, ratio, c.limit)
 		} else {
