@@ -128,6 +128,31 @@ static void test_async(void) {
   IS(psrt_pull_sparse_async(table, keys, N, values, NULL, NULL, NULL), PSRT_EINVAL);
 }
 
+/* What the library has copied between the caller's memory and its own. */
+static unsigned long long copied_bytes(void) {
+  static char js[1 << 16];
+  OK(psrt_stats_json(client, js, sizeof js, NULL));
+  const char *at = strstr(js, "\"copied_bytes\":");
+  CHECK(at);
+  return strtoull(at + strlen("\"copied_bytes\":"), NULL, 10);
+}
+
+static void test_dense_lent(void) {
+  void *mem;
+  OK(psrt_mem_alloc(client, 50 * sizeof(float), &mem));
+  float *g = mem, v[50];
+  OK(psrt_pull_dense(client, v, 50));
+  unsigned long long before = copied_bytes();
+  for (int i = 0; i < 50; i++) g[i] = (float)i;
+  OK(psrt_push_dense(client, g, 50));
+  OK(psrt_pull_dense(client, g, 50));
+  CHECK(copied_bytes() == before);
+  for (int i = 0; i < 50; i++) CHECK(g[i] == v[i] - (float)i);
+  OK(psrt_mem_free(client, mem));
+  OK(psrt_pull_dense(client, v, 50));
+  CHECK(copied_bytes() == before + sizeof v);
+}
+
 static void test_dense(void) {
   size_t n = 0, first = 9;
   OK(psrt_dense_size(client, &n));
@@ -147,6 +172,7 @@ static void test_dense(void) {
   OK(psrt_pull_dense_async(client, v, 50, NULL, &b));
   OK(psrt_wait(b, 0));
   CHECK(v[1] == -6);
+  test_dense_lent();
 }
 
 static void test_rest(const char *dir) {
