@@ -2,12 +2,14 @@ package randread
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"psrt/csrc/seedtest"
+	"psrt/rdma/feature"
 	"psrt/rdma/invariant"
 	"psrt/tiers/blk"
 )
@@ -112,6 +114,11 @@ func TestParseFio(t *testing.T) {
 
 // TestFio runs both for an instant: that fio reads the file that we made.
 func TestFio(t *testing.T) {
+	_, err := exec.LookPath("fio")
+	if err != nil {
+		err = &feature.MissingError{Test: feature.Test{Name: "fio", Requirement: "the command fio", Remedy: ".ci/deps.sh test"}, Detail: err.Error()}
+	}
+	feature.SkipUnless(t, err)
 	dir := t.TempDir()
 	d, err := blk.Open(dir, blk.Config{})
 	if err != nil {
