@@ -24,10 +24,10 @@ func (t *Tiered) take() (uint32, error) {
 }
 
 // addSlab makes frames of memory that nobody uses.
-func (t *Tiered) addSlab() {
+func (t *Tiered) addSlab() bool {
 	slab, ok := t.space.slab()
 	if !ok {
-		return
+		return false
 	}
 	n := len(t.space.slabs)
 	t.space.slabs = append(t.space.slabs, slab)
@@ -39,6 +39,7 @@ func (t *Tiered) addSlab() {
 	for f := t.rows.Count - 1; f >= n<<t.rows.Shift; f-- {
 		t.free = append(t.free, uint32(f))
 	}
+	return true
 }
 
 // victim has the row leave that choose chooses. When the disk takes no more rows

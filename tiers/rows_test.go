@@ -38,9 +38,9 @@ func TestTieredAgainstReference(t *testing.T) {
 	for _, name := range []string{policy.NameBelady, policy.NameS3FIFO, policy.NameLRU} {
 		for _, fail := range []float64{0, 0.02} {
 			t.Run(fmt.Sprintf("%s fail=%v", name, fail), func(t *testing.T) {
-				steps := 600
+				steps := 300
 				if testing.Short() {
-					steps = 200
+					steps = 150
 				}
 				cfg := rowstest.Config{Steps: steps, Batch: 40, MayFail: func(err error) bool { return errors.Is(err, tiers.ErrFake) }}
 				rowstest.Run(t, cfg, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {

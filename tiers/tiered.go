@@ -128,6 +128,13 @@ func newTiered(spec table.Spec, seed uint64, cfg Config, open func(*Tiered) (dis
 	t.space.marked = t.marks.bytes
 	t.index = probe.NewIndex(rand.Uint64(), t.space.segShift, t.space.segment)
 	t.newPolicy()
+	for t.space.frames() < t.space.minFrames { // before the index can take the room
+		if !t.addSlab() {
+			t.space.close()
+			acc.Close()
+			return nil, t.space.full()
+		}
+	}
 	if err := t.newWalks(); err != nil {
 		t.space.close()
 		acc.Close()

@@ -1,0 +1,220 @@
+package tiers_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"psrt/csrc/seedtest"
+	"psrt/tiers"
+	"psrt/tiers/table"
+	"psrt/tiers/tierstest/rowstest"
+)
+
+var plainSpec = table.Spec{Name: "t", ID: 1, Dim: 16, Optimizer: table.Optimizer{Kind: table.AdaGrad}}
+
+func tiered(t *testing.T, maxBytes int64, batch int) (*tiers.Tiered, *tiers.FakeDisk) {
+	d := tiers.NewFakeDisk(seedtest.Rand(t), plainSpec)
+	m, err := tiers.NewTieredOn(d, plainSpec, 1, tiers.Config{Node: -1, BatchRows: batch, MaxBytes: maxBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close1(t, m)
+	return m, d
+}
+
+func keysFrom(first, n int) []uint64 {
+	keys := make([]uint64, n)
+	for i := range keys {
+		keys[i] = uint64(first+i) * 0x9e3779b97f4a7c15
+	}
+	return keys
+}
+
+// look waits for a lookup, and holds its rows.
+func look(m *tiers.Tiered, keys []uint64) *tiers.Lookup {
+	l := &tiers.Lookup{Keys: keys, Rows: make([]uint32, len(keys)), Create: true}
+	for done := m.Start(l); !done; {
+		for _, x := range m.Poll() {
+			done = done || x == l
+		}
+	}
+	return l
+}
+
+// TestLeastBudget: too small a budget is refused with the least that works, and
+// that one works.
+func TestLeastBudget(t *testing.T) {
+	cfg := tiers.Config{Node: -1, BatchRows: 300, MaxBytes: 20000}
+	_, err := tiers.NewTieredOn(tiers.NewFakeDisk(rand.New(rand.NewPCG(1, 1)), plainSpec), plainSpec, 1, cfg)
+	least := tiers.Least(plainSpec, cfg)
+	if !errors.Is(err, tiers.ErrBudget) || !strings.Contains(fmt.Sprint(err), "two batches of 300 rows") {
+		t.Fatalf("a budget of 20000 bytes: %v", err)
+	}
+	m, _ := tiered(t, least, 300)
+	for at := range 2 {
+		if l := look(m, keysFrom(300*at, 300)); l.Err != nil {
+			t.Fatalf("batch %d in %d bytes: %v", at, least, l.Err)
+		}
+	}
+	m, _ = tiered(t, least+40000, 300) // room for the index of more rows
+	a, b := look(m, keysFrom(0, 300)), look(m, keysFrom(300, 300))
+	if a.Err != nil || b.Err != nil {
+		t.Fatalf("two batches in %d bytes: %v, %v", least, a.Err, b.Err)
+	}
+	if c := look(m, keysFrom(600, 550)); !errors.Is(c.Err, tiers.ErrPinned) {
+		t.Errorf("a larger batch beside them: %v", c.Err)
+	}
+	m.Release(a.Rows)
+	if c := look(m, keysFrom(600, 300)); c.Err != nil {
+		t.Errorf("a third batch after the first: %v", c.Err)
+	}
+	if c := look(m, keysFrom(0, 5000)); !errors.Is(c.Err, tiers.ErrBudget) || !strings.Contains(c.Err.Error(), "a lookup of 5000 rows, ") {
+		t.Errorf("a batch larger than the memory: %v", c.Err)
+	}
+}
+
+// TestHardBudget: whatever the number of rows, what is taken stays within the
+// budget: frames make room for the index until two batches are left, and then
+// new rows are refused and old ones still served.
+func TestHardBudget(t *testing.T) {
+	const budget, batch = 1 << 20, 200
+	m, _ := tiered(t, budget, batch)
+	frames, n := m.Stats().InMemory, 0
+	for ; ; n += batch {
+		l := look(m, keysFrom(n, batch))
+		if s := m.Stats(); s.Reserved > budget || s.Bytes > s.Reserved {
+			t.Fatalf("%d rows take %d bytes, the budget is %d", s.Rows, s.Reserved, budget)
+		}
+		if l.Err != nil {
+			if !errors.Is(l.Err, tiers.ErrBudget) {
+				t.Fatal(l.Err)
+			}
+			break
+		}
+		if frames == 0 && n > 10*batch {
+			frames = m.Stats().InMemory
+		}
+		m.Release(l.Rows)
+	}
+	s := m.Stats()
+	if s.IndexBytes < budget/3 || s.InMemory < 2*batch || s.InMemory >= frames {
+		t.Errorf("at the end %+v; at first %d frames", s, frames)
+	}
+	for at := 0; at+batch <= n; at += batch {
+		l := look(m, keysFrom(at, batch))
+		if l.Err != nil || l.Created > 0 {
+			t.Fatalf("rows from %d: %d made anew, %v", at, l.Created, l.Err)
+		}
+		m.Release(l.Rows)
+	}
+	if perRow := float64(s.IndexBytes) / float64(s.Rows); perRow > 18.5 {
+		t.Errorf("the index takes %.1f bytes a row", perRow)
+	}
+}
+
+// TestOneReadForAll: lookups of a row that is being read wait for that read, and
+// those of rows in memory are done meanwhile.
+func TestOneReadForAll(t *testing.T) {
+	m, d := tiered(t, 200<<10, 100)
+	for at := 0; at < 5000; at += 100 {
+		m.Release(look(m, keysFrom(at, 100)).Rows)
+	}
+	hot := keysFrom(4950, 50)
+	m.Release(look(m, hot).Rows)
+	before := d.Reads
+	var under []*tiers.Lookup
+	for range 4 {
+		l := &tiers.Lookup{Keys: keysFrom(3, 40), Rows: make([]uint32, 40)}
+		if m.Start(l) {
+			t.Fatalf("rows that had left are there: %v", l.Err)
+		}
+		under = append(under, l)
+		if l := (&tiers.Lookup{Keys: hot, Rows: make([]uint32, 50)}); !m.Start(l) || l.Err != nil {
+			t.Fatalf("a lookup of rows in memory waits: %v", l.Err)
+		} else {
+			m.Release(l.Rows)
+		}
+	}
+	for ended := 0; ended < len(under); ended += len(m.Poll()) {
+	}
+	if n := d.Reads - before; n != 40 {
+		t.Errorf("%d reads for 40 rows", n)
+	}
+	for _, l := range under {
+		if l.Err != nil || fmt.Sprint(l.Rows) != fmt.Sprint(under[0].Rows) {
+			t.Errorf("rows %v, %v", l.Rows, l.Err)
+		}
+		m.Release(l.Rows)
+	}
+}
+
+// TestFullDisk: when the disk takes no more rows, lookups that need room say so,
+// and nothing is lost.
+func TestFullDisk(t *testing.T) {
+	m, d := tiered(t, 200<<10, 100)
+	for at := 0; at < 2000; at += 100 {
+		l := look(m, keysFrom(at, 100))
+		m.Apply(l.Rows, make([]float32, 100*16))
+		m.Release(l.Rows)
+	}
+	want, err := m.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Full = true
+	rows := m.Len()
+	var failed error
+	for at := 2000; at < 6000 && failed == nil; at += 100 {
+		l := &tiers.Lookup{Keys: keysFrom(at, 100), Rows: make([]uint32, 100)}
+		l = look(m, l.Keys)
+		failed = l.Err
+		if failed == nil {
+			m.Release(l.Rows)
+		}
+	}
+	if !errors.Is(failed, tiers.ErrFakeFull) {
+		t.Fatalf("lookups on a full disk: %v", failed)
+	}
+	var made []uint64
+	if err := m.Range(func(key uint64, _ []float32) bool { made = append(made, key); return true }); err != nil {
+		t.Fatal(err)
+	}
+	d.Full = false
+	old := map[uint64]bool{}
+	for _, key := range keysFrom(0, 2000) {
+		old[key] = true
+	}
+	for _, key := range made {
+		if !old[key] {
+			if _, err := m.Delete([]uint64{key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got, err := m.Digest(); err != nil || got != want || m.Len() != rows {
+		t.Errorf("%d rows, want %d; digest %v, want %v; %v", m.Len(), rows, got, want, err)
+	}
+}
+
+// TestPmem is the walk with frames and index in a mapped file.
+func TestPmem(t *testing.T) {
+	rowstest.Run(t, rowstest.Config{Steps: 150, Batch: 40}, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
+		c := tiers.Config{Node: -1, BatchRows: 48, MaxBytes: 1, Pmem: t.TempDir()}
+		c.MaxBytes = tiers.Least(spec, c)*5/4 + 30000
+		m, err := tiers.NewTieredOn(tiers.NewFakeDisk(r, spec), spec, seed, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := m.Stats().Memory; !strings.Contains(s, "mapped in "+c.Pmem) {
+			t.Errorf("the memory is %q", s)
+		}
+		return close1(t, m)
+	})
+	_, err := tiers.NewTieredOn(nil, plainSpec, 1, tiers.Config{Node: -1, MaxBytes: 1 << 22, Pmem: t.TempDir() + "/none"})
+	if err == nil {
+		t.Error("a directory that is not there was accepted")
+	}
+}
