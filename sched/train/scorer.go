@@ -63,7 +63,7 @@ func LoadScorer(ctx context.Context, dir string, number uint64) (*Scorer, error)
 	}
 	s.rows = rows
 	if err := s.loadDense(ctx, saved); err != nil {
-		rows.close()
+		_ = rows.close() // the error that matters is err
 		return nil, &InputError{err}
 	}
 	return s, nil
@@ -76,9 +76,9 @@ func mapScorer(dir string) (*Scorer, error) {
 		return nil, &InputError{err}
 	}
 	var spec *table.Spec
-	for i := range m.Content.Tables {
-		if m.Content.Tables[i].Spec.ID == tableID {
-			spec = &m.Content.Tables[i].Spec
+	for i := range m.Tables {
+		if m.Tables[i].Spec.ID == tableID {
+			spec = &m.Tables[i].Spec
 		}
 	}
 	s, err := newScorer(dir, m.Source.Meta, spec)
@@ -89,7 +89,7 @@ func mapScorer(dir string) (*Scorer, error) {
 		}
 	}
 	if err != nil {
-		m.Close()
+		_ = m.Close() // the error that matters is err
 		return nil, err
 	}
 	return s, nil
@@ -167,7 +167,7 @@ func loadRows(ctx context.Context, saved *ckpt.Model, spec *table.Spec) (*loaded
 		})
 	}
 	if err != nil {
-		rows.Close()
+		_ = rows.Close() // the error that matters is err
 		return nil, &InputError{err}
 	}
 	return &loaded{rows: rows}, nil

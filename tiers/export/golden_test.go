@@ -113,7 +113,7 @@ func FuzzContent(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, tab := range m.Content.Tables {
+		for _, tab := range m.Tables {
 			_, _ = m.Table(tab.Spec.ID).Gather([]uint64{0, 1}, make([]float32, 2*tab.Spec.Dim))
 		}
 		check(t, m.Close())

@@ -77,7 +77,7 @@ func Import(ctx context.Context, paths []string, out string, o ImportOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	defer in.Abort()
+	defer func() { _ = in.Abort() }() // nothing after Commit
 	im := &importer{ctx: ctx, opts: o, in: in, slots: []ckpt.Range{{First: 0, Last: int64(from.Slots)}}}
 	im.out.WeightsOnly = !sources[0].State
 	im.w = ckpt.NewWriter(in.Path(), im.out.WeightsOnly)
@@ -126,7 +126,7 @@ func (im *importer) digest(from *Source, sources []*source) error {
 func (im *importer) rows(s *source) error {
 	spec := *s.Table
 	sorter := extsort.New(extsort.Config{RecordBytes: spec.RowBytes(), Memory: im.opts.Memory, Path: im.scratch})
-	defer sorter.Close()
+	defer func() { _ = sorter.Close() }() // again, after an error
 	record := make([]byte, spec.RowBytes()) // of a model without state, zeros behind the weights
 	err := s.Rows(func(key uint64, row []float32) error {
 		copy(record, mem.Bytes(row))

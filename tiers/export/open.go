@@ -43,7 +43,7 @@ func open(dir string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer e.Close()
+	defer func() { _ = e.Close() }() // nothing was written
 	c, err := content(e)
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func content(e *outdir.Export) (*Content, error) {
 }
 
 func (m *Model) read(e *outdir.Export) error {
-	for i := range m.Content.Tables {
-		t := &m.Content.Tables[i]
+	for i := range m.Tables {
+		t := &m.Tables[i]
 		f, err := e.Open(t.File)
 		if err != nil {
 			return err
@@ -118,12 +118,12 @@ func (m *Model) read(e *outdir.Export) error {
 		m.tables[t.Spec.ID] = mapped
 		encoding, err := quant.Parse(t.Encoding)
 		if want := (quant.Layout{Encoding: encoding, Dim: t.Spec.Dim, Exact: t.Exact}); err != nil || mapped.Layout != want ||
-			mapped.Header.Table != t.Spec.ID || mapped.Len() != t.Rows {
-			return outdir.Corrupt(e.Path(t.File), "it has %d rows of table %d in %+v, the manifest says %+v", mapped.Len(), mapped.Header.Table, mapped.Layout, *t)
+			mapped.Table != t.Spec.ID || mapped.Len() != t.Rows {
+			return outdir.Corrupt(e.Path(t.File), "it has %d rows of table %d in %+v, the manifest says %+v", mapped.Len(), mapped.Table, mapped.Layout, *t)
 		}
 	}
-	for i := range m.Content.Dense {
-		d := &m.Content.Dense[i]
+	for i := range m.Dense {
+		d := &m.Dense[i]
 		v, err := readDense(e, d)
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func Verify(ctx context.Context, dir string) (kind string, c *Content, err error
 	if err != nil {
 		return "", nil, err
 	}
-	defer e.Close()
+	defer func() { _ = e.Close() }() // nothing was written
 	if c, err = content(e); err != nil {
 		return e.Kind, nil, err
 	}

@@ -37,7 +37,7 @@ func Write(ctx context.Context, m *ckpt.Model, dir string, opts Options) (*Conte
 	if err != nil {
 		return nil, err
 	}
-	defer in.Abort()
+	defer func() { _ = in.Abort() }() // nothing after Commit
 	x := &exporter{ctx: ctx, model: m, opts: opts, in: in, names: fileNames(&m.Manifest)}
 	c := &Content{State: opts.State, Source: sourceOf(&m.Manifest)}
 	table, dense := x.tableTensors, x.denseTensors
@@ -97,7 +97,7 @@ func (x *exporter) table(spec *table.Spec, file string, e quant.Encoding, number
 	if err != nil {
 		return nil, err
 	}
-	defer r.sorter.Close()
+	defer func() { _ = r.sorter.Close() }() // again, after an error
 	info, err := x.file(file, func(f *outdir.File) error { return write(f, r) })
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func replaceable(dir string) error {
 		if e != nil {
 			entries, err = fs.ReadDir(e.root.FS(), ".") // those of this export, surely
 			stranger = e.stranger(entries)
-			e.Close()
+			_ = e.Close() // nothing was written
 			if err != nil {
 				return Explain("looking at", dir, err)
 			}
@@ -143,7 +143,7 @@ func (in *Incoming) Commit(kind string, format int, content []byte) error {
 	if in.lock == nil {
 		return fmt.Errorf("export: %s is committed or aborted already", in.dir)
 	}
-	defer in.Abort()
+	defer func() { _ = in.Abort() }() // what is left is for the next Begin
 	if len(in.open) > 0 {
 		return fmt.Errorf("export: %d files of %s are not closed", len(in.open), in.dir)
 	}

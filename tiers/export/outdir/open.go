@@ -35,7 +35,7 @@ func Open(dir string) (*Export, error) {
 	}
 	e := &Export{Dir: dir, root: root}
 	if err := e.read(); err != nil {
-		root.Close()
+		_ = root.Close() // nothing was written
 		return nil, err
 	}
 	return e, nil
