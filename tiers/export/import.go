@@ -126,7 +126,7 @@ func (im *importer) digest(from *Source, sources []*source) error {
 func (im *importer) rows(s *source) error {
 	spec := *s.Table
 	sorter := extsort.New(extsort.Config{RecordBytes: spec.RowBytes(), Memory: im.opts.Memory, Path: im.scratch})
-	defer func() { _ = sorter.Close() }() // again, after an error
+	defer func() { _ = sorter.Close() }()   // again, after an error
 	record := make([]byte, spec.RowBytes()) // of a model without state, zeros behind the weights
 	err := s.Rows(func(key uint64, row []float32) error {
 		copy(record, mem.Bytes(row))
