@@ -24,6 +24,9 @@ func times(t testing.TB, env string, ci int) int {
 		}
 		return n
 	}
+	if testing.Short() {
+		return max(1, ci/2)
+	}
 	return ci
 }
 
@@ -125,6 +128,10 @@ func (c *crashRig) after(seed uint64) error {
 // TestCrash cuts the power at steps of a run with commits, deletions, resets and
 // compaction.
 func TestCrash(t *testing.T) {
+	every := 32
+	if testing.Short() {
+		every = 64
+	}
 	for _, c := range []struct {
 		name           string
 		devices, block int
@@ -141,7 +148,7 @@ func TestCrash(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", c.name, fixed), func(t *testing.T) {
 				for range times(t, "PSRT_SSD_RUNS", 1) {
 					seed := seed(t, fixed)
-					crashRun(t, newCrashRig(t, seed, c.devices, c.block, times(t, "PSRT_SSD_EVERY", 32), c.cfg, c.sizes...), c.keys)
+					crashRun(t, newCrashRig(t, seed, c.devices, c.block, every, c.cfg, c.sizes...), c.keys)
 				}
 			})
 		}
@@ -180,7 +187,7 @@ func crashRun(t *testing.T, c *crashRig, keys int) {
 		t.Fatal(c.fail)
 	}
 	st := c.s.Stats()
-	if c.seen < 20 || st.Commits == 0 {
+	if c.seen < 8 || st.Commits == 0 {
 		t.Fatalf("only %d crashes in %d steps: %+v", c.seen, c.step, st)
 	}
 	t.Logf("%d steps, %d crashes, %d of them ahead of the last acknowledged commit; %d segments compacted, %d rows copied", c.step, c.seen, c.older, st.Compacted, st.CopiedRows)
