@@ -54,7 +54,8 @@ func TestCheckpointList(t *testing.T) {
 func TestCheckpointVerify(t *testing.T) {
 	dir := goldenHistory(t)
 	type verdict struct {
-		OK       bool     `json:"ok"`
+		OK       bool `json:"ok"`
+		Models   map[uint64]string
 		Parts    int      `json:"parts"`
 		Digests  []uint64 `json:"digests"`
 		Problems []struct {
@@ -62,7 +63,7 @@ func TestCheckpointVerify(t *testing.T) {
 			Path       string `json:"path"`
 		} `json:"problems"`
 	}
-	if v := decoded[verdict](t, psrt(t, "checkpoint", "verify", dir, "--json"), 0); !v.OK || v.Parts < 12 || len(v.Problems) != 0 {
+	if v := decoded[verdict](t, psrt(t, "checkpoint", "verify", dir, "--json"), 0); !v.OK || v.Parts < 12 || len(v.Problems) != 0 || len(v.Models) != 0 { // the newest is for serving
 		t.Errorf("%+v", v)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "parts-0000000002-*", "t1-*.part"))
@@ -122,7 +123,7 @@ func TestCheckpointMerge(t *testing.T) {
 	if g.Number != 5 || g.Merged != 3 || g.Kind != "base" || g.Step != 3 || g.Rows == 0 {
 		t.Errorf("%+v", g)
 	}
-	if o := psrt(t, "checkpoint", "verify", dir); o.code != 0 {
+	if o := psrt(t, "checkpoint", "verify", dir); o.code != 0 || !strings.Contains(o.stdout, g.Digest) {
 		t.Errorf("exit %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 	if got := decoded[listed](t, psrt(t, "checkpoint", "ls", dir, "--json"), 0).Generations; len(got) != 1 || got[0].Number != 5 || got[0].Digest != g.Digest {

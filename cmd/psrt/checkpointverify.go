@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +46,9 @@ written. All problems are named; any makes the exit code 1.
 			err = errors.Join(json.NewEncoder(out).Encode(verdict(args[0], r)), out.Close())
 		} else if len(r.Problems) == 0 {
 			fmt.Printf("%s: %d generations, %d parts, %d bytes: all is as it was written\n", args[0], r.Generations, r.Parts, r.Bytes)
+			for _, n := range slices.Sorted(maps.Keys(r.Models)) {
+				fmt.Printf("generation %d is the model with digest %s\n", n, r.Models[n])
+			}
 		} else {
 			for _, p := range r.Problems {
 				fmt.Fprintf(os.Stderr, "psrt: %v\n", p)
@@ -74,5 +79,5 @@ func verdict(place string, r *ckpt.Report) any {
 		list = append(list, one)
 	}
 	return map[string]any{"place": place, "ok": len(list) == 0, "generations": r.Generations, "parts": r.Parts, "bytes": r.Bytes,
-		"digests": append([]uint64{}, r.Digests...), "problems": list}
+		"digests": append([]uint64{}, r.Digests...), "models": r.Models, "problems": list}
 }

@@ -149,7 +149,7 @@ func TestGoldenHistory(t *testing.T) {
 		check(t, err)
 		chain, err := s.descent(background, uint64(i+1))
 		check(t, err)
-		r := &Report{}
+		r := &Report{Models: map[uint64]string{}}
 		check(t, r.whole(background, modelOf(s.fs, chain), 1))
 		if len(r.Problems) > 0 || len(r.Digests) != 1 && !m.WeightsOnly {
 			t.Errorf("generation %d: %v, %v", i+1, r.Problems, r.Digests)
