@@ -31,7 +31,8 @@ const (
 // Store is a prefix of a bucket as a files.FS.
 type Store struct {
 	place
-	core minio.Core
+	core  minio.Core
+	lease time.Duration
 
 	mu   sync.Mutex
 	lock *lock // the one taken last, held or lost; nil before
@@ -51,7 +52,7 @@ func Open(_ context.Context, location string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("s3: %s: %w", location, err)
 	}
-	return &Store{place: p, core: minio.Core{Client: c}}, nil
+	return &Store{place: p, core: minio.Core{Client: c}, lease: LeaseTime}, nil
 }
 
 // Path is a name for people, without parameters.

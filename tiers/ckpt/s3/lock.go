@@ -16,12 +16,9 @@ import (
 	"psrt/tiers/ckpt/files"
 )
 
-const (
-	// LeaseTime is how long a lock must stand still to count as left behind.
-	LeaseTime = time.Minute
-	renewTime = LeaseTime / 4
-	watchTime = LeaseTime / 12
-)
+// LeaseTime is how long a lock must stand still to count as left behind. Its
+// holder renews it 4 times in that time, others look 12 times.
+const LeaseTime = time.Minute
 
 // holder is the lock object.
 type holder struct {
@@ -116,7 +113,7 @@ func (l *lock) take(ctx context.Context) error {
 		switch {
 		case same && !dead, seen != "" && etag != seen:
 			return &files.LockedError{Path: s.Path(""), PID: other.PID, Host: other.Host}
-		case same && dead, time.Since(begun) > LeaseTime:
+		case same && dead, time.Since(begun) > s.lease:
 			var o minio.PutObjectOptions
 			o.SetMatchETag(etag)
 			if l.etag, err = s.put(ctx, files.LockName, l.body(), o); errors.Is(err, fs.ErrExist) {
@@ -128,7 +125,7 @@ func (l *lock) take(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(watchTime):
+		case <-time.After(s.lease / 12):
 		}
 	}
 }
@@ -151,7 +148,7 @@ func (s *Store) holder(ctx context.Context) (h holder, etag string, err error) {
 // renew shows that the process lives.
 func (l *lock) renew(ctx context.Context) {
 	defer close(l.done)
-	t := time.NewTicker(renewTime)
+	t := time.NewTicker(l.s.lease / 4)
 	defer t.Stop()
 	for {
 		select {
@@ -178,7 +175,7 @@ func (l *lock) beat(ctx context.Context) error {
 	case err == nil:
 		l.etag = etag
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
-		l.lost = fmt.Errorf("s3: the lock of %s was taken by another process while this one did not answer for %v; it writes nothing more", l.s.Path(""), LeaseTime)
+		l.lost = fmt.Errorf("s3: the lock of %s was taken by another process while this one did not answer for %v; it writes nothing more", l.s.Path(""), l.s.lease)
 	}
 	return l.lost
 }

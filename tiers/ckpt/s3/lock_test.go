@@ -3,12 +3,14 @@ package s3
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -78,6 +80,52 @@ func TestLostLock(t *testing.T) {
 	}
 	if h, _, err := s.holder(ctx); err != nil || h.Host != "elsewhere" {
 		t.Errorf("the other's lock is now %+v, %v", h, err)
+	}
+}
+
+// TestForeignLock: another host's lock is respected while it is renewed, and
+// taken over when it stands still.
+func TestForeignLock(t *testing.T) {
+	ctx, s := context.Background(), server(t, nil)
+	s.lease = 2 * time.Second
+	foreign := func(renewed int) {
+		body := fmt.Appendf(nil, `{"host":"elsewhere","pid":7,"renewed":%d}`, renewed)
+		if _, err := s.put(ctx, files.LockName, body, minio.PutObjectOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	foreign(0)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				foreign(i)
+			}
+		}
+	}()
+	_, err := s.Lock(ctx)
+	close(stop)
+	<-done
+	var held *files.LockedError
+	if !errors.As(err, &held) || held.PID != 7 || held.Host != "elsewhere" {
+		t.Errorf("a lock that is renewed: %v", err)
+	}
+	l, err := s.Lock(ctx)
+	if err != nil {
+		t.Fatalf("a lock that stands still: %v", err)
+	}
+	if h, _, err := s.holder(ctx); err != nil || h.Host == "elsewhere" {
+		t.Errorf("the lock is %+v's, %v", h, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.holder(ctx); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a lock that was given back: %v", err)
 	}
 }
 
