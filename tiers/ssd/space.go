@@ -8,8 +8,8 @@ import (
 // and sums included, as long as commits let room come back: of rows of 256 bytes
 // in blocks of 512 that is 1.5 times their payload. Compaction begins at spaceSoft.
 const (
-	spaceSoft = 137
-	spaceHard = 141
+	spaceSoft = 139
+	spaceHard = 142
 	spaceUnit = 100
 )
 
