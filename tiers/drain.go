@@ -2,8 +2,9 @@ package tiers
 
 // drain is a slab being emptied, so that the index can have its memory.
 type drain struct {
-	on   bool
-	slab int
+	on    bool
+	slab  int
+	stuck bool // nothing is left of it but rows that are pinned
 }
 
 // drainStep bounds the rows that leave in one call.
@@ -12,6 +13,7 @@ const drainStep = 256
 // makeRoom begins to empty a slab when the index needs memory, and goes on with
 // it.
 func (t *Tiered) makeRoom() {
+	t.space.letGo()
 	if !t.drain.on && t.space.short() && !t.beginDrain() {
 		return
 	}
@@ -20,17 +22,19 @@ func (t *Tiered) makeRoom() {
 	}
 	first := uint32(t.drain.slab) << t.rows.Shift
 	end := first + 1<<t.rows.Shift
-	inUse := false
+	pinned, waiting := false, false
 	n := 0
 	for f := first; f < end; f++ {
 		c, i := t.led.at(f)
 		switch {
-		case c.pins[i] > 0 || c.flags[i]&flagLoading != 0:
-			inUse = true
+		case c.flags[i]&flagLoading != 0:
+			waiting = true
+		case c.pins[i] > 0:
+			pinned = true
 		case c.flags[i]&flagLive != 0:
 			t.unchoose(f)
 			if n == drainStep || t.evict(f) != nil {
-				inUse = true
+				waiting = true
 				continue
 			}
 			t.policy.Remove(f, c.keys[i])
@@ -38,7 +42,8 @@ func (t *Tiered) makeRoom() {
 			n++
 		}
 	}
-	if inUse {
+	if pinned || waiting {
+		t.drain.stuck = !waiting
 		return
 	}
 	t.drain = drain{}

@@ -69,6 +69,34 @@ func (t *Tiered) victim(choose func(may func(uint32) bool) (uint32, bool)) (uint
 	return 0, err
 }
 
+// setNew puts a key into the index that is not there. The index may have to grow:
+// then a slab makes room for it, as soon as its rows are on disk (ErrBusy) and
+// nobody uses them. Lookups that wait may hold them, so that they cannot be
+// waited for (ErrPinned).
+func (t *Tiered) setNew(key uint64, f uint32) error {
+	c, i := t.led.at(f)
+	c.pins[i]++ // its slab is not to go
+	defer func() { c.pins[i]-- }()
+	for {
+		t.scratch.key[0], t.scratch.val[0] = key, onFrame+f
+		_, err := t.index.Set(t.scratch.key[:], t.scratch.val[:])
+		if err == nil {
+			return nil
+		}
+		spare, left := len(t.space.spare), t.space.left()
+		t.makeRoom()
+		switch {
+		case len(t.space.spare) > spare || t.space.left() > left:
+			continue
+		case t.drain.on && t.drain.stuck:
+			return ErrPinned
+		case t.drain.on:
+			return ErrBusy
+		}
+		return err
+	}
+}
+
 // unchoose has a row that was to leave be like others again.
 func (t *Tiered) unchoose(f uint32) {
 	if t.hasChosen && t.chosen == f {
@@ -121,7 +149,7 @@ func (t *Tiered) giveBack(f uint32) {
 // occupy says whose row is in a frame, pinned once if so.
 func (t *Tiered) occupy(f uint32, key uint64, flags uint8, slot uint32, pins uint32) {
 	c, i := t.led.at(f)
-	c.keys[i], c.flags[i], c.slots[i], c.pins[i] = key, flags|flagLive, slot, pins
+	c.keys[i], c.flags[i], c.slots[i], c.pins[i] = key, flags|flagLive|c.flags[i]&flagDrain, slot, pins
 	t.policy.Add(f, key)
 	if pins == 0 {
 		*t.unpinned(c.flags[i])++

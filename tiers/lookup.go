@@ -190,15 +190,11 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 
 // create makes a row in a frame.
 func (t *Tiered) create(j *job, f uint32, key uint64) error {
-	t.scratch.key[0], t.scratch.val[0] = key, onFrame+f
-	if _, err := t.index.Set(t.scratch.key[:], t.scratch.val[:]); err != nil {
+	if err := t.setNew(key, f); err != nil {
 		t.giveBack(f)
-		t.makeRoom()
-		if t.drain.on {
-			return ErrBusy
-		}
 		return err
 	}
+	t.scratch.key[0] = key
 	t.acc.Born(key, t.row(f))
 	t.acc.Begin(&t.rows, int(f), t.scratch.key[:])
 	t.occupy(f, key, flagDirty|markChanged, noSlot, 1)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"golang.org/x/sys/unix"
+
 	"psrt/csrc/probe"
 	"psrt/rdma/mem"
 	"psrt/tiers/policy"
@@ -140,6 +142,28 @@ func (s *space) segment() ([]byte, error) {
 func (s *space) full() error {
 	return fmt.Errorf("%w: table %q: the index has no room to grow in %d bytes beside the frames of two batches; give it more memory",
 		ErrBudget, s.name, s.limit+s.fixed)
+}
+
+// letGo gives segments that nobody has back to the machine, as far as marks need
+// their room.
+func (s *space) letGo() {
+	for s.left() < 2*groupBytes && len(s.spare) > 0 {
+		b := s.spare[len(s.spare)-1]
+		s.spare = s.spare[:len(s.spare)-1]
+		s.used -= int64(len(b))
+		forget(b)
+	}
+}
+
+// forget has the machine take whole pages back; what cannot be taken stays.
+func forget(b []byte) {
+	const page = 4096
+	skip := int(-mem.Address(b) & (page - 1))
+	if skip < len(b) {
+		if b = b[skip : skip+(len(b)-skip)&^(page-1)]; len(b) > 0 {
+			unix.Madvise(b, unix.MADV_DONTNEED)
+		}
+	}
 }
 
 // short says that a slab should make room for the index.

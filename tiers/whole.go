@@ -147,13 +147,8 @@ func (t *Tiered) tryLoad(key uint64, row []float32) error {
 	}
 	flags := uint8(0)
 	if v == noRow {
-		t.scratch.key[0], t.scratch.val[0] = key, onFrame+f
-		if _, err := t.index.Set(t.scratch.key[:], t.scratch.val[:]); err != nil {
+		if err := t.setNew(key, f); err != nil {
 			t.giveBack(f)
-			t.makeRoom()
-			if t.drain.on {
-				return ErrBusy
-			}
 			return err
 		}
 	} else {
