@@ -42,6 +42,7 @@ type trainFlags struct {
 	lanes                     int
 	transport                 transportFlags
 	memBudget                 cli.Bytes
+	storage                   storageFlags
 	checkpoint                snapshotFlags
 	out, json, report, config string
 	rank, world               int
@@ -97,6 +98,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
+	f.storage.register(fl)
 	f.checkpoint.register(fl)
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
@@ -147,6 +149,15 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
+	}
+	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
+		return nil, "", err
+	}
+	if j.Storage != nil {
+		j.LookAhead = train.LookAhead
+		if j.MaxBytes == 0 {
+			j.MaxBytes = budget(j.Servers)
+		}
 	}
 	if j.Checkpoint, err = f.checkpoint.describe(c); err != nil {
 		return nil, "", err

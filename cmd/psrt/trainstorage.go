@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -8,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"psrt/cmd/internal/cli"
 	"psrt/sched/train"
+	"psrt/tiers/policy"
 )
 
 // snapshotFlags say whether a running job is saved, where and how often.
@@ -27,6 +31,70 @@ func (f *snapshotFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.every, "checkpoint-every", checkpointEvery, "`time or steps` between two, such as 60s or 1000steps")
 	fl.BoolVar(&f.resume, "resume", false, "go on from the newest snapshot in --checkpoint, on any number of servers and workers; where there is none, begin anew")
 }
+
+// storageFlags say where rows lie that do not fit into --mem-budget.
+type storageFlags struct {
+	ssd, pmem string
+	limit     cli.Bytes
+	policy    *cli.Choice
+}
+
+func (f *storageFlags) register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.ssd, "ssd", "", "`directories`, comma separated, one on each device: rows that do not fit into --mem-budget lie there, striped over all")
+	fl.Var(&f.limit, "ssd-limit", "most bytes for one server's rows in --ssd; 0: what there is")
+	fl.StringVar(&f.pmem, "pmem", "", "`directory` on a byte-addressable device (DAX, CXL): the rows in memory lie in a file mapped there")
+	f.policy = cli.NewChoice(policy.NameBelady, policy.NameBelady, policy.NameS3FIFO, policy.NameLRU)
+	fl.Var(f.policy, "cache-policy", "which row leaves memory: the one needed latest of those announced, or by S3-FIFO or LRU")
+}
+
+// describe gives the job's part, nil where all rows are in memory.
+func (f *storageFlags) describe(c *cobra.Command, expectedRows int64) (*train.Storage, error) {
+	if f.ssd == "" {
+		for _, name := range []string{"ssd-limit", "pmem", "cache-policy"} {
+			if c.Flags().Changed(name) {
+				return nil, cli.Usagef("--%s has no effect without --ssd: name the directories for rows", name)
+			}
+		}
+		return nil, nil
+	}
+	s := &train.Storage{LimitBytes: int64(f.limit), Policy: f.policy.Value, ExpectedRows: expectedRows}
+	for _, d := range append(paths(f.ssd), paths(f.pmem)...) {
+		abs, err := filepath.Abs(d)
+		if err != nil {
+			return nil, cli.Usagef("--ssd %s: %w", d, err)
+		}
+		st, err := os.Stat(abs)
+		if err != nil || !st.IsDir() {
+			return nil, cli.Usagef("--ssd and --pmem want directories that exist, not %s: make it on the device that is meant", d)
+		}
+		if d == f.pmem {
+			s.Pmem = abs
+		} else {
+			s.Dirs = append(s.Dirs, abs)
+		}
+	}
+	return s, nil
+}
+
+// memoryShare is what servers on one machine take of its memory for tables where
+// nobody says.
+const memoryShare = 2
+
+// budget is one server's memory where --ssd is given and --mem-budget is not.
+func budget(servers int) int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 1 << 30
+	}
+	return int64(info.Totalram) * int64(info.Unit) / memoryShare / int64(servers)
+}
+
+// textBytes is about what one id takes in a text file, and idsPerRow how often it
+// is met: for a guess of how many rows there will be.
+const (
+	textBytes = 10
+	idsPerRow = 10
+)
 
 var stepsPattern = regexp.MustCompile(`^([0-9]+) ?steps?$`)
 

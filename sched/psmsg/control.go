@@ -139,7 +139,22 @@ type TableStats struct {
 	Name     string `json:"name"`
 	Rows     int64  `json:"rows"`
 	RowBytes int    `json:"row_bytes"`
-	Bytes    int64  `json:"bytes"`
+	Bytes    int64  `json:"bytes"` // of memory
+	// Tiers is absent where all rows are in memory.
+	Tiers *TierStats `json:"tiers,omitempty"`
+}
+
+// TierStats is what became of one table's rows in memory and on disks.
+type TierStats struct {
+	RowsInMemory   int64  `json:"rows_in_memory"`
+	Hits           uint64 `json:"hits"` // keys of lookups whose row was in memory, or on its way
+	Misses         uint64 `json:"misses"`
+	DiskReads      uint64 `json:"disk_reads"` // rows
+	DiskWrites     uint64 `json:"disk_writes"`
+	SyncReads      uint64 `json:"sync_reads"` // that a lookup had to wait for
+	Evicted        uint64 `json:"evicted"`
+	PrefetchedRows uint64 `json:"prefetched_rows"`
+	DiskBytes      int64  `json:"disk_bytes"` // of the log that the tables of a lane share
 }
 
 // DenseID is the dense vector's number in a saved model.

@@ -42,7 +42,9 @@ type Config struct {
 	// Tracked has tables note which rows change, for checkpoints of a running job
 	// and for forgetting rows.
 	Tracked bool
-	// Rows opens a table's part in a lane; nil is InMemory.
+	// Storage has rows lie on disks; nil: all of them are in memory.
+	Storage *Storage
+	// Rows opens a table's part in a lane; nil is as Storage says.
 	Rows func(RowsConfig) (tiers.Rows, error)
 	// Node is the NUMA node for the lanes' memory, -1 any. MaxBytes bounds the
 	// tables of all lanes together, 0 = none.

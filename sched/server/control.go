@@ -151,6 +151,9 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 			rep.Tables[i].Name, rep.Tables[i].RowBytes = t.spec.Name, t.spec.RowBytes()
 			rep.Tables[i].Rows += int64(t.rows.Len())
 			rep.Tables[i].Bytes += st.Bytes
+			if l.storage != nil {
+				addTiers(&rep.Tables[i], st)
+			}
 			rep.Rows += int64(t.rows.Len())
 			rep.TableBytes += st.Bytes
 			rep.Memory = st.Memory

@@ -55,6 +55,7 @@ type lane struct {
 	tickets  uint64      // given so far: their ages
 	ahead    []announced // by worker
 	passed   uint64      // the step that tables were told of last
+	storage  *storage    // nil without disks
 	cut      *cutting    // of a checkpoint, nil where none is under way
 	freeRows [][]uint32
 	merge    mergeScratch
@@ -97,6 +98,9 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 	if cfg.MaxBytes > 0 {
 		l.budget = dram.NewBudget(cfg.MaxBytes / int64(cfg.Map.LanesOf(cfg.ID)))
 	}
+	if err := l.openStorage(); err != nil {
+		return nil, err
+	}
 	for _, spec := range cfg.Tables {
 		t := &tableState{spec: spec}
 		if err := l.openRows(t); err != nil {
@@ -115,12 +119,16 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 
 // openRows makes a table's rows, without any.
 func (l *lane) openRows(t *tableState) (err error) {
-	open := l.cfg.Rows
-	if open == nil {
-		open = InMemory
+	c := RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked,
+		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }}
+	switch {
+	case l.cfg.Rows != nil:
+		t.rows, err = l.cfg.Rows(c)
+	case l.storage != nil:
+		t.rows, err = l.openTiered(t.spec)
+	default:
+		t.rows, err = InMemory(c)
 	}
-	t.rows, err = open(RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked,
-		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }})
 	if err != nil {
 		return err
 	}
@@ -165,7 +173,7 @@ func (l *lane) run() {
 		gave := l.giveCut(n > 0)
 		if n == 0 && !ran && !gave && !l.quit && !l.disks.Load() {
 			l.flush()
-			err := l.mux.Wait(l.nextGrant(time.Now()))
+			err := l.mux.Wait(l.nextLook(time.Now()))
 			if late = errors.Is(err, rdma.ErrDeadline); err != nil && !late {
 				time.Sleep(deafPause)
 			}
@@ -192,6 +200,20 @@ func (l *lane) settle() {
 		}
 	}
 }
+
+// nextLook is until when a lane with nothing to do may sleep.
+func (l *lane) nextLook(now time.Time) time.Time {
+	at := l.nextGrant(now)
+	if len(l.looking) > 0 { // a disk's word may be lost
+		if soon := now.Add(diskPause); soon.Before(at) {
+			at = soon
+		}
+	}
+	return at
+}
+
+// diskPause is between two looks at disks that have something to read.
+const diskPause = 2 * time.Millisecond
 
 // deafPause is between two looks at queues whose device cannot wait any more: it
 // was removed, and the sessions on it are about to end.
@@ -269,6 +291,10 @@ func (l *lane) closeTables() {
 		}
 	}
 	l.dense.close()
+	if err := l.storage.close(); err != nil {
+		l.refusal = err
+	}
+	l.storage = nil
 }
 
 // complete handles one completion.

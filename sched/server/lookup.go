@@ -8,7 +8,6 @@ import (
 
 	"psrt/sched/psmsg"
 	"psrt/tiers"
-	"psrt/tiers/dram"
 )
 
 // finding is how far a request has come with its rows.
@@ -120,6 +119,7 @@ func (l *lane) hopeful(t *tableState, r *request) bool {
 func (l *lane) giveBack(t *tableState, rows []uint32) {
 	if len(rows) > 0 {
 		t.rows.Release(rows)
+		t.stir(l) // others may have waited for their places
 	}
 	l.putRows(rows)
 }
@@ -169,6 +169,14 @@ func (t *tableState) wake(l *lane) {
 func (l *lane) readRows(all bool) (n int) {
 	if !l.disks.Swap(false) && !all {
 		return 0
+	}
+	if l.storage != nil {
+		for _, look := range l.storage.disks.Poll() {
+			r := look.Owner.(*request)
+			l.ended(l.tables[r.Table], r)
+			n++
+		}
+		return n
 	}
 	for _, t := range l.order {
 		if t.inMemory || !t.woken.Swap(false) && !all {
@@ -253,7 +261,7 @@ func (l *lane) settleReads(within time.Duration) error {
 // failed notes why a lookup failed, and is the code that says so.
 func (l *lane) failed(t *tableState, err error) psmsg.Code {
 	l.refusal = err
-	if t.inMemory || errors.Is(err, tiers.ErrPinned) || errors.Is(err, dram.ErrBudget) {
+	if t.inMemory || errors.Is(err, tiers.ErrPinned) || errors.Is(err, tiers.ErrBudget) {
 		return psmsg.CodeNoMemory
 	}
 	return psmsg.CodeStorage

@@ -80,6 +80,7 @@ func New(cfg Config) (*Server, error) {
 		s.lanes = append(s.lanes, l)
 	}
 	s.links.lanes = s.lanes
+	s.noteStorage()
 	var err error
 	if s.listener, err = cfg.Host.Listen(cfg.Listen); err != nil {
 		for _, l := range s.lanes {

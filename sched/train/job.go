@@ -56,6 +56,9 @@ type Job struct {
 	// LookAhead is how many steps before its pull a worker announces a step's keys;
 	// 0: never.
 	LookAhead int `json:"look_ahead,omitempty"`
+	// Storage is where rows lie that do not fit into MaxBytes; nil: all are in
+	// memory.
+	Storage *Storage `json:"storage,omitempty"`
 	// Checkpoint is where and how often snapshots of the running job are written;
 	// nil: never.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
@@ -111,6 +114,9 @@ func (j *Job) Validate() error {
 	if _, leaves := tree.Leaves(j.Batch); j.Workers > leaves {
 		return fmt.Errorf("train: --batch %d is cut into %d micro-batches, too few for --workers %d; use at most --workers %d, or --batch %d",
 			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
+	}
+	if err := j.Storage.validate(j.MaxBytes); err != nil {
+		return err
 	}
 	if err := j.Checkpoint.validate(); err != nil {
 		return err
