@@ -21,6 +21,24 @@
 // sessions' state; other goroutines reach it only through do, which queues a
 // function and wakes it. Lanes share nothing, so there are no locks to order.
 //
+// # Rows on disks
+//
+// A lane works on tiers.Rows. A lookup that has to wait for a disk parks its
+// request (finding = reading), and the lane goes on; disks wake it. Rows are
+// pinned from the lookup to the reply, by a ticket until it is used or gives way,
+// by a push until it is applied. Where all of memory is pinned the oldest tickets
+// go first (their pushes come again with keys), then requests wait in starved, in
+// order; what can never have room is refused by name. Pushes are looked up ahead
+// and taken in order; in BSP a step is not applied while a pull before it reads.
+// Workers announce the keys of coming steps, which only tables on disks heed.
+//
+// # Checkpoints
+//
+// Worker 0 arms a cut at a step (Cut). Each lane takes it between two steps, in
+// the time that marking takes, and then gives chunks of rows to a goroutine that
+// writes part files; between requests when busy, steadily when idle. CutDone ends
+// it: what was not committed is in the next delta again.
+//
 // # Bounds
 //
 // Per session and lane: Slots requests (each has a request struct of its own),
