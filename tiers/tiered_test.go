@@ -218,3 +218,43 @@ func TestPmem(t *testing.T) {
 		t.Error("a directory that is not there was accepted")
 	}
 }
+
+// TestRoomForTheIndexUnderPins: while lookups hold rows everywhere, the index
+// grows into slabs; none of them waits for ever, nor breaks the budget.
+func TestRoomForTheIndexUnderPins(t *testing.T) {
+	const budget, batch = 1 << 20, 200
+	m, d := tiered(t, budget, batch)
+	d.Busy = 0.3
+	var held []*tiers.Lookup
+	full := false
+	for n, polls := 0, 0; !full; n += batch {
+		l := look(m, keysFrom(n, batch))
+		switch {
+		case errors.Is(l.Err, tiers.ErrPinned):
+			if len(held) == 0 {
+				t.Fatalf("after %d rows: %v, and nothing is held", n, l.Err)
+			}
+			m.Release(held[0].Rows)
+			held, n = held[1:], n-batch
+			continue
+		case errors.Is(l.Err, tiers.ErrBudget):
+			full = true
+			continue
+		case l.Err != nil:
+			t.Fatal(l.Err)
+		}
+		if held = append(held, l); len(held) > 3 {
+			m.Release(held[0].Rows)
+			held = held[1:]
+		}
+		if s := m.Stats(); s.Reserved > budget {
+			t.Fatalf("%d rows take %d bytes, the budget is %d", s.Rows, s.Reserved, budget)
+		}
+		if polls++; polls > 10000 {
+			t.Fatal("the budget is never used up")
+		}
+	}
+	if s := m.Stats(); s.Rows < 15000 {
+		t.Errorf("full with %d rows", s.Rows)
+	}
+}
