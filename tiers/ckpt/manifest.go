@@ -225,7 +225,10 @@ func (m *Manifest) validate() error {
 		}
 		k := partKey(p.Dense, p.Table)
 		// Parts of a file share their ranges, so few bytes can stand for many.
-		if ranges[p.Table] += len(p.Covers); m.Format == FormatHistory && !p.Dense && ranges[p.Table] > m.Slots {
+		if !p.Dense {
+			ranges[p.Table] += len(p.Covers)
+		}
+		if m.Format == FormatHistory && ranges[p.Table] > m.Slots {
 			return fmt.Errorf("table %d has more ranges of slots than there are slots (%d): some are in two parts", p.Table, m.Slots)
 		}
 		covers[k] = append(covers[k], p.Covers)
