@@ -38,7 +38,11 @@ func TestResumedIsTheSame(t *testing.T) {
 		if cut < ends {
 			time.AfterFunc(time.Duration(50+rng.IntN(300))*time.Millisecond, cancel)
 		}
-		res, err := RunInProcess(ctx, &j, "shm", nil)
+		res, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
+			if e.Note != "" {
+				t.Log(e.Note)
+			}
+		})
 		ended := ctx.Err() != nil
 		cancel()
 		if err != nil || res == nil {

@@ -201,6 +201,10 @@ func (l *lane) ended(t *tableState, r *request) {
 		l.forget(r)
 		return
 	}
+	// What was to become room for it is pinned again: as if it had just come.
+	if errors.Is(r.look.Err, tiers.ErrPinned) && !l.start(r) {
+		return
+	}
 	l.goOn(r)
 }
 

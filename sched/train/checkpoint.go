@@ -179,6 +179,9 @@ func (s *saver) over(o outcome) {
 	if o.err != nil {
 		s.sum.Failed++
 		s.deltas = -1 // a base, whatever became of the servers' notes
+		if errors.Is(o.err, context.Canceled) {
+			return // the job ends
+		}
 		s.w.rank.emit(Event{Note: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
 		return
 	}
