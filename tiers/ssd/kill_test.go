@@ -34,7 +34,9 @@ func (d doomed) step() {
 func (d doomed) Submit(rs []blk.Request) (int, error) {
 	// One by one, so that a batch is cut, too.
 	for i := range rs {
-		d.step()
+		if rs[i].Op != blk.Read { // the test's digests read much
+			d.step()
+		}
 		if n, err := d.Device.Submit(rs[i : i+1]); n == 0 || err != nil {
 			return i + n, err
 		}
@@ -106,6 +108,7 @@ func live(dirs []string) error {
 	if len(rec.Note) == 8 {
 		r.version = le.Uint64(rec.Note)
 	}
+	r.tell = func(n uint64) { fmt.Println("commit", n, r.digest()) }
 	rng := rand.New(rand.NewPCG(seed, rec.Commit))
 	acked := rec.Commit
 	for {
@@ -120,7 +123,6 @@ func live(dirs []string) error {
 				return err
 			}
 		}
-		fmt.Println("commit", r.s.commits.next, r.digest())
 		if err := r.commit(); err != nil {
 			return err
 		}
@@ -185,7 +187,7 @@ func TestKill(t *testing.T) {
 		for i := range times(t, "PSRT_SSD_KILLS", 12) {
 			steps := 1 + rng.IntN(80)
 			if i%2 == 0 {
-				steps = 1 + rng.IntN(1500)
+				steps = 1 + rng.IntN(400)
 			}
 			for _, line := range doom(t, seed+uint64(i), dirs, steps) {
 				f := strings.Fields(strings.Replace(line, "] [", "][", 1))

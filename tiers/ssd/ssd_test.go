@@ -105,6 +105,7 @@ type rig struct {
 	acked   uint64
 	commits int // that have failed
 	full    int // times in a row
+	tell    func(commit uint64)
 	reads   map[uint64]func(ReadDone)
 	readID  uint64
 }
@@ -241,6 +242,9 @@ func (r *rig) commit() error {
 	return r.retry(func() error {
 		note := binary.LittleEndian.AppendUint64(nil, r.version)
 		want := r.s.commits.next
+		if r.tell != nil {
+			r.tell(want)
+		}
 		r.points[want] = r.snapshot() // a crash may come inside Commit
 		n, err := r.s.Commit(note)
 		if err == nil && n != want {
