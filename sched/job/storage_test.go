@@ -36,7 +36,7 @@ func TestSameDigestOnDisks(t *testing.T) {
 	const rows = 24_000
 	base.Data = []string{wideFile(t, "wide.libffm", rows, 1<<40)}
 	base.Model.Fields, base.Model.Dim = 3, 128
-	base.Batch, base.Epochs, base.Dataset = 100, 2, "queue"
+	base.Batch, base.Epochs, base.Dataset = 50, 2, "queue"
 	want := run(t, base, "shm")
 	for i, name := range []string{policy.NameBelady, policy.NameS3FIFO, policy.NameLRU} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestSameDigestOnDisks(t *testing.T) {
 			j.LookAhead = train.LookAhead
 			j.Storage = &train.Storage{Dirs: []string{t.TempDir()}, Policy: name}
 			if i == 2 { // while it is saved
-				j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 50, Deltas: 2}
+				j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 100, Deltas: 2}
 			}
 			res := run(t, j, "shm")
 			if c := res.Checkpoints; c != nil && (c.Written == 0 || c.Failed > 0) {
