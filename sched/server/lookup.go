@@ -8,6 +8,7 @@ import (
 
 	"psrt/sched/psmsg"
 	"psrt/tiers"
+	"psrt/tiers/dram"
 )
 
 // finding is how far a request has come with its rows.
@@ -265,7 +266,7 @@ func (l *lane) settleReads(within time.Duration) error {
 // failed notes why a lookup failed, and is the code that says so.
 func (l *lane) failed(t *tableState, err error) psmsg.Code {
 	l.refusal = err
-	if t.inMemory || errors.Is(err, tiers.ErrPinned) || errors.Is(err, tiers.ErrBudget) {
+	if t.inMemory || errors.Is(err, tiers.ErrPinned) || errors.Is(err, tiers.ErrBudget) || errors.Is(err, dram.ErrBudget) {
 		return psmsg.CodeNoMemory
 	}
 	return psmsg.CodeStorage

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"psrt/tiers/blk"
@@ -19,7 +20,7 @@ type Store struct {
 	segmentBytes int
 	disks        []*disk
 	wake         chan struct{}
-	onResult     func()
+	onResult     atomic.Pointer[func()] // set by the owner, called by devices' goroutines
 
 	ops     []*op
 	freeOps []*op
@@ -123,15 +124,15 @@ func (s *Store) busy() bool {
 
 // OnResult has f called, from any goroutine, whenever Poll may find something
 // new. f must not wait.
-func (s *Store) OnResult(f func()) { s.onResult = f }
+func (s *Store) OnResult(f func()) { s.onResult.Store(&f) }
 
 func (s *Store) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	if s.onResult != nil {
-		s.onResult()
+	if f := s.onResult.Load(); f != nil {
+		(*f)()
 	}
 }
 
