@@ -13,6 +13,7 @@ import (
 	"psrt/cmd/internal/cli"
 	"psrt/sched/job"
 	"psrt/sched/train"
+	"psrt/tiers/table"
 )
 
 func newTrain() *cobra.Command {
@@ -59,6 +60,9 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.note(note)
+	if j.Lifecycle != nil {
+		show.note(table.Spec{Name: train.EmbeddingTable, Dim: j.Model.Dim, Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}.Effective())
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err

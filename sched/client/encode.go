@@ -121,6 +121,9 @@ func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *Cop
 	}
 	if p.kind != psmsg.KindAnnounce {
 		rowBytes := r.spec.Dim * 4
+		if p.kind == psmsg.KindPush {
+			rowBytes = r.spec.PushFloats() * 4
+		}
 		at, off := r.place(p.kind == psmsg.KindPush)
 		if req.Values, err = at.remote(s.l.domain, off+first*rowBytes, count*rowBytes); err != nil {
 			return err
@@ -134,7 +137,7 @@ func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *Cop
 			req.Flags |= psmsg.FlagInlineKeys
 		}
 	}
-	if p.kind == psmsg.KindPush && s.take(mem.Bytes(r.grads[first*r.spec.Dim:(first+count)*r.spec.Dim]), &copied.GradsOut) {
+	if width := r.spec.PushFloats(); p.kind == psmsg.KindPush && s.take(mem.Bytes(r.grads[first*width:(first+count)*width]), &copied.GradsOut) {
 		req.Flags |= psmsg.FlagInlineGrads
 	}
 	return nil

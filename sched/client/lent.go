@@ -83,7 +83,7 @@ func (c *Client) NewLentRows(spec table.Spec) *Rows {
 // a multiple of 4, and there is room for all planned rows.
 func (r *Rows) Lend(m *Memory, off int) error {
 	b := m.Bytes()
-	need := r.n * r.spec.Dim * 4
+	need := r.n * r.spec.PushFloats() * 4
 	if off < 0 || off%4 != 0 || off > len(b) || need > len(b)-off {
 		return fmt.Errorf("client: table %s: %d rows of %d floats at %d of %d bytes of lent memory", r.spec.Name, r.n, r.spec.Dim, off, len(b))
 	}
@@ -93,12 +93,13 @@ func (r *Rows) Lend(m *Memory, off int) error {
 	return nil
 }
 
-func (r *Rows) matrixBytes(rows int) int { return align64(rows * r.spec.Dim * 4) }
+// matrixBytes is room for values or for what is pushed.
+func (r *Rows) matrixBytes(rows int) int { return align64(rows * r.spec.PushFloats() * 4) }
 
 // lay cuts the arena into keys, values and gradients.
 func (r *Rows) lay() {
 	b := r.arena.arena.Bytes()
-	at, n := align64(r.cap*8), r.cap*r.spec.Dim*4
+	at, n := align64(r.cap*8), r.cap*r.spec.PushFloats()*4
 	r.keys = mem.Uint64s(b[:r.cap*8])
 	switch r.lean {
 	case both:

@@ -77,8 +77,9 @@ func (r *Rows) Len() int { return r.n }
 // Values is the pulled matrix, Len() x Dim.
 func (r *Rows) Values() []float32 { return r.vals[:r.n*r.spec.Dim] }
 
-// Grads is the matrix to push, Len() x Dim.
-func (r *Rows) Grads() []float32 { return r.grads[:r.n*r.spec.Dim] }
+// Grads is the matrix to push, Len() x PushFloats of the table: the gradients, and
+// with a lifecycle slot, show and click before them.
+func (r *Rows) Grads() []float32 { return r.grads[:r.n*r.spec.PushFloats()] }
 
 // Keys are the unique keys in matrix order.
 func (r *Rows) Keys() []uint64 { return r.keys[:r.n] }

@@ -112,6 +112,42 @@ func TestSameDigestWhateverTheLayout(t *testing.T) {
 	}
 }
 
+// The same with a lifecycle: counts, gates and rules of parts come out the same,
+// whoever saw which examples, and not as without one.
+func TestSameDigestWithALifecycle(t *testing.T) {
+	base := sampleJob(t, model.FM)
+	plain := run(t, *base, "shm").Digest
+	for _, change := range []func(l *table.Lifecycle){
+		func(l *table.Lifecycle) { l.EmbedxThreshold = 2 },
+		func(l *table.Lifecycle) {
+			l.Admit, l.CreateValueWhenPush, l.EmbedxThreshold = table.AdmitCount, false, 1
+			l.Embed, l.Embedx = table.PartRule{Rule: table.PartAdaGrad}, table.PartRule{Rule: table.PartSharedAdam}
+		},
+		func(l *table.Lifecycle) {
+			l.Admit, l.AdmitProbability, l.ShowScale = table.AdmitProbability, 0.5, false
+		},
+	} {
+		l, want := table.DefaultLifecycle(), ""
+		change(&l)
+		layouts := [][3]int{{1, 1, 1}, {3, 2, 2}, {2, 4, 1}}
+		if testing.Short() {
+			layouts = layouts[:2]
+		}
+		for _, layout := range layouts {
+			j := *base
+			j.Lifecycle = &l
+			j.Servers, j.Workers, j.Threads = layout[0], layout[1], layout[2]
+			res := run(t, j, []string{"shm", "tcp"}[layout[0]%2])
+			if want == "" {
+				want = res.Digest
+			}
+			if res.Digest != want || want == plain || *res.AUC < 0.55 {
+				t.Errorf("%+v: digest %s, want %s, without a lifecycle %s; test AUC %.4f", layout, res.Digest, want, plain, *res.AUC)
+			}
+		}
+	}
+}
+
 // Every consistency mode learns; ssp with staleness 0 is bsp to the bit.
 func TestConsistencyModes(t *testing.T) {
 	base := sampleJob(t, model.FM)

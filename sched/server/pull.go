@@ -19,7 +19,11 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 		return
 	}
 	rows := uint64(r.Rows)
-	keyBytes, valueBytes := rows*8, rows*uint64(t.spec.Dim)*4
+	width := t.spec.Dim
+	if r.Kind == psmsg.KindPush {
+		width = t.spec.PushFloats()
+	}
+	keyBytes, valueBytes := rows*8, rows*uint64(width)*4
 	wantKeys := r.Flags&psmsg.FlagTicket == 0
 	if r.Kind == psmsg.KindAnnounce {
 		valueBytes = 0
@@ -113,9 +117,14 @@ func (l *lane) refuse(r *request, code psmsg.Code) {
 
 // pull answers a sparse pull when its rows are there.
 func (l *lane) pull(r *request) {
-	if l.find(r, r.Flags&psmsg.FlagCreate != 0) {
+	if l.find(r, l.creates(r)) {
 		l.answerPull(r)
 	}
+}
+
+// creates says whether a pull makes the rows that are not there.
+func (l *lane) creates(r *request) bool {
+	return r.Flags&psmsg.FlagCreate != 0 && l.tables[r.Table].spec.CreatesOnPull()
 }
 
 // answerPull answers a pull whose lookup has ended.
@@ -139,7 +148,7 @@ func (l *lane) answerPull(r *request) {
 	}
 	l.stats.pulls++
 	id := uint64(0)
-	if r.Flags&psmsg.FlagCreate != 0 {
+	if l.creates(r) {
 		id = l.putTicket(r.s, r.Table, rows)
 	} else {
 		l.giveBack(t, rows)

@@ -6,6 +6,7 @@ import (
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
 	"psrt/sched/psmsg"
+	"psrt/tiers/accessor"
 )
 
 // enqueuePush notes a push's place in its session's order. Requests arrive in
@@ -287,7 +288,7 @@ func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused
 	if len(l.links) == 0 { // nobody to look after
 		return t.rows.Apply(rows, grads)
 	}
-	dim := t.spec.Dim
+	dim := t.spec.PushFloats()
 	l.groups(len(rows), dim, func(from, to int) {
 		refused += t.rows.Apply(rows[from:to], grads[from*dim:to*dim])
 	})
@@ -340,13 +341,14 @@ func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
 		at += len(r.rows)
 		m.srcs = append(m.srcs, r.grads)
 	}
-	dim := t.spec.Dim
+	dim := t.spec.PushFloats()
 	m.out, m.part = grow(m.out, min(n*dim, max(groupFloats, dim))), grow(m.part, len(sources))
 	l.groups(n, dim, func(from, to int) {
 		for i := range m.part {
 			m.part[i] = m.idx[i][from:to]
 		}
 		kernels.TreeSumRows(m.out, dim, to-from, m.srcs, m.part, merges)
+		accessor.TakeSlots(&t.spec, m.out[:(to-from)*dim], m.srcs, m.part[:len(m.srcs)])
 		refused += t.rows.Apply(m.uniq[from:to], m.out[:(to-from)*dim])
 	})
 	return refused

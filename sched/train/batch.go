@@ -5,20 +5,24 @@ import (
 	"psrt/sched/client"
 	"psrt/sched/dataset"
 	"psrt/sched/train/model"
+	"psrt/tiers/accessor"
 	"psrt/tiers/table"
 )
 
 // batch is one step's working set from its pulls on: the leaves, their dedup, the
 // matrices and the calls in flight. The pipeline circulates a few of them.
 type batch struct {
+	spec  table.Spec // of rows
 	step  *dataset.Step
 	rows  *client.Rows
 	dense *client.Dense
 	clock uint64
 
-	occ   [][]int32 // by leaf: occurrence -> leaf-unique number
-	uniq  [][]int32 // by leaf: leaf-unique -> matrix row
-	grads []model.LeafGrad
+	occ     [][]int32 // by leaf: occurrence -> leaf-unique number
+	uniq    [][]int32 // by leaf: leaf-unique -> matrix row
+	grads   []model.LeafGrad
+	sent    [][]float32 // by leaf: what is pushed for its rows
+	counted [][]float32 // its memory, where that is more than the gradients
 
 	pull, pullDense, push, pushDense client.Call
 }
@@ -34,9 +38,10 @@ func newBatch(c *client.Client, spec table.Spec, denseLen, denseBlocks, leaves i
 		return nil, err
 	}
 	return &batch{
-		rows: rows, dense: dense,
+		spec: spec, rows: rows, dense: dense,
 		occ: make([][]int32, leaves), uniq: make([][]int32, leaves),
 		grads: make([]model.LeafGrad, leaves),
+		sent:  make([][]float32, leaves), counted: make([][]float32, leaves),
 	}, nil
 }
 
@@ -118,13 +123,15 @@ func (r *reducer) rowsIndex(b *batch) {
 	}
 }
 
-// sparse adds rows from <= u < to of the leaves' row gradients.
-func (r *reducer) sparse(b *batch, dim, from, to int) {
-	srcs, idx := make([][]float32, len(b.grads)), make([][]int32, len(b.grads))
+// sparse adds rows from <= u < to of what the leaves push.
+func (r *reducer) sparse(b *batch, from, to int) {
+	width := b.spec.PushFloats()
+	idx, out := make([][]int32, len(b.grads)), b.rows.Grads()[from*width:to*width]
 	for l := range b.grads {
-		srcs[l], idx[l] = b.grads[l].Rows, r.idx[l][from:to]
+		idx[l] = r.idx[l][from:to]
 	}
-	kernels.TreeSumRows(b.rows.Grads()[from*dim:to*dim], dim, to-from, srcs, idx, r.merges)
+	kernels.TreeSumRows(out, width, to-from, b.sent, idx, r.merges)
+	accessor.TakeSlots(&b.spec, out, b.sent, idx)
 }
 
 // denseRange adds elements from <= i < to of the leaves' dense gradients.

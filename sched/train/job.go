@@ -37,9 +37,11 @@ type Job struct {
 	Dataset string `json:"dataset"`
 	Shuffle bool   `json:"shuffle"`
 
-	Model          model.Spec      `json:"model"`
-	Optimizer      table.Optimizer `json:"optimizer"`
-	DenseOptimizer table.Optimizer `json:"dense_optimizer"`
+	Model     model.Spec      `json:"model"`
+	Optimizer table.Optimizer `json:"optimizer"`
+	// Lifecycle is that of the sparse table, nil: none.
+	Lifecycle      *table.Lifecycle `json:"lifecycle,omitempty"`
+	DenseOptimizer table.Optimizer  `json:"dense_optimizer"`
 
 	Batch     int    `json:"batch"`
 	Epochs    int    `json:"epochs"`
@@ -160,7 +162,7 @@ const EmbeddingTable = "embedding"
 
 // table describes the sparse table.
 func (j *Job) table(m *model.Model) table.Spec {
-	return table.Spec{Name: EmbeddingTable, ID: 1, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer}
+	return table.Spec{Name: EmbeddingTable, ID: 1, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}
 }
 
 // denseRanges translates the model's layout.

@@ -273,19 +273,25 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator) error {
 	w.pool.each(len(b.step.Leaves), func(thread, i int) {
 		g := b.prepare(i, dim, denseLen)
 		if b.step.Leaves[i].Len() == 0 {
-			g.LossSum = 0
+			g.LossSum, b.sent[i] = 0, g.Rows
 			return
 		}
 		b.leaf(i, w.share.Micro, w.share.First, epoch, &w.leaves[i])
 		if err := w.scr[thread].Step(&w.leaves[i], g); err != nil {
 			errs[thread] = err
+			return
+		}
+		buf := &b.counted[i]
+		b.sent[i] = pushes(&b.spec, &b.step.Leaves[i], b.occ[i], g, b.step.Rows, *buf)
+		if b.spec.Lifecycle != nil {
+			*buf = b.sent[i]
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	w.red.rowsIndex(b)
-	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, dim, from, to) })
+	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, from, to) })
 	w.pool.ranges(denseLen, func(from, to int) { w.red.denseRange(b, from, to) })
 	if w.job.Sync != BSP {
 		w.wholeAverages(b)
