@@ -93,7 +93,7 @@ func TestCompareExit(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"lta", "did you mean lat?"},
-		{"nothing-like-it", "there are bw, codec, fanin, lat, pull, push, qualify, table"},
+		{"nothing-like-it", "there are bw, codec, fanin, lat, pull, push, qualify, recover, ssd, table"},
 		{"pull --dims 0", "0 floats"},
 		{"push --keys 0", "keys a batch"},
 		{"lat --transprot shm", "did you mean --transport?"},
@@ -107,6 +107,10 @@ func TestBadUsage(t *testing.T) {
 		{"lat --json --csv", "give one a file"},
 		{"lat --json absent/folder.json", "absent"},
 		{"bw more", "no argument"},
+		{"ssd", "--dirs is missing"},
+		{"ssd --dirs absent", "absent"},
+		{"ssd --dirs . --keys 0", "keys a batch"},
+		{"recover --dirs . --lanes 0", "lanes"},
 	} {
 		code, _, errs := psbench(t, strings.Fields(c.args)...)
 		if code != 2 || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
