@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/sched/coord"
 )
 
@@ -40,10 +42,18 @@ func newLink(conn net.Conn) *link {
 	l := &link{conn: conn, done: make(chan struct{}), dead: make(chan struct{}), calls: map[uint64]*call{}, watches: map[uint64]*watcher{}}
 	var both sync.WaitGroup
 	both.Add(2)
-	go func() { defer both.Done(); l.read() }()
-	go func() { defer both.Done(); l.ping() }()
+	go func() { defer both.Done(); l.guarded(l.read) }()
+	go func() { defer both.Done(); l.guarded(l.ping) }()
 	go func() { both.Wait(); close(l.done) }()
 	return l
+}
+
+// guarded ends the link, and not the process, where f panics: the process may be a
+// trainer that only links psrt.
+func (l *link) guarded(f func()) {
+	rdma.Guarded(func(v any) {
+		l.fail(fmt.Errorf("%w: a mistake in psrt, please report it: %v\n%s", coord.ErrUnavailable, v, debug.Stack()))
+	}, f)()
 }
 
 func (l *link) alive() bool {
@@ -137,7 +147,7 @@ func (l *link) news(res *response) {
 			w.end(coord.ErrLagging)
 			// Not from here: a server that waits for us to read would make
 			// this wait for it.
-			go l.send(&request{ID: w.id, Op: opUnwatch})
+			go l.guarded(func() { l.send(&request{ID: w.id, Op: opUnwatch}) })
 			return
 		}
 	}
