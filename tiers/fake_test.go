@@ -33,7 +33,6 @@ type FakeDisk struct {
 	free    []uint32
 	top     uint32
 	flying  []ssd.Read
-	old     map[uint32]bool // freed slots that reads under way still need
 }
 
 type fakeRecord struct {

@@ -17,8 +17,6 @@ const (
 	flagDrain                     // its slab is being emptied
 )
 
-const marks = markChanged | markCarried | markCut | markSweep
-
 // ledger is what is known of each place in memory: whose row it is, who uses
 // it, and its flags. Places are grouped as rows are in slabs.
 type ledger struct {

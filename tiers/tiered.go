@@ -219,7 +219,6 @@ type scratch struct {
 	keys  []uint64
 	at    []int32
 	dedup probe.DedupScratch
-	occ   []int32
 	reads []ssd.Read
 	ids   []uint32
 }

@@ -22,7 +22,6 @@ type Log struct {
 	since         uint64
 
 	order []uint64 // of a Read's rows
-	ready bool
 }
 
 // Log finds or makes the log of that name, and waits for its keys.

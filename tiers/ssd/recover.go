@@ -184,31 +184,29 @@ func (r *recovery) fetch(c *cursor) {
 func (r *recovery) advance(c *cursor) (bool, error) {
 	g := &r.s.segs[c.seg]
 	lay := &r.l.layout
-	for {
-		for c.page < g.listed && g.isBad(c.page) {
-			c.page++
-		}
-		if c.page >= g.listed {
-			return false, r.wait(c)
-		}
-		if !c.busy && (c.n == 0 || c.page >= c.from+c.n) {
-			r.fetch(c)
-		}
-		if err := r.wait(c); err != nil {
-			return false, err
-		}
-		b := c.buf[(c.page-c.from)*lay.page:][:lay.page]
-		p, why := openPage(b, lay)
-		if why == "" && (p.store != r.s.id64 || p.gen != g.gen || p.segment != c.seg || p.page != c.page || p.log != r.l.id || p.kind != g.kind) {
-			why = "the summary page is of another place or time"
-		}
-		if why != "" {
-			return false, r.s.damaged(c.seg, int64(c.page)*int64(lay.page), why)
-		}
-		c.info = p
+	for c.page < g.listed && g.isBad(c.page) {
 		c.page++
-		return true, nil
 	}
+	if c.page >= g.listed {
+		return false, r.wait(c)
+	}
+	if !c.busy && (c.n == 0 || c.page >= c.from+c.n) {
+		r.fetch(c)
+	}
+	if err := r.wait(c); err != nil {
+		return false, err
+	}
+	b := c.buf[(c.page-c.from)*lay.page:][:lay.page]
+	p, why := openPage(b, lay)
+	if why == "" && (p.store != r.s.id64 || p.gen != g.gen || p.segment != c.seg || p.page != c.page || p.log != r.l.id || p.kind != g.kind) {
+		why = "the summary page is of another place or time"
+	}
+	if why != "" {
+		return false, r.s.damaged(c.seg, int64(c.page)*int64(lay.page), why)
+	}
+	c.info = p
+	c.page++
+	return true, nil
 }
 
 func (r *recovery) wait(c *cursor) error {

@@ -29,15 +29,14 @@ type segment struct {
 	state uint8
 	kind  uint8
 
-	pages    int // closed ones
-	captured int // pages of the last Commit
-	listed   int // pages that the manifest has
-	touched  bool
-	stuck    bool // holds damage: compaction leaves it alone
-	inManif  bool
-	dying    bool // all is dead: it waits for a commit or manifest
-	limbo    bool // and then for readers
-	job      bool // compaction empties it
+	pages   int // closed ones
+	listed  int // pages that the manifest has
+	touched bool
+	stuck   bool // holds damage: compaction leaves it alone
+	inManif bool
+	dying   bool // all is dead: it waits for a commit or manifest
+	limbo   bool // and then for readers
+	job     bool // compaction empties it
 
 	bits    []uint64 // by slot: live
 	live    int

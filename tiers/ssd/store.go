@@ -55,7 +55,7 @@ type Store struct {
 	closed  bool
 	counted Stats
 
-	diskWritten, userWritten, diskRead int64
+	diskWritten, userWritten int64
 }
 
 // openTimeout bounds the wait for one answer of a disk while a store is opened.
