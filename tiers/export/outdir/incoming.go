@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -88,11 +89,17 @@ func replaceable(dir string) error {
 		if err != nil && !errors.Is(err, ErrNone) {
 			return Refuse("%w (or remove %s)", err, dir)
 		}
+		if e == nil && slices.ContainsFunc(entries, func(x fs.DirEntry) bool { return x.Name() == ManifestName }) {
+			continue // another export came in between the two looks
+		}
 		stranger := e.stranger(entries)
 		if e != nil {
 			entries, err = fs.ReadDir(e.root.FS(), ".") // those of this export, surely
 			stranger = e.stranger(entries)
 			_ = e.Close() // nothing was written
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it was replaced, and is gone
+			}
 			if err != nil {
 				return Explain("looking at", dir, err)
 			}
