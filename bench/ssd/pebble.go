@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -93,7 +95,36 @@ func (r *rival) settle(ctx context.Context) error {
 	if err := r.db.Flush(); err != nil {
 		return err
 	}
-	return r.db.Compact(ctx, []byte{0}, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255}, true)
+	if err := r.db.Compact(ctx, []byte{0}, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255}, true); err != nil {
+		return err
+	}
+	return r.forget()
+}
+
+// forget drops what the kernel still has of the files: pages that were never
+// written to disk would stay, so that they are written first.
+func (r *rival) forget() error {
+	names, err := filepath.Glob(filepath.Join(r.c.Dirs[0], "pebble", "*.sst"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // compacted away
+		}
+		if err != nil {
+			return err
+		}
+		err = f.Sync()
+		if err == nil {
+			err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // get calls f with each key's row, from several goroutines.
