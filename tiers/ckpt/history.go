@@ -129,7 +129,7 @@ func (h *History) clean(ctx context.Context, s *shelf) {
 		if err != nil {
 			return
 		}
-		h.known[n] = m.stub()
+		h.known[n] = m.outline()
 		used[m.Generation] = true
 	}
 	if s.checkHead(ctx) != nil {
@@ -145,9 +145,9 @@ func (h *History) clean(ctx context.Context, s *shelf) {
 	}
 }
 
-// stub is what retiring needs to know of a generation: a history of a day has
+// outline is what retiring needs to know of a generation: a history of a day has
 // thousands, and a manifest names every part.
-func (m *Manifest) stub() *Manifest {
+func (m *Manifest) outline() *Manifest {
 	return &Manifest{Format: m.Format, Generation: m.Generation, Lineage: m.Lineage}
 }
 

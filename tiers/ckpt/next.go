@@ -126,7 +126,7 @@ func (n *Next) Commit(ctx context.Context, m Manifest) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.known[done.Number] = done.stub()
+	h.known[done.Number] = done.outline()
 	if !done.WeightsOnly || h.parent != nil && h.parent.WeightsOnly || h.parent == nil {
 		h.parent, h.broken = done, nil
 	}
