@@ -19,6 +19,9 @@ type cut struct {
 	delta bool
 	left  int // rows with markCut
 	at    int // the walk's place
+	// events is how many there were: a row that takes in later ones is kept as it
+	// was, first.
+	events uint32
 
 	saved rowQueue
 	next  []uint64 // deleted since the cut began
@@ -45,8 +48,8 @@ func (q *rowQueue) push(key uint64, row []float32) {
 func (q *rowQueue) bytes(stride int) int64 { return int64(q.len()) * int64(8+4*stride) }
 
 // begin takes the deletions. The caller sets marks and left.
-func (c *cut) begin(delta bool) {
-	c.on, c.delta, c.at, c.given = true, delta, 0, 0
+func (c *cut) begin(delta bool, acc *accessor.Accessor) {
+	c.on, c.delta, c.at, c.given, c.events = true, delta, 0, 0, acc.Events()
 	c.now, c.next = append(c.now, c.next...), c.next[:0]
 	slices.Sort(c.now)
 	c.now = slices.Compact(c.now)
@@ -79,14 +82,18 @@ func (c *cut) giveSaved(max int, acc *accessor.Accessor, scratch []float32, f fu
 		i := q.head
 		q.head++
 		n++
-		if now, isAlive := acc.Settled(q.rows[i*stride:(i+1)*stride], scratch); isAlive {
-			if err := f(q.keys[i], now, false); err != nil {
+		if then, isAlive := acc.SettledAt(c.events, q.rows[i*stride:(i+1)*stride], scratch); isAlive {
+			if err := f(q.keys[i], then, false); err != nil {
 				return n, err
 			}
 		}
 	}
 	return n, nil
 }
+
+// passed says whether events have happened since the cut, which rows of it must
+// not take in before they are kept.
+func (c *cut) passed(acc *accessor.Accessor) bool { return c.on && acc.Events() != c.events }
 
 // more says whether there is anything left to give.
 func (c *cut) more() bool {

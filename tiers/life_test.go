@@ -100,8 +100,55 @@ func (w *lifeWalk) step() {
 		w.saving = false
 	case n < 95:
 		w.sweep()
+	case n < 97:
+		w.cutMeanwhile()
 	default:
 		w.cut(w.r.IntN(3) > 0)
+	}
+}
+
+// cutMeanwhile: a cut has all rows as they were, while things happen to them, they
+// are pushed to, and sweeps drop those that ended.
+func (w *lifeWalk) cutMeanwhile() {
+	var before, got [2]map[uint64][]float32
+	for i, tab := range w.tabs {
+		before[i], got[i] = w.all(tab), map[uint64][]float32{}
+		if err := tab.Cut(false); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for n, more := 0, true; more; n++ {
+		more = false
+		for i, tab := range w.tabs {
+			left, err := tab.Next(1+w.r.IntN(20), func(key uint64, row []float32, deleted bool) error {
+				if _, twice := got[i][key]; twice || deleted {
+					w.t.Errorf("table %d: key %d comes twice, or deleted: %v", i, key, deleted)
+				}
+				got[i][key] = slices.Clone(row)
+				return nil
+			})
+			if err != nil || n > 1e5 {
+				w.t.Fatalf("a cut does not end: %v", err)
+			}
+			more = more || left
+			tab.Poll()
+		}
+		switch w.r.IntN(6) {
+		case 0:
+			w.happen([]accessor.EventKind{accessor.Shrink, accessor.Day}[w.r.IntN(2)])
+		case 1:
+			w.batch(w.r.IntN(2) == 0)
+		case 2:
+			if n < 20 {
+				w.sweep()
+			}
+		}
+	}
+	for i, tab := range w.tabs {
+		tab.CutDone(false)
+		if !maps.EqualFunc(before[i], got[i], sameBits) {
+			w.t.Errorf("table %d: a cut of %d rows has %d, or others", i, len(before[i]), len(got[i]))
+		}
 	}
 }
 
@@ -159,8 +206,15 @@ func (w *lifeWalk) batch(isPush bool) {
 	}
 	var pulled [2][]float32
 	var refused [2]int
+	between := accessor.EventKind(0)
+	if isPush && w.r.IntN(6) == 0 && !slices.ContainsFunc(push, func(x float32) bool { return x != x }) { // a refused push leaves what the lookup made
+		between = []accessor.EventKind{accessor.Shrink, accessor.Day}[w.r.IntN(2)]
+	}
 	for i, tab := range w.tabs {
 		rows := w.look(tab, keys, isPush || w.spec.CreatesOnPull())
+		if i == 0 && between != 0 { // the other table's lookup comes after it
+			w.happen(between)
+		}
 		if isPush {
 			refused[i] = tab.Apply(rows, push)
 		}
@@ -292,9 +346,6 @@ func (w *lifeWalk) take(tab tiers.Rows, isDelta bool, into map[uint64][]float32)
 	defer w.still()()
 	if err := tab.Cut(isDelta); err != nil {
 		w.t.Fatal(err)
-	}
-	if err := tab.Happen(accessor.Event{Kind: accessor.Day}); !errors.Is(err, tiers.ErrCut) {
-		w.t.Errorf("an event in the middle of a cut: %v", err)
 	}
 	for n, more := 0, true; more; n++ {
 		var err error

@@ -1,7 +1,6 @@
 package tiers
 
 import (
-	"fmt"
 	"slices"
 
 	"psrt/tiers/accessor"
@@ -31,6 +30,7 @@ type Memory struct {
 	stats Stats
 	one   [1]uint32
 	ids   []uint32
+	keys  []uint64
 	now   []float32 // a row as it is now
 }
 
@@ -74,6 +74,9 @@ func (m *Memory) Len() int { return m.t.Len() }
 
 // Start looks l up. It is done at once.
 func (m *Memory) Start(l *Lookup) bool {
+	if m.cut.passed(m.t.Accessor()) && m.t.Find(l.Keys, l.Rows) == nil {
+		m.keep(l.Rows[:len(l.Keys)])
+	}
 	l.Created, l.Err = m.t.Lookup(l.Keys, l.Rows, l.Create)
 	if l.Err != nil || m.track == nil {
 		return true
@@ -98,12 +101,7 @@ func (m *Memory) rebirth(row uint32) {
 func (m *Memory) Accessor() *accessor.Accessor { return m.t.Accessor() }
 
 // Happen lets an event happen to all rows.
-func (m *Memory) Happen(e accessor.Event) error {
-	if m.cut.on {
-		return fmt.Errorf("%w: nothing happens to the rows of table %q while it is being saved", ErrCut, m.Spec().Name)
-	}
-	return m.t.Accessor().Happen(e)
-}
+func (m *Memory) Happen(e accessor.Event) error { return m.t.Accessor().Happen(e) }
 
 // Poll has nothing to wait for.
 func (m *Memory) Poll() []*Lookup { return nil }
@@ -127,7 +125,37 @@ func (m *Memory) Gather(rows []uint32, dst []float32) { m.t.Gather(rows, dst) }
 // Apply updates rows.
 func (m *Memory) Apply(rows []uint32, grads []float32) int {
 	m.touch(rows)
+	if m.track != nil && m.t.Accessor().HasLifecycle() {
+		m.renew(rows)
+	}
 	return m.t.Apply(rows, grads)
+}
+
+// renew brings pinned rows up to date by what has happened since they were looked
+// up. One that ended is born again, as if it had been looked up now.
+func (m *Memory) renew(rows []uint32) {
+	m.keys, m.ids = m.keys[:0], append(m.ids[:0], rows...)
+	for _, r := range rows {
+		m.keys = append(m.keys, m.keyOf(r))
+	}
+	_, reborn := m.t.Renew(m.keys, m.ids)
+	for _, i := range reborn {
+		m.rebirth(rows[i])
+	}
+}
+
+// keep keeps rows for a cut that are about to take in what happened after it.
+func (m *Memory) keep(rows []uint32) {
+	for _, r := range rows {
+		if r == noRow {
+			continue
+		}
+		if c, i := m.track.at(r); c.flags[i]&markCut != 0 {
+			m.cut.saved.push(c.keys[i], m.t.Row(r))
+			m.cut.left--
+			c.flags[i] &^= markCut
+		}
+	}
 }
 
 // Edit lets f look at rows and change them.
@@ -141,7 +169,7 @@ func (m *Memory) Edit(rows []uint32, f func(i int, key uint64, row []float32)) {
 }
 
 func (m *Memory) keyOf(row uint32) uint64 {
-	if m.track == nil {
+	if m.track == nil || row == noRow {
 		return 0
 	}
 	return m.track.key(row)

@@ -77,7 +77,7 @@ func (m *Memory) Cut(delta bool) error {
 	case m.cut.on:
 		return fmt.Errorf("%w: end the one before with CutDone", ErrCut)
 	}
-	m.cut.begin(delta)
+	m.cut.begin(delta, m.t.Accessor())
 	for _, c := range m.track.chunks {
 		m.cut.left += c.beginCut(delta)
 	}
@@ -125,8 +125,8 @@ func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) e
 		c.flags[i] &^= markCut
 		m.cut.left--
 		n++
-		if now, isAlive := acc.Settled(m.t.Row(row), m.now); isAlive {
-			if err := f(c.keys[i], now, false); err != nil {
+		if then, isAlive := acc.SettledAt(m.cut.events, m.t.Row(row), m.now); isAlive {
+			if err := f(c.keys[i], then, false); err != nil {
 				return true, err
 			}
 		}

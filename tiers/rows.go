@@ -30,8 +30,8 @@ var (
 type Rows interface {
 	Spec() table.Spec
 	// Accessor is what gives rows their meaning. Events of a lifecycle go through
-	// Happen: between lookups and the updates that follow them, and while no cut is
-	// under way.
+	// Happen, at any time: what is pinned takes them in when it is updated, and a cut
+	// under way has rows as they were before.
 	Accessor() *accessor.Accessor
 	Happen(e accessor.Event) error
 	// Len is the number of rows in all tiers.

@@ -98,6 +98,7 @@ type Tiered struct {
 	stats    Stats
 	scratch  scratch
 	now      []float32 // a row as it is now
+	pushed   []uint32  // rows of a push
 }
 
 var _ Rows = (*Tiered)(nil)
@@ -231,6 +232,11 @@ func (t *Tiered) Gather(rows []uint32, dst []float32) {
 // Apply updates rows.
 func (t *Tiered) Apply(rows []uint32, grads []float32) (refused int) {
 	t.touch(rows)
+	if t.acc.HasLifecycle() {
+		t.pushed = append(t.pushed[:0], rows...)
+		t.renew(t.pushed, true)
+		rows = t.pushed
+	}
 	return t.acc.Update(&t.rows, rows, grads)
 }
 

@@ -209,7 +209,7 @@ func (t *Tiered) Cut(delta bool) error {
 	if t.cut.on {
 		return fmt.Errorf("%w: end the one before with CutDone", ErrCut)
 	}
-	t.cut.begin(delta)
+	t.cut.begin(delta, t.acc)
 	t.cutLeft = 0
 	for _, c := range t.led.chunks {
 		if c != nil {
@@ -252,8 +252,8 @@ func (t *Tiered) Next(max int, f func(key uint64, row []float32, deleted bool) e
 		t.cutLeft--
 		t.cut.left--
 		n++
-		if now, isAlive := t.acc.Settled(t.row(frame), t.now); isAlive {
-			if err := f(c.keys[i], now, false); err != nil {
+		if then, isAlive := t.acc.SettledAt(t.cut.events, t.row(frame), t.now); isAlive {
+			if err := f(c.keys[i], then, false); err != nil {
 				return true, err
 			}
 		}
@@ -279,8 +279,8 @@ func (t *Tiered) nextOnDisk(max int, f func(key uint64, row []float32, deleted b
 		}
 		t.marks.clear(kindCut, slot)
 		t.cut.left--
-		if now, isAlive := t.acc.Settled(row, t.now); isAlive {
-			if err := f(key, now, false); err != nil {
+		if then, isAlive := t.acc.SettledAt(t.cut.events, row, t.now); isAlive {
+			if err := f(key, then, false); err != nil {
 				return err
 			}
 		}

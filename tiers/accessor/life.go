@@ -115,7 +115,11 @@ func (l *life) check(words []float32) error {
 // ended the row: then the words stay as they were before that event, so that the
 // row is found dead again.
 func (l *life) settle(words []float32) (isAlive bool) {
-	n := uint32(l.history.Len())
+	return l.settleTo(uint32(l.history.Len()), words)
+}
+
+// settleTo is settle by the first n events.
+func (l *life) settleTo(n uint32, words []float32) (isAlive bool) {
 	if word(words, kernels.LifeSeq) >= n {
 		return true
 	}

@@ -13,7 +13,8 @@ func (a *Accessor) HasLifecycle() bool { return a.life != nil }
 func (a *Accessor) words(row []float32) []float32 { return row[a.life.parts.Life:] }
 
 // Happen lets an event happen to all rows, each of which takes it in when it is
-// next looked at. It must not happen between Refresh of rows and Update of them.
+// next looked at. Rows that were Refreshed before it must be again before they are
+// Updated.
 func (a *Accessor) Happen(e Event) error {
 	if a.life == nil {
 		return fmt.Errorf("table %q has no lifecycle: nothing happens to its rows", a.spec.Name)
@@ -130,6 +131,25 @@ func (a *Accessor) Settled(row, scratch []float32) (now []float32, isAlive bool)
 	now = scratch[:len(row)]
 	copy(now, row)
 	return now, a.life.settle(a.words(now))
+}
+
+// Events is the number of events so far, 0 without a lifecycle.
+func (a *Accessor) Events() uint32 {
+	if a.life == nil {
+		return 0
+	}
+	return a.life.parts.Seq
+}
+
+// SettledAt is Settled, as it was when so many events had been. The row must not
+// have taken in later ones.
+func (a *Accessor) SettledAt(events uint32, row, scratch []float32) (then []float32, isAlive bool) {
+	if a.life == nil || word(a.words(row), kernels.LifeSeq) >= events {
+		return row, true
+	}
+	then = scratch[:len(row)]
+	copy(then, row)
+	return then, a.life.settleTo(events, a.words(then))
 }
 
 // Dead says whether a row has ended and may be dropped.

@@ -125,6 +125,12 @@ func (t *Table) Find(keys []uint64, rows []uint32) error {
 	return nil
 }
 
+// Renew brings rows up to date by what has happened since Lookup gave them; one that
+// has ended is born again in its place, and is among reborn.
+func (t *Table) Renew(keys []uint64, rows []uint32) (gone int, reborn []uint32) {
+	return t.acc.Refresh(&t.rows, keys, rows, true)
+}
+
 // Accessor is the table's.
 func (t *Table) Accessor() *accessor.Accessor { return t.acc }
 
