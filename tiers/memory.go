@@ -1,8 +1,6 @@
 package tiers
 
 import (
-	"slices"
-
 	"psrt/tiers/accessor"
 	"psrt/tiers/dram"
 	"psrt/tiers/table"
@@ -196,21 +194,6 @@ func (m *Memory) touchOne(row uint32) {
 		f &^= markCut
 	}
 	c.flags[i] = f | markChanged
-}
-
-// Load sets a row.
-func (m *Memory) Load(key uint64, row []float32) error { return m.LoadRows([]uint64{key}, row) }
-
-// LoadRows sets rows.
-func (m *Memory) LoadRows(keys []uint64, rows []float32) error {
-	if m.track != nil {
-		m.ids = slices.Grow(m.ids[:0], len(keys))[:len(keys)]
-		if err := m.t.Find(keys, m.ids); err != nil {
-			return err
-		}
-		m.touch(m.ids)
-	}
-	return m.t.LoadRows(keys, rows)
 }
 
 // Range calls f for every row.

@@ -65,6 +65,8 @@ type Rows interface {
 	// many, whose rows lie behind one another. After an error some are set.
 	Load(key uint64, row []float32) error
 	LoadRows(keys []uint64, rows []float32) error
+	// Reserve says that LoadRows will bring about so many rows into an empty table.
+	Reserve(rows int)
 	// Delete forgets rows, and counts them. A row that is pinned stays.
 	Delete(keys []uint64) (deleted int, err error)
 	// Sweep goes on with a walk over the rows in all tiers, begun by the first
@@ -105,7 +107,8 @@ type Lookup struct {
 	Keys   []uint64
 	Rows   []uint32 // table.NoRow where there is no row and Create is false
 	Create bool
-	Owner  any // the caller's
+	Ahead  bool // nobody waits for it: what is read counts as read ahead
+	Owner  any  // the caller's
 
 	Created int
 	// Err leaves nothing pinned. ErrPinned wants other rows released first.
@@ -128,4 +131,16 @@ type Stats struct {
 	Deleted                 uint64
 	DiskBytes               int64 // of the log, live and dead
 	Memory                  string
+	Device                  DeviceStats
+}
+
+// DeviceStats is what a tier nearer than memory holds and has done; see package
+// hbm. The zero value is none.
+type DeviceStats struct {
+	Name                 string
+	Rows                 int
+	Bytes                int64
+	Hits, Misses         uint64
+	Evicted, CopiedAhead uint64 // rows
+	PutBack              uint64 // rows that were changed there
 }

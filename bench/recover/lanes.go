@@ -154,6 +154,7 @@ func (l *lanes) write(ctx context.Context, h *ckpt.History, o ckpt.NextOptions) 
 // load fills the lanes from a model, each by itself.
 func (l *lanes) load(ctx context.Context, m *ckpt.Model) error {
 	return l.each(func(lane int, t *tiers.Memory) error {
+		t.Reserve(m.RowsIn(1, l.c.covers(lane)))
 		return m.Rows(ctx, 1, 1, l.c.covers(lane), func(keys []uint64, rows []float32) error {
 			for _, k := range keys { // each lane wrote a part of its own
 				if l.c.laneOf(k) != lane {

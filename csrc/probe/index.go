@@ -9,6 +9,7 @@ const (
 	noRow          = NoRow
 	firstHomes     = 64 // a new index touches one page
 	sweepHomes     = 4  // homes moved per insertion while growing
+	fullHome       = 4  // keys a home, above which the index grows
 	// NoRow is what Find answers for a key that is not there.
 	NoRow = ^uint32(0)
 	// BucketBytes is the size of a bucket, one cache line.
@@ -65,6 +66,15 @@ func NewIndex(seed uint64, segShift uint, segment func() ([]byte, error)) *Index
 	x := &Index{segment: segment}
 	x.st.seed, x.st.segShift, x.st.homes[0] = mix(seed), uint32(segShift), firstHomes
 	return x
+}
+
+// Reserve opens an empty index at the size that so many keys need, so that it does
+// not grow while they come. An index with keys stays as it is.
+func (x *Index) Reserve(keys int) {
+	homes := uint64(keys)/fullHome + 1
+	if x.st.count == 0 && x.st.deleted == 0 && x.st.homes[1] == 0 && homes > x.st.homes[0] {
+		x.st.homes[0] = homes
+	}
 }
 
 // Len is the number of keys.
@@ -195,11 +205,11 @@ func (x *Index) grow() error {
 	}
 	h := x.st.homes[0]
 	switch {
-	case x.st.count >= 4*h:
+	case x.st.count >= fullHome*h:
 		x.st.homes[1] = h + max(h/8, min(h, 1<<x.st.segShift/2))
 	case x.st.deleted >= h:
 		// Room for the keys there are and for those that come during the sweep.
-		x.st.homes[1] = max(firstHomes, (x.st.count+h/sweepHomes)/4+1)
+		x.st.homes[1] = max(firstHomes, (x.st.count+h/sweepHomes)/fullHome+1)
 	default:
 		return nil
 	}

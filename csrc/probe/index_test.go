@@ -120,6 +120,7 @@ func TestIndex(t *testing.T) {
 				for _, shift := range []uint{2, 6, 10} {
 					x := NewIndex(7, shift, segments(t, shift, 0))
 					x.plain = plain
+					x.Reserve(r.IntN(3) * r.IntN(10000))
 					ref := &reference{rows: map[uint64]uint32{}}
 					for step := range 60 {
 						keys := make([]uint64, r.IntN(300))
@@ -142,6 +143,49 @@ func TestIndex(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestReserve: so many keys come without a growth, and then it goes on.
+func TestReserve(t *testing.T) {
+	r := seedtest.Rand(t)
+	const n, shift = 50_000, 10
+	for _, reused := range []bool{false, true} {
+		x := NewIndex(9, shift, segments(t, shift, 0))
+		keys, rows, fresh := make([]uint64, n), make([]uint32, n), make([]uint64, n)
+		for i := range keys {
+			keys[i] = r.Uint64()
+		}
+		if reused {
+			if _, _, err := x.Upsert(keys[:n/3], rows, fresh, n); err != nil {
+				t.Fatal(err)
+			}
+			x.Reset()
+		}
+		x.Reserve(n)
+		homes := x.st.homes[0]
+		ref := &reference{rows: map[uint64]uint32{}}
+		for at := 0; at < n; at += n / 10 {
+			if _, _, err := x.Upsert(keys[at:at+n/10], rows, fresh, n); err != nil {
+				t.Fatal(err)
+			}
+			ref.upsert(keys[at : at+n/10])
+		}
+		if x.st.homes != [2]uint64{homes, 0} {
+			t.Errorf("homes %v, reserved were %d", x.st.homes, homes)
+		}
+		x.Reserve(10 * n) // it is not empty
+		if most := n * 18; x.Bytes() > most {
+			t.Errorf("%d bytes for %d keys, want at most %d", x.Bytes(), n, most)
+		}
+		for i := range keys {
+			keys[i] = r.Uint64()
+		}
+		if _, _, err := x.Upsert(keys, rows, fresh, 2*n); err != nil {
+			t.Fatal(err)
+		}
+		ref.upsert(keys)
+		ref.check(t, x, r)
 	}
 }
 

@@ -34,6 +34,41 @@ func (m *Model) RowCount(tableID uint32) (rows int64, exact bool) {
 	return rows, links == 1
 }
 
+// RowsIn is about how many rows of a table are in some slots, of which a part's
+// have an even share of its rows.
+func (m *Model) RowsIn(tableID uint32, want []Range) int {
+	of := &m.Manifest
+	if _, exact := m.RowCount(tableID); !exact {
+		of = m.chain[0]
+	}
+	n := 0.0
+	for i := range of.Parts {
+		p := &of.Parts[i]
+		if p.Dense || p.Table != tableID {
+			continue
+		}
+		rows := p.Records
+		if p.Holds != nil {
+			rows = *p.Holds
+		}
+		n += float64(rows) * float64(common(p.Covers, want)) / float64(max(1, common(p.Covers, p.Covers)))
+	}
+	return int(n)
+}
+
+// common is how many numbers two lists of ranges, each in order, share.
+func common(a, b []Range) (n int64) {
+	for len(a) > 0 && len(b) > 0 {
+		n += max(0, min(a[0].Last, b[0].Last)-max(a[0].First, b[0].First))
+		if a[0].Last < b[0].Last {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return n
+}
+
 // Estimate is how long a model takes to load.
 type Estimate struct {
 	Bytes  int64 // to be read

@@ -38,6 +38,13 @@ func (s *keySet) reset(n int) {
 	s.n, s.zero = 0, false
 }
 
+func (s *keySet) len() int {
+	if s.zero {
+		return s.n + 1
+	}
+	return s.n
+}
+
 func (s *keySet) has(key uint64) bool {
 	if key == 0 {
 		return s.zero

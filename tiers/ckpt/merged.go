@@ -164,27 +164,67 @@ type collector struct {
 
 	pass, passes int
 	keys         []uint64
+	places       []int32 // in the block
 	rows         []float32
+	// gone is the deletions of the part being read. They count when all of it has
+	// been: a row that was deleted and made again is in it both ways.
+	gone []uint64
 }
 
 func (c *collector) part(ctx context.Context, r *partReader) error {
-	keep := r.m != c.last
-	return r.rows(ctx, func(b []byte, record int, gone bool) error {
-		c.keys, c.rows = c.keys[:0], c.rows[:0]
-		for ; len(b) > 0; b = b[record:] {
-			key := binary.LittleEndian.Uint64(b)
-			if c.passes > 1 && passOf(key, c.passes) != c.pass {
-				continue
-			}
-			if keep && !c.seen.add(key) || !keep && c.seen.has(key) || gone {
-				continue
-			}
-			c.keys = append(c.keys, key)
-			c.rows = r.appendRow(c.rows, b[8:record], c.floats)
+	c.gone = c.gone[:0]
+	err := r.rows(ctx, func(b []byte, record int, gone bool) error {
+		if gone {
+			c.bury(b)
+			return nil
 		}
+		c.choose(r, b, record)
 		if len(c.keys) == 0 {
 			return nil
 		}
+		c.decode(r, b, record)
 		return c.f(c.keys, c.rows)
 	})
+	for _, key := range c.gone {
+		c.seen.add(key)
+	}
+	return err
+}
+
+func (c *collector) bury(ids []byte) {
+	for ; len(ids) > 0; ids = ids[8:] {
+		if key := binary.LittleEndian.Uint64(ids); c.passes == 1 || passOf(key, c.passes) == c.pass {
+			c.gone = append(c.gone, key)
+		}
+	}
+}
+
+// choose finds the rows of a block that nothing newer has.
+func (c *collector) choose(r *partReader, b []byte, record int) {
+	c.keys, c.places = c.keys[:0], c.places[:0]
+	keep, none := r.m != c.last, c.seen.len() == 0
+	for at := 0; at < len(b); at += record {
+		key := binary.LittleEndian.Uint64(b[at:])
+		if c.passes > 1 && passOf(key, c.passes) != c.pass {
+			continue
+		}
+		if keep && !c.seen.add(key) || !keep && !none && c.seen.has(key) {
+			continue
+		}
+		c.keys, c.places = append(c.keys, key), append(c.places, int32(at+8))
+	}
+}
+
+// decode reads the chosen rows.
+func (c *collector) decode(r *partReader, b []byte, record int) {
+	n := len(c.keys) * c.floats
+	c.rows = slices.Grow(c.rows[:0], n)[:n]
+	for i, at := range c.places {
+		row := c.rows[i*c.floats : (i+1)*c.floats]
+		if r.m.Quantise != QuantNone {
+			decodeQuantised(row[:0], b[at:], r.m.Quantise, c.floats)
+		} else {
+			getFloats(row, b[at:])
+		}
+	}
 }

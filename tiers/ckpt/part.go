@@ -7,9 +7,10 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"path"
+	"slices"
 
+	"psrt/rdma/mem"
 	"psrt/tiers/ckpt/files"
 )
 
@@ -134,12 +135,14 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 	if n > maxBlock || int64(n) > r.left-blockHead || records == 0 || uint64(records) > r.count.records || r.count.blocks == 0 {
 		return nil, 0, false, corrupt(r.path, "the block at byte %d states %d bytes and %d records", at, n, records)
 	}
-	if cap(r.payload) < int(n) {
-		r.payload = make([]byte, n)
-	}
-	b = r.payload[:n]
-	if _, err := io.ReadFull(r.in, b); err != nil {
-		return nil, 0, false, explain("reading", r.path, err)
+	if b = r.in.take(int(n)); b == nil {
+		if cap(r.payload) < int(n) {
+			r.payload = make([]byte, n)
+		}
+		b = r.payload[:n]
+		if _, err := io.ReadFull(r.in, b); err != nil {
+			return nil, 0, false, explain("reading", r.path, err)
+		}
 	}
 	if crc := crc32.Update(crc32.Checksum(h[:8], castagnoli), castagnoli, b); crc != binary.LittleEndian.Uint32(h[8:]) {
 		return nil, 0, false, corrupt(r.path, "the checksum of the block at byte %d is wrong", at)
@@ -179,14 +182,6 @@ func (r *partReader) rows(ctx context.Context, f func(block []byte, record int, 
 	}
 }
 
-// appendRow decodes floats values of a row's record behind its key.
-func (r *partReader) appendRow(v []float32, b []byte, floats int) []float32 {
-	if r.m.Quantise != QuantNone {
-		return decodeQuantised(v, b, r.m.Quantise, floats)
-	}
-	return decodeFloats(v, b, floats)
-}
-
 func (r *partReader) dense(ctx context.Context, elements int64, f func(int64, []float32, []float32) error) error {
 	var floats []float32
 	for {
@@ -223,10 +218,11 @@ func (r *partReader) dense(ctx context.Context, elements int64, f func(int64, []
 
 // decodeFloats appends n floats of b to v.
 func decodeFloats(v []float32, b []byte, n int) []float32 {
-	b = b[:4*n]
-	for len(b) >= 4 {
-		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32(b)))
-		b = b[4:]
-	}
+	v = slices.Grow(v, n)[:len(v)+n]
+	getFloats(v[len(v)-n:], b)
 	return v
 }
+
+// getFloats fills v from b: floats are kept as this machine, like every one that
+// psrt is built for, has them in memory.
+func getFloats(v []float32, b []byte) { copy(mem.Bytes(v), b[:4*len(v)]) }

@@ -80,6 +80,17 @@ func (a *readAhead) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// take is the next n bytes where they lie, until the next call of take or Read;
+// nil if they are not all in one place.
+func (a *readAhead) take(n int) []byte {
+	if n == 0 || n > len(a.now) {
+		return nil
+	}
+	b := a.now[:n:n]
+	a.now = a.now[n:]
+	return b
+}
+
 // stop waits for reads under way, which use the file.
 func (a *readAhead) stop() {
 	for _, c := range a.flights {

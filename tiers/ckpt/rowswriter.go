@@ -64,8 +64,8 @@ func (r *RowsWriter) Add(key uint64, row []float32) error {
 	return pw.err
 }
 
-// Delete notes in a delta that a row of its parent is gone. A key is added or
-// deleted once in a delta, not both.
+// Delete notes in a delta that a row of its parent is gone. Where the key is
+// added too, before or after, it was made again, and the row counts.
 func (r *RowsWriter) Delete(key uint64) error {
 	pw := r.pw
 	if pw.err == nil && r.gone == nil {

@@ -7,9 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"math"
 	"path"
 
+	"psrt/rdma/mem"
 	"psrt/tiers/ckpt/files"
 )
 
@@ -133,12 +133,8 @@ func (pw *partWriter) abort() {
 	}
 }
 
-func appendFloats(b []byte, v []float32) []byte {
-	for _, f := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-	}
-	return b
-}
+// appendFloats is getFloats' inverse.
+func appendFloats(b []byte, v []float32) []byte { return append(b, mem.Bytes(v)...) }
 
 // DenseWriter writes one part of a dense vector. It belongs to one goroutine.
 type DenseWriter struct {

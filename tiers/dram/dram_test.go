@@ -232,6 +232,7 @@ func TestLoadRows(t *testing.T) {
 		tables[i] = x
 	}
 	together, single := tables[0], tables[1]
+	together.Reserve(r.IntN(1000))
 	width := s.RowFloats()
 	for range 50 {
 		keys := make([]uint64, r.IntN(300))

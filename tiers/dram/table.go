@@ -108,7 +108,7 @@ func (t *Table) Lookup(keys []uint64, rows []uint32, create bool) (created int, 
 	if create {
 		created, err = t.createLacking(keys, rows)
 	}
-	if t.acc.HasLifecycle() && !t.bare {
+	if t.acc.HasLifecycle() {
 		_, t.reborn = t.acc.Refresh(&t.rows, keys, rows[:len(keys)], create)
 		created += len(t.reborn)
 	}
@@ -142,7 +142,7 @@ func (t *Table) Reborn() []uint32 { return t.reborn }
 func (t *Table) createLacking(keys []uint64, rows []uint32) (created int, err error) {
 	t.lacking, t.places = t.lacking[:0], t.places[:0]
 	for i, r := range rows[:len(keys)] {
-		if r == table.NoRow && (t.bare || t.acc.Admit(keys[i])) {
+		if r == table.NoRow && t.acc.Admit(keys[i]) {
 			t.lacking, t.places = append(t.lacking, keys[i]), append(t.places, int32(i))
 		}
 	}
@@ -157,7 +157,7 @@ func (t *Table) createLacking(keys []uint64, rows []uint32) (created int, err er
 	return created, err
 }
 
-// create is Lookup of keys that have no row, but for those that come twice.
+// create finds or makes the rows of keys, admitted or not.
 func (t *Table) create(keys []uint64, rows []uint32) (created int, err error) {
 	if len(t.free) > 0 {
 		if created, err = t.reuse(keys); err != nil {

@@ -31,6 +31,7 @@ func (t *Table) Load(key uint64, row []float32) error {
 // LoadRows is Load for many: rows holds theirs behind one another. After an error
 // some are set. Nothing is born that is overwritten at once.
 func (t *Table) LoadRows(keys []uint64, rows []float32) error {
+	t.loaded = t.loaded[:0]
 	if len(rows) != len(keys)*t.rows.Stride {
 		return fmt.Errorf("dram: table %q: %d floats for the rows of %d keys, want %d each (dim %d and the state of %s)",
 			t.spec.Name, len(rows), len(keys), t.rows.Stride, t.spec.Dim, t.spec.Optimizer.WithDefaults().Kind)
@@ -42,19 +43,30 @@ func (t *Table) LoadRows(keys []uint64, rows []float32) error {
 			}
 		}
 	}
+	if t.closed {
+		return ErrClosed
+	}
 	t.loaded = slices.Grow(t.loaded[:0], len(keys))[:len(keys)]
 	t.bare = true
-	_, err := t.Lookup(keys, t.loaded, true)
+	_, err := t.create(keys, t.loaded)
 	t.bare = false
-	if t.closed {
-		return err
-	}
 	for i, id := range t.loaded {
 		if id != table.NoRow {
 			copy(t.row(id), rows[i*t.rows.Stride:(i+1)*t.rows.Stride])
 		}
 	}
 	return err
+}
+
+// Loaded is the rows of the last LoadRows, in the order of its keys.
+func (t *Table) Loaded() []uint32 { return t.loaded }
+
+// Reserve makes an empty table ready for so many rows, without taking memory that
+// it would not take for them anyway.
+func (t *Table) Reserve(rows int) {
+	if !t.closed && rows <= t.limit {
+		t.index.Reserve(rows)
+	}
 }
 
 // Digest is the sum of the rows' hashes: equal for equal contents, whatever
