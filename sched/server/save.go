@@ -184,19 +184,7 @@ func (l *lane) load(m *ckpt.Model, saved bool) error {
 		if err := t.rows.Reset(); err != nil {
 			return err
 		}
-		width := t.spec.RowFloats()
-		err := m.Rows(ctx, t.spec.ID, 1, l.covers(), func(keys []uint64, rows []float32) error {
-			for i, k := range keys {
-				if l.cfg.Map.LaneOf(k) != l.global {
-					continue
-				}
-				if err := t.rows.Load(k, rows[i*width:(i+1)*width]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := l.loadRows(ctx, m, t); err != nil {
 			return err
 		}
 		if saved {
