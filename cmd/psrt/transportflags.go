@@ -13,8 +13,8 @@ type transportFlags struct {
 }
 
 func (f *transportFlags) add(fl *pflag.FlagSet) {
-	f.kind = cli.NewChoice("auto", "auto", "verbs", "shm", "tcp")
-	fl.Var(f.kind, "transport", "how ranks reach each other; auto: verbs if an RDMA device reaches the peer, else shm on one host, else tcp; says which and why")
+	f.kind = cli.NewChoice("auto", "auto", "verbs", "shm", "tcp", "quic")
+	fl.Var(f.kind, "transport", "how ranks reach each other; auto: verbs if an RDMA device reaches the peer, else shm on one host, else tcp; says which and why. quic: for lossy or distant links")
 	f.Add(fl)
 }
 

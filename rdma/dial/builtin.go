@@ -14,6 +14,7 @@ func (h *Host) builtin() []Transport {
 			return shm.New(shm.Config{Purpose: "peers on this host", OnPanic: h.cfg.OnPanic})
 		}},
 		{Name: "tcp", CrossHost: true, Open: h.openTCP},
+		{Name: "quic", CrossHost: true, Open: h.openQUIC},
 	}
 }
 

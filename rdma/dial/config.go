@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/tcp"
 	"psrt/rdma/verbs"
 )
 
@@ -21,12 +22,14 @@ type Config struct {
 	// Token is the job's secret, the same in all its processes, random, at
 	// least secure.MinToken bytes.
 	Token []byte
-	// Listen is the "host:port" of the tcp transport's data connections. Empty:
+	// Listen is the "host:port" of the tcp and quic transports' data connections. Empty:
 	// the host that Host.Listen was given, any port; and where Host.Listen was
 	// never called, none: this process only connects.
 	Listen string
 	// Streams is the tcp transport's number of connections per direction.
 	Streams int
+	// Cover says which of the tcp transport's connections are under TLS.
+	Cover   tcp.Cover
 	Devices Devices
 	// StepTimeout bounds every step of a handshake; 0 means 10 s. Between a
 	// hello and its answer lies the application, which may take as long.

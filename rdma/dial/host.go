@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"psrt/rdma"
+	"psrt/rdma/quic"
 	"psrt/rdma/tcp"
 	"psrt/rdma/wire"
 )
@@ -77,7 +78,21 @@ func (h *Host) offers() []offering {
 
 // openTCP opens the tcp domain on the address that the host listens on. With mu.
 func (h *Host) openTCP() (rdma.Domain, error) {
-	return tcp.New(tcp.Config{Listen: h.dataAddr(), Streams: h.cfg.Streams, OnPanic: h.cfg.OnPanic})
+	return tcp.New(tcp.Config{Listen: h.dataAddr(), Streams: h.cfg.Streams, Cover: h.cfg.Cover, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject})
+}
+
+// openQUIC likewise. With mu.
+func (h *Host) openQUIC() (rdma.Domain, error) {
+	c, err := quic.New()
+	if err != nil {
+		return nil, err
+	}
+	d, err := tcp.New(tcp.Config{Carrier: c, Listen: h.dataAddr(), Streams: h.cfg.Streams, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject})
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 func (h *Host) dataAddr() string {
@@ -99,9 +114,11 @@ func (h *Host) listening(a net.Addr) error {
 	if t, ok := a.(*net.TCPAddr); ok {
 		h.dataHost = t.IP.String()
 	}
-	for _, d := range h.domains["tcp"] {
+	for _, d := range h.opened {
 		if d, ok := d.(*tcp.Domain); ok && h.cfg.Listen == "" {
-			return d.Listen(h.dataAddr())
+			if err := d.Listen(h.dataAddr()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

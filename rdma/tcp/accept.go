@@ -25,7 +25,7 @@ type inbox struct {
 type offer struct {
 	hello
 	raw  []byte // the hello as received
-	conn *net.TCPConn
+	conn net.Conn
 }
 
 func (b *inbox) add(o offer) error {
@@ -101,13 +101,13 @@ func (d *Domain) acceptLoop(l net.Listener) {
 		}
 		d.gate.Enter(c)
 		d.wg.Add(1)
-		go rdma.Guarded(d.cfg.OnPanic, func() { d.greet(c.(*net.TCPConn)) })()
+		go rdma.Guarded(d.cfg.OnPanic, func() { d.greet(c) })()
 	}
 }
 
 // greet decides whether a connection is a link of one of our endpoints. A
 // stranger is closed and counted; it learns nothing.
-func (d *Domain) greet(c *net.TCPConn) {
+func (d *Domain) greet(c net.Conn) {
 	defer d.wg.Done()
 	err := d.hear(c)
 	if !d.gate.Leave(c) && err == nil {
@@ -121,11 +121,18 @@ func (d *Domain) greet(c *net.TCPConn) {
 		case <-d.done:
 		default:
 			d.stats.refusals.Add(1)
+			if d.cfg.OnReject != nil {
+				d.cfg.OnReject(c.RemoteAddr(), err)
+			}
 		}
 	}
 }
 
-func (d *Domain) hear(c *net.TCPConn) error {
+func (d *Domain) hear(raw net.Conn) error {
+	c, err := d.uncover(raw)
+	if err != nil {
+		return err
+	}
 	w, b, err := wire.ReadFrame(c, helloSize, time.Now().Add(handshakeTimeout))
 	if err != nil {
 		return err
@@ -143,6 +150,12 @@ func (d *Domain) hear(c *net.TCPConn) error {
 	}
 	if err := c.SetDeadline(time.Time{}); err != nil {
 		return err
+	}
+	if p, ok := c.(Prover); ok {
+		p.Proved()
+	}
+	if p, ok := c.(*peeked); ok {
+		c = p.Conn
 	}
 	return ep.inbox.add(offer{hello: h, raw: b, conn: c})
 }

@@ -9,10 +9,11 @@ import (
 	"os"
 
 	"psrt/rdma"
+	"psrt/rdma/secure"
 )
 
 const (
-	addressVersion = 1
+	addressVersion = 2
 	nonceSize      = 32
 	hostSize       = 16
 	maxCandidates  = 12
@@ -21,11 +22,12 @@ const (
 
 // address is what Endpoint.Address says:
 //
-//	0         1         2      18   26      58      59
-//	+---------+---------+------+----+-------+-------+---------------------+
-//	| version | streams | host | id | nonce | count | count x (len, text) |
-//	+---------+---------+------+----+-------+-------+---------------------+
+//	0         1         2      18   26      58      59     91      92
+//	+---------+---------+------+----+-------+-------+------+-------+---------------------+
+//	| version | streams | host | id | nonce | cover | peer | count | count x (len, text) |
+//	+---------+---------+------+----+-------+-------+------+-------+---------------------+
 //
+// cover is the Config's; peer is the fingerprint of this process's certificate.
 // host tells whether loopback addresses are of use to the reader. The texts
 // are "host:port", best first; none: this side only connects.
 type address struct {
@@ -33,10 +35,12 @@ type address struct {
 	host       [hostSize]byte
 	id         uint64
 	nonce      [nonceSize]byte
+	cover      Cover
+	peer       secure.Fingerprint
 	candidates []string
 }
 
-const addressFixed = 2 + hostSize + 8 + nonceSize + 1
+const addressFixed = 2 + hostSize + 8 + nonceSize + 1 + len(secure.Fingerprint{}) + 1
 
 func (a *address) encode() []byte {
 	b := make([]byte, 0, 256)
@@ -44,6 +48,8 @@ func (a *address) encode() []byte {
 	b = append(b, a.host[:]...)
 	b = binary.LittleEndian.AppendUint64(b, a.id)
 	b = append(b, a.nonce[:]...)
+	b = append(b, uint8(a.cover))
+	b = append(b, a.peer[:]...)
 	b = append(b, uint8(len(a.candidates)))
 	for _, c := range a.candidates {
 		b = append(b, uint8(len(c)))
@@ -71,6 +77,11 @@ func decodeAddress(b []byte) (address, error) {
 	a.id = binary.LittleEndian.Uint64(b)
 	b = b[8:]
 	b = b[copy(a.nonce[:], b):]
+	if a.cover = Cover(b[0]); a.cover > CoverAll {
+		return bad(fmt.Sprintf("cover %d", a.cover))
+	}
+	b = b[1:]
+	b = b[copy(a.peer[:], b):]
 	count := int(b[0])
 	b = b[1:]
 	if count > maxCandidates {
@@ -103,16 +114,23 @@ func (ep *endpoint) address() address {
 	ep.dom.mu.Lock()
 	l := ep.dom.listener
 	ep.dom.mu.Unlock()
-	a := address{streams: ep.dom.cfg.Streams, host: hostID(), id: ep.id, nonce: ep.nonce}
+	a := address{streams: ep.dom.cfg.Streams, host: hostID(), id: ep.id, nonce: ep.nonce, cover: ep.dom.cfg.Cover, peer: ep.dom.id.Fingerprint()}
 	if l != nil {
-		a.candidates = candidates(l.Addr().(*net.TCPAddr))
+		a.candidates = candidates(l.Addr())
 	}
 	return a
 }
 
 // candidates are the addresses under which a listener may be reached: its own,
 // or, listening on all, those of the interfaces, loopback last.
-func candidates(l *net.TCPAddr) []string {
+func candidates(addr net.Addr) []string {
+	l, ok := addr.(*net.TCPAddr)
+	if u, is := addr.(*net.UDPAddr); is {
+		l, ok = &net.TCPAddr{IP: u.IP, Port: u.Port, Zone: u.Zone}, true
+	}
+	if !ok {
+		return []string{addr.String()}
+	}
 	if !l.IP.IsUnspecified() {
 		return []string{l.String()}
 	}

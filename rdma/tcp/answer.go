@@ -51,7 +51,7 @@ type answerLink struct {
 	old  [8]byte // answer of an atomic
 }
 
-func newAnswerLink(ep *endpoint, c *net.TCPConn) (*answerLink, error) {
+func newAnswerLink(ep *endpoint, c net.Conn) (*answerLink, error) {
 	l := &answerLink{ep: ep}
 	var err error
 	if l.p, err = newPort(ep.queue, c, l); err != nil {

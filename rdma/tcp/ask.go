@@ -40,7 +40,7 @@ type askLink struct {
 	sending bool
 }
 
-func newAskLink(ep *endpoint, c *net.TCPConn) (*askLink, error) {
+func newAskLink(ep *endpoint, c net.Conn) (*askLink, error) {
 	l := &askLink{ep: ep, parts: make([]part, len(ep.slots))}
 	var err error
 	if l.p, err = newPort(ep.queue, c, l); err != nil {

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"net"
 	"time"
 
 	"psrt/rdma"
@@ -20,10 +21,31 @@ type Config struct {
 	// autotuning, which is right unless the path is very long (or never leaves
 	// the host, which is seen and allowed for).
 	SocketBytes int
+	// Carrier brings links to peers in place of TCP connections; the domain closes
+	// it. nil: TCP.
+	Carrier Carrier
+	// Cover says which links are under TLS.
+	Cover Cover
+	// OnReject is told of every connection that was refused: its address and why.
+	// Called by several goroutines.
+	OnReject OnReject
 	// OnPanic is told of a panic in a goroutine of the domain's own; nil: it ends the
 	// process.
 	OnPanic func(any)
 }
+
+// OnReject is told of a refused connection.
+type OnReject func(addr net.Addr, err error)
+
+// Cover says which links are under TLS. Of two sides the more careful one has
+// its way.
+type Cover uint8
+
+const (
+	CoverFar  Cover = iota // those that leave the host
+	CoverNone              // none
+	CoverAll               // all
+)
 
 const (
 	maxStreams = 16
@@ -57,15 +79,18 @@ func (c Config) check() error {
 	if c.Streams < 0 || c.Streams > maxStreams {
 		return fmt.Errorf("tcp: %d streams: %w; use 1 to %d", c.Streams, rdma.ErrInvalid, maxStreams)
 	}
+	if c.Cover > CoverAll {
+		return fmt.Errorf("tcp: cover %d: %w; use CoverFar, CoverNone or CoverAll", c.Cover, rdma.ErrInvalid)
+	}
 	if c.SocketBytes < 0 {
 		return fmt.Errorf("tcp: %d bytes of socket buffer: %w; use 0 for the kernel's choice", c.SocketBytes, rdma.ErrInvalid)
 	}
 	return nil
 }
 
-func caps() rdma.Caps {
+func (c *Config) caps() rdma.Caps {
 	return rdma.Caps{
-		Transport: "tcp",
+		Transport: c.name(),
 		Ops: rdma.Ops(rdma.OpSend, rdma.OpWrite, rdma.OpWriteImm, rdma.OpRead,
 			rdma.OpFetchAdd, rdma.OpCompareSwap, rdma.OpRecv, rdma.OpRecvImm),
 		MaxInline:  inlineMax,

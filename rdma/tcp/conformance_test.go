@@ -15,12 +15,17 @@ func vanish(t testing.TB, d rdma.Domain) {
 }
 
 func TestConformance(t *testing.T) {
-	for _, streams := range []int{1, 3} {
-		t.Run(map[int]string{1: "one stream", 3: "three streams"}[streams], func(t *testing.T) {
-			rdmatest.Run(t, rdmatest.Factory{Kill: vanish, New: func(t testing.TB) (a, b rdma.Domain) {
+	for name, cfg := range map[string]tcp.Config{
+		"one stream":    {Streams: 1},
+		"three streams": {Streams: 3},
+		"under TLS":     {Streams: 2, Cover: tcp.CoverAll},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdmatest.Run(t, rdmatest.Factory{Kill: vanish, Allocates: cfg.Cover == tcp.CoverAll, New: func(t testing.TB) (a, b rdma.Domain) {
 				var ds [2]rdma.Domain
 				for i := range ds {
-					d, err := tcp.New(tcp.Config{Listen: "127.0.0.1:0", Streams: streams})
+					cfg.Listen = "127.0.0.1:0"
+					d, err := tcp.New(cfg)
 					if err != nil {
 						t.Fatal(err)
 					}

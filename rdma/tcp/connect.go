@@ -16,7 +16,7 @@ import (
 
 // link is an opened connection on its way to becoming an askLink or answerLink.
 type link struct {
-	conn    *net.TCPConn
+	conn    net.Conn
 	hello   hello
 	raw     []byte // hello as sent
 	weAsk   bool
@@ -66,7 +66,7 @@ func (ep *endpoint) connectError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", rdma.ErrDeadline, err)
 	}
-	return fmt.Errorf("tcp: connect to %s: %w", ep.cfg.Peer, err)
+	return fmt.Errorf("%s: connect to %s: %w", ep.dom.cfg.name(), ep.cfg.Peer, err)
 }
 
 // open dials all links of the peer, then waits for its welcomes.
@@ -93,7 +93,7 @@ func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link,
 	}
 	where := ""
 	for i := range 2 * streams {
-		c, at, err := dialAny(ctx, a, sameHost, where)
+		c, at, err := ep.dom.dialAny(ctx, a, sameHost, where)
 		if err != nil {
 			return fail(err)
 		}
@@ -137,7 +137,7 @@ func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link,
 }
 
 // dialAny connects to the candidate known to work, or the first that does.
-func dialAny(ctx context.Context, a *address, sameHost bool, known string) (*net.TCPConn, string, error) {
+func (d *Domain) dialAny(ctx context.Context, a *address, sameHost bool, known string) (net.Conn, string, error) {
 	list := a.candidates
 	if known != "" {
 		list = []string{known}
@@ -152,15 +152,30 @@ func dialAny(ctx context.Context, a *address, sameHost bool, known string) (*net
 		// A black hole must leave time for the others.
 		end, _ := ctx.Deadline()
 		each, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(list)-i))
-		var d net.Dialer
-		conn, err := d.DialContext(each, "tcp", c)
+		conn, err := d.dial(each, a, sameHost, c)
 		cancel()
 		if err == nil {
-			return conn.(*net.TCPConn), c, nil
+			return conn, c, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, "", oneLine(errs)
+}
+
+func (d *Domain) dial(ctx context.Context, a *address, sameHost bool, at string) (net.Conn, error) {
+	if d.cfg.Carrier != nil {
+		return d.cfg.Carrier.Dial(ctx, at, a.peer)
+	}
+	var dialer net.Dialer
+	raw, err := dialer.DialContext(ctx, "tcp", at)
+	if err != nil || !covered(d.cfg.Cover, a.cover, sameHost) {
+		return raw, err
+	}
+	c, err := cover(ctx, raw, a.peer)
+	if err != nil {
+		_ = raw.Close()
+	}
+	return c, err
 }
 
 // oneLine joins errors for a person to read; there is at least one candidate,
@@ -255,7 +270,7 @@ func (ep *endpoint) activate(links []link) error {
 }
 
 // sameHost: the connection never leaves this machine.
-func sameHost(c *net.TCPConn) bool {
+func sameHost(c net.Conn) bool {
 	here, ok1 := c.LocalAddr().(*net.TCPAddr)
 	there, ok2 := c.RemoteAddr().(*net.TCPAddr)
 	return ok1 && ok2 && here.IP.Equal(there.IP)
@@ -266,9 +281,13 @@ const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, linux/tcp.h; not in package sysca
 // tune sets what the kernel should know. The user timeout ends a responder's
 // reply to a peer that no longer reads; a requester gives up before, by its
 // own clock.
-func (ep *endpoint) tune(c *net.TCPConn, peer time.Duration) error {
-	if !sameHost(c) {
+func (ep *endpoint) tune(link net.Conn, peer time.Duration) error {
+	if !sameHost(link) {
 		ep.queue.far.Store(true)
+	}
+	c := socketOf(link)
+	if c == nil {
+		return nil // the carrier's
 	}
 	if err := c.SetNoDelay(true); err != nil {
 		return err

@@ -64,12 +64,12 @@ func TestDialAnyCandidate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	a := &address{candidates: []string{"127.0.0.1:1", l.Addr().String()}}
-	c, at, err := dialAny(ctx, a, true, "")
+	c, at, err := (&Domain{}).dialAny(ctx, a, true, "")
 	if err != nil || at != l.Addr().String() {
 		t.Fatalf("connected to %q: %v", at, err)
 	}
 	_ = c.Close()
-	if _, _, err = dialAny(ctx, a, false, ""); err == nil || strings.Count(err.Error(), "another host's loopback") != 2 || strings.Contains(err.Error(), "\n") {
+	if _, _, err = (&Domain{}).dialAny(ctx, a, false, ""); err == nil || strings.Count(err.Error(), "another host's loopback") != 2 || strings.Contains(err.Error(), "\n") {
 		t.Errorf("loopback of another host: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/secure"
 	"psrt/rdma/wire"
 )
 
@@ -20,6 +21,7 @@ type Domain struct {
 	placing sync.RWMutex
 	stats   counters
 	gate    *wire.Gate
+	id      *secure.Identity
 	done    chan struct{}
 	// wg counts the accept loop, handshakes, the ticker and every goroutine of
 	// an endpoint.
@@ -61,6 +63,14 @@ func New(cfg Config) (*Domain, error) {
 		endpoints: make(map[uint64]*endpoint),
 		queues:    make(map[*queue]struct{}),
 	}
+	if cfg.Carrier != nil {
+		d.id = cfg.Carrier.Identity()
+	} else {
+		var err error
+		if d.id, err = secure.NewIdentity(); err != nil {
+			return nil, err
+		}
+	}
 	d.regions.Store(&regionSet{byKey: map[uint64]*region{}})
 	if cfg.Listen != "" {
 		if err := d.Listen(cfg.Listen); err != nil {
@@ -83,9 +93,15 @@ func (d *Domain) Listen(addr string) error {
 	if d.listener != nil {
 		return fmt.Errorf("tcp: listen on %s: already listening on %s: %w", addr, d.listener.Addr(), rdma.ErrInvalid)
 	}
-	l, err := net.Listen("tcp", addr)
+	var l net.Listener
+	var err error
+	if d.cfg.Carrier != nil {
+		l, err = d.cfg.Carrier.Listen(addr)
+	} else {
+		l, err = net.Listen("tcp", addr)
+	}
 	if err != nil {
-		return fmt.Errorf("tcp: listen on %s: %w; choose an address of this host and a free port (0: any)", addr, err)
+		return fmt.Errorf("%s: listen on %s: %w; choose an address of this host and a free port (0: any)", d.cfg.name(), addr, err)
 	}
 	d.listener = l
 	d.wg.Add(1)
@@ -93,7 +109,7 @@ func (d *Domain) Listen(addr string) error {
 	return nil
 }
 
-func (d *Domain) Caps() rdma.Caps { return caps() }
+func (d *Domain) Caps() rdma.Caps { return d.cfg.caps() }
 
 // Refused counts connections that were closed because they were no peers of
 // ours: garbage, wrong proofs, silence.
@@ -187,6 +203,9 @@ func (d *Domain) Close() error {
 		_ = q.Close()
 	}
 	d.wg.Wait()
+	if d.cfg.Carrier != nil {
+		_ = d.cfg.Carrier.Close()
+	}
 	for _, r := range d.regions.Load().byStart {
 		_ = r.Close()
 	}

@@ -27,6 +27,10 @@ func (ep *endpoint) Connections() [][2]netip.AddrPort {
 
 // here is this side's address; not valid once the port is closed.
 func (p *port) here() (a netip.AddrPort) {
+	if p.over != nil {
+		a, _ = netip.ParseAddrPort(p.over.link.LocalAddr().String()) // else not valid
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	}
 	_ = p.raw.Control(func(fd uintptr) {
 		switch s, _ := syscall.Getsockname(int(fd)); s := s.(type) {
 		case *syscall.SockaddrInet4:

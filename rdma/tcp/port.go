@@ -21,7 +21,8 @@ type port struct {
 	file  *os.File        // for its count of users: no system call meets a closed descriptor
 	raw   syscall.RawConn // of file; Control alone is used
 	token int
-	where string // the peer's address
+	where string  // the peer's address
+	over  *bridge // nil: the socket is the connection
 
 	mu     sync.Mutex
 	events uint32 // epoll's interest
@@ -30,21 +31,19 @@ type port struct {
 }
 
 // newPort takes c over, also where it fails.
-func newPort(q *queue, c *net.TCPConn, h handler) (*port, error) {
+func newPort(q *queue, c net.Conn, h handler) (*port, error) {
 	p := &port{q: q, where: c.RemoteAddr().String(), events: syscall.EPOLLIN}
-	raw, err := c.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { p.file, err = duplicate(fd, false) })
-	}
-	_ = c.Close() // leaves the runtime's poller; the connection lives on in file
-	if err == nil && p.file == nil {
-		err = os.ErrInvalid
+	var err error
+	if t, ok := c.(*net.TCPConn); ok {
+		p.file, err = unpolled(t)
+	} else {
+		p.over, p.file, err = q.dom.newBridge(c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tcp: connection to %s: %w", p.where, err)
+		return nil, err
 	}
 	if p.raw, err = p.file.SyscallConn(); err != nil {
-		_ = p.file.Close()
+		p.end()
 		return nil, err
 	}
 	p.apply[0] = func(fd uintptr) {
@@ -66,6 +65,24 @@ func newPort(q *queue, c *net.TCPConn, h handler) (*port, error) {
 		return nil, fmt.Errorf("tcp: watch the connection to %s: %w", p.where, err)
 	}
 	return p, nil
+}
+
+// unpolled takes a connection out of the runtime's poller: it lives on in the
+// file.
+func unpolled(c *net.TCPConn) (*os.File, error) {
+	var f *os.File
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { f, err = duplicate(fd, false) })
+	}
+	_ = c.Close()
+	if err == nil && f == nil {
+		err = os.ErrInvalid
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tcp: connection to %s: %w", c.RemoteAddr(), err)
+	}
+	return f, nil
 }
 
 // duplicate gives a file that does not block. Whether the runtime polls it
@@ -100,7 +117,14 @@ func (p *port) interest(set, clear uint32) {
 // close may come at any time, more than once. Any goroutine.
 func (p *port) close() {
 	p.q.ports.drop(p.token)
+	p.end()
+}
+
+func (p *port) end() {
 	_ = p.file.Close()
+	if p.over != nil {
+		p.over.ending()
+	}
 }
 
 // ports finds the handler behind an epoll event.

@@ -22,7 +22,7 @@ const requestWRs = 3
 // both ends. Over TCP such a request takes its receiver one more system call.
 // docs/zero-copy.md has the figures.
 func copyBytes(transport string) int {
-	if transport == "tcp" {
+	if transport == "tcp" || transport == "quic" {
 		return 16 << 10
 	}
 	return 512

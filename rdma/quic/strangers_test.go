@@ -1,0 +1,128 @@
+package quic
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	quicgo "github.com/quic-go/quic-go"
+
+	"psrt/rdma"
+	"psrt/rdma/tcp"
+)
+
+// A side that does not listen reaches one that does, and many endpoints share
+// one UDP port on each side.
+func TestOneSideListens(t *testing.T) {
+	server, client := open(t, tcp.Config{Listen: "127.0.0.1:0"}), open(t, tcp.Config{})
+	if name := server.Caps().Transport; name != "quic" {
+		t.Errorf("the transport calls itself %q", name)
+	}
+	there, here := memory(t, server), memory(t, client)
+	for i := range 8 {
+		_, passive := endpoint(t, server)
+		q, active := endpoint(t, client)
+		connect(t, active, passive)
+		here.bytes[0] = byte(i + 1)
+		r := there.region.Remote()
+		if n, err := active.Post([]rdma.WR{{Op: rdma.OpWrite, Signaled: true, Local: here.bytes[:1], Remote: rdma.RemoteRange{Key: r.Key, Addr: r.Addr + uint64(i), Len: 1}}}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		var cs [1]rdma.Completion
+		for q.Poll(cs[:]) == 0 {
+			if err := q.Wait(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if cs[0].Status != rdma.StatusOK || there.bytes[i] != byte(i+1) {
+			t.Errorf("endpoint %d: %+v, the byte is %d", i, cs[0], there.bytes[i])
+		}
+	}
+}
+
+// Whoever knows the port and not the job gets nothing: not with garbage, not
+// with a handshake, not with a stream that says something else.
+func TestStrangers(t *testing.T) {
+	var mu sync.Mutex
+	var rejected []string
+	server := open(t, tcp.Config{Listen: "127.0.0.1:0", OnReject: func(a net.Addr, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		rejected = append(rejected, a.String()+" "+err.Error())
+	}})
+	_, target := endpoint(t, server)
+	at := string(target.Address())
+	at = at[strings.LastIndex(at, "127.0.0.1:"):]
+	udp, err := net.Dial("udp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	for n := range 64 {
+		if _, err := udp.Write(make([]byte, 20*n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := quicgo.DialAddr(ctx, at, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}}, nil); err == nil {
+		t.Error("a handshake for another protocol was answered")
+	}
+	c, err := quicgo.DialAddr(ctx, at, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"psrt-quic/1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.OpenStreamSync(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte("GET / HTTP/1.0\r\n\r\nand more than a frame's header")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("a stranger was answered: %d bytes, %v", n, err)
+	}
+	mu.Lock()
+	if len(rejected) != 1 || !strings.Contains(rejected[0], c.LocalAddr().(*net.UDPAddr).AddrPort().String()[strings.LastIndex(c.LocalAddr().String(), ":"):]) {
+		t.Errorf("refusals say %q, the stranger is %s", rejected, c.LocalAddr())
+	}
+	mu.Unlock()
+
+	// Many who say nothing: the oldest give way, and who belongs to the job comes in.
+	for range 140 {
+		if _, err := quicgo.DialAddr(ctx, at, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"psrt-quic/1"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, here := endpoint(t, open(t, tcp.Config{}))
+	connect(t, here, target)
+}
+
+// Somebody else at the peer's port is found out before a byte is sent to him.
+func TestWrongProcess(t *testing.T) {
+	server, other, client := open(t, tcp.Config{Listen: "127.0.0.1:0"}), open(t, tcp.Config{Listen: "127.0.0.1:0"}), open(t, tcp.Config{})
+	_, real := endpoint(t, server)
+	_, fake := endpoint(t, other)
+	_, here := endpoint(t, client)
+	a, b := string(real.Address()), string(fake.Address())
+	i, j := strings.LastIndex(a, "127.0.0.1:"), strings.LastIndex(b, "127.0.0.1:")
+	err := here.Connect([]byte(a[:i-1]+b[j-1:]), time.Now().Add(time.Minute))
+	if err == nil || !strings.Contains(err.Error(), "another process answers") {
+		t.Errorf("connected to another process: %v", err)
+	}
+	if err := server.Listen("127.0.0.1:0"); err == nil {
+		t.Error("a second Listen went well")
+	}
+	c, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := tcp.New(tcp.Config{Carrier: c, Listen: "192.0.2.1:1"}); err == nil || !strings.Contains(err.Error(), "192.0.2.1:1") {
+		t.Errorf("listening on another host's address: %v", err)
+	}
+}
