@@ -2,10 +2,10 @@
 // which of them reach each other, how fast every pair is, what all of them
 // reach together, and which pair, rank or host is slower than its like.
 //
-// It owns the schedule of pairs, the judgement of outliers, the identity that a
-// launcher gives a process, and the conversation between the director and the
-// ranks. The measuring itself is bench/micro's, the way to a peer rdma/dial's. It
-// must not know flags, nor how a report looks.
+// It owns the schedule of pairs, the judgement of outliers, and the conversation
+// between the director and the ranks. Who a process is, sched/rendezvous knows;
+// the measuring itself is bench/micro's, the way to a peer rdma/dial's. It must
+// not know flags, nor how a report looks.
 //
 // The life of one run:
 //

@@ -237,27 +237,6 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestMeeting(t *testing.T) {
-	dir := t.TempDir()
-	m, token, err := Meet(t.Context(), dir, "job 1", 0, time.Second)
-	if err != nil || len(token) != tokenBytes {
-		t.Fatal(err)
-	}
-	if _, other, err := Meet(t.Context(), dir, "job 1", 1, time.Second); err != nil || string(other) != string(token) {
-		t.Errorf("rank 1 has another token: %v", err)
-	}
-	if _, _, err := Meet(t.Context(), dir, "job 2", 1, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "no rank 0") {
-		t.Errorf("nobody was met: %v", err)
-	}
-	// What was left by a killed run of the same key is replaced.
-	if _, again, err := Meet(t.Context(), dir, "job 1", 0, time.Second); err != nil || string(again) == string(token) {
-		t.Errorf("the old token stays: %v", err)
-	}
-	if err := m.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestNumbers(t *testing.T) {
 	for want, list := range map[string][]int{"": nil, "3": {3}, "0-2, 5": {5, 0, 1, 2}, "1-2, 4-5": {4, 5, 1, 2}} {
 		if got := numbers(list); got != want {

@@ -2,7 +2,6 @@ package qualify
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"psrt/sched/launch"
+	"psrt/sched/rendezvous"
 )
 
 // Command starts one rank on this machine: rank, world size, coordinator, token
@@ -28,9 +28,6 @@ type Command struct {
 // grace is how long ranks may take to end.
 const grace = 2 * time.Second
 
-// tokenBytes is the length of a token made here.
-const tokenBytes = 32
-
 // RunLocal starts the ranks as processes of this machine and directs them.
 // Nothing is left behind: no process, file, socket or shared memory.
 func RunLocal(ctx context.Context, ranks int, plan Plan, c Command, progress func(string)) (_ *Finding, err error) {
@@ -39,8 +36,7 @@ func RunLocal(ctx context.Context, ranks int, plan Plan, c Command, progress fun
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	token := make([]byte, tokenBytes)
-	rand.Read(token)
+	token := rendezvous.NewToken()
 	tokenFile := filepath.Join(scratch.Path, "token")
 	if err := os.WriteFile(tokenFile, token, 0o600); err != nil {
 		return nil, err

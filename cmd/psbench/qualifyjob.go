@@ -18,6 +18,7 @@ import (
 	"psrt/rdma/fault"
 	"psrt/rdma/shm"
 	"psrt/rdma/tcp"
+	"psrt/sched/rendezvous"
 )
 
 // job says who this process is: nil where it shall start all ranks itself.
@@ -35,12 +36,12 @@ func (f *qualifyFlags) job(ctx context.Context, c *cobra.Command) (job *qualify.
 	case local:
 		return nil, end, f.onlyWithRank(c)
 	}
-	var by qualify.Launched
+	var by rendezvous.Identity
 	if given("rank") {
-		by = qualify.Launched{By: "--rank", Rank: f.rank, World: f.world}
+		by = rendezvous.Identity{By: "--rank", Rank: f.rank, World: f.world}
 	} else {
 		var ok bool
-		if by, ok, err = qualify.Identify(os.Getenv); err != nil {
+		if by, ok, err = rendezvous.Identify(os.Getenv); err != nil {
 			return nil, end, err
 		}
 		if !ok {
@@ -77,12 +78,12 @@ func (f *qualifyFlags) job(ctx context.Context, c *cobra.Command) (job *qualify.
 }
 
 // meet is where all ranks are on this host and the launcher gives no address.
-func (f *qualifyFlags) meet(ctx context.Context, job *qualify.Job, by qualify.Launched) (*qualify.Job, func(), error) {
+func (f *qualifyFlags) meet(ctx context.Context, job *qualify.Job, by rendezvous.Identity) (*qualify.Job, func(), error) {
 	key := by.Key
 	if key == "" { // the launcher's process
 		key = fmt.Sprintf("parent %d", os.Getppid())
 	}
-	m, token, err := qualify.Meet(ctx, os.TempDir(), key, job.Rank, f.plan.JoinTimeout)
+	m, token, err := rendezvous.OpenFolder(ctx, os.TempDir(), key, job.Rank, f.plan.JoinTimeout)
 	if err != nil {
 		return nil, func() {}, err
 	}

@@ -19,6 +19,7 @@ type display struct {
 	quiet    bool
 	terminal bool
 	dirty    bool
+	label    string // begins every line; then there is no line that is overwritten
 }
 
 func newDisplay(f *os.File, quiet bool) *display {
@@ -28,6 +29,9 @@ func newDisplay(f *os.File, quiet bool) *display {
 func (d *display) note(s string) {
 	if !d.quiet {
 		d.clear()
+		if d.label != "" {
+			s = d.label + strings.ReplaceAll(s, "\n", "\n"+d.label)
+		}
 		fmt.Fprintln(d.w, s)
 	}
 }
@@ -39,7 +43,7 @@ func (d *display) event(e train.Event) {
 	switch {
 	case e.Note != "":
 		d.note(e.Note)
-	case e.Progress != nil && d.terminal:
+	case e.Progress != nil && d.terminal && d.label == "":
 		d.clear()
 		fmt.Fprint(d.w, progressLine(e.Progress))
 		d.dirty = true

@@ -15,7 +15,7 @@ import (
 // Where ranks are started by hand, most flags describe the job and are read at
 // rank 0 alone. These are each rank's own.
 var ownFlags = []string{
-	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "numa", "quiet", "config", "help", "metrics",
+	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "numa", "quiet", "config", "help", "metrics",
 	"transport", "device", "port", "gid-index", "traffic-class",
 }
 
@@ -63,7 +63,7 @@ func (f *trainFlags) agree(c *cobra.Command, j *train.Job) error {
 
 // onlyWithRank refuses what has no meaning while psrt starts all ranks itself.
 func (f *trainFlags) onlyWithRank(c *cobra.Command) error {
-	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen"} {
+	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen", "interface"} {
 		if g := c.Flags().Lookup(name); g.Changed && g.Value.String() != g.DefValue {
 			return cli.Usagef("--%s is for ranks started by hand: give --rank, too, or leave it out to have psrt start all ranks here", name)
 		}

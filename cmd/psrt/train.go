@@ -44,8 +44,10 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	if c.Flags().Changed("rank") {
-		return runRank(ctx, c, f)
+	if rank, err := f.identify(c); err != nil {
+		return err
+	} else if rank {
+		return f.labelled(runRank(ctx, c, f))
 	}
 	if err := f.onlyWithRank(c); err != nil {
 		return err
@@ -93,13 +95,6 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	case f.world < 2 || f.rank >= f.world:
 		return cli.Usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
 	}
-	if f.coordinator == "embedded" {
-		return cli.Usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
-	}
-	token, err := f.token()
-	if err != nil {
-		return err
-	}
 	started := os.Getenv(job.EnvLaunched) != ""
 	events := func(train.Event) {}
 	if started {
@@ -113,8 +108,33 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Token: token, Transport: f.transport.kind.Value, Devices: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	show := newDisplay(os.Stderr, f.quiet)
+	show.label = f.label()
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
+	describe := func() (*train.Job, error) {
+		j, note, err := f.describe(c)
+		if err == nil {
+			j.Flags = jobFlags(c)
+			show.note(note)
+		}
+		return j, err
+	}
+	met, err := f.meet(ctx, describe, show.note)
+	if err != nil {
+		return cli.InterruptedOr(ctx, err)
+	}
+	linger := func(error) {}
+	if met != nil {
+		defer met.Close()
+		f.coordinator, cfg.Token, cfg.Listen = met.Coordinator, met.Token, met.Listen
+		if met.Hosted != nil {
+			linger = met.Hosted.Linger
+		}
+	} else if cfg.Token, err = f.handToken(); err != nil {
+		return err
+	}
+	// Ranks of one launcher of psrt are on one host.
+	cfg.Preflight, cfg.Interface = met == nil && !started, f.iface
 	shown, endpoint, err := f.rankMetrics(started, show.note)
 	if err != nil {
 		return err
@@ -123,7 +143,6 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		defer endpoint.Close()
 	}
 	cfg.Metrics = shown
-	linger := func(error) {}
 	var asked *train.Job
 	var out io.WriteCloser
 	if !started {
@@ -140,14 +159,12 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			}
 			return err
 		}
-		if f.rank == 0 {
-			j, note, err := f.describe(c)
+		if f.rank == 0 && met == nil {
+			j, err := describe()
 			if err != nil {
 				return err
 			}
-			j.Flags = jobFlags(c)
-			show.note(note)
-			host, err := job.HostCoordinator(ctx, f.coordinator, token, j)
+			host, err := job.HostCoordinator(ctx, f.coordinator, cfg.Token, j)
 			if err != nil {
 				return err
 			}

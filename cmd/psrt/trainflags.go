@@ -11,6 +11,7 @@ import (
 	"psrt/cmd/internal/cli"
 	"psrt/sched/dataset"
 	"psrt/sched/job"
+	"psrt/sched/rendezvous"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
 	"psrt/tiers/table"
@@ -49,7 +50,8 @@ type trainFlags struct {
 	rank, world               int
 	coordinator, tokenFile    string
 	joinTimeout               time.Duration
-	listen, numa              string
+	listen, numa, iface       string
+	launched                  *rendezvous.Identity // nil: by --rank, or psrt starts all ranks
 	quiet, noShuffle          bool
 	metrics                   string
 	watch                     *cli.Choice
@@ -118,6 +120,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.coordinator, "coordinator", "embedded", "`address` at which the ranks meet: HOST:PORT of rank 0")
 	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the job's secret, the same for all ranks")
 	fl.DurationVar(&f.joinTimeout, "join-timeout", time.Minute, "how long ranks wait for each other at the start")
+	fl.StringVar(&f.iface, "interface", "", "network `interface` by which ranks on several hosts reach each other: a name, or a network such as 10.0.0.0/8 (the fastest that all reach)")
 	fl.StringVar(&f.listen, "listen", "", "`address` a server rank listens on (all interfaces)")
 }
 

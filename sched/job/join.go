@@ -15,6 +15,14 @@ import (
 	"psrt/sched/train"
 )
 
+// Port is where the coordinator listens; 0 for a unix socket.
+func (h *Hosted) Port() int {
+	if a, ok := h.server.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
+}
+
 // routeTo is an address to listen on that the others can reach: the one from
 // which this machine reaches the coordinator. No packet is sent.
 func routeTo(network, coordinator string) string {
@@ -109,8 +117,8 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 		if err == nil {
 			defer c.Close()
 			cfg.Coord = c
-			if cfg.Listen == "" {
-				cfg.Listen = routeTo(network, address)
+			if cfg.near = routeTo(network, address); cfg.Listen == "" && !cfg.Preflight {
+				cfg.Listen = cfg.near
 			}
 			return RunRank(ctx, cfg)
 		}

@@ -37,6 +37,13 @@ type RankConfig struct {
 	Check func(*train.Job) error
 	// JoinTimeout bounds the wait for the job and for other ranks at the start.
 	JoinTimeout time.Duration
+	// Preflight has the ranks try all connections to each other before anything
+	// begins; Listen is then chosen from what all of them reach. Interface, a name
+	// or a network, limits what is offered.
+	Preflight bool
+	Interface string
+
+	near string // a listening address of this host that the coordinator's reaches
 }
 
 // RunRank runs one rank until the job is done. A worker returns the result.
@@ -64,6 +71,12 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 	if err := assemble(ctx, cfg, job); err != nil {
 		leave(cfg)
 		return nil, err
+	}
+	if cfg.Preflight {
+		if err := preflight(ctx, &cfg, job); err != nil {
+			leave(cfg)
+			return nil, err
+		}
 	}
 	cfg.Metrics.Name(name(cfg.Rank, job.Servers))
 	go watchAbort(ctx, cfg.Coord, cancel)
@@ -114,7 +127,9 @@ func dataListen(control string) string {
 	return ""
 }
 
-// name is how people know a world rank.
+// RankName is how people know a world rank of a job with so many servers.
+func RankName(rank, servers int) string { return name(rank, servers) }
+
 func name(rank, servers int) string {
 	if rank < servers {
 		return fmt.Sprintf("server %d", rank)

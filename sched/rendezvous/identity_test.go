@@ -1,4 +1,4 @@
-package qualify
+package rendezvous
 
 import (
 	"strings"
@@ -9,25 +9,25 @@ func TestIdentify(t *testing.T) {
 	ompi := "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_RANK=2 PMIX_NAMESPACE=7"
 	for _, c := range []struct {
 		name, env string
-		want      Launched
+		want      Identity
 		ok        bool
 		err       string
 	}{
 		{name: "nobody"},
-		{"by hand", "PSRT_RANK=1 PSRT_WORLD_SIZE=3", Launched{By: "PSRT_RANK", Rank: 1, World: 3}, true, ""},
-		{"by hand is stronger", "PSRT_RANK=1 PSRT_WORLD_SIZE=3 " + ompi, Launched{By: "PSRT_RANK", Rank: 1, World: 3, Key: "pmix 7"}, true, ""},
-		{"Open MPI 4, one host", ompi, Launched{By: "PMIX_RANK", Rank: 2, World: 4, OneHost: true, Key: "pmix 7"}, true, ""},
+		{"by hand", "PSRT_RANK=1 PSRT_WORLD_SIZE=3", Identity{By: "PSRT_RANK", Rank: 1, World: 3}, true, ""},
+		{"by hand is stronger", "PSRT_RANK=1 PSRT_WORLD_SIZE=3 " + ompi, Identity{By: "PSRT_RANK", Rank: 1, World: 3, Key: "pmix 7"}, true, ""},
+		{"Open MPI 4, one host", ompi, Identity{By: "PMIX_RANK", Rank: 2, World: 4, OneHost: true, Key: "pmix 7"}, true, ""},
 		{"Open MPI, several hosts", "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_MCA_ess_base_jobid=55",
-			Launched{By: "OMPI_COMM_WORLD_RANK", Rank: 2, World: 4, Key: "ompi 55"}, true, ""},
+			Identity{By: "OMPI_COMM_WORLD_RANK", Rank: 2, World: 4, Key: "ompi 55"}, true, ""},
 		{"srun", "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=8 SLURM_STEP_NUM_NODES=2 SLURM_JOB_ID=12 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n[1-2]",
-			Launched{By: "SLURM_PROCID", Rank: 3, World: 8, Key: "slurm 12 0", First: "n1", Job: 12}, true, ""},
+			Identity{By: "SLURM_PROCID", Rank: 3, World: 8, Key: "slurm 12 0", First: "n1", Job: 12}, true, ""},
 		{"srun --mpi=pmix, one node", "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.9.0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=a",
-			Launched{By: "PMIX_RANK", Rank: 1, World: 2, OneHost: true, Key: "pmix slurm.pmix.9.0", First: "a", Job: 9}, true, ""},
+			Identity{By: "PMIX_RANK", Rank: 1, World: 2, OneHost: true, Key: "pmix slurm.pmix.9.0", First: "a", Job: 9}, true, ""},
 		{name: "a batch script is no rank", env: "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=12"},
-		{"MPICH", "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=2", Launched{By: "PMI_RANK", World: 2, OneHost: true}, true, ""},
-		{"no number of ranks", "PMIX_RANK=0", Launched{}, false, "--world-size"},
-		{"not a number", "PSRT_RANK=x PSRT_WORLD_SIZE=2", Launched{}, false, `PSRT_RANK="x"`},
-		{"a negative number", "PMI_RANK=-1 PMI_SIZE=2", Launched{}, false, "PMI_RANK"},
+		{"MPICH", "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=2", Identity{By: "PMI_RANK", World: 2, OneHost: true}, true, ""},
+		{"no number of ranks", "PMIX_RANK=0", Identity{}, false, "--world-size"},
+		{"not a number", "PSRT_RANK=x PSRT_WORLD_SIZE=2", Identity{}, false, `PSRT_RANK="x"`},
+		{"a negative number", "PMI_RANK=-1 PMI_SIZE=2", Identity{}, false, "PMI_RANK"},
 	} {
 		env := map[string]string{}
 		for _, word := range strings.Fields(c.env) {

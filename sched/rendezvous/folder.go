@@ -1,8 +1,7 @@
-package qualify
+package rendezvous
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -13,30 +12,30 @@ import (
 	"time"
 )
 
-// Meeting is a folder in which the ranks of one host find each other where
+// Folder is one in which the ranks of one host find each other where
 // the launcher gives them no address and no secret. Only its user can enter it.
-type Meeting struct{ Path string }
+type Folder struct{ Path string }
 
 // Coordinator is where rank 0 listens.
-func (m *Meeting) Coordinator() string { return "unix:" + filepath.Join(m.Path, "director") }
+func (m *Folder) Coordinator() string { return "unix:" + filepath.Join(m.Path, "coordinator") }
 
 // Listen is where a rank does.
-func (m *Meeting) Listen(rank int) string {
+func (m *Folder) Listen(rank int) string {
 	return "unix:" + filepath.Join(m.Path, "rank-"+strconv.Itoa(rank))
 }
 
 // Close removes the folder; any rank may when all is over.
-func (m *Meeting) Close() error { return os.RemoveAll(m.Path) }
+func (m *Folder) Close() error { return os.RemoveAll(m.Path) }
 
-// Meet gives the folder of the job with this key, and its token. Rank 0 makes
+// OpenFolder gives the folder of the job with this key, and its token. Rank 0 makes
 // both, the others wait for them.
-func Meet(ctx context.Context, parent, key string, rank int, patience time.Duration) (*Meeting, []byte, error) {
+func OpenFolder(ctx context.Context, parent, key string, rank int, patience time.Duration) (*Folder, []byte, error) {
 	sum := sha256.Sum256([]byte(key))
-	m := &Meeting{filepath.Join(parent, fmt.Sprintf("psrt-meet-%d-%x", os.Getuid(), sum[:8]))}
+	m := &Folder{filepath.Join(parent, fmt.Sprintf("psrt-meet-%d-%x", os.Getuid(), sum[:8]))}
 	if rank == 0 {
 		token, err := m.open()
 		if err != nil {
-			return nil, nil, fmt.Errorf("qualify: no folder for the ranks of this host to meet in: %w; set TMPDIR, or give --coordinator and --token-file", err)
+			return nil, nil, fmt.Errorf("rendezvous: no folder for the ranks of this host to meet in: %w; set TMPDIR, or give --coordinator and --token-file", err)
 		}
 		return m, token, nil
 	}
@@ -49,14 +48,14 @@ func Meet(ctx context.Context, parent, key string, rank int, patience time.Durat
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("qualify: rank %d found no rank 0 on this host within %v: %w; give every rank --coordinator and --token-file", rank, patience, err)
+			return nil, nil, fmt.Errorf("rendezvous: rank %d found no rank 0 on this host within %v: %w; give every rank --coordinator and --token-file", rank, patience, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
 // open makes the folder anew and puts a token in.
-func (m *Meeting) open() ([]byte, error) {
+func (m *Folder) open() ([]byte, error) {
 	if err := os.Mkdir(m.Path, 0o700); errors.Is(err, os.ErrExist) {
 		if err = m.ours(); err != nil {
 			return nil, err
@@ -70,8 +69,7 @@ func (m *Meeting) open() ([]byte, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	token := make([]byte, tokenBytes)
-	rand.Read(token)
+	token := NewToken()
 	draft := filepath.Join(m.Path, "draft")
 	if err := os.WriteFile(draft, token, 0o600); err != nil {
 		return nil, err
@@ -80,7 +78,7 @@ func (m *Meeting) open() ([]byte, error) {
 }
 
 // token reads what rank 0 has put there.
-func (m *Meeting) token() ([]byte, error) {
+func (m *Folder) token() ([]byte, error) {
 	if err := m.ours(); err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func (m *Meeting) token() ([]byte, error) {
 }
 
 // ours says whether nobody else can have put anything there.
-func (m *Meeting) ours() error {
+func (m *Folder) ours() error {
 	info, err := os.Lstat(m.Path)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package qualify
+package rendezvous
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Launched is the identity that a launcher gave this process.
-type Launched struct {
+// Identity is who a launcher says this process is.
+type Identity struct {
 	By          string // the variable that has the rank
 	Rank, World int
 	// OneHost: the launcher says that all ranks are on this host.
@@ -41,7 +41,7 @@ var sources = []source{
 
 // Identify reads the environment through look. ok is false where no launcher
 // has started this process.
-func Identify(look func(name string) string) (l Launched, ok bool, err error) {
+func Identify(look func(name string) string) (l Identity, ok bool, err error) {
 	for _, s := range sources {
 		text := look(s.rank)
 		if text == "" || s.step != "" && look(s.step) == "" {
@@ -61,7 +61,7 @@ func Identify(look func(name string) string) (l Launched, ok bool, err error) {
 			break
 		}
 		if l.World == 0 {
-			return l, false, &inputError{fmt.Errorf("qualify: the launcher gives a rank (%s=%s) and no number of ranks (%s): give --rank and --world-size, or --ranks to start ranks here",
+			return l, false, &InputError{fmt.Errorf("rendezvous: the launcher gives a rank (%s=%s) and no number of ranks (%s): give --rank and --world-size",
 				s.rank, text, strings.Join(s.world, ", "))}
 		}
 		l.where(look)
@@ -73,13 +73,13 @@ func Identify(look func(name string) string) (l Launched, ok bool, err error) {
 func number(look func(string) string, name string) (int, error) {
 	n, err := strconv.Atoi(look(name))
 	if err != nil || n < 0 || n >= 1<<20 {
-		return 0, &inputError{fmt.Errorf("qualify: %s=%q is not a number of ranks", name, look(name))}
+		return 0, &InputError{fmt.Errorf("rendezvous: %s=%q is not a number of ranks", name, look(name))}
 	}
 	return n, nil
 }
 
 // where finds out about hosts and the job.
-func (l *Launched) where(look func(string) string) {
+func (l *Identity) where(look func(string) string) {
 	for _, local := range []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"} {
 		if n, err := strconv.Atoi(look(local)); err == nil && n == l.World {
 			l.OneHost = true
@@ -120,4 +120,4 @@ func firstHost(list string) string {
 }
 
 // Port is one for the coordinator that jobs of one host seldom share.
-func (l *Launched) Port() int { return 20000 + l.Job%10000 }
+func (l *Identity) Port() int { return 20000 + l.Job%10000 }

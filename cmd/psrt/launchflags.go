@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"psrt/cmd/internal/cli"
+	"psrt/sched/job"
+	"psrt/sched/rendezvous"
+	"psrt/sched/train"
+)
+
+// embedded is --coordinator's word for: psrt keeps one itself.
+const embedded = "embedded"
+
+// identify says which rank this process is: by --rank, else by what a launcher
+// has put into the environment. false: psrt starts all ranks itself.
+func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
+	if c.Flags().Changed("rank") {
+		return true, nil
+	}
+	id, ok, err := rendezvous.Identify(os.Getenv)
+	if err != nil || !ok || id.World < 2 { // a launcher's only rank starts the others
+		return false, err
+	}
+	f.launched, f.rank = &id, id.Rank
+	if c.Flags().Changed("world-size") && f.world != id.World {
+		return false, cli.Usagef("--world-size %d, but %s says that there are %d ranks: leave the flag out", f.world, id.By, id.World)
+	}
+	f.world = id.World
+	if !c.Flags().Changed("workers") {
+		f.workers = id.World - f.servers
+	}
+	if f.servers >= id.World {
+		return false, cli.Usagef("--servers %d of %d ranks leaves none to work: start more ranks, or give fewer --servers", f.servers, id.World)
+	}
+	if f.coordinator == embedded && os.Getenv("PSRT_COORDINATOR") != "" {
+		f.coordinator = os.Getenv("PSRT_COORDINATOR")
+	}
+	if f.tokenFile == "" {
+		f.tokenFile = os.Getenv("PSRT_TOKEN_FILE")
+	}
+	return true, nil
+}
+
+// label is the beginning of every line that a launched rank writes: the
+// launchers mix the lines of all ranks.
+func (f *trainFlags) label() string {
+	if f.launched == nil {
+		return ""
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	return fmt.Sprintf("[%s %s] ", job.RankName(f.rank, f.servers), host)
+}
+
+// meet finds the other ranks where a launcher has started this one and no
+// --coordinator says where they are. nil: it does.
+func (f *trainFlags) meet(ctx context.Context, describe func() (*train.Job, error), note func(string)) (*job.Launched, error) {
+	id := f.launched
+	if id == nil || f.coordinator != embedded {
+		return nil, nil
+	}
+	var token []byte
+	if f.tokenFile != "" {
+		var err error
+		if token, err = f.token(); err != nil {
+			return nil, err
+		}
+	}
+	met, err := job.Meet(ctx, job.LaunchedConfig{
+		Identity: *id, Servers: f.servers, Token: token, Interface: f.iface, Listen: f.listen, Timeout: f.joinTimeout,
+		Describe: describe, Note: note,
+	})
+	switch {
+	case err == nil:
+		return met, nil
+	case !errors.Is(err, rendezvous.ErrNoExchange):
+		return nil, err
+	case id.First != "" && token != nil:
+		f.coordinator = net.JoinHostPort(id.First, strconv.Itoa(id.Port()))
+		note("ranks meet at " + f.coordinator + ", the first host of the step")
+		return nil, nil
+	}
+	return nil, cli.Usagef("rank %d of %d (%s): %w; use srun --mpi=pmix or --mpi=pmi2, or give --coordinator HOST:PORT, an address of rank 0 that every rank can reach, and --token-file, a file with a secret of at least 16 bytes, the same at every rank (head -c 32 /dev/urandom > token)",
+		id.Rank, id.World, id.By, err)
+}
+
+// handToken is the secret of a rank that has to be told where the others are.
+func (f *trainFlags) handToken() ([]byte, error) {
+	if f.coordinator == embedded {
+		return nil, cli.Usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
+	}
+	return f.token()
+}
+
+// labelled prints a launched rank's error the way its other lines look.
+func (f *trainFlags) labelled(err error) error {
+	label := f.label()
+	if err == nil || label == "" {
+		return err
+	}
+	var shown *cli.Reported
+	if errors.As(err, &shown) {
+		return err
+	}
+	cli.Exit(os.Stderr, label+"psrt", err)
+	return &cli.Reported{Err: err}
+}
