@@ -1,15 +1,42 @@
 package tiers
 
-// readsAhead bounds the reads ahead under way, so that lookups do not wait
-// behind them for long.
-const readsAhead = 512
+import "psrt/tiers/policy"
+
+// ahead is what has been done for announced batches: rows on disk are read into
+// frames, and frames kept free for rows that will be made, in the order of their
+// uses, as long as no row has to leave for it that is used as soon.
+type ahead struct {
+	batch uint64 // all before it is done
+	at    uint32 // and of it all uses up to this one
+	turn  uint32 // counts the times that it went back
+	// kept are the free frames that lookups of a batch will make rows in, by batch
+	// mod policy.MaxBatches.
+	kept [policy.MaxBatches]int32
+	sum  int
+	next uint64 // the first batch that may have some
+}
+
+func newAhead() ahead { return ahead{at: policy.NoUse} }
+
+// askedAtOnce bounds the keys looked at together, aheadQueued the reads ahead that
+// the disk is given: a lookup's own wait behind no more. It is given many at a time,
+// as rows that lie side by side are read at once.
+const (
+	askedAtOnce = 512
+	aheadQueued = 2048
+)
 
 // Announce notes what a batch will look up.
 func (t *Tiered) Announce(batch uint64, keys []uint64) {
 	if t.belady == nil || t.closed {
 		return
 	}
-	t.belady.Announce(batch, keys)
+	n := t.belady.Announce(batch, keys)
+	t.stats.Announced += uint64(n)
+	t.stats.Unheeded += uint64(len(keys) - n)
+	if batch < t.ahead.batch { // a part that comes later than others
+		t.again(batch)
+	}
 	t.readAhead()
 	t.flush()
 	t.submit()
@@ -21,82 +48,144 @@ func (t *Tiered) Passed(batch uint64) {
 		return
 	}
 	t.belady.Passed(batch)
-	t.ahead = aheadAt{}
+	a := &t.ahead
+	for ; a.sum > 0 && a.next < batch; a.next++ {
+		a.keep(a.next, 0)
+	}
 	t.readAhead()
 	t.flush()
 	t.submit()
 }
 
-// aheadAt is how far rows have been read ahead: all before key of batch.
-type aheadAt struct {
-	batch uint64
-	key   int
+// keep sets how many frames are kept for a batch.
+func (a *ahead) keep(batch uint64, n int32) {
+	k := &a.kept[batch%policy.MaxBatches]
+	a.sum += int(n - *k)
+	*k = n
 }
 
-// readAhead reads the rows of the next batches into frames whose rows are used
-// later than those, or not at all as far as is known.
+// made says that a row has been made in one of the frames kept.
+func (a *ahead) made() {
+	for ; a.sum > 0; a.next++ {
+		if n := a.kept[a.next%policy.MaxBatches]; n > 0 {
+			a.keep(a.next, n-1)
+			return
+		}
+	}
+}
+
+// again has batches from this one on looked at once more: a row that they use
+// has left memory, or they use more.
+func (t *Tiered) again(batch uint64) {
+	a := &t.ahead
+	if batch > a.batch || batch == a.batch && a.at == policy.NoUse {
+		return
+	}
+	for b := batch; b <= a.batch; b++ {
+		a.keep(b, 0)
+	}
+	a.batch, a.at = batch, policy.NoUse
+	a.turn++
+}
+
+// left is told which rows leave memory.
+func (t *Tiered) left(key uint64) {
+	if t.belady == nil {
+		return
+	}
+	if b, ok := t.belady.NextUse(key); ok {
+		t.again(b)
+	}
+}
+
+// readAhead goes on with the batches that come next.
 func (t *Tiered) readAhead() {
 	if t.belady == nil || t.frozen {
 		return
 	}
-	begin, end := t.belady.Window()
-	a := &t.ahead
-	if a.batch < begin {
-		*a = aheadAt{batch: begin}
-	}
-	for end = min(end, begin+uint64(t.cfg.Ahead)+1); a.batch < end; *a = (aheadAt{batch: a.batch + 1}) {
-		keys := t.belady.Keys(a.batch)
-		for a.key < len(keys) {
-			n := min(len(keys)-a.key, 256)
-			if !t.readSome(a, keys[a.key:a.key+n]) {
-				return
-			}
+	a, s := &t.ahead, &t.scratch
+	for t.aheadEnds() > a.batch {
+		n, _ := t.belady.Keys(a.batch, a.at, s.ahead[:])
+		if n == 0 {
+			a.batch, a.at = a.batch+1, policy.NoUse
+		} else if !t.readSome(s.ahead[:n]) {
+			return
 		}
 	}
 }
 
-// readSome reads the rows of keys that are on disk, and moves a behind the last
-// that was dealt with; false: no more now.
-func (t *Tiered) readSome(a *aheadAt, keys []uint64) bool {
-	t.flush()
-	vals := append(t.scratch.vals[:0], make([]uint32, len(keys))...)
-	t.scratch.vals = vals
-	t.index.Find(keys, vals)
-	defer t.flush()
-	var seen map[uint64]bool // of keys read just now: vals is older
-	for i, v := range vals {
-		if v == noRow || v >= onFrame || seen[keys[i]] {
-			a.key++
-			continue
-		}
-		if t.loading >= readsAhead || t.room() < 1 {
-			return false
-		}
-		f, err := t.takeAfter(a.batch)
-		if err != nil {
-			return false
-		}
-		if seen == nil {
-			seen = map[uint64]bool{}
-		}
-		seen[keys[i]] = true
-		t.read(f, keys[i], v, 0)
-		t.stats.PrefetchedRows++
-		a.key++
+// aheadEnds is behind the last batch to be read ahead.
+func (t *Tiered) aheadEnds() uint64 {
+	begin, end := t.belady.Window()
+	if a := &t.ahead; a.batch < begin {
+		a.batch, a.at = begin, policy.NoUse
 	}
+	return min(end, begin+uint64(t.cfg.Ahead)+1)
+}
+
+// readSome reads those of keys that are on disk, and moves on behind the last that
+// was dealt with; false: no more now.
+func (t *Tiered) readSome(keys []uint64) bool {
+	t.flush()
+	a, batch, turn, s := &t.ahead, t.ahead.batch, t.ahead.turn, &t.scratch
+	s.vals = append(s.vals[:0], make([]uint32, len(keys))...)
+	t.index.Find(keys, s.vals)
+	done := 0
+	for i, v := range s.vals {
+		if v == noRow && !t.keepFree(batch) || v < onFrame && !t.readOne(batch, keys[i], v) {
+			break
+		}
+		done++
+	}
+	t.flush()
+	if a.turn != turn { // a row has left that is used before
+		return true
+	}
+	_, a.at = t.belady.Keys(batch, a.at, s.ahead[:done])
+	return done == len(keys)
+}
+
+// readOne begins to read a row that batch uses.
+func (t *Tiered) readOne(batch, key uint64, slot uint32) bool {
+	if t.room() < 1 {
+		return false
+	}
+	f, err := t.takeAfter(batch)
+	if err != nil {
+		return false
+	}
+	t.read(f, key, slot, 0)
+	t.stats.PrefetchedRows++
 	return true
 }
 
-// takeAfter is take, but no row leaves that is used in batch or before.
-func (t *Tiered) takeAfter(batch uint64) (uint32, error) {
-	if len(t.free) == 0 {
-		t.addSlab()
+// keepFree keeps one more frame for a row that batch makes.
+func (t *Tiered) keepFree(batch uint64) bool {
+	a := &t.ahead
+	if len(t.free)+t.space.more() <= a.sum {
+		f, err := t.victimAfter(batch)
+		if err != nil {
+			return false
+		}
+		t.giveBack(f)
 	}
-	if len(t.free) > 0 {
+	if a.sum == 0 {
+		a.next = batch
+	}
+	a.next = min(a.next, batch)
+	a.keep(batch, a.kept[batch%policy.MaxBatches]+1)
+	return true
+}
+
+// takeAfter is take, but no row leaves that is used in batch or before, and no
+// frame is taken that is kept.
+func (t *Tiered) takeAfter(batch uint64) (uint32, error) {
+	if len(t.free)+t.space.more() > t.ahead.sum {
 		return t.take()
 	}
-	return t.victim(func(may func(uint32) bool) (uint32, bool) {
-		f, ok, _ := t.belady.VictimAfter(batch, may)
-		return f, ok
-	})
+	return t.victimAfter(batch)
+}
+
+func (t *Tiered) victimAfter(batch uint64) (uint32, error) {
+	return t.victim(func(may func(uint32) bool) (uint32, bool) { return t.belady.VictimAfter(batch, may) })
 }

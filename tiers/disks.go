@@ -226,7 +226,7 @@ func (t *Tiered) Flush(max int) (more bool, err error) {
 
 // isActive says whether Poll has anything to go on with.
 func (t *Tiered) isActive() bool {
-	return !t.closed && (len(t.ended) > 0 || len(t.jobs) > 0 || len(t.queue) > 0 || t.drain.on || t.busy || t.belady != nil && t.loading < readsAhead)
+	return !t.closed && (len(t.ended) > 0 || len(t.jobs) > 0 || len(t.queue)+len(t.calm) > 0 || t.drain.on || t.busy || t.belady != nil && t.aheadEnds() > t.ahead.batch)
 }
 
 // logOnDisks is one table's disk.

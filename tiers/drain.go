@@ -47,7 +47,6 @@ func (t *Tiered) makeRoom() {
 		return
 	}
 	t.drain = drain{}
-	t.ahead = aheadAt{} // rows of the next batches may have been among those
 	t.led.chunks[first>>t.rows.Shift] = nil
 	t.space.cutUp(int(first >> t.rows.Shift))
 }

@@ -130,6 +130,7 @@ func (t *Tiered) evict(f uint32) error {
 	}
 	t.marks.put(c.slots[i], flags)
 	t.later(c.keys[i], c.slots[i])
+	t.left(c.keys[i])
 	*t.unpinned(flags)--
 	c.flags[i] = flags & flagDrain
 	return nil

@@ -39,7 +39,11 @@ func (t *Tiered) read(f uint32, key uint64, slot uint32, pins uint32) {
 	}
 	t.occupy(f, key, flags|flagLoading, n, pins)
 	t.later(key, onFrame+f)
-	t.queue = append(t.queue, n)
+	if pins > 0 {
+		t.queue = append(t.queue, n)
+	} else {
+		t.calm = append(t.calm, n)
+	}
 	t.loading++
 	t.stats.DiskReads++
 }
@@ -66,20 +70,28 @@ func (t *Tiered) forget(l *Lookup) {
 	}
 }
 
-// submit gives the disk as many reads as it takes.
+// submit gives the disk reads, as many as it takes: those that somebody waits for
+// first, and behind them some that nobody does.
 func (t *Tiered) submit() {
-	if len(t.queue) == 0 {
-		return
+	t.queue = t.give(t.queue, len(t.queue))
+	if given := t.loading - len(t.queue) - len(t.calm); given < aheadQueued/2 {
+		t.calm = t.give(t.calm, aheadQueued-given)
+	}
+}
+
+// give gives the disk loads of a queue, at most most of them, and returns the others.
+func (t *Tiered) give(queue []uint32, most int) []uint32 {
+	if len(queue) == 0 {
+		return queue
 	}
 	t.flush()
 	rs := t.scratch.reads[:0]
-	for _, n := range t.queue {
+	for _, n := range queue[:min(len(queue), most)] {
 		ld := &t.loads[n]
 		rs = append(rs, ssd.Read{Key: t.led.key(ld.frame), Slot: ld.slot, ID: idLoad | uint64(n), Dst: bytesOf(t.row(ld.frame))})
 	}
 	t.scratch.reads = rs
-	taken := t.disk.Read(rs)
-	t.queue = append(t.queue[:0], t.queue[taken:]...)
+	return append(queue[:0], queue[t.disk.Read(rs):]...)
 }
 
 // readDone ends a load, or a walk's read.

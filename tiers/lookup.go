@@ -182,7 +182,11 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 		return t.create(j, f, key)
 	}
 	t.read(f, key, v, 1)
-	t.stats.SyncReads++
+	if j.l.Ahead {
+		t.stats.PrefetchedRows++
+	} else {
+		t.stats.SyncReads++
+	}
 	j.rows[j.at] = f
 	t.waitFor(f, j.l)
 	return nil
@@ -200,6 +204,7 @@ func (t *Tiered) create(j *job, f uint32, key uint64) error {
 	t.occupy(f, key, flagDirty|markChanged, noSlot, 1)
 	j.rows[j.at] = f
 	j.l.Created++
+	t.ahead.made()
 	return nil
 }
 

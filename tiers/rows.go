@@ -128,6 +128,7 @@ type Stats struct {
 	DiskReads, DiskWrites   uint64 // rows
 	SyncReads               uint64 // rows that a lookup had to wait for
 	Evicted, PrefetchedRows uint64
+	Announced, Unheeded     uint64 // keys taken of announcements, and those for which there was no room
 	Deleted                 uint64
 	DiskBytes               int64 // of the log, live and dead
 	Memory                  string

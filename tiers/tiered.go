@@ -66,7 +66,7 @@ type Tiered struct {
 	marks  slotMarks
 	policy policy.Policy
 	belady *policy.Belady // the policy, if it is that
-	ahead  aheadAt
+	ahead  ahead
 	closed bool
 
 	free     []uint32 // frames without a row
@@ -81,7 +81,8 @@ type Tiered struct {
 
 	loads     []load
 	freeLoads []uint32
-	queue     []uint32 // loads that the disk has not taken
+	queue     []uint32 // loads that the disk has not been given: of lookups
+	calm      []uint32 // and those of reads ahead
 	loading   int
 	jobs      []*job // lookups that wait for frames, in order
 	ended     []*Lookup
@@ -128,6 +129,7 @@ func newTiered(spec table.Spec, seed uint64, cfg Config, open func(*Tiered) (dis
 	t.rows.Shift, t.led.shift = t.space.slabShift, t.space.slabShift
 	t.space.marked = t.marks.bytes
 	t.index = probe.NewIndex(rand.Uint64(), t.space.segShift, t.space.segment)
+	t.ahead = newAhead()
 	t.newPolicy()
 	for t.space.frames() < t.space.minFrames { // before the index can take the room
 		if !t.addSlab() {
@@ -218,6 +220,7 @@ type scratch struct {
 	val   [1]uint32
 	vals  []uint32
 	keys  []uint64
+	ahead [askedAtOnce]uint64
 	at    []int32
 	dedup probe.DedupScratch
 	reads []ssd.Read

@@ -193,7 +193,7 @@ func (t *Tiered) Reset() error {
 	t.hasChosen = false
 	t.marks.reset()
 	t.pendKeys, t.pendVals = t.pendKeys[:0], t.pendVals[:0]
-	t.cut, t.cutLeft, t.sweep, t.drain, t.ahead = cut{}, 0, sweep{}, drain{}, aheadAt{}
+	t.cut, t.cutLeft, t.sweep, t.drain, t.ahead = cut{}, 0, sweep{}, drain{}, newAhead()
 	t.free, t.idle, t.coming, t.leaving, t.reserved, t.jobs, t.ended = t.free[:0], 0, 0, 0, 0, nil, nil
 	for _, w := range t.walks {
 		w.reset()

@@ -7,6 +7,7 @@ type Belady struct {
 	l      lists // list 0: no use announced; 1 + batch mod MaxBatches: that batch's
 	w      window
 	frames func(keys []uint64, frames []uint32) // none where a key is not in memory
+	keys   []uint64
 	buf    []uint32
 }
 
@@ -16,21 +17,24 @@ const MaxBatches = 62
 // NewBelady makes one whose window remembers at most maxUses. frames tells
 // where rows are, NoFrame for those that are not in memory.
 func NewBelady(maxUses int, frames func(keys []uint64, frames []uint32)) *Belady {
-	return &Belady{l: newLists(1 + MaxBatches), w: newWindow(maxUses), frames: frames}
+	return &Belady{l: newLists(1 + MaxBatches), w: newWindow(maxUses), frames: frames, keys: make([]uint64, keysAtOnce), buf: make([]uint32, keysAtOnce)}
 }
+
+// keysAtOnce is how many rows are asked for at a time.
+const keysAtOnce = 1024
 
 // NoFrame is said of a key that is not in memory.
 const NoFrame = none
 
-// UseBytes is what one announced use takes: key, next use, and at most three
-// slots of the table.
-const UseBytes = 8 + 4 + 3*4
+// UseBytes is what one announced use takes: key, the key's and the batch's next
+// use, batch, and at most three slots of the table.
+const UseBytes = 8 + 4 + 4 + 1 + 3*4
 
 // Grow makes room for frames below n.
 func (p *Belady) Grow(n int) { p.l.grow(n) }
 
 func (p *Belady) list(key uint64) uint16 {
-	if b, ok := p.w.first(key); ok {
+	if b, ok := p.w.nextUse(key); ok {
 		return uint16(1 + b%MaxBatches)
 	}
 	return 0
@@ -47,47 +51,77 @@ func (p *Belady) Remove(frame uint32, _ uint64) { p.l.remove(frame) }
 
 // Victim is of the row used last.
 func (p *Belady) Victim(may func(uint32) bool) (uint32, bool) {
-	f, ok, _ := p.VictimAfter(0, may)
-	return f, ok
-}
-
-// VictimAfter is Victim among rows that are not used before the end of a batch.
-// There are none when the best that may go has its use at batch or before: next.
-func (p *Belady) VictimAfter(batch uint64, may func(uint32) bool) (frame uint32, ok bool, next uint64) {
 	if f, ok := p.l.first(0, may); ok {
-		return f, true, 0
+		return f, true
 	}
-	for b := p.w.end; b > p.w.begin; b-- {
-		if b-1 <= batch && batch > 0 {
-			return none, false, b - 1
-		}
-		if f, ok := p.l.first(uint16(1+(b-1)%MaxBatches), may); ok {
-			return f, true, 0
-		}
-	}
-	return none, false, 0
+	return p.usedFrom(p.w.begin, may)
 }
 
-// Announce adds the keys of a batch to the window, and says how many it took:
-// all, none when the batch is not later than those before it or too many are
-// announced, or as many as there is room for.
-func (p *Belady) Announce(batch uint64, keys []uint64) int {
-	n := p.w.add(batch, keys)
-	if n == 0 {
+// VictimAfter is Victim among rows that are not used at batch or before.
+func (p *Belady) VictimAfter(batch uint64, may func(uint32) bool) (uint32, bool) {
+	if f, ok := p.l.first(0, may); ok {
+		return f, true
+	}
+	return p.usedFrom(max(p.w.begin, batch+1), may)
+}
+
+// usedFrom is a row whose next use is the furthest, and not before batch.
+func (p *Belady) usedFrom(batch uint64, may func(uint32) bool) (uint32, bool) {
+	for b := p.w.end; b > batch; b-- {
+		if f, ok := p.l.first(uint16(1+(b-1)%MaxBatches), may); ok {
+			return f, true
+		}
+	}
+	return none, false
+}
+
+// NextUse is the batch announced and not passed that uses a key first.
+func (p *Belady) NextUse(key uint64) (batch uint64, ok bool) { return p.w.nextUse(key) }
+
+// Announce adds keys that a batch uses to the window. A batch may be announced in
+// parts, in whatever order with others. It says how many keys it took: all, none
+// when the batch has passed or is too far ahead, or as many as there is room for.
+func (p *Belady) Announce(batch uint64, keys []uint64) (taken int) {
+	if !p.w.open(batch) {
 		return 0
 	}
-	p.buf = append(p.buf[:0], make([]uint32, n)...)
-	p.frames(keys[:n], p.buf)
-	for i, f := range p.buf {
-		if f != none && p.l.of[f] == 0 {
+	moved := p.keys[:0]
+	for _, key := range keys {
+		ok, sooner := p.w.add(batch, key)
+		if !ok {
+			break
+		}
+		taken++
+		if !sooner {
+			continue
+		}
+		if moved = append(moved, key); len(moved) == keysAtOnce {
+			p.place(moved)
+			moved = moved[:0]
+		}
+	}
+	p.place(moved)
+	return taken
+}
+
+// place puts the rows of keys where their next use is now.
+func (p *Belady) place(keys []uint64) {
+	p.frames(keys, p.buf[:len(keys)])
+	for i, f := range p.buf[:len(keys)] {
+		if f != none && p.l.of[f] != noList {
 			p.l.move(p.list(keys[i]), f)
 		}
 	}
-	return n
 }
 
-// Keys are those announced for a batch.
-func (p *Belady) Keys(batch uint64) []uint64 { return p.w.keysOf(batch) }
+// NoUse is before a batch's first.
+const NoUse = none
+
+// Keys copies to dst keys announced for a batch: those behind the use at, which
+// is NoUse for the first, or the last that an earlier call gave.
+func (p *Belady) Keys(batch uint64, at uint32, dst []uint64) (n int, last uint32) {
+	return p.w.after(batch, at, dst)
+}
 
 // Window is the batches announced and not passed, [begin, end).
 func (p *Belady) Window() (begin, end uint64) { return p.w.begin, p.w.end }
@@ -95,15 +129,7 @@ func (p *Belady) Window() (begin, end uint64) { return p.w.begin, p.w.end }
 // Passed ends the batches below this one.
 func (p *Belady) Passed(batch uint64) {
 	for p.w.begin < min(batch, p.w.end) {
-		keys := p.w.keysOf(p.w.begin)
-		p.buf = append(p.buf[:0], make([]uint32, len(keys))...)
-		p.frames(keys, p.buf)
-		p.w.pass()
-		for i, f := range p.buf {
-			if f != none && p.l.of[f] != noList {
-				p.l.move(p.list(keys[i]), f)
-			}
-		}
+		p.place(p.keys[:p.w.pass(p.keys)])
 	}
 	p.w.skip(batch)
 }

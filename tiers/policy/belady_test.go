@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"psrt/csrc/seedtest"
@@ -63,12 +64,17 @@ func beladyWalk(t *testing.T, r *rand.Rand, p *Belady, at map[uint64]uint32) {
 			for i := range want {
 				want[i] = r.Uint64N(vocabulary)
 			}
-			n := p.Announce(batch, want)
-			if begin, end := p.Window(); n > 0 && end != batch+1 || n > len(want) || begin > end {
-				t.Fatalf("announced %d keys of batch %d, the window is %d to %d", n, batch, begin, end)
+			at := batch
+			if r.IntN(3) == 0 { // another worker's part of one that is known
+				at = max(u.passed, batch-min(batch, 1+r.Uint64N(3)))
 			}
-			u.batches[batch] = want[:n]
-			batch += 1 + r.Uint64N(2)
+			n := p.Announce(at, want)
+			if begin, end := p.Window(); n > 0 && end <= at || n > len(want) || begin > end {
+				t.Fatalf("announced %d keys of batch %d, the window is %d to %d", n, at, begin, end)
+			}
+			u.batches[at] = append(u.batches[at], want[:n]...)
+			checkKeys(t, p, at, u.batches[at])
+			batch = max(batch, at+1+r.Uint64N(2))
 		case 1:
 			u.passed = max(u.passed, batch-min(batch, uint64(r.IntN(6))))
 			p.Passed(u.passed)
@@ -93,19 +99,23 @@ func beladyWalk(t *testing.T, r *rand.Rand, p *Belady, at map[uint64]uint32) {
 			if len(free) == 0 {
 				pinned := r.Uint32N(frames)
 				may := func(f uint32) bool { return f != pinned }
-				before := uint64(0)
-				if r.IntN(2) == 0 {
-					before = batch - min(batch, uint64(r.IntN(8)))
-				}
+				anyone := r.IntN(2) == 0
+				before := batch - min(batch, uint64(r.IntN(8)))
 				furthest := uint64(0)
 				for k, f := range at {
 					if may(f) {
 						furthest = max(furthest, u.next(k))
 					}
 				}
-				f, ok, _ := p.VictimAfter(before, may)
-				if want := before == 0 || furthest > before; ok != want {
-					t.Fatalf("a victim used after batch %d: %v, want %v: %d is the furthest", before, ok, want, furthest)
+				var f uint32
+				var ok bool
+				if anyone {
+					f, ok = p.Victim(may)
+				} else {
+					f, ok = p.VictimAfter(before, may)
+				}
+				if want := anyone || furthest > before; ok != want {
+					t.Fatalf("a victim (anyone: %v) used after batch %d: %v, want %v: %d is the furthest", anyone, before, ok, want, furthest)
 				}
 				if !ok {
 					continue
@@ -124,6 +134,28 @@ func beladyWalk(t *testing.T, r *rand.Rand, p *Belady, at map[uint64]uint32) {
 	}
 }
 
+// checkKeys: what was announced for a batch is told in order, each key once.
+func checkKeys(t *testing.T, p *Belady, batch uint64, announced []uint64) {
+	var want []uint64
+	for _, key := range announced {
+		if !slices.Contains(want, key) {
+			want = append(want, key)
+		}
+	}
+	var got, some []uint64
+	for at := NoUse; ; {
+		some = make([]uint64, 7)
+		n, last := p.Keys(batch, at, some)
+		if n == 0 {
+			break
+		}
+		got, at = append(got, some[:n]...), last
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("batch %d uses %v, %v was announced", batch, got, want)
+	}
+}
+
 // TestWindowIsBounded: what does not fit is not taken, and nothing grows.
 func TestWindowIsBounded(t *testing.T) {
 	p := NewBelady(10, func(_ []uint64, frames []uint32) {
@@ -138,8 +170,8 @@ func TestWindowIsBounded(t *testing.T) {
 			t.Errorf("batch %d: %d keys taken, want %d", b, n, want)
 		}
 	}
-	if n := p.Announce(1, keys); n != 0 {
-		t.Errorf("%d keys of a batch announced before were taken", n)
+	if n := p.Announce(1, keys); n != 4 {
+		t.Errorf("%d keys of a batch that has them were taken, want 4, and no room for them", n)
 	}
 	p.Passed(2)
 	if n := p.Announce(9, keys); n != 4 {

@@ -1,43 +1,44 @@
 package policy
 
-// window remembers the uses of keys in batches announced and not passed. Uses
-// lie in a ring in the order of announcement; the uses of one key are chained,
-// and the table finds the first.
+// window remembers the uses of keys in batches announced and not passed. A use
+// is a number; those of one key are chained by batch, and the table finds the
+// first of them; those of one batch are chained as they were announced.
 type window struct {
-	begin, end uint64                 // batches
-	from       [MaxBatches + 1]uint64 // first use of batch b at b mod (MaxBatches + 1); that of end is the end
-	keys       []uint64               // by use, mod len
-	next       []uint32               // the key's next use, none at the last
-	table      refs
+	begin, end  uint64             // batches
+	first, last [MaxBatches]uint32 // uses of batch b at b mod MaxBatches
+	keys        []uint64           // by use
+	next        []uint32           // the key's next use, none at the last; of what is free, the next free one
+	along       []uint32           // the batch's next use
+	batch       []uint8            // mod MaxBatches
+	free        uint32
+	table       refs
 }
 
 func newWindow(maxUses int) window {
-	w := window{keys: make([]uint64, maxUses), next: make([]uint32, maxUses)}
+	w := window{keys: make([]uint64, maxUses), next: make([]uint32, maxUses), along: make([]uint32, maxUses), batch: make([]uint8, maxUses)}
 	w.table.room(maxUses, w.keys)
+	w.empty()
 	return w
 }
 
-func (w *window) use(batch uint64) *uint64 { return &w.from[batch%uint64(len(w.from))] }
-
-// batchOf is the batch of the use at a place of the ring.
-func (w *window) batchOf(ref uint32) uint64 {
-	size := uint64(len(w.keys))
-	first := *w.use(w.begin)
-	at := first + (uint64(ref)+size-first%size)%size
-	lo, hi := w.begin, w.end-1
-	for lo < hi {
-		mid := (lo + hi + 1) / 2
-		if *w.use(mid) <= at {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
+func (w *window) empty() {
+	for i := range w.first {
+		w.first[i], w.last[i] = none, none
 	}
-	return lo
+	w.free = none
+	for i := len(w.next) - 1; i >= 0; i-- {
+		w.next[i] = w.free
+		w.free = uint32(i)
+	}
 }
 
-// first is the batch of a key's next use.
-func (w *window) first(key uint64) (batch uint64, ok bool) {
+// batchOf is the batch of a use.
+func (w *window) batchOf(ref uint32) uint64 {
+	return w.begin + (uint64(w.batch[ref])+MaxBatches-w.begin%MaxBatches)%MaxBatches
+}
+
+// nextUse is the batch of a key's next use.
+func (w *window) nextUse(key uint64) (batch uint64, ok bool) {
 	ref := w.table.find(w.keys, key)
 	if ref == none {
 		return 0, false
@@ -45,91 +46,102 @@ func (w *window) first(key uint64) (batch uint64, ok bool) {
 	return w.batchOf(ref), true
 }
 
-func (w *window) add(batch uint64, keys []uint64) int {
-	if w.begin == w.end {
-		at := *w.use(w.end)
+// open makes room for a batch, if it may be announced.
+func (w *window) open(batch uint64) bool {
+	if w.begin == w.end && batch >= w.begin+MaxBatches {
 		w.begin, w.end = batch, batch
-		*w.use(batch) = at
 	}
-	if batch < w.end || batch-w.begin >= MaxBatches || len(w.keys) == 0 {
-		return 0
+	if batch < w.begin || batch-w.begin >= MaxBatches || len(w.keys) == 0 {
+		return false
 	}
-	for w.end < batch { // batches of which nothing is known
-		*w.use(w.end + 1) = *w.use(w.end)
-		w.end++
-	}
-	at := *w.use(w.end)
-	size := uint64(len(w.keys))
-	keys = keys[:min(uint64(len(keys)), size-(at-*w.use(w.begin)))]
-	for _, key := range keys {
-		ref := uint32(at % size)
-		w.next[ref] = none
-		last := w.table.find(w.keys, key)
-		w.keys[ref] = key
-		if last == none {
-			w.table.set(w.keys, ref)
-		} else {
-			for w.next[last] != none {
-				last = w.next[last]
-			}
-			w.next[last] = ref
-		}
-		at++
-	}
-	w.end++
-	*w.use(w.end) = at
-	return len(keys)
+	w.end = max(w.end, batch+1)
+	return true
 }
 
-// keysOf is what was announced for a batch; good until it is passed.
-func (w *window) keysOf(batch uint64) []uint64 {
-	if batch < w.begin || batch >= w.end {
-		return nil
+// add notes that an open batch uses key; a batch may use it once. ok says that
+// there was room, sooner that no earlier use was known.
+func (w *window) add(batch uint64, key uint64) (ok, sooner bool) {
+	mod := uint8(batch % MaxBatches)
+	before, after := none, w.table.find(w.keys, key)
+	for after != none && w.batchOf(after) <= batch {
+		if w.batch[after] == mod {
+			return true, false
+		}
+		before, after = after, w.next[after]
 	}
-	size := uint64(len(w.keys))
-	from, to := *w.use(batch), *w.use(batch + 1)
-	if from == to {
-		return nil
+	ref := w.free
+	if ref == none {
+		return false, false
 	}
-	if i, j := from%size, (to-1)%size+1; i < j {
-		return w.keys[i:j]
+	w.free = w.next[ref]
+	w.keys[ref], w.next[ref], w.along[ref], w.batch[ref] = key, after, none, mod
+	if last := w.last[mod]; last == none {
+		w.first[mod] = ref
 	} else {
-		return append(append(make([]uint64, 0, to-from), w.keys[i:]...), w.keys[:j]...)
+		w.along[last] = ref
 	}
+	w.last[mod] = ref
+	if before != none {
+		w.next[before] = ref
+		return true, false
+	}
+	w.table.set(w.keys, ref)
+	return true, true
 }
 
-// pass ends the first batch.
-func (w *window) pass() {
-	size := uint64(len(w.keys))
-	for at := *w.use(w.begin); at < *w.use(w.begin + 1); at++ {
-		ref := uint32(at % size)
-		if w.table.find(w.keys, w.keys[ref]) != ref {
-			continue
-		}
-		// The next use takes this one's place in the table: the key is the same.
+// after copies to dst keys of a batch behind the use at, none for all, and says
+// which the last one was.
+func (w *window) after(batch uint64, at uint32, dst []uint64) (n int, last uint32) {
+	if batch < w.begin || batch >= w.end {
+		return 0, at
+	}
+	ref := w.first[batch%MaxBatches]
+	if at != none {
+		ref = w.along[at]
+	}
+	for n < len(dst) && ref != none {
+		dst[n] = w.keys[ref]
+		n, at, ref = n+1, ref, w.along[ref]
+	}
+	return n, at
+}
+
+// pass ends uses of the first batch, and copies their keys to dst. When there are
+// none left, it ends the batch.
+func (w *window) pass(dst []uint64) (n int) {
+	mod := w.begin % MaxBatches
+	for ; n < len(dst) && w.first[mod] != none; n++ {
+		ref := w.first[mod]
+		// It is the key's first use: the next one takes its place in the table.
 		if next := w.next[ref]; next != none {
 			w.table.set(w.keys, next)
 		} else {
 			w.table.remove(w.keys, w.keys[ref])
 		}
+		dst[n] = w.keys[ref]
+		w.first[mod] = w.along[ref]
+		w.next[ref], w.free = w.free, ref
 	}
-	w.begin++
+	if n == 0 {
+		w.last[mod] = none
+		w.begin++
+	}
+	return n
 }
 
 // skip has batches below this one count as passed, announced or not.
 func (w *window) skip(batch uint64) {
 	if w.begin == w.end && batch > w.end {
-		at := *w.use(w.end)
 		w.begin, w.end = batch, batch
-		*w.use(batch) = at
 	}
 }
 
 func (w *window) reset() {
-	*w = window{keys: w.keys, next: w.next, table: w.table}
+	w.begin, w.end = 0, 0
 	w.table.reset()
+	w.empty()
 }
 
 func (w *window) bytes() int64 {
-	return 8*int64(cap(w.keys)) + 4*int64(cap(w.next)) + w.table.bytes()
+	return 8*int64(cap(w.keys)) + 4*int64(cap(w.next)+cap(w.along)) + int64(cap(w.batch)) + w.table.bytes()
 }
