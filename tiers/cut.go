@@ -1,10 +1,6 @@
 package tiers
 
-import (
-	"slices"
-
-	"psrt/tiers/accessor"
-)
+import "psrt/tiers/accessor"
 
 // cut is the state of a consistent cut, and of the deletions between cuts.
 //
@@ -25,41 +21,25 @@ type cut struct {
 
 	saved rowQueue
 	next  []uint64 // deleted since the cut began
-	now   []uint64 // deletions of the cut under way, sorted
+	now   []uint64 // deletions of the cut under way
 	given int      // of now
 }
-
-// rowQueue holds rows until Next gives them.
-type rowQueue struct {
-	keys []uint64
-	rows []float32
-	head int
-}
-
-func (q *rowQueue) len() int { return len(q.keys) - q.head }
-
-func (q *rowQueue) push(key uint64, row []float32) {
-	if q.head == len(q.keys) {
-		q.keys, q.rows, q.head = q.keys[:0], q.rows[:0], 0
-	}
-	q.keys, q.rows = append(q.keys, key), append(q.rows, row...)
-}
-
-func (q *rowQueue) bytes(stride int) int64 { return int64(q.len()) * int64(8+4*stride) }
 
 // begin takes the deletions. The caller sets marks and left.
 func (c *cut) begin(delta bool, acc *accessor.Accessor) {
 	c.on, c.delta, c.at, c.given, c.events = true, delta, 0, 0, acc.Events()
+	if len(c.now) == 0 { // what the lane waits for does not grow with what was deleted
+		c.now, c.next = c.next, c.now
+		return
+	}
 	c.now, c.next = append(c.now, c.next...), c.next[:0]
-	slices.Sort(c.now)
-	c.now = slices.Compact(c.now)
 }
 
 // deleted notes a row that is no more.
 func (c *cut) deleted(key uint64) { c.next = append(c.next, key) }
 
 // giveDeletions gives at most max keys, all deletions being before all rows: a
-// key deleted and made again is in both.
+// key deleted and made again is in both. One deleted twice comes twice.
 func (c *cut) giveDeletions(max int, f func(key uint64, row []float32, deleted bool) error) (n int, err error) {
 	if !c.delta {
 		return 0, nil
@@ -77,13 +57,11 @@ func (c *cut) giveDeletions(max int, f func(key uint64, row []float32, deleted b
 
 // giveSaved gives at most max rows that were kept, but for those that had ended.
 func (c *cut) giveSaved(max int, acc *accessor.Accessor, scratch []float32, f func(key uint64, row []float32, deleted bool) error) (n int, err error) {
-	q, stride := &c.saved, acc.RowFloats()
-	for n < max && q.len() > 0 {
-		i := q.head
-		q.head++
+	for n < max && c.saved.len() > 0 {
+		key, row := c.saved.pop()
 		n++
-		if then, isAlive := acc.SettledAt(c.events, q.rows[i*stride:(i+1)*stride], scratch); isAlive {
-			if err := f(q.keys[i], then, false); err != nil {
+		if then, isAlive := acc.SettledAt(c.events, row, scratch); isAlive {
+			if err := f(key, then, false); err != nil {
 				return n, err
 			}
 		}

@@ -84,24 +84,6 @@ func (m *Memory) Cut(delta bool) error {
 	return nil
 }
 
-// beginCut marks the rows of a cut, and counts them.
-func (c *chunk) beginCut(delta bool) (rows int) {
-	for i, f := range c.flags {
-		if f&flagLive == 0 {
-			continue
-		}
-		if !delta || f&markChanged != 0 {
-			f |= markCut
-			rows++
-		}
-		if f&markChanged != 0 {
-			f = f&^markChanged | markCarried
-		}
-		c.flags[i] = f
-	}
-	return rows
-}
-
 // Next gives rows of the cut.
 func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) error) (more bool, err error) {
 	if !m.cut.on {
@@ -142,15 +124,6 @@ func (m *Memory) CutDone(committed bool) {
 	m.cut.end(committed)
 	for _, c := range m.track.chunks {
 		c.endCut(committed)
-	}
-}
-
-func (c *chunk) endCut(committed bool) {
-	for i, f := range c.flags {
-		if f&markCarried != 0 && !committed {
-			f |= markChanged
-		}
-		c.flags[i] = f &^ (markCarried | markCut)
 	}
 }
 

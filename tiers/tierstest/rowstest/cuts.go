@@ -61,6 +61,7 @@ func (w *walk) sweepOn() {
 type cutModel struct {
 	rows  map[uint64][]float32
 	gone  map[uint64]bool
+	once  map[uint64]bool // gone, when it began
 	dirty map[uint64]bool // to be dirty again if the cut is not committed
 	dead  map[uint64]bool
 }
@@ -100,7 +101,7 @@ func (w *walk) cutOn() {
 
 func (w *walk) given(key uint64, row []float32, deleted bool) error {
 	if deleted {
-		if !w.cut.gone[key] {
+		if !w.cut.once[key] { // one that was deleted twice may come twice
 			w.t.Errorf("the cut gave key %d as deleted", key)
 		}
 		delete(w.cut.gone, key)
@@ -128,7 +129,7 @@ func (w *walk) beginCut() {
 		}
 	}
 	if delta {
-		c.gone = maps.Clone(w.gone)
+		c.gone, c.once = maps.Clone(w.gone), maps.Clone(w.gone)
 	}
 	w.dirty, w.gone = map[uint64]bool{}, map[uint64]bool{}
 	w.cut = c
