@@ -25,4 +25,11 @@
 // Change is for a live job: it moves the fewest slots that membership and
 // balance demand, taking the running map as its start. Its result depends on
 // the history, so the assignment is part of a Map's JSON.
+//
+// # Replicas
+//
+// Chains is the map of a job with replicas: slots in groups, each with a chain of
+// servers (docs/replication.md). Target says where a set of servers should get to;
+// Cut takes dead servers out at once; Step is the next map on the way, a few groups
+// at a time, that never has fewer replicas for the sake of a move.
 package place

@@ -30,6 +30,12 @@ type Server struct {
 	Weight float64 `json:"weight"`         // share of the slots relative to the others'; 0 means 1
 	Lanes  int     `json:"lanes"`          // >= 1
 	Addr   string  `json:"addr,omitempty"` // where it listens; opaque here
+	// Host and Rack are where it runs: what fails together. Replicas lie apart.
+	Host string `json:"host,omitempty"`
+	Rack string `json:"rack,omitempty"`
+	// Gen tells the processes apart that were this server one after the other: one
+	// that was started again has none of the rows.
+	Gen uint64 `json:"gen,omitempty"`
 }
 
 // Map is an immutable assignment. The exported fields are for reading.
@@ -108,8 +114,8 @@ func (m *Map) check(i int) error {
 		return fmt.Errorf("place: server %d has weight %g, want %g to %g; leave a server out to give it nothing", s.ID, s.Weight, MinWeight, MaxWeight)
 	case s.Lanes < 1:
 		return fmt.Errorf("place: server %d has %d lanes, want at least 1", s.ID, s.Lanes)
-	case len(s.Addr) > maxAddr:
-		return fmt.Errorf("place: server %d has an address of %d bytes, at most %d", s.ID, len(s.Addr), maxAddr)
+	case len(s.Addr) > maxAddr || len(s.Host) > maxAddr || len(s.Rack) > maxAddr:
+		return fmt.Errorf("place: server %d has an address, host or rack of more than %d bytes", s.ID, maxAddr)
 	}
 	return nil
 }

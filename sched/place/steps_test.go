@@ -1,0 +1,173 @@
+package place
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"psrt/csrc/seedtest"
+)
+
+// TestStepsLeadToTheTarget walks random changes, with servers that die on the
+// way, and checks each map on the way: nobody who has not caught up is relied on,
+// no chain is shorter than wanted for the sake of a move, survivors keep their
+// order unless drained, and limits hold.
+func TestStepsLeadToTheTarget(t *testing.T) {
+	r := rand.New(rand.NewPCG(seedtest.Seed(t), 6))
+	for range 12 {
+		replicas := 1 + r.IntN(3)
+		c := chains(t, ChainsConfig{Replicas: replicas, Slots: 512, Groups: 32 + r.IntN(64)}, apart(replicas+1+r.IntN(6)))
+		servers, lim := slices.Clone(c.Servers), Limits{Joins: 1 + r.IntN(12), PerServer: 1 + r.IntN(3), GroupsHeld: 1 + r.IntN(5)}
+		for range 4 {
+			switch k := r.IntN(3); {
+			case k == 0 && len(servers) > replicas+1:
+				i := r.IntN(len(servers))
+				servers = slices.Delete(slices.Clone(servers), i, i+1)
+			case k == 1:
+				servers = slices.Clone(servers)
+				servers[r.IntN(len(servers))].Weight = 0.5 + r.Float64()
+			default:
+				id := 100 + r.IntN(1<<20)
+				servers = append(slices.Clone(servers), Server{ID: id, Lanes: 1 + r.IntN(3), Weight: 1, Host: "n" + string(rune('a'+id%26)) + string(rune('a'+id/26%26))})
+			}
+			c = walkTo(t, r, c, &servers, lim, replicas)
+		}
+	}
+}
+
+func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits, replicas int) *Chains {
+	target, err := c.Target(*servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, kills := Reports{map[int]bool{}, map[int]bool{}}, 0
+	for steps := 0; ; steps++ {
+		if steps > 20_000 {
+			t.Fatal("the target is not reached")
+		}
+		if replicas > 1 && kills == 0 && len(*servers) > replicas+1 && r.IntN(60) == 0 {
+			kills++
+			dead := (*servers)[r.IntN(len(*servers))].ID
+			*servers = slices.DeleteFunc(slices.Clone(*servers), func(s Server) bool { return s.ID == dead })
+			next, lost := c.Cut(func(s Server) bool { return s.ID == dead })
+			if len(lost) > 0 {
+				t.Fatalf("one death lost groups %v", lost)
+			}
+			mustFollow(t, c, next, seen)
+			c = stored(t, next, c.Epoch+1+r.Uint64N(3))
+			if target, err = c.Target(*servers); err != nil {
+				t.Fatal(err)
+			}
+			seen = Reports{map[int]bool{}, map[int]bool{}}
+			continue
+		}
+		next, moves := c.Step(target, seen, lim)
+		mustFollow(t, c, next, seen)
+		hold, joins := 0, map[int]int{}
+		for g := range next.Groups {
+			if j := next.Groups[g].Joiner; j != nil {
+				joins[j.Server]++
+				joins[-1]++
+			}
+		}
+		for _, m := range moves {
+			if m.Role == Hold {
+				hold++
+			}
+		}
+		if joins[-1] > lim.Joins || hold > lim.GroupsHeld {
+			t.Fatalf("%d joins and %d drains at a time, at most %d and %d", joins[-1], hold, lim.Joins, lim.GroupsHeld)
+		}
+		for id, n := range joins {
+			if id >= 0 && n > lim.PerServer {
+				t.Fatalf("server %d joins %d groups at a time, at most %d", id, n, lim.PerServer)
+			}
+		}
+		if len(next.Changed()) > 0 {
+			c = stored(t, next, c.Epoch+1+r.Uint64N(3))
+			seen = Reports{map[int]bool{}, map[int]bool{}}
+		} else if len(moves) == 0 && joins[-1] == 0 {
+			break
+		}
+		for g := range c.Groups { // in the present epoch
+			seen.Caught[g] = c.Groups[g].Joiner != nil && (seen.Caught[g] || r.IntN(2) == 0)
+		}
+		for _, m := range moves {
+			seen.Held[m.Group] = m.Role == Hold
+		}
+	}
+	for g := range c.Groups {
+		if !slices.EqualFunc(c.Groups[g].Chain, target.Groups[g].Chain, func(a, b Member) bool { return a.Server == b.Server }) {
+			t.Fatalf("group %d is %v, the target %v", g, c.Groups[g].Chain, target.Groups[g].Chain)
+		}
+	}
+	c.Servers = target.Servers
+	mustBeSpread(t, c)
+	return c
+}
+
+// mustFollow holds one change of a map to what the chains' protocol relies on.
+func mustFollow(t *testing.T, a, b *Chains, seen Reports) {
+	t.Helper()
+	if err := b.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range a.Groups {
+		was, is := &a.Groups[i], &b.Groups[i]
+		last := -1
+		for k, m := range is.Chain {
+			p := was.Position(m.Server)
+			switch {
+			case p < 0:
+				if was.Joiner == nil || *was.Joiner != m || !seen.Caught[i] || k != len(is.Chain)-1 {
+					t.Fatalf("group %d: %v became %v: server %d has not caught up", i, *was, *is, m.Server)
+				}
+			case p < last && !seen.Held[i]:
+				t.Fatalf("group %d: %v became %v without being drained", i, was.Chain, is.Chain)
+			case was.Chain[p] != m:
+				t.Fatalf("group %d: member %v became %v", i, was.Chain[p], m)
+			}
+			last = max(last, p)
+		}
+		if len(is.Chain) < min(len(was.Chain), b.Replicas) && len(b.Servers) >= len(a.Servers) {
+			t.Fatalf("group %d went from %d replicas to %d by a move", i, len(was.Chain), len(is.Chain))
+		}
+	}
+}
+
+func TestARestartedServerIsAnother(t *testing.T) {
+	c := chains(t, ChainsConfig{Replicas: 2, Slots: 64, Groups: 16}, apart(3))
+	again := apart(3)
+	again[1].Gen = 5
+	target, err := c.Target(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// While the old process has its chains the new one gets nothing.
+	next, _ := c.Step(target, Reports{}, Limits{})
+	if next.Servers[next.Index(1)].Gen == 5 {
+		t.Fatal("a server's number went to another process while chains rely on the first")
+	}
+	cut, lost := c.Cut(func(s Server) bool { return s.ID == 1 && s.Gen != 5 })
+	if len(lost) > 0 {
+		t.Fatalf("lost %v", lost)
+	}
+	c = stored(t, cut, 2)
+	next, moves := c.Step(target, Reports{}, Limits{})
+	if next.Servers[next.Index(1)].Gen != 5 || len(moves) == 0 {
+		t.Fatalf("servers %v, moves %v", next.Servers, moves)
+	}
+	// Alone with a group it is kept: nobody else has the rows.
+	c = chains(t, ChainsConfig{Slots: 64, Groups: 16}, apart(2))
+	cut, lost = c.Cut(func(s Server) bool { return s.ID == 1 })
+	if len(lost) != 8 || cut.Index(1) < 0 || len(cut.Changed()) > 0 {
+		t.Fatalf("lost %v, changed %v", lost, cut.Changed())
+	}
+}
+
+func TestMovesOfOtherJobs(t *testing.T) {
+	a, b := &Chains{Slots: 8, Groups: make([]Group, 2)}, &Chains{Slots: 8, Groups: make([]Group, 4)}
+	if _, err := ChainMoves(a, b); err == nil {
+		t.Error("maps of different jobs were compared")
+	}
+}
