@@ -1,6 +1,9 @@
 package psmsg
 
-import "psrt/rdma"
+import (
+	"psrt/rdma"
+	"psrt/tiers/accessor"
+)
 
 // Hello is the application's part of the connection handshake.
 type Hello struct {
@@ -33,6 +36,10 @@ const (
 	MethodCut      = "cut"       // CutRequest: a checkpoint's consistent cut
 	MethodCutParts = "cut-parts" // -> SaveReply, when all of the cut is written
 	MethodCutDone  = "cut-done"  // CutDoneRequest
+
+	MethodHappen = "happen" // HappenRequest -> HappenReply: to rows with a lifecycle
+	MethodSwept  = "swept"  // waits until what ended is dropped
+	MethodLives  = "lives"  // LivesRequest -> LivesReply
 )
 
 // OpenRequest gives each lane the ring in which the client wants its replies.
@@ -142,6 +149,8 @@ type TableStats struct {
 	Bytes    int64  `json:"bytes"` // of memory
 	// Tiers is absent where all rows are in memory.
 	Tiers *TierStats `json:"tiers,omitempty"`
+	// Life is absent where the table has no lifecycle.
+	Life *LifeStats `json:"life,omitempty"`
 }
 
 // TierStats is what became of one table's rows in memory and on disks.
@@ -173,6 +182,11 @@ type SaveReply struct {
 	Digest string `json:"digest"` // "" of a delta
 	// PauseSeconds is the longest that a lane stood still for a cut.
 	PauseSeconds float64 `json:"pause_seconds,omitempty"`
+	// Lifecycle is what the tables with one had been through then, by ID: memos of
+	// tiers/accessor, of this server's lanes.
+	Lifecycle map[uint32]string `json:"lifecycle,omitempty"`
+	// Scores are counts of rows by score, by table ID, where the cut was for them.
+	Scores map[uint32]*accessor.Scores `json:"scores,omitempty"`
 }
 
 // LoadRequest asks a server to replace its rows by those of the model in Dir
@@ -183,6 +197,9 @@ type LoadRequest struct {
 	// Saved says that Dir is where checkpoints go: the next delta has what changes
 	// from here on.
 	Saved bool `json:"saved,omitempty"`
+	// KeepOpen says that a save for serving which the model was in the middle of
+	// will be ended by the caller; otherwise it has failed.
+	KeepOpen bool `json:"keep_open,omitempty"`
 }
 
 // CutRequest asks a server to note its state as it is after all updates of the
@@ -193,6 +210,11 @@ type CutRequest struct {
 	Ticket string `json:"ticket"` // of tiers/ckpt
 	Step   uint64 `json:"step"`
 	Delta  bool   `json:"delta"` // only what has changed since the last committed cut
+	// Serving has weights, as a pull gives them, of the rows that are in the save for
+	// serving which has begun, and a delta of the rows that are gone. Scores has no
+	// rows, and counts them. Neither changes what the next delta has.
+	Serving bool `json:"serving,omitempty"`
+	Scores  bool `json:"scores,omitempty"`
 }
 
 // CutDoneRequest ends the cut. Where it was not committed, what it had is in the

@@ -9,6 +9,7 @@ import (
 
 	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
+	"psrt/tiers/accessor"
 	"psrt/tiers/ckpt"
 	"psrt/tiers/table"
 )
@@ -24,6 +25,8 @@ type checkpoint struct {
 	pause float64
 	err   error
 	delta bool
+	memos map[uint32]accessor.Memo
+	count map[uint32]*accessor.Scores
 }
 
 // Cut begins a checkpoint's cut; see psmsg.CutRequest.
@@ -32,12 +35,16 @@ func (s *Server) Cut(req psmsg.CutRequest) error {
 		return fmt.Errorf("server %d: its tables do not note what changes: start it with Config.Tracked", s.cfg.ID)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
-	w, err := ckpt.WriterFor(ctx, req.Ticket)
+	var w *ckpt.Writer
+	var err error
+	if !req.Scores { // which are written nowhere
+		w, err = ckpt.WriterFor(ctx, req.Ticket)
+	}
 	if err != nil {
 		cancel()
 		return err
 	}
-	k := &checkpoint{cancel: cancel, delta: req.Delta}
+	k := &checkpoint{cancel: cancel, delta: req.Delta || req.Serving, memos: map[uint32]accessor.Memo{}, count: map[uint32]*accessor.Scores{}}
 	s.cutMu.Lock()
 	defer s.cutMu.Unlock()
 	if s.cut != nil {
@@ -45,11 +52,14 @@ func (s *Server) Cut(req psmsg.CutRequest) error {
 	}
 	s.cut = k
 	for _, l := range s.lanes {
-		c := newCutting(req.Step, req.Delta)
+		c := newCutting(req)
 		if err := l.do(commandTimeout, func() { l.arm(c) }); err != nil {
 			return err // the lane has ended, and the job with it
 		}
-		k.writing.Go(func() { k.note(c.write(ctx, w, l)) })
+		k.writing.Go(func() {
+			k.note(c.write(ctx, w, l))
+			k.live(c)
+		})
 	}
 	return nil
 }
@@ -78,7 +88,7 @@ func (s *Server) CutParts() (psmsg.SaveReply, error) {
 		return psmsg.SaveReply{}, fmt.Errorf("server %d: writing a checkpoint: %w", s.cfg.ID, k.err)
 	}
 	b, err := json.Marshal(k.parts)
-	rep := psmsg.SaveReply{Parts: b, PauseSeconds: k.pause}
+	rep := psmsg.SaveReply{Parts: b, PauseSeconds: k.pause, Lifecycle: psmsg.MemoTexts(k.memos), Scores: k.count}
 	if !k.delta {
 		rep.Digest = k.sum.String()
 	}
@@ -125,17 +135,26 @@ func (c *cutting) write(ctx context.Context, w *ckpt.Writer, l *lane) (parts []c
 			break
 		}
 		spec := c.specs[k.table]
+		if c.scores {
+			if c.free <- k; k.end && k.table == len(c.specs)-1 {
+				return nil, sum, c.pause.Seconds(), nil
+			}
+			l.mux.Wake()
+			continue
+		}
 		if rw == nil {
 			if rw, err = w.Rows(fmt.Sprintf("t%d-lane%d", spec.ID, l.global), spec, l.covers()); err != nil {
 				return nil, sum, 0, err
 			}
 			defer rw.Abort()
-			rw.Holds(c.holds[k.table])
+			if !c.serving {
+				rw.Holds(c.holds[k.table])
+			}
 		}
 		if err = k.write(rw, spec.RowFloats()); err != nil {
 			return nil, sum, 0, err
 		}
-		if !c.delta {
+		if !c.delta && !c.serving {
 			width := spec.RowFloats()
 			for i, key := range k.keys {
 				sum.Add(hash.Hash(spec.ID, key, mem.Bytes(k.rows[i*width:(i+1)*width])))

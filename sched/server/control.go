@@ -49,6 +49,12 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 		return s.CutParts()
 	case psmsg.MethodCutDone:
 		return decoded(body, func(r psmsg.CutDoneRequest) (any, error) { return struct{}{}, s.CutDone(r) })
+	case psmsg.MethodHappen:
+		return decoded(body, func(r psmsg.HappenRequest) (any, error) { return s.Happen(r) })
+	case psmsg.MethodSwept:
+		return struct{}{}, s.Swept(ctx)
+	case psmsg.MethodLives:
+		return decoded(body, func(r psmsg.LivesRequest) (any, error) { return s.Lives(r) })
 	}
 	return s.trainer(ctx, worker, method, body)
 }
@@ -153,6 +159,12 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 			rep.Tables[i].Bytes += st.Bytes
 			if l.storage != nil {
 				addTiers(&rep.Tables[i], st)
+			}
+			if life := t.life(); life != nil {
+				if rep.Tables[i].Life == nil {
+					rep.Tables[i].Life = &psmsg.LifeStats{}
+				}
+				rep.Tables[i].Life.Add(life)
 			}
 			rep.Rows += int64(t.rows.Len())
 			rep.TableBytes += st.Bytes

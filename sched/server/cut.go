@@ -10,6 +10,8 @@ import (
 
 	"psrt/rdma/mem"
 	"psrt/sched/densemap"
+	"psrt/sched/psmsg"
+	"psrt/tiers/accessor"
 	"psrt/tiers/table"
 )
 
@@ -32,6 +34,9 @@ var errCutGivenUp = errors.New("server: the checkpoint's cut was given up")
 type cutting struct {
 	step  uint64
 	delta bool
+	order uint64 // among what waits for a step
+	// serving and scores are cuts for something else than going on from.
+	serving, scores bool
 
 	// The lane's.
 	taken  bool
@@ -46,7 +51,11 @@ type cutting struct {
 	specs []table.Spec
 	holds []int64 // rows there are, by table
 	dense denseCut
-	pause time.Duration // that the lane took for it
+	memos map[uint32]accessor.Memo
+	count map[uint32]*accessor.Scores
+	// graves are rows that are gone, of a delta for serving, by table; the lane's.
+	graves map[uint32][]uint64
+	pause  time.Duration // that the lane took for it
 }
 
 // chunk is some rows of one table.
@@ -59,8 +68,8 @@ type chunk struct {
 	err   error
 }
 
-func newCutting(step uint64, delta bool) *cutting {
-	c := &cutting{step: step, delta: delta, out: make(chan *chunk, cutChunks), free: make(chan *chunk, cutChunks), done: make(chan struct{})}
+func newCutting(req psmsg.CutRequest) *cutting {
+	c := &cutting{step: req.Step, delta: req.Delta, serving: req.Serving, scores: req.Scores, out: make(chan *chunk, cutChunks), free: make(chan *chunk, cutChunks), done: make(chan struct{})}
 	for range cutChunks {
 		c.free <- &chunk{}
 	}
@@ -70,28 +79,28 @@ func newCutting(step uint64, delta bool) *cutting {
 // arm has the lane take a cut when it is there.
 func (l *lane) arm(c *cutting) {
 	l.endCut(false)
+	c.order = l.nextOrder()
 	l.cut = c
 	l.settle()
 }
 
-// cutBefore takes the cut if a step is about to be applied that it must not have.
-func (l *lane) cutBefore(step uint64) {
-	if l.cut != nil && !l.cut.taken && step >= l.cut.step {
-		l.takeCut()
-	}
+// beforeStep lets happen what a step that is about to be applied must not precede.
+func (l *lane) beforeStep(step uint64) {
+	l.between(func(at uint64) bool { return step >= at })
 }
 
-// cutAfter takes the cut if all that it must have is applied.
-func (l *lane) cutAfter() {
-	c := l.cut
-	if c == nil || c.taken || l.clock.Min() < c.step {
+// afterSteps lets happen what waits for no step any more.
+func (l *lane) afterSteps() {
+	if (l.cut == nil || l.cut.taken) && len(l.lives.waiting) == 0 {
 		return
 	}
-	early := func(r *request) bool { return r.Clock < c.step }
-	if slices.ContainsFunc(l.dense.held, early) || slices.ContainsFunc(l.order, func(t *tableState) bool { return slices.ContainsFunc(t.held, early) }) {
-		return
-	}
-	l.takeCut()
+	l.between(func(at uint64) bool {
+		if l.clock.Min() < at {
+			return false
+		}
+		early := func(r *request) bool { return r.Clock < at }
+		return !slices.ContainsFunc(l.dense.held, early) && !slices.ContainsFunc(l.order, func(t *tableState) bool { return slices.ContainsFunc(t.held, early) })
+	})
 }
 
 func (l *lane) takeCut() {
@@ -99,7 +108,7 @@ func (l *lane) takeCut() {
 	c.taken = true
 	c.tables = slices.Clone(l.order)
 	for i, t := range c.tables {
-		if err := t.rows.Cut(c.delta); err != nil {
+		if err := l.cutTable(c, t); err != nil {
 			c.tables, c.at = c.tables[:i], i
 			c.give(&chunk{err: err})
 			return
@@ -107,7 +116,9 @@ func (l *lane) takeCut() {
 		c.specs = append(c.specs, t.spec)
 		c.holds = append(c.holds, int64(t.rows.Len()))
 	}
-	c.dense = l.dense.cut()
+	if !c.scores {
+		c.dense = l.dense.cut()
+	}
 	c.pause = time.Since(start)
 	if len(c.tables) == 0 {
 		c.give(&chunk{end: true})
@@ -144,16 +155,27 @@ func (l *lane) giveCut(busy bool) (gave bool) {
 		}
 		t := c.tables[c.at]
 		k.table, k.keys, k.rows, k.gone = c.at, k.keys[:0], k.rows[:0], k.gone[:0]
+		if k.gone = append(k.gone, c.takeGraves(t)...); len(k.gone) > 0 {
+			k.end, k.err = false, nil
+			c.give(k)
+			gave = true
+			continue
+		}
+		looked := 0
 		more, err := t.rows.Next(cutChunk, func(key uint64, row []float32, deleted bool) error {
-			if deleted {
+			looked++
+			switch {
+			case c.serving || c.scores:
+				c.serve(t, k, key, row, deleted)
+			case deleted:
 				k.gone = append(k.gone, key)
-			} else {
+			default:
 				k.keys, k.rows = append(k.keys, key), append(k.rows, row...)
 			}
 			return nil
 		})
 		t.stir(l)
-		if err == nil && more && len(k.keys)+len(k.gone) == 0 {
+		if err == nil && more && looked == 0 {
 			c.free <- k
 			return gave // a disk is behind
 		}
@@ -180,7 +202,7 @@ func (l *lane) endCut(committed bool) {
 	close(c.done)
 	if c.taken {
 		for _, t := range c.tables {
-			t.rows.CutDone(committed)
+			t.rows.CutDone(committed && !c.serving && !c.scores)
 		}
 	}
 }

@@ -25,6 +25,8 @@ type tableState struct {
 	held    []*request // pushes not yet applied: BSP until the step is whole, else until the poll batch ends
 
 	inMemory bool // all of it: there is nothing to poll
+	sweep    int  // what is to be dropped, see sweepOn
+	sweeping bool // a walk has begun
 	looking  int  // lookups under way
 	woken    atomic.Bool
 }
@@ -57,6 +59,7 @@ type lane struct {
 	passed   uint64      // the step that tables were told of last
 	storage  *storage    // nil without disks
 	cut      *cutting    // of a checkpoint, nil where none is under way
+	lives    lives
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats
@@ -119,7 +122,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 
 // openRows makes a table's rows, without any.
 func (l *lane) openRows(t *tableState) (err error) {
-	c := RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked,
+	c := RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked || t.spec.Lifecycle != nil,
 		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }}
 	switch {
 	case l.cfg.Rows != nil:
@@ -171,6 +174,7 @@ func (l *lane) run() {
 			l.settle()
 		}
 		gave := l.giveCut(n > 0)
+		gave = l.sweepSome(n > 0) || gave
 		if n == 0 && !ran && !gave && !l.quit && !l.disks.Load() {
 			l.flush()
 			err := l.mux.Wait(l.nextLook(time.Now()))

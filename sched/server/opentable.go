@@ -73,7 +73,11 @@ func (s *Server) tableNames() string {
 // sameTable compares what two descriptions mean. Names and numbers are the
 // caller's affair.
 func sameTable(a, b table.Spec) bool {
-	return a.Dim == b.Dim && a.Birth() == b.Birth() && asAsked(a.Optimizer) == asAsked(b.Optimizer)
+	plain := func(s table.Spec) table.Spec {
+		s.Name, s.ID, s.Init, s.Optimizer = "", 0, s.Birth(), asAsked(s.Optimizer)
+		return s
+	}
+	return plain(a).Equal(plain(b))
 }
 
 // asAsked leaves out what a rule's library says about itself.
@@ -102,6 +106,9 @@ func describeTable(s table.Spec) string {
 	}
 	if i.ZeroPrefix > 0 {
 		text += fmt.Sprintf(" zero_prefix %d", i.ZeroPrefix)
+	}
+	if s.Lifecycle != nil {
+		text += ", lifecycle " + s.Effective()
 	}
 	return text
 }

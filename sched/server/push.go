@@ -137,7 +137,7 @@ func (l *lane) resolveRows(r *request) bool {
 // the other (a worker's leaving can complete several at once); otherwise all
 // that this poll batch brought, merged per row.
 func (l *lane) applyReady() {
-	defer l.cutAfter()
+	defer l.afterSteps()
 	if l.cfg.Staleness != 0 {
 		l.applyAll(func(*request) bool { return true })
 		return
@@ -147,7 +147,7 @@ func (l *lane) applyReady() {
 		if !ok || l.readsBefore(step) {
 			return
 		}
-		l.cutBefore(step)
+		l.beforeStep(step)
 		l.applyAll(func(r *request) bool { return r.Clock == step })
 	}
 }

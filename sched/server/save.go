@@ -11,6 +11,7 @@ import (
 
 	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
+	"psrt/tiers/accessor"
 	"psrt/tiers/ckpt"
 	"psrt/tiers/table"
 )
@@ -30,6 +31,7 @@ func (s *Server) Save(req psmsg.SaveRequest) (psmsg.SaveReply, error) {
 	var mu sync.Mutex
 	var parts []ckpt.Part
 	var sum table.Digest
+	memos := map[uint32]accessor.Memo{}
 	err := s.eachWithin(wholeTimeout, func(l *lane) error {
 		mine, digest, err := l.save(w)
 		if err != nil {
@@ -39,13 +41,18 @@ func (s *Server) Save(req psmsg.SaveRequest) (psmsg.SaveReply, error) {
 		defer mu.Unlock()
 		parts = append(parts, mine...)
 		sum.Add(digest)
+		for id, m := range l.lifeOf() {
+			if err := psmsg.AddMemo(memos, id, m); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		return psmsg.SaveReply{}, fmt.Errorf("server %d: saving: %w", s.cfg.ID, err)
 	}
 	b, err := json.Marshal(parts)
-	return psmsg.SaveReply{Parts: b, Digest: sum.String()}, err
+	return psmsg.SaveReply{Parts: b, Digest: sum.String(), Lifecycle: psmsg.MemoTexts(memos)}, err
 }
 
 func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
@@ -122,7 +129,7 @@ func (s *Server) Load(req psmsg.LoadRequest) error {
 	if m.WeightsOnly {
 		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
 	}
-	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m, req.Saved) })
+	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m, req) })
 }
 
 // forgetRows lets go all rows of a table that is about to be made anew, but for
@@ -164,7 +171,7 @@ func (l *lane) someTables(m *ckpt.Model) bool {
 	return slices.ContainsFunc(l.order, func(t *tableState) bool { return m.Spec(t.spec.ID) != nil })
 }
 
-func (l *lane) load(m *ckpt.Model, saved bool) error {
+func (l *lane) load(m *ckpt.Model, req psmsg.LoadRequest) error {
 	l.endCut(false)
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
@@ -176,18 +183,20 @@ func (l *lane) load(m *ckpt.Model, saved bool) error {
 		if was == nil && l.someTables(m) {
 			continue // a table newer than the model
 		}
-		if was == nil || was.Dim != t.spec.Dim || was.Optimizer.Name() != t.spec.Optimizer.Name() || was.RowFloats() != t.spec.RowFloats() {
-			return fmt.Errorf("server: table %s has dimension %d and optimizer %s, the model in %s was saved with %+v",
-				t.spec.Name, t.spec.Dim, t.spec.Optimizer.Name(), m.Dir(), was)
+		if was == nil || !was.SameRows(t.spec) {
+			return fmt.Errorf("server: %w", unlike(t.spec, was, m.Dir()))
 		}
 		l.forgetRows(t)
 		if err := t.rows.Reset(); err != nil {
 			return err
 		}
+		if err := l.restoreLife(t, m.Lifecycle[t.spec.ID], req.KeepOpen); err != nil {
+			return fmt.Errorf("server: %s: %w", m.Dir(), err)
+		}
 		if err := l.loadRows(ctx, m, t); err != nil {
 			return err
 		}
-		if saved {
+		if req.Saved {
 			t.rows.Saved()
 		}
 	}
@@ -203,4 +212,19 @@ func (l *lane) load(m *ckpt.Model, saved bool) error {
 	})
 	l.dense.vector.Publish()
 	return err
+}
+
+// unlike says why a saved table cannot be loaded.
+func unlike(is table.Spec, was *table.Spec, dir string) error {
+	if was == nil {
+		return fmt.Errorf("the model in %s has no table %s (number %d); load a model of this job", dir, is.Name, is.ID)
+	}
+	of := func(s *table.Spec) string {
+		text := fmt.Sprintf("dimension %d and optimizer %s", s.Dim, s.Optimizer.Name())
+		if l := s.Lifecycle; l != nil {
+			text += fmt.Sprintf(" and a lifecycle with rules %q and %q", l.Embed.Rule, l.Embedx.Rule)
+		}
+		return text
+	}
+	return fmt.Errorf("table %s has %s, the model in %s was saved with %s; give it the same, or load another model", is.Name, of(&is), dir, of(was))
 }

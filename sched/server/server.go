@@ -45,6 +45,8 @@ type Server struct {
 
 	openWithin time.Duration // from hello to open
 
+	lifeMu sync.Mutex // events come to all lanes in one order
+
 	cutMu sync.Mutex // one checkpoint is begun or ended at a time
 	cut   *checkpoint
 

@@ -2,7 +2,6 @@ package accessor
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -200,14 +199,20 @@ func TestGravesAreBounded(t *testing.T) {
 	}
 	s.happen(Shrink)
 	s.sweep()
-	if err := s.acc.Happen(Event{Kind: CutDelta}); !errors.Is(err, ErrBaseNeeded) {
-		t.Fatalf("a delta that lacks tombstones: %v", err)
+	lost := func(after string, want bool) {
+		t.Helper()
+		s.happen(CutDelta)
+		if s.acc.Graves().CutLost() != want {
+			t.Fatalf("%s: a delta lacks tombstones: %v, want %v", after, !want, want)
+		}
+		s.happen(Failed)
 	}
+	lost("of three", true)
+	lost("after a delta that failed", true)
 	s.happen(CutBase, Failed)
-	if err := s.acc.Happen(Event{Kind: CutDelta}); !errors.Is(err, ErrBaseNeeded) {
-		t.Fatalf("after a base that failed: %v", err)
-	}
-	s.happen(CutBase, Saved, CutDelta)
+	lost("after a base that failed", true)
+	s.happen(CutBase, Saved)
+	lost("after a base", false)
 }
 
 // TestDefect14: a row's weights, vector and admission do not depend on when and

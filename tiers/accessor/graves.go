@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// ErrBaseNeeded is a delta that cannot name all rows that are gone.
+// ErrBaseNeeded is a delta that cannot name all rows that are gone: its save is to
+// be Failed, and a base to follow.
 var ErrBaseNeeded = errors.New("lifecycle: too many served rows have gone since the last save for a delta to name them; save a base (mode 2)")
 
 // maxGraves bounds the keys that are remembered.
@@ -32,6 +33,24 @@ func (g *Graves) Keys() []uint64 {
 	maps.Copy(all, g.cut)
 	return slices.Sorted(maps.Keys(all))
 }
+
+// all are Keys in any order, some twice.
+func (g *Graves) all() []uint64 {
+	out := make([]uint64, 0, len(g.keys)+len(g.cut))
+	for k := range g.keys {
+		out = append(out, k)
+	}
+	for k := range g.cut {
+		out = append(out, k)
+	}
+	return out
+}
+
+// Len is how many there are.
+func (g *Graves) Len() int { return len(g.keys) + len(g.cut) }
+
+// CutLost says whether the save that has begun cannot name all that are gone.
+func (g *Graves) CutLost() bool { return g.inCut }
 
 // Cut are the keys, sorted, that the save that has begun must delete.
 func (g *Graves) Cut() []uint64 { return slices.Sorted(maps.Keys(g.cut)) }

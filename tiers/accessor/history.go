@@ -38,6 +38,7 @@ const MaxEvents = 1 << 22
 // reads belong to one goroutine.
 type History struct {
 	kinds  []EventKind
+	counts [128]int // by kind, which are ASCII letters
 	evicts []evict
 	open   EventKind // the cut that is neither Saved nor Failed, or 0
 }
@@ -56,7 +57,7 @@ func (h *History) Cutting() bool { return h.open != 0 }
 // Add appends an event.
 func (h *History) Add(e Event) error {
 	if len(h.kinds) >= MaxEvents {
-		return fmt.Errorf("lifecycle: %d events are the most a table's history holds; export the model and import it into a new table", MaxEvents)
+		return errFull()
 	}
 	switch e.Kind {
 	case Shrink, Day:
@@ -82,7 +83,32 @@ func (h *History) Add(e Event) error {
 		return fmt.Errorf("lifecycle: event %c with a score of %v, which only %c has", e.Kind, e.Below, Evict)
 	}
 	h.kinds = append(h.kinds, e.Kind)
+	h.counts[e.Kind&127]++
 	return nil
+}
+
+// MayFollow says whether events can be added one after the other behind what there
+// is, and what still waits to be added.
+func (h *History) MayFollow(waiting, events []Event) error {
+	t := History{open: h.open}
+	if n := len(h.kinds) + len(waiting) + len(events); n > MaxEvents {
+		return errFull()
+	}
+	for _, e := range waiting {
+		if err := t.Add(e); err != nil {
+			return err
+		}
+	}
+	for _, e := range events {
+		if err := t.Add(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errFull() error {
+	return fmt.Errorf("lifecycle: %d events are the most a table's history holds; export the model and import it into a new table", MaxEvents)
 }
 
 // below is the score of the eviction at place i.
@@ -94,36 +120,75 @@ func (h *History) below(i int) float64 {
 // String is a letter an event; behind an eviction's stand the 16 hexadecimal
 // digits of its score's bits.
 func (h *History) String() string {
-	out, evicts := make([]byte, 0, len(h.kinds)+16*len(h.evicts)), h.evicts
-	for _, k := range h.kinds {
-		out = append(out, byte(k))
-		if k == Evict {
-			out = hex.AppendEncode(out, binary.BigEndian.AppendUint64(nil, math.Float64bits(evicts[0].below)))
-			evicts = evicts[1:]
+	if len(h.evicts) == 0 {
+		b := make([]byte, len(h.kinds))
+		for i, k := range h.kinds {
+			b[i] = byte(k)
 		}
+		return string(b)
 	}
-	return string(out)
+	return FormatEvents(h.From(0)...)
 }
+
+// From are the events from the i-th on.
+func (h *History) From(i int) []Event {
+	out := make([]Event, 0, max(0, len(h.kinds)-i))
+	for ; i < len(h.kinds); i++ {
+		e := Event{Kind: h.kinds[i]}
+		if e.Kind == Evict {
+			e.Below = h.below(i)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Count is how many events there were of a kind.
+func (h *History) Count(k EventKind) int { return h.counts[k&127] }
 
 // ParseHistory is String's inverse.
 func ParseHistory(text string) (History, error) {
 	var h History
+	events, err := ParseEvents(text)
+	if err != nil {
+		return h, err
+	}
+	for i, e := range events {
+		if err := h.Add(e); err != nil {
+			return History{}, fmt.Errorf("event %d of the history: %w", i, err)
+		}
+	}
+	return h, nil
+}
+
+// ParseEvents reads a part of what String writes.
+func ParseEvents(text string) (events []Event, err error) {
 	for i := 0; i < len(text); i++ {
 		e := Event{Kind: EventKind(text[i])}
 		if e.Kind == Evict {
 			if i+16 >= len(text) {
-				return History{}, fmt.Errorf("lifecycle: the history ends within the eviction at byte %d", i)
+				return nil, fmt.Errorf("lifecycle: the history ends within the eviction at byte %d", i)
 			}
 			b, err := hex.DecodeString(text[i+1 : i+17])
 			if err != nil {
-				return History{}, fmt.Errorf("lifecycle: the eviction at byte %d of the history: %w", i, err)
+				return nil, fmt.Errorf("lifecycle: the eviction at byte %d of the history: %w", i, err)
 			}
 			e.Below = math.Float64frombits(binary.BigEndian.Uint64(b))
 			i += 16
 		}
-		if err := h.Add(e); err != nil {
-			return History{}, fmt.Errorf("byte %d of the history: %w", i, err)
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// FormatEvents is ParseEvents' inverse.
+func FormatEvents(events ...Event) string {
+	var out []byte
+	for _, e := range events {
+		out = append(out, byte(e.Kind))
+		if e.Kind == Evict {
+			out = hex.AppendEncode(out, binary.BigEndian.AppendUint64(nil, math.Float64bits(e.Below)))
 		}
 	}
-	return h, nil
+	return string(out)
 }

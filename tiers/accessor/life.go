@@ -21,6 +21,7 @@ type life struct {
 	parts   kernels.Parts
 	history History
 	graves  Graves
+	gone    uint64
 	lagging []uint32
 	reborn  []uint32
 }

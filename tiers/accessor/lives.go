@@ -20,9 +20,6 @@ func (a *Accessor) Happen(e Event) error {
 		return fmt.Errorf("table %q has no lifecycle: nothing happens to its rows", a.spec.Name)
 	}
 	l := a.life
-	if e.Kind == CutDelta && l.graves.Lost() && !l.history.Cutting() {
-		return fmt.Errorf("table %q: %w", a.spec.Name, ErrBaseNeeded)
-	}
 	if err := l.history.Add(e); err != nil {
 		return fmt.Errorf("table %q: %w", a.spec.Name, err)
 	}
@@ -46,6 +43,15 @@ func (a *Accessor) Graves() *Graves {
 		return nil
 	}
 	return &a.life.graves
+}
+
+// Gone is how many rows have ended and were dropped or born again since the table
+// was opened.
+func (a *Accessor) Gone() uint64 {
+	if a.life == nil {
+		return 0
+	}
+	return a.life.gone
 }
 
 // Restore sets what had happened when the rows of a saved model were saved, and
@@ -169,6 +175,7 @@ func (a *Accessor) Bury(key uint64, row []float32) {
 	if a.life == nil {
 		return
 	}
+	a.life.gone++
 	if row == nil {
 		a.life.graves.add(key)
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // Memo is what a saved model keeps of a table's lifecycle: what has happened, the
-// same on all lanes, and the graves of all of them.
+// same on all lanes, and the graves of all of them, in any order.
 type Memo struct {
 	History string
 	Graves  []uint64
@@ -19,7 +19,7 @@ func (a *Accessor) Memo() Memo {
 	if a.life == nil {
 		return Memo{}
 	}
-	return Memo{a.life.history.String(), a.life.graves.Keys()}
+	return Memo{a.life.history.String(), a.life.graves.all()}
 }
 
 // Merge adds another lane's graves. Lanes to which other things have happened are
@@ -29,8 +29,6 @@ func (m *Memo) Merge(o Memo) error {
 		return fmt.Errorf("lifecycle: one lane has been through %q, another through %q", tail(m.History), tail(o.History))
 	}
 	m.Graves = append(m.Graves, o.Graves...)
-	slices.Sort(m.Graves)
-	m.Graves = slices.Compact(m.Graves)
 	return nil
 }
 
@@ -42,7 +40,9 @@ func tail(h string) string { return h[max(0, len(h)-40):] }
 func (m Memo) String() string {
 	var b strings.Builder
 	b.WriteString(m.History)
-	for i, k := range m.Graves {
+	graves := slices.Clone(m.Graves)
+	slices.Sort(graves)
+	for i, k := range slices.Compact(graves) {
 		b.WriteByte(";,"[min(i, 1)])
 		b.WriteString(strconv.FormatUint(k, 16))
 	}

@@ -1,6 +1,8 @@
 package accessor
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 
 	"psrt/tiers/table"
@@ -43,6 +45,37 @@ func (s *Scores) Merge(o *Scores) {
 		}
 	}
 	s.rows += o.rows
+}
+
+// scoreCount is how many rows a step has, as it travels.
+type scoreCount [2]uint64
+
+// MarshalJSON writes the steps that have rows.
+func (s *Scores) MarshalJSON() ([]byte, error) {
+	steps := []scoreCount{}
+	for i, n := range s.counts {
+		if n > 0 {
+			steps = append(steps, scoreCount{uint64(i), n})
+		}
+	}
+	return json.Marshal(steps)
+}
+
+// UnmarshalJSON is MarshalJSON's inverse.
+func (s *Scores) UnmarshalJSON(b []byte) error {
+	var steps []scoreCount
+	if err := json.Unmarshal(b, &steps); err != nil {
+		return err
+	}
+	*s = Scores{counts: make([]uint64, 1<<(63-scoreShift))}
+	for _, x := range steps {
+		if x[0] >= uint64(len(s.counts)) {
+			return fmt.Errorf("lifecycle: %d is no step of scores, there are %d", x[0], len(s.counts))
+		}
+		s.counts[x[0]] += x[1]
+		s.rows += x[1]
+	}
+	return nil
 }
 
 // Rows is how many were counted.
