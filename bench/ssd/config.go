@@ -17,6 +17,7 @@ type Config struct {
 	Rounds   int
 	InFlight int // batches under way at a time, as a lane has requests that wait
 	Pebble   bool
+	Only     []string // operations by name; empty: all
 	Seed     uint64
 }
 

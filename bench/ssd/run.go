@@ -46,6 +46,9 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 		Machine: report.ThisMachine(), Notes: notes(&cfg)}
 	out.Notes = append(out.Notes, r.about...)
 	for i, o := range operations() {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, o.name) {
+			continue
+		}
 		rows, notes, err := r.measure(ctx, o, uint64(i))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.name, err)

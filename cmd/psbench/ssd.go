@@ -36,6 +36,7 @@ with as much memory. All answers are compared.`,
 	fl.IntVar(&cfg.InFlight, "in-flight", 4, "batches under way at a time")
 	fl.IntVar(&cfg.Batches, "batches", 20, "batches of a round")
 	fl.IntVar(&cfg.Rounds, "rounds", 5, "rounds, in which all take turns")
+	fl.StringSliceVar(&cfg.Only, "only", nil, "`operations` by name, with commas between; without it all")
 	fl.BoolVar(&cfg.Pebble, "pebble", true, "let Pebble take turns")
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {

@@ -24,7 +24,7 @@ const (
 	maxSegment     = 16 << 20
 	defaultSegment = 1 << 20
 
-	chunkBytes = 68 << 10 // a write buffer: records and their summaries
+	chunkBytes = 112 << 10// a write buffer: records and their summaries
 	unitBytes  = 8 << 10  // one read of rows
 	writeUnit  = 4096     // file systems take writes of less one after the other
 
