@@ -1,0 +1,49 @@
+package tiers
+
+import "errors"
+
+// Copy copies all words of pinned rows to dst, len(rows) x RowFloats, for a tier
+// nearer to who uses them; table.NoRow gives zeros. It marks nothing.
+func (m *Memory) Copy(rows []uint32, dst []float32) { copyRows(m.t.Row, len(m.now), rows, dst) }
+
+// Copy copies all words of pinned rows to dst, as Memory's does.
+func (t *Tiered) Copy(rows []uint32, dst []float32) { copyRows(t.row, t.rows.Stride, rows, dst) }
+
+func copyRows(row func(uint32) []float32, stride int, rows []uint32, dst []float32) {
+	for i, r := range rows {
+		to := dst[i*stride : (i+1)*stride]
+		if r == noRow {
+			clear(to)
+		} else {
+			copy(to, row(r))
+		}
+	}
+}
+
+// Put sets rows that there are, as LoadRows does, from a tier nearer to who uses
+// them.
+func (m *Memory) Put(keys []uint64, rows []float32) (put int, err error) {
+	if err := m.LoadRows(keys, rows); err != nil {
+		return 0, err
+	}
+	return len(keys), nil
+}
+
+// Put sets rows as LoadRows does, but does not wait: it returns how many were set,
+// from the front, and ErrBusy or ErrPinned where the next has to come again after
+// Poll.
+func (t *Tiered) Put(keys []uint64, rows []float32) (put int, err error) {
+	if err := t.isClosed(); err != nil {
+		return 0, err
+	}
+	for err == nil && put < len(keys) {
+		if err = t.tryLoad(keys[put], rows[put*t.rows.Stride:(put+1)*t.rows.Stride]); err == nil {
+			put++
+		}
+	}
+	t.flush()
+	if errors.Is(err, ErrBusy) {
+		t.submit()
+	}
+	return put, err
+}

@@ -1,0 +1,173 @@
+package hbm
+
+import (
+	"math/bits"
+	"math/rand/v2"
+
+	"psrt/csrc/probe"
+	"psrt/rdma/mem"
+	"psrt/tiers"
+	"psrt/tiers/accessor"
+	"psrt/tiers/policy"
+	"psrt/tiers/table"
+)
+
+const noRow = table.NoRow
+
+// Flags of a slot.
+const (
+	flagLive  uint8 = 1 << iota // it has a row
+	flagDirty                   // which the tier below has as it was
+	flagStale                   // something has happened to all rows since it was looked up
+	flagSeen                    // renew has it
+	flagEnded                   // renew has found that it has ended
+)
+
+// Cache is a table whose rows are in the tier below, and those of the nearest
+// batches on a device.
+type Cache struct {
+	below Below
+	acc   *accessor.Accessor
+	dev   Arena
+	name  string
+	cfg   Config
+
+	keys   []uint64
+	pins   []uint32
+	flags  []uint8
+	index  *probe.Index
+	memory []*mem.Arena // the index's
+	policy policy.Policy
+	belady *policy.Belady // the policy, if it is that
+	free   []uint32
+	idle   int // live slots without pins
+	dirty  int
+	// promised to lookups that wait
+	reserved int
+
+	buf     [buffers]buffer
+	turn    int
+	waiting []*job // for slots, or for the tier below, in order
+	under   int    // lookups below that are under way
+	ahead   ahead
+	ended   []*tiers.Lookup
+	out     []*tiers.Lookup
+	stats   counters
+	scratch scratch
+	pushed  []uint32
+	failed  error // of the device
+	closed  bool
+}
+
+type counters struct{ hits, misses, evicted, put, ahead uint64 }
+
+type scratch struct {
+	dedup probe.DedupScratch
+	key   [1]uint64
+	val   [1]uint32
+	slots []uint32
+	keys  []uint64
+	occ   []int32
+}
+
+// New makes a cache over the rows below, which it takes over: they are closed with
+// it, not when New fails. Whoever polls them polls the Cache instead.
+func New(below Below, cfg Config) (*Cache, error) {
+	cfg = cfg.withDefaults()
+	if err := policy.Check(cfg.Policy); err != nil {
+		return nil, err
+	}
+	spec := below.Spec()
+	n, err := cfg.slots(spec)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cache{below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
+		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
+	if c.dev, err = cfg.Device.Open(c.acc, n); err != nil {
+		return nil, err
+	}
+	for i := range c.buf {
+		if c.buf[i].rows, err = c.dev.Buffer(bufferRows(spec) * spec.RowFloats()); err != nil {
+			_ = c.dev.Close()
+			return nil, err
+		}
+	}
+	c.index = probe.NewIndex(rand.Uint64(), uint(bits.Len(minIndex/4/probe.BucketBytes)-1), c.segment)
+	c.index.Reserve(n)
+	switch cfg.Policy {
+	case policy.NameLRU:
+		c.policy = policy.NewLRU()
+	case policy.NameS3FIFO:
+		c.policy = policy.NewS3FIFO()
+	default:
+		c.belady = policy.NewBelady(cfg.Window*cfg.BatchRows, c.places)
+		c.policy = c.belady
+	}
+	c.policy.Grow(n)
+	c.forgetAll()
+	return c, nil
+}
+
+// segment is memory for the index, of an arena that holds all of it but for bad luck.
+func (c *Cache) segment() ([]byte, error) {
+	size := minIndex / 4
+	if n := len(c.memory); n > 0 {
+		if b, err := c.memory[n-1].Alloc(size, 64); err == nil {
+			return b, nil
+		}
+	}
+	room := minIndex
+	if len(c.memory) == 0 {
+		room = int(indexRoom(int64(len(c.keys))))
+	}
+	m, err := mem.New(mem.Config{Size: room, Node: c.cfg.Node, Purpose: "index of table " + c.Spec().Name})
+	if err != nil {
+		return nil, err
+	}
+	c.memory = append(c.memory, m)
+	return m.Alloc(size, 64)
+}
+
+// forgetAll has all slots free.
+func (c *Cache) forgetAll() {
+	clear(c.flags)
+	clear(c.pins)
+	c.free = c.free[:0]
+	for i := len(c.keys) - 1; i >= 0; i-- {
+		c.free = append(c.free, uint32(i))
+	}
+	c.idle, c.dirty, c.reserved, c.under = 0, 0, 0, 0
+}
+
+// find is the slot of one key, noRow where it has none.
+func (c *Cache) find(key uint64) uint32 {
+	c.scratch.key[0] = key
+	c.index.Find(c.scratch.key[:], c.scratch.val[:])
+	return c.scratch.val[0]
+}
+
+// places tells the policy where rows are.
+func (c *Cache) places(keys []uint64, slots []uint32) { c.index.Find(keys, slots) }
+
+// Spec is what the table was made from.
+func (c *Cache) Spec() table.Spec { return c.below.Spec() }
+
+// Accessor gives rows their meaning.
+func (c *Cache) Accessor() *accessor.Accessor { return c.acc }
+
+// Len is the number of rows in all tiers.
+func (c *Cache) Len() int { return c.below.Len() }
+
+// Stats are those of the tier below, and what is here.
+func (c *Cache) Stats() tiers.Stats {
+	s := c.below.Stats()
+	s.Device = tiers.DeviceStats{Rows: len(c.keys) - len(c.free), Bytes: c.dev.Bytes(), Hits: c.stats.hits, Misses: c.stats.misses,
+		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name}
+	host := int64(len(c.keys))*slotBytes + c.policy.Bytes() + int64(c.index.Bytes())
+	for i := range c.buf {
+		host += 4 * int64(len(c.buf[i].rows))
+	}
+	s.Bytes, s.Reserved = s.Bytes+host, s.Reserved+host
+	return s
+}

@@ -1,0 +1,97 @@
+package hbm
+
+import (
+	"fmt"
+
+	"psrt/tiers"
+	"psrt/tiers/policy"
+	"psrt/tiers/table"
+)
+
+// Below is the tier whose rows are cached: tiers.Memory, tracked, or tiers.Tiered.
+type Below interface {
+	tiers.Rows
+	// Copy copies whole pinned rows and marks nothing.
+	Copy(rows []uint32, dst []float32)
+	// Put sets rows that there are, from the front, as far as that takes no waiting:
+	// tiers.ErrBusy and tiers.ErrPinned want Poll before the next.
+	Put(keys []uint64, rows []float32) (put int, err error)
+}
+
+// Config says what a Cache may take.
+type Config struct {
+	Device Device
+	// MaxBytes is the hard bound of the device's memory. HostBytes says what is
+	// taken of the host's beside it.
+	MaxBytes int64
+	// BatchRows bounds the rows of one batch; two must fit beside each other. 0 is
+	// 1024.
+	BatchRows int
+	// Policy is policy.NameBelady (also ""), NameS3FIFO or NameLRU.
+	Policy string
+	// Window bounds the announced batches that are remembered, 0 is 8; Ahead is how
+	// many of them are copied in before they are looked up, 0 is 1.
+	Window, Ahead int
+	// Node is the NUMA node of what is known of each row, -1 for any.
+	Node int
+	// Wake is called when Poll should be, beside what the tier below asks for. nil:
+	// the caller polls without being told.
+	Wake func()
+}
+
+func (c Config) withDefaults() Config {
+	if c.BatchRows == 0 {
+		c.BatchRows = 1024
+	}
+	if c.Window == 0 {
+		c.Window = 8
+	}
+	if c.Ahead == 0 {
+		c.Ahead = 1
+	}
+	c.Ahead = min(c.Ahead, c.Window)
+	if c.Policy == "" {
+		c.Policy = policy.NameBelady
+	}
+	return c
+}
+
+// What is known of a slot: key, pins and flags; and its entry in the index, at its
+// worst.
+const (
+	slotBytes  = 8 + 4 + 1 + 4
+	indexBytes = 24
+)
+
+// Buffers of the host on the way from and to the device.
+const (
+	buffers     = 2
+	bufferBytes = 1 << 20
+	minIndex    = 64 << 10
+)
+
+func bufferRows(spec table.Spec) int { return max(1, bufferBytes/spec.RowBytes()) }
+
+// slots is how many rows there is room for.
+func (c *Config) slots(spec table.Spec) (int, error) {
+	n := int(min(c.MaxBytes/int64(spec.RowBytes()), table.MaxRows))
+	if n < 2*c.BatchRows {
+		return 0, fmt.Errorf("%w: table %q with rows of %d bytes: %d bytes of the device cannot hold two batches of %d rows; %d are the least, give it more with --hbm-budget",
+			tiers.ErrBudget, spec.Name, spec.RowBytes(), c.MaxBytes, c.BatchRows, 2*c.BatchRows*spec.RowBytes())
+	}
+	return n, nil
+}
+
+// HostBytes is what a Cache takes of the host's memory, beside the tier below and
+// a device that is the host's twin.
+func HostBytes(spec table.Spec, cfg Config) int64 {
+	cfg = cfg.withDefaults()
+	n := cfg.MaxBytes / int64(spec.RowBytes())
+	uses := int64(0)
+	if cfg.Policy == policy.NameBelady {
+		uses = int64(cfg.Window*cfg.BatchRows) * policy.UseBytes
+	}
+	return n*(slotBytes+policy.FrameBytes) + indexRoom(n) + uses + int64(buffers*bufferRows(spec)*spec.RowBytes())
+}
+
+func indexRoom(slots int64) int64 { return slots*indexBytes + minIndex }

@@ -1,0 +1,34 @@
+package hbm
+
+import "psrt/tiers/accessor"
+
+// Device is memory that rows can be worked on in, with what works on them.
+type Device interface {
+	// Name says what it is, for the line that a server prints.
+	Name() string
+	// Open takes memory for rows of a table, all of it at once.
+	Open(acc *accessor.Accessor, rows int) (Arena, error)
+}
+
+// Fence is a moment in the work of an Arena: all calls before it are done.
+type Fence uint64
+
+// Arena is rows behind one another on a device, slot i at i x RowFloats. A call
+// names a batch of slots, a list that may be changed at once, and returns; calls take effect in the order in
+// which they were made. Memory that is handed over belongs to the arena until the
+// fence that the call has returned. One goroutine uses an arena.
+type Arena interface {
+	// Buffer is memory of the host from which and to which rows are copied fastest.
+	Buffer(floats int) ([]float32, error)
+	// CopyIn sets whole rows, CopyOut reads them: len(slots) x RowFloats.
+	CopyIn(slots []uint32, rows []float32) Fence
+	CopyOut(slots []uint32, rows []float32) Fence
+	// Gather and Update are those of the table's accessor. What is no slot gives
+	// zeros.
+	Gather(slots []uint32, dst []float32) Fence
+	Update(slots []uint32, grads []float32, refused *int) Fence
+	// Wait waits for a fence, and says whether the device has failed.
+	Wait(f Fence) error
+	Bytes() int64
+	Close() error
+}

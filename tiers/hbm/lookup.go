@@ -1,0 +1,279 @@
+package hbm
+
+import (
+	"errors"
+	"fmt"
+
+	"psrt/csrc/probe"
+	"psrt/tiers"
+)
+
+// job is a lookup whose rows are not all here.
+type job struct {
+	l     *tiers.Lookup // nil: rows are brought ahead
+	over  bool          // nobody waits for it any more
+	err   error         // why
+	keys  []uint64      // distinct
+	slots []uint32      // their slots, pinned once; noRow where there is none, or none yet
+	known []bool        // that is so: it was found, or there is no row
+	occ   []int32       // which of keys each place of l.Rows wants
+	spare []uint32      // empty slots that it has
+
+	promised int // slots
+	look     tiers.Lookup
+	want     []int32 // of keys, sought below
+}
+
+// Start looks l up. Rows here are pinned at once; if all are, it is done.
+func (c *Cache) Start(l *tiers.Lookup) bool {
+	l.Created, l.Err = 0, nil
+	if l.Err = c.isOpen(); l.Err != nil {
+		return true
+	}
+	if len(l.Rows) < len(l.Keys) {
+		l.Err = fmt.Errorf("hbm: table %q: lookup of %d keys with room for %d rows", c.Spec().Name, len(l.Keys), len(l.Rows))
+		return true
+	}
+	rows := l.Rows[:len(l.Keys)]
+	c.index.Find(l.Keys, rows)
+	missing := 0
+	for _, s := range rows {
+		if s == noRow {
+			missing++
+		}
+	}
+	c.stats.hits += uint64(len(rows) - missing)
+	c.stats.misses += uint64(missing)
+	if missing == 0 {
+		for i, s := range rows {
+			c.pin(s)
+			c.policy.Touch(s, l.Keys[i])
+		}
+		if c.room() < 0 { // slots promised to others
+			c.Release(rows)
+			c.fail(l, tiers.ErrPinned)
+			return true
+		}
+		c.refresh(l, len(rows))
+		return true
+	}
+	j := c.newJob(l)
+	if err := c.promise(j); err != nil {
+		c.fail(l, err)
+		return true
+	}
+	return c.goOn(j)
+}
+
+// fail ends a lookup that has nothing pinned.
+func (c *Cache) fail(l *tiers.Lookup, err error) {
+	l.Err = err
+	for i := range l.Rows[:len(l.Keys)] {
+		l.Rows[i] = noRow
+	}
+}
+
+func (c *Cache) newJob(l *tiers.Lookup) *job {
+	n := len(l.Keys)
+	j := &job{l: l, occ: make([]int32, n), keys: make([]uint64, n)}
+	j.keys = j.keys[:probe.Dedup(&c.scratch.dedup, l.Keys, j.occ, j.keys)]
+	c.unknown(j)
+	return j
+}
+
+func (c *Cache) unknown(j *job) {
+	j.slots, j.known = make([]uint32, len(j.keys)), make([]bool, len(j.keys))
+	for i := range j.slots {
+		j.slots[i] = noRow
+	}
+}
+
+// promise pins what is here of a job's keys, and has slots kept for the others; or
+// it says why there are not enough.
+func (c *Cache) promise(j *job) error {
+	c.hold(j)
+	lacking := 0
+	for _, s := range j.slots {
+		if s == noRow {
+			lacking++
+		}
+	}
+	if c.room() >= lacking {
+		j.promised = lacking
+		c.reserved += lacking
+		return nil
+	}
+	c.letGo(j)
+	if n := len(j.keys); n > len(c.flags) {
+		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit into the device's memory; use smaller batches or raise --hbm-budget",
+			tiers.ErrBudget, c.Spec().Name, n, len(c.flags))
+	}
+	return tiers.ErrPinned
+}
+
+// hold pins the rows of a job that are here.
+func (c *Cache) hold(j *job) {
+	at := append(c.scratch.slots[:0], make([]uint32, len(j.keys))...)
+	c.scratch.slots = at
+	c.index.Find(j.keys, at)
+	for i, s := range at {
+		if j.slots[i] == noRow && s != noRow {
+			j.slots[i], j.known[i] = s, true
+			c.pin(s)
+			c.policy.Touch(s, j.keys[i])
+		}
+	}
+}
+
+// letGo unpins what a job has.
+func (c *Cache) letGo(j *job) {
+	c.Release(j.slots)
+	c.free = append(c.free, j.spare...)
+	c.reserved -= j.promised
+	j.spare, j.promised = nil, 0
+	for i := range j.slots {
+		j.slots[i] = noRow
+	}
+}
+
+// goOn brings a job to its end, with an error or without; false: it waits.
+func (c *Cache) goOn(j *job) (done bool) {
+	for {
+		c.hold(j)
+		if err := c.prepare(j); err != nil {
+			return c.hinder(j, err)
+		}
+		if len(j.want) == 0 {
+			c.finish(j)
+			return true
+		}
+		j.look = tiers.Lookup{Keys: j.look.Keys[:0], Rows: make([]uint32, len(j.want)), Create: j.l != nil && j.l.Create, Ahead: j.l == nil, Owner: j}
+		for _, i := range j.want {
+			j.look.Keys = append(j.look.Keys, j.keys[i])
+		}
+		if !c.below.Start(&j.look) {
+			c.under++
+			return false
+		}
+		if err := c.take(j); err != nil {
+			return c.hinder(j, err)
+		}
+	}
+}
+
+// hinder has a job wait where the tier below is behind, and ends it with an error
+// otherwise.
+func (c *Cache) hinder(j *job, err error) (done bool) {
+	// What is pinned below is of lookups of this table, and goes by; else it is the
+	// caller's affair.
+	if errors.Is(err, tiers.ErrBusy) || errors.Is(err, tiers.ErrPinned) && c.under > 0 {
+		if j.l != nil {
+			c.waiting = append(c.waiting, j)
+			return false
+		}
+	}
+	c.letGo(j)
+	if j.l != nil {
+		c.fail(j.l, err)
+	}
+	j.over, j.err = true, err
+	return true
+}
+
+// prepare finds what is to be asked below, and has empty slots for it.
+func (c *Cache) prepare(j *job) error {
+	j.want = j.want[:0]
+	for i := range j.keys {
+		if !j.known[i] {
+			j.want = append(j.want, int32(i))
+		}
+	}
+	lacking := len(j.want)
+	for len(j.spare) > lacking { // others have brought rows
+		n := len(j.spare) - 1
+		c.free = append(c.free, j.spare[n])
+		j.spare = j.spare[:n]
+	}
+	c.reserved -= j.promised
+	j.promised = lacking - len(j.spare)
+	c.reserved += j.promised
+	if j.promised == 0 {
+		return nil
+	}
+	choose := c.policy.Victim
+	if j.l == nil {
+		choose = c.notBefore
+	}
+	err := c.empty(j.promised, choose)
+	n := len(c.free) - min(j.promised, len(c.free))
+	j.spare = append(j.spare, c.free[n:]...)
+	c.reserved -= len(c.free) - n
+	j.promised -= len(c.free) - n
+	c.free = c.free[:n]
+	return err
+}
+
+// take brings what was found below to its slots.
+func (c *Cache) take(j *job) error {
+	if j.look.Err != nil {
+		return j.look.Err
+	}
+	if j.l != nil {
+		j.l.Created += j.look.Created
+	}
+	c.hold(j)
+	defer c.below.Release(j.look.Rows)
+	var slots, rows []uint32
+	for at, i := range j.want {
+		if j.known[i] { // another lookup has brought it, and it may be newer
+			continue
+		}
+		r := j.look.Rows[at]
+		if r != noRow {
+			n := len(j.spare) - 1
+			s := j.spare[n]
+			if err := c.occupy(s, j.keys[i]); err != nil {
+				return errors.Join(err, c.copyIn(slots, rows))
+			}
+			j.spare, j.slots[i] = j.spare[:n], s
+			slots, rows = append(slots, s), append(rows, r)
+		}
+		j.known[i] = true
+	}
+	if j.l == nil {
+		c.stats.ahead += uint64(len(slots))
+	}
+	return c.copyIn(slots, rows)
+}
+
+// copyIn copies rows of the tier below into slots.
+func (c *Cache) copyIn(slots, rows []uint32) error {
+	most := len(c.buf[0].rows) / c.acc.RowFloats()
+	for len(slots) > 0 {
+		n := min(len(slots), most)
+		b, words, err := c.buffer(n)
+		if err != nil {
+			return err
+		}
+		c.below.Copy(rows[:n], words)
+		b.used = c.dev.CopyIn(slots[:n], words)
+		slots, rows = slots[n:], rows[n:]
+	}
+	return nil
+}
+
+// finish gives a job's slots to its lookup.
+func (c *Cache) finish(j *job) {
+	if j.l != nil {
+		for i, k := range j.occ {
+			s := j.slots[k]
+			j.l.Rows[i] = s
+			if s != noRow {
+				c.pin(s)
+			}
+		}
+		c.refresh(j.l, len(j.occ))
+	}
+	c.letGo(j)
+	j.over = true
+}

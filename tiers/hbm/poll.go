@@ -1,0 +1,180 @@
+package hbm
+
+import (
+	"fmt"
+	"slices"
+
+	"psrt/csrc/probe"
+	"psrt/tiers"
+)
+
+// aheadRows bounds the rows of one lookup below that are brought ahead.
+const aheadRows = 512
+
+// ahead is how far rows have been brought ahead: all before key of batch.
+type ahead struct {
+	batch uint64
+	key   int
+	job   *job // under way below
+	hush  bool // no other is begun: somebody waits for rows that one may pin below
+}
+
+func (c *Cache) isOpen() error {
+	switch {
+	case c.closed:
+		return fmt.Errorf("%w: %q", tiers.ErrClosed, c.Spec().Name)
+	case c.failed != nil:
+		return fmt.Errorf("hbm: table %q: %s has failed: %w", c.Spec().Name, c.name, c.failed)
+	}
+	return nil
+}
+
+// Poll goes on with what the tier below has done.
+func (c *Cache) Poll() []*tiers.Lookup {
+	if c.closed {
+		return nil
+	}
+	c.pump()
+	c.out = append(c.out[:0], c.ended...)
+	clear(c.ended)
+	c.ended = c.ended[:0]
+	return c.out
+}
+
+// pump is Poll whose lookups wait to be given.
+func (c *Cache) pump() {
+	for _, look := range c.below.Poll() {
+		j := look.Owner.(*job)
+		if j.over {
+			continue
+		}
+		c.under--
+		done := false
+		if err := c.take(j); err != nil {
+			done = c.hinder(j, err)
+		} else {
+			done = c.goOn(j)
+		}
+		c.end(j, done)
+	}
+	jobs := c.waiting
+	c.waiting = nil
+	for i, j := range jobs {
+		done := c.goOn(j)
+		c.end(j, done)
+		if n := len(c.waiting); n > 0 && c.waiting[n-1] == j { // nor can those behind it
+			c.waiting = append(c.waiting, jobs[i+1:]...)
+			break
+		}
+	}
+	c.bringAhead()
+}
+
+// end gives a job's lookup back.
+func (c *Cache) end(j *job, done bool) {
+	switch {
+	case !done:
+	case j.l != nil:
+		c.ended = append(c.ended, j.l)
+	case c.ahead.job == j:
+		c.ahead.job = nil
+	}
+}
+
+// Announce notes what a batch will look up.
+func (c *Cache) Announce(batch uint64, keys []uint64) {
+	if c.closed {
+		return
+	}
+	c.below.Announce(batch, keys)
+	if c.belady != nil {
+		c.belady.Announce(batch, keys)
+		c.bringAhead()
+	}
+}
+
+// Passed ends batches.
+func (c *Cache) Passed(batch uint64) {
+	if c.closed {
+		return
+	}
+	c.below.Passed(batch)
+	if c.belady != nil {
+		c.belady.Passed(batch)
+		c.ahead.batch, c.ahead.key, c.ahead.hush = 0, 0, false
+		c.bringAhead()
+	}
+}
+
+// notBefore chooses among rows that are used later than those brought ahead.
+func (c *Cache) notBefore(may func(uint32) bool) (uint32, bool) {
+	s, ok, _ := c.belady.VictimAfter(c.ahead.batch, may)
+	return s, ok
+}
+
+// bringAhead copies rows of the next batches in that there are, in the place of
+// rows used later.
+func (c *Cache) bringAhead() {
+	if c.belady == nil || c.ahead.job != nil || c.ahead.hush || c.failed != nil {
+		return
+	}
+	a := &c.ahead
+	begin, end := c.belady.Window()
+	if a.batch < begin {
+		a.batch, a.key = begin, 0
+	}
+	for end = min(end, begin+uint64(c.cfg.Ahead)+1); a.batch < end; a.batch, a.key = a.batch+1, 0 {
+		keys := c.belady.Keys(a.batch)
+		for a.key < len(keys) {
+			some := keys[a.key:min(len(keys), a.key+aheadRows)]
+			j := c.absent(some)
+			if len(j.keys) == 0 {
+				a.key += len(some)
+				continue
+			}
+			if c.promise(j) != nil {
+				return
+			}
+			done := c.goOn(j)
+			if done && j.err != nil && behind(j.err) {
+				return
+			}
+			a.key += len(some)
+			if !done {
+				a.job = j
+				return
+			}
+		}
+	}
+}
+
+// absent makes a job of those of some keys that are not here.
+func (c *Cache) absent(some []uint64) *job {
+	j := &job{occ: make([]int32, len(some)), keys: make([]uint64, len(some))}
+	j.keys = j.keys[:probe.Dedup(&c.scratch.dedup, some, j.occ, j.keys)]
+	at := append(c.scratch.slots[:0], make([]uint32, len(j.keys))...)
+	c.scratch.slots = at
+	c.index.Find(j.keys, at)
+	n := 0
+	for i, s := range at {
+		if s == noRow {
+			j.keys[n] = j.keys[i]
+			n++
+		}
+	}
+	j.keys = j.keys[:n]
+	c.unknown(j)
+	return j
+}
+
+// isComing says that rows are being brought ahead, so that they are pinned below for
+// nobody; no others are until who asks has been here again.
+func (c *Cache) isComing(keys []uint64) bool {
+	c.ahead.hush = false
+	j := c.ahead.job
+	if j == nil {
+		return false
+	}
+	c.ahead.hush = keys == nil || slices.ContainsFunc(keys, func(k uint64) bool { return slices.Contains(j.keys, k) })
+	return c.ahead.hush
+}

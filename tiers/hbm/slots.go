@@ -1,0 +1,152 @@
+package hbm
+
+import (
+	"errors"
+
+	"psrt/tiers"
+)
+
+// room is the number of slots that can be had now or as soon as the tier below
+// takes rows, without those promised.
+func (c *Cache) room() int { return len(c.free) + c.idle - c.reserved }
+
+func (c *Cache) pin(s uint32) {
+	if c.pins[s] == 0 {
+		c.idle--
+	}
+	c.pins[s]++
+}
+
+func (c *Cache) unpin(s uint32) {
+	if c.pins[s] == 0 {
+		return
+	}
+	if c.pins[s]--; c.pins[s] == 0 {
+		c.idle++
+	}
+}
+
+// Release unpins rows.
+func (c *Cache) Release(rows []uint32) {
+	for _, s := range rows {
+		if s != noRow && !c.closed {
+			c.unpin(s)
+		}
+	}
+}
+
+// occupy gives an empty slot, which the caller has, to a row. It is pinned once.
+func (c *Cache) occupy(s uint32, key uint64) error {
+	c.scratch.key[0], c.scratch.val[0] = key, s
+	if _, err := c.index.Set(c.scratch.key[:], c.scratch.val[:]); err != nil {
+		return err
+	}
+	c.keys[s], c.flags[s], c.pins[s] = key, flagLive, 1
+	c.policy.Add(s, key)
+	return nil
+}
+
+// drop forgets a row that is clean and not pinned.
+func (c *Cache) drop(s uint32) {
+	c.policy.Remove(s, c.keys[s])
+	c.vacate(s)
+}
+
+// vacate is drop for a row that the policy has let go.
+func (c *Cache) vacate(s uint32) {
+	c.scratch.key[0] = c.keys[s]
+	c.index.Delete(c.scratch.key[:])
+	c.flags[s] = 0
+	c.idle--
+	c.free = append(c.free, s)
+}
+
+func (c *Cache) mayLeave(s uint32) bool { return c.pins[s] == 0 && c.flags[s]&flagLive != 0 }
+
+// empty has n slots free, if it can: victims that are dirty are put back together.
+// ErrBusy and ErrPinned are the tier below's, which is behind.
+func (c *Cache) empty(n int, choose func(may func(uint32) bool) (uint32, bool)) error {
+	var dirty []uint32
+	for len(c.free)+len(dirty) < n {
+		s, ok := choose(c.mayLeave)
+		if !ok {
+			break
+		}
+		if c.flags[s]&flagDirty != 0 {
+			dirty = append(dirty, s)
+			continue
+		}
+		c.vacate(s)
+		c.stats.evicted++
+	}
+	put, err := c.putBack(dirty)
+	for _, s := range dirty[:put] {
+		c.vacate(s)
+	}
+	c.stats.evicted += uint64(put)
+	for _, s := range dirty[put:] {
+		c.policy.Add(s, c.keys[s])
+	}
+	if err == nil && len(c.free) < n {
+		return tiers.ErrPinned
+	}
+	return err
+}
+
+// buffer is memory on the way, and when it is free again.
+type buffer struct {
+	rows []float32
+	used Fence
+}
+
+// buffer is one that nobody uses, for so many rows at most.
+func (c *Cache) buffer(rows int) (*buffer, []float32, error) {
+	b := &c.buf[c.turn]
+	c.turn = (c.turn + 1) % buffers
+	err := c.wait(b.used)
+	return b, b.rows[:rows*c.acc.RowFloats()], err
+}
+
+// wait waits for the device.
+func (c *Cache) wait(f Fence) error {
+	if c.failed == nil {
+		c.failed = c.dev.Wait(f)
+	}
+	return c.failed
+}
+
+// putBack writes dirty rows to the tier below, from the front, as far as it takes
+// them.
+func (c *Cache) putBack(slots []uint32) (put int, err error) {
+	most := len(c.buf[0].rows) / c.acc.RowFloats()
+	for put < len(slots) && err == nil {
+		some := slots[put:min(len(slots), put+most)]
+		b, rows, err := c.buffer(len(some))
+		if err != nil {
+			return put, err
+		}
+		b.used = c.dev.CopyOut(some, rows)
+		if err := c.wait(b.used); err != nil {
+			return put, err
+		}
+		keys := c.scratch.keys[:0]
+		for _, s := range some {
+			keys = append(keys, c.keys[s])
+		}
+		c.scratch.keys = keys
+		n, err := c.below.Put(keys, rows)
+		for _, s := range some[:n] {
+			c.flags[s] &^= flagDirty
+		}
+		put += n
+		c.dirty -= n
+		c.stats.put += uint64(n)
+		if err != nil {
+			return put, err
+		}
+	}
+	return put, nil
+}
+
+// behind says of an error of the tier below that it goes by.
+func behind(err error) bool { return errors.Is(err, tiers.ErrBusy) || errors.Is(err, tiers.ErrPinned) }
