@@ -22,7 +22,8 @@
 // lat plays ping-pong: a write with immediate there, another one back; both
 // ends look for the round's stamp in the first and last bytes. Its limit is, where
 // memory is shared, a copy of the payload and a store to a line that the other
-// process spins on; else the same bytes over a raw socket with blocking calls.
+// process spins on; else the same bytes over a raw socket with blocking calls, or over the bare
+// TLS connection or QUIC stream.
 // bw keeps a window of writes, or of reads, in flight. Its limit is memcpy between the
 // same addresses (and of memory larger than the caches, as bulk), or one raw
 // stream in large pieces.

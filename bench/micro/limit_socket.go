@@ -1,7 +1,6 @@
 package micro
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -27,12 +26,8 @@ type rawSocket struct {
 }
 
 // newRawSocket takes c over.
-func newRawSocket(c net.Conn, stop func() bool) (*rawSocket, error) {
-	defer c.Close()
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
-		return nil, fmt.Errorf("micro: raw socket is a %T, want TCP", c)
-	}
+func newRawSocket(tcp *net.TCPConn, stop func() bool) (raw, error) {
+	defer tcp.Close()
 	if err := tcp.SetNoDelay(true); err != nil {
 		return nil, err
 	}
@@ -51,7 +46,8 @@ func newRawSocket(c net.Conn, stop func() bool) (*rawSocket, error) {
 	return r, nil
 }
 
-func (r *rawSocket) close() error { return r.file.Close() }
+func (r *rawSocket) close() error   { return r.file.Close() }
+func (r *rawSocket) pieces() []byte { return r.piece }
 
 // all moves the whole of b by call, which is read or write.
 func (r *rawSocket) all(call func(int, []byte) (int, error), b []byte) error {
@@ -80,7 +76,7 @@ func (r *rawSocket) write(b []byte) error { return r.all(unix.Write, b) }
 
 // socketPing is ping-pong over the raw socket.
 type socketPing struct {
-	raw      *rawSocket
+	raw      raw
 	src, dst []byte
 	seed     uint64
 }
@@ -110,55 +106,18 @@ func (s *station) streaming(p phase) (bytes int, took time.Duration, err error) 
 	var echo [1]byte
 	if sends {
 		for range pieces {
-			if err := s.raw.write(s.raw.piece); err != nil {
+			if err := s.raw.write(s.raw.pieces()); err != nil {
 				return 0, 0, err
 			}
 		}
 		err = s.raw.read(echo[:])
 	} else {
 		for range pieces {
-			if err := s.raw.read(s.raw.piece); err != nil {
+			if err := s.raw.read(s.raw.pieces()); err != nil {
 				return 0, 0, err
 			}
 		}
 		err = s.raw.write(echo[:])
 	}
 	return pieces * pieceBytes, time.Since(start), err
-}
-
-// rawListen waits for the one connection that knows the nonce.
-func rawListen() (*net.TCPListener, error) {
-	return net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-}
-
-func rawAccept(l *net.TCPListener, nonce uint64) (net.Conn, error) {
-	defer l.Close()
-	deadline := time.Now().Add(stall)
-	l.SetDeadline(deadline)
-	c, err := l.Accept()
-	if err != nil {
-		return nil, fmt.Errorf("micro: raw socket: %w", err)
-	}
-	c.SetDeadline(deadline)
-	var b [8]byte
-	if _, err = io.ReadFull(c, b[:]); err == nil && binary.LittleEndian.Uint64(b[:]) != nonce {
-		err = errors.New("micro: raw socket: connected by a stranger; try again")
-	}
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, c.SetDeadline(time.Time{})
-}
-
-func rawDial(address string, nonce uint64) (net.Conn, error) {
-	c, err := net.DialTimeout("tcp", address, stall)
-	if err != nil {
-		return nil, fmt.Errorf("micro: raw socket: %w", err)
-	}
-	if _, err = c.Write(binary.LittleEndian.AppendUint64(nil, nonce)); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
 }

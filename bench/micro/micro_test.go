@@ -11,6 +11,7 @@ import (
 	"psrt/bench/child"
 	"psrt/bench/report"
 	"psrt/rdma"
+	"psrt/rdma/quic"
 	"psrt/rdma/shm"
 	"psrt/rdma/tcp"
 )
@@ -43,6 +44,14 @@ func openTest(transport string) (rdma.Domain, error) {
 		return shm.New(shm.Config{Purpose: "test"})
 	case "tcp":
 		return tcp.New(tcp.Config{Listen: "127.0.0.1:0"})
+	case "tls":
+		return tcp.New(tcp.Config{Listen: "127.0.0.1:0", Cover: tcp.CoverAll})
+	case "quic":
+		c, err := quic.New()
+		if err != nil {
+			return nil, err
+		}
+		return tcp.New(tcp.Config{Carrier: c, Listen: "127.0.0.1:0"})
 	}
 	return nil, fmt.Errorf("no transport %q", transport)
 }
@@ -55,7 +64,7 @@ func config(suite, transport, peer string) Config {
 }
 
 func TestRun(t *testing.T) {
-	for _, transport := range []string{"shm", "tcp"} {
+	for _, transport := range []string{"shm", "tcp", "tls", "quic"} {
 		for suite, ops := range map[string]int{SuiteLatency: 1, SuiteBandwidth: 2} {
 			t.Run(suite+"/"+transport, func(t *testing.T) {
 				cfg := config(suite, transport, "serves")

@@ -1,6 +1,9 @@
 package micro
 
-import "psrt/rdma"
+import (
+	"psrt/rdma"
+	"psrt/rdma/secure"
+)
 
 // setup is the first message to the peer.
 type setup struct {
@@ -13,7 +16,8 @@ type setup struct {
 type greeting struct {
 	Address    []byte
 	Region     rdma.RemoteRange
-	RawAddress string `json:",omitempty"` // of the raw socket, where the limit needs one
+	RawAddress string `json:",omitempty"` // of the raw stream, where the limit needs one
+	RawPeer    secure.Fingerprint
 	Err        string `json:",omitempty"`
 }
 

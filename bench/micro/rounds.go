@@ -206,13 +206,20 @@ func quantile(v []float64, q float64) float64 {
 
 // notes say what the figures mean.
 func (r *runner) notes() []string {
+	socket := "raw TCP socket with blocking calls"
+	stream := "raw TCP stream"
+	if r.st.raw != nil {
+		if _, plain := r.st.raw.(*rawSocket); !plain {
+			socket, stream = "bare "+r.transport()+" stream", "bare "+r.transport()+" stream"
+		}
+	}
 	limit := map[string]string{
 		SuiteLatency + "mapped":   "limit: the same bytes copied into the peer's memory and a store to the cache line it spins on",
-		SuiteLatency:              "limit: the same bytes over a raw TCP socket with blocking calls",
+		SuiteLatency:              "limit: the same bytes over a " + socket,
 		SuiteBandwidth + "mapped": "limit: memcpy between the same addresses; bulk: memcpy of " + fmt.Sprint(r.cfg.BulkBytes>>20) + " MiB",
 		SuiteLatency + "bare":     "limit: a loop in C on the same connection: plain writes, found by looking at memory",
 		SuiteBandwidth + "bare":   "limit: a loop in C on the same connection",
-		SuiteBandwidth:            "limit: one raw TCP stream in pieces of 256 KiB",
+		SuiteBandwidth:            "limit: one " + stream + " in pieces of 256 KiB",
 	}
 	key := r.cfg.Suite
 	switch {

@@ -37,7 +37,7 @@ func Run(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	stop := context.AfterFunc(ctx, func() { r.st.stopped.Store(true) })
 	defer stop()
 	out := &report.Report{
-		Version: report.Version, Suite: cfg.Suite, Transport: r.st.caps.Transport,
+		Version: report.Version, Suite: cfg.Suite, Transport: r.transport(),
 		Time: time.Now(), Seed: cfg.Seed, Machine: report.ThisMachine(), Notes: r.notes(),
 	}
 	if r.st.caps.Device != "" {
@@ -66,6 +66,14 @@ type runner struct {
 	halves []time.Duration
 }
 
+// transport as reports call it: TLS is not another one to those that use it.
+func (r *runner) transport() string {
+	if r.cfg.Transport == "tls" {
+		return r.cfg.Transport
+	}
+	return r.st.caps.Transport
+}
+
 // join is our side of the exchange before the first phase.
 func (r *runner) join() error {
 	s := setup{Transport: r.cfg.PeerTransport, Bytes: regionBytes(r.cfg.Sizes), Nonce: mix(r.cfg.Seed ^ uint64(time.Now().UnixNano()))}
@@ -91,11 +99,7 @@ func (r *runner) join() error {
 		return err
 	}
 	if theirs.RawAddress != "" {
-		c, err := rawDial(theirs.RawAddress, s.Nonce)
-		if err != nil {
-			return err
-		}
-		if r.st.raw, err = newRawSocket(c, r.st.stopped.Load); err != nil {
+		if r.st.raw, err = rawDial(s.Transport, theirs.RawAddress, theirs.RawPeer, s.Nonce, r.st.stopped.Load); err != nil {
 			return err
 		}
 	}

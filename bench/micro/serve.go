@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 )
 
 // ServePeer is the body of the process that Run starts. It ends when in does.
@@ -69,12 +68,12 @@ func join(from *json.Decoder, to *json.Encoder, opener Opener) (_ *station, err 
 		}
 	}()
 	g := st.greeting()
-	var raw *net.TCPListener
+	var door *rawDoor
 	if _, bare := st.ep.(bareEndpoint); !st.caps.Mapped && !bare {
-		if raw, err = rawListen(); err != nil {
+		if door, err = rawListen(s.Transport); err != nil {
 			return nil, err
 		}
-		g.RawAddress = raw.Addr().String()
+		g.RawAddress, g.RawPeer = door.listener.Addr().String(), door.fingerprint()
 	}
 	if err := to.Encode(g); err != nil {
 		return nil, err
@@ -83,12 +82,8 @@ func join(from *json.Decoder, to *json.Encoder, opener Opener) (_ *station, err 
 	if err := from.Decode(&theirs); err != nil {
 		return nil, fmt.Errorf("micro: greeting: %w", err)
 	}
-	if raw != nil {
-		c, err := rawAccept(raw, s.Nonce)
-		if err != nil {
-			return nil, err
-		}
-		if st.raw, err = newRawSocket(c, st.stopped.Load); err != nil {
+	if door != nil {
+		if st.raw, err = door.accept(s.Nonce, st.stopped.Load); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ type station struct {
 	region rdma.Region
 	remote rdma.RemoteRange
 	mapped []byte // the peer's region, where Caps.Mapped
-	raw    *rawSocket
+	raw    raw
 	bare   bareEndpoint // where the limit is bare loops on the same connection
 	first  bool         // the one that starts and measures
 

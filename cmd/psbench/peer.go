@@ -11,6 +11,7 @@ import (
 
 	"psrt/bench/micro"
 	"psrt/rdma"
+	"psrt/rdma/quic"
 	"psrt/rdma/shm"
 	"psrt/rdma/tcp"
 	"psrt/rdma/verbs"
@@ -19,7 +20,7 @@ import (
 // peerName is the hidden command that is the other process.
 const peerName = "peer"
 
-var transports = []string{"shm", "tcp", "verbs"}
+var transports = []string{"shm", "tcp", "tls", "quic", "verbs"}
 
 // openDomain opens one of transports for a peer on this machine; verbs with
 // its device and what else is needed, as verbsFlags.transport writes it.
@@ -39,6 +40,14 @@ func openDomain(transport string) (rdma.Domain, error) {
 		return opened(shm.New(shm.Config{Purpose: "psbench"}))
 	case "tcp":
 		return opened(tcp.New(tcp.Config{Listen: "127.0.0.1:0"}))
+	case "tls":
+		return opened(tcp.New(tcp.Config{Listen: "127.0.0.1:0", Cover: tcp.CoverAll}))
+	case "quic":
+		c, err := quic.New()
+		if err != nil {
+			return nil, err
+		}
+		return opened(tcp.New(tcp.Config{Carrier: c, Listen: "127.0.0.1:0"}))
 	}
 	return nil, fmt.Errorf("transport %q is not one of %v", transport, transports)
 }
