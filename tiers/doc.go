@@ -25,6 +25,9 @@
 // lookup when its last row is there. A read that fails leaves the row where it
 // was, and fails the lookups that wait for it, no others. Release unpins.
 //
+// The life of a row that is set: LoadRows finds some at once; those in memory are
+// overwritten there, others go to an empty frame or, as they are, to the log.
+//
 // The life of an announcement: Announce puts the keys of a coming batch into the
 // window of policy.Belady, the rows of the nearest batches are read into frames
 // of rows used later, and Passed moves on.

@@ -1,9 +1,5 @@
 package tiers
 
-import (
-	"errors"
-)
-
 // room is the number of frames that can be had now, or as soon as the disk has
 // taken rows or given those that are read ahead, without those promised.
 func (t *Tiered) room() int {
@@ -65,7 +61,6 @@ func (t *Tiered) victim(choose func(may func(uint32) bool) (uint32, bool)) (uint
 		return f, nil
 	}
 	t.chosen, t.hasChosen = f, true
-	t.busy = errors.Is(err, ErrBusy)
 	return 0, err
 }
 
@@ -83,18 +78,26 @@ func (t *Tiered) setNew(key uint64, f uint32) error {
 		if err == nil {
 			return nil
 		}
-		spare, left := len(t.space.spare), t.space.left()
-		t.makeRoom()
-		switch {
-		case len(t.space.spare) > spare || t.space.left() > left:
-			continue
-		case t.drain.on && t.drain.stuck:
-			return ErrPinned
-		case t.drain.on:
-			return ErrBusy
+		if err := t.indexRoom(err); err != nil {
+			return err
 		}
-		return err
 	}
+}
+
+// indexRoom makes room for the index, which full says it lacks; nil: it has some
+// now.
+func (t *Tiered) indexRoom(full error) error {
+	spare, left := len(t.space.spare), t.space.left()
+	t.makeRoom()
+	switch {
+	case len(t.space.spare) > spare || t.space.left() > left:
+		return nil
+	case t.drain.on && t.drain.stuck:
+		return ErrPinned
+	case t.drain.on:
+		return ErrBusy
+	}
+	return full
 }
 
 // unchoose has a row that was to leave be like others again.
@@ -114,12 +117,11 @@ func (t *Tiered) mayLeave(f uint32) bool {
 func (t *Tiered) evict(f uint32) error {
 	c, i := t.led.at(f)
 	if c.flags[i]&flagDirty != 0 {
-		slot, err := t.disk.Append(c.keys[i], bytesOf(t.row(f)))
+		slot, err := t.append(c.keys[i], t.row(f))
 		if err != nil {
 			return err
 		}
 		c.slots[i] = slot
-		t.stats.DiskWrites++
 	}
 	flags := c.flags[i]
 	if flags&markCut != 0 {

@@ -27,7 +27,8 @@ const (
 	groupBytes = kinds * groupWords * 8
 )
 
-type group [kinds][groupWords]uint64
+// group is the marks of some slots. All marks of a slot lie side by side.
+type group [groupWords][kinds]uint64
 
 // slotMarks are the marks of rows on disk, by slot.
 type slotMarks struct {
@@ -55,13 +56,13 @@ func (m *slotMarks) has(kind int, slot uint32) bool {
 		return false
 	}
 	i := slot & (1<<groupShift - 1)
-	return m.groups[g][kind][i/64]>>(i%64)&1 != 0
+	return m.groups[g][i/64][kind]>>(i%64)&1 != 0
 }
 
 func (m *slotMarks) set(kind int, slot uint32) {
 	m.room(slot)
 	i := slot & (1<<groupShift - 1)
-	w := &m.groups[slot>>groupShift][kind][i/64]
+	w := &m.groups[slot>>groupShift][i/64][kind]
 	if *w>>(i%64)&1 == 0 {
 		*w |= 1 << (i % 64)
 		m.count[kind]++
@@ -71,7 +72,7 @@ func (m *slotMarks) set(kind int, slot uint32) {
 func (m *slotMarks) clear(kind int, slot uint32) {
 	if m.has(kind, slot) {
 		i := slot & (1<<groupShift - 1)
-		m.groups[slot>>groupShift][kind][i/64] &^= 1 << (i % 64)
+		m.groups[slot>>groupShift][i/64][kind] &^= 1 << (i % 64)
 		m.count[kind]--
 	}
 }
@@ -80,6 +81,9 @@ func (m *slotMarks) clear(kind int, slot uint32) {
 // reverse, and gives the marks back.
 func (m *slotMarks) put(slot uint32, flags uint8) {
 	m.set(kindHeld, slot)
+	if flags&(markChanged|markCarried|markCut|markSweep) == 0 {
+		return
+	}
 	for _, k := range kindOf {
 		if flags&k.flag != 0 {
 			m.set(k.kind, slot)
@@ -88,13 +92,21 @@ func (m *slotMarks) put(slot uint32, flags uint8) {
 }
 
 func (m *slotMarks) take(slot uint32) (flags uint8) {
+	g := slot >> groupShift
+	if int(g) >= len(m.groups) || m.groups[g] == nil {
+		return 0
+	}
+	w, bit := &m.groups[g][slot&(1<<groupShift-1)/64], uint64(1)<<(slot%64)
 	for _, k := range kindOf {
-		if m.has(k.kind, slot) {
+		if w[k.kind]&bit != 0 {
 			flags |= k.flag
 		}
 	}
 	for kind := range kinds {
-		m.clear(kind, slot)
+		if w[kind]&bit != 0 {
+			w[kind] &^= bit
+			m.count[kind]--
+		}
 	}
 	return flags
 }
@@ -109,23 +121,18 @@ func (m *slotMarks) move(from, to uint32) {
 	}
 }
 
-// become sets dst of each slot to f of its marks, word by word.
-func (m *slotMarks) become(f func(g *group, w int)) {
-	for _, g := range m.groups {
-		if g != nil {
-			for w := range groupWords {
-				f(g, w)
-			}
-		}
-	}
+// become lets f change the marks of all slots, 64 slots at a time.
+func (m *slotMarks) become(f func(w *[kinds]uint64)) {
 	m.count = [kinds]int{}
 	for _, g := range m.groups {
 		if g == nil {
 			continue
 		}
-		for kind := range kinds {
-			for _, w := range g[kind] {
-				m.count[kind] += bits.OnesCount64(w)
+		for i := range g {
+			w := &g[i]
+			f(w)
+			for kind := range kinds {
+				m.count[kind] += bits.OnesCount64(w[kind])
 			}
 		}
 	}
@@ -142,7 +149,7 @@ func (m *slotMarks) next(kind int, at uint32) uint32 {
 		if m.groups[g] == nil {
 			g, w, skip = g+1, 0, 0
 		} else {
-			if word := m.groups[g][kind][w] >> skip << skip; word != 0 {
+			if word := m.groups[g][w][kind] >> skip << skip; word != 0 {
 				return uint32(g)<<groupShift + uint32(w*64+bits.TrailingZeros64(word))
 			}
 			if w, skip = w+1, 0; w == groupWords {

@@ -225,6 +225,7 @@ type scratch struct {
 	dedup probe.DedupScratch
 	reads []ssd.Read
 	ids   []uint32
+	put   put
 }
 
 // Gather copies the weights of rows.

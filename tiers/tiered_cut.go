@@ -134,7 +134,7 @@ func (t *Tiered) beginSweep() {
 			}
 		}
 	}
-	t.marks.become(func(g *group, w int) { g[kindSweep][w] = g[kindHeld][w] })
+	t.marks.become(func(w *[kinds]uint64) { w[kindSweep] = w[kindHeld] })
 }
 
 // place is the chunk of a place, nil where there is no row; places are walked
@@ -216,13 +216,13 @@ func (t *Tiered) Cut(delta bool) error {
 			t.cutLeft += c.beginCut(delta)
 		}
 	}
-	t.marks.become(func(g *group, w int) {
-		g[kindCut][w] = g[kindHeld][w]
+	t.marks.become(func(w *[kinds]uint64) {
+		w[kindCut] = w[kindHeld]
 		if delta {
-			g[kindCut][w] &= g[kindChanged][w]
+			w[kindCut] &= w[kindChanged]
 		}
-		g[kindCarried][w] |= g[kindChanged][w]
-		g[kindChanged][w] = 0
+		w[kindCarried] |= w[kindChanged]
+		w[kindChanged] = 0
 	})
 	t.cut.left = t.cutLeft + t.marks.count[kindCut]
 	return nil
@@ -303,11 +303,11 @@ func (t *Tiered) CutDone(committed bool) {
 			c.endCut(committed)
 		}
 	}
-	t.marks.become(func(g *group, w int) {
+	t.marks.become(func(w *[kinds]uint64) {
 		if !committed {
-			g[kindChanged][w] |= g[kindCarried][w]
+			w[kindChanged] |= w[kindCarried]
 		}
-		g[kindCarried][w], g[kindCut][w] = 0, 0
+		w[kindCarried], w[kindCut] = 0, 0
 	})
 }
 
@@ -321,5 +321,5 @@ func (t *Tiered) Saved() {
 			}
 		}
 	}
-	t.marks.become(func(g *group, w int) { g[kindChanged][w], g[kindCarried][w] = 0, 0 })
+	t.marks.become(func(w *[kinds]uint64) { w[kindChanged], w[kindCarried] = 0, 0 })
 }

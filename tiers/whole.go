@@ -1,7 +1,6 @@
 package tiers
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -33,8 +32,8 @@ func (t *Tiered) Range(f func(key uint64, row []float32) bool) error {
 			}
 		}
 	}
-	t.marks.become(func(g *group, w int) { g[kindWhole][w] = g[kindHeld][w] })
-	defer t.marks.become(func(g *group, w int) { g[kindWhole][w] = 0 })
+	t.marks.become(func(w *[kinds]uint64) { w[kindWhole] = w[kindHeld] })
+	defer t.marks.become(func(w *[kinds]uint64) { w[kindWhole] = 0 })
 	return t.rangeDisk(t.walks[walkWhole], f)
 }
 
@@ -80,89 +79,6 @@ func (t *Tiered) Digest() (table.Digest, error) {
 		return true
 	})
 	return sum, err
-}
-
-// Load sets a row. It waits for the disk when that is behind.
-func (t *Tiered) Load(key uint64, row []float32) error {
-	if err := t.isClosed(); err != nil {
-		return err
-	}
-	if len(row) != t.rows.Stride {
-		return fmt.Errorf("tiers: table %q: a row of %d floats for key %d, want %d", t.spec.Name, len(row), key, t.rows.Stride)
-	}
-	if err := t.acc.Check(row); err != nil {
-		return fmt.Errorf("tiers: key %d: %w", key, err)
-	}
-	deadline := time.Now().Add(quietMost)
-	for {
-		err := t.tryLoad(key, row)
-		t.flush()
-		if !errors.Is(err, ErrBusy) {
-			return err
-		}
-		t.submit()
-		t.disk.poll()
-		t.goOnAll()
-		if t.busy || t.loading > 0 {
-			if err := t.disk.wait(deadline); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// LoadRows sets rows.
-func (t *Tiered) LoadRows(keys []uint64, rows []float32) error {
-	if len(rows) != len(keys)*t.rows.Stride {
-		return fmt.Errorf("tiers: table %q: %d floats for the rows of %d keys, want %d each", t.spec.Name, len(rows), len(keys), t.rows.Stride)
-	}
-	for i, key := range keys {
-		if err := t.Load(key, rows[i*t.rows.Stride:(i+1)*t.rows.Stride]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *Tiered) tryLoad(key uint64, row []float32) error {
-	v := t.find(key)
-	if v != noRow && v >= onFrame {
-		f := v - onFrame
-		if c, i := t.led.at(f); c.flags[i]&flagLoading != 0 {
-			return ErrBusy
-		}
-		t.touchOne(f)
-		copy(t.row(f), row)
-		return nil
-	}
-	if t.room() < 1 {
-		return ErrPinned
-	}
-	if v != noRow && t.marks.has(kindCut, v) { // the cut wants what it was
-		return t.fetch(key, v)
-	}
-	f, err := t.take()
-	if err != nil {
-		return err
-	}
-	flags := uint8(0)
-	if v == noRow {
-		if err := t.setNew(key, f); err != nil {
-			t.giveBack(f)
-			return err
-		}
-	} else {
-		flags = t.leave(v)
-		if flags&markSweep != 0 {
-			t.sweep.left++
-		}
-		t.disk.Free(v)
-		t.later(key, onFrame+f)
-	}
-	copy(t.row(f), row)
-	t.occupy(f, key, flags|flagDirty|markChanged, noSlot, 0)
-	t.makeRoom()
-	return nil
 }
 
 // fetch reads a row that nobody has looked up.

@@ -53,30 +53,20 @@ func (o *ours) wait(ctx context.Context) error {
 	}
 }
 
-// set replaces rows, as often as the disks are ready to take them.
-func (o *ours) set(ctx context.Context, key uint64, row []float32) error {
-	for {
-		err := o.rows.Load(key, row)
-		if !errors.Is(err, tiers.ErrBusy) {
+func (o *ours) fill(first, n int) error {
+	const few = 4096
+	width := o.c.rowBytes() / 4
+	keys, rows := make([]uint64, few), make([]float32, few*width)
+	for at := 0; at < n; at += few {
+		k := min(few, n-at)
+		for i := range k {
+			keys[i] = keyOf(first + at + i)
+			rowOf(first+at+i, rows[i*width:(i+1)*width])
+		}
+		if err := o.rows.LoadRows(keys[:k], rows[:k*width]); err != nil {
 			return err
 		}
 		o.rows.Poll()
-		if err := o.wait(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (o *ours) fill(first, n int) error {
-	row := make([]float32, o.c.rowBytes()/4)
-	for i := range n {
-		rowOf(first+i, row)
-		if err := o.set(context.Background(), keyOf(first+i), row); err != nil {
-			return err
-		}
-		if i%4096 == 0 {
-			o.rows.Poll()
-		}
 	}
 	return nil
 }
@@ -130,12 +120,9 @@ func (o *ours) read(rd *round) error {
 }
 
 func (o *ours) write(rd *round) error {
-	width := o.c.rowBytes() / 4
 	for _, keys := range rd.keys {
-		for i, k := range keys {
-			if err := o.set(rd.ctx, k, rd.rows[i*width:(i+1)*width]); err != nil {
-				return err
-			}
+		if err := o.rows.LoadRows(keys, rd.rows); err != nil {
+			return err
 		}
 		o.rows.Poll()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +101,8 @@ func (s *Store) pump() {
 // Wait returns when Poll may find something new; os.ErrDeadlineExceeded if that
 // does not come before the deadline. Nothing in flight is nothing to wait for.
 func (s *Store) Wait(deadline time.Time) error {
-	if len(s.early) > 0 || !s.busy() {
+	s.pump() // what was queued since the last Poll
+	if len(s.early) > 0 || s.refused() || !s.busy() {
 		return nil
 	}
 	t := time.NewTimer(time.Until(deadline))
@@ -111,6 +113,11 @@ func (s *Store) Wait(deadline time.Time) error {
 	case <-t.C:
 		return fmt.Errorf("ssd: no disk has answered: %w", os.ErrDeadlineExceeded)
 	}
+}
+
+// refused is whether a device has said no to something that Poll will end.
+func (s *Store) refused() bool {
+	return slices.ContainsFunc(s.disks, func(d *disk) bool { return len(d.refused) > 0 })
 }
 
 func (s *Store) busy() bool {

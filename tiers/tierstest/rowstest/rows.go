@@ -329,24 +329,36 @@ func (w *walk) edit(keys []uint64, rows []uint32) {
 	})
 }
 
+// load sets rows, one or some, of which a key may come twice.
 func (w *walk) load() {
 	w.settle()
-	key, row := w.keys(), make([]float32, w.spec.RowFloats())
-	if len(key) == 0 {
-		return
+	keys, width := w.keys(), w.spec.RowFloats()
+	if w.r.IntN(2) == 0 {
+		keys = keys[:min(len(keys), 1)]
 	}
-	for i := range row {
-		row[i] = w.r.Float32() // state must not be negative
+	rows := make([]float32, len(keys)*width)
+	for i := range rows {
+		rows[i] = w.r.Float32() // state must not be negative
 	}
-	err := w.tab.Load(key[0], row)
-	if errors.Is(err, tiers.ErrPinned) {
-		return
+	for begin := time.Now(); ; {
+		var err error
+		if len(keys) == 1 {
+			err = w.tab.Load(keys[0], rows)
+		} else {
+			err = w.tab.LoadRows(keys, rows)
+		}
+		switch {
+		case err == nil:
+			for i, key := range keys {
+				w.ref.Load(key, rows[i*width:(i+1)*width])
+				w.dirty[key] = true
+			}
+			return
+		case !errors.Is(err, tiers.ErrPinned) || time.Since(begin) > time.Minute:
+			w.t.Fatalf("load of %d rows: %v", len(keys), err)
+		}
+		w.releaseAll() // some are set: the others must follow
 	}
-	if err != nil {
-		w.t.Fatalf("load: %v", err)
-	}
-	w.ref.Load(key[0], row)
-	w.dirty[key[0]] = true
 }
 
 // delete forgets keys; those held stay.
