@@ -55,6 +55,7 @@ type Cache struct {
 	stats   counters
 	scratch scratch
 	pushed  []uint32
+	coming  []uint64
 	failed  error // of the device
 	closed  bool
 }
@@ -82,7 +83,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
+	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
 	if c.dev, err = cfg.Device.Open(c.acc, n); err != nil {
 		return nil, err
@@ -105,6 +106,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 		c.policy = c.belady
 	}
 	c.policy.Grow(n)
+	c.ahead.at = policy.NoUse
 	c.forgetAll()
 	return c, nil
 }

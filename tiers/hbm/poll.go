@@ -6,15 +6,17 @@ import (
 
 	"psrt/csrc/probe"
 	"psrt/tiers"
+	"psrt/tiers/policy"
 )
 
 // aheadRows bounds the rows of one lookup below that are brought ahead.
 const aheadRows = 512
 
-// ahead is how far rows have been brought ahead: all before key of batch.
+// ahead is how far rows have been brought ahead: all of batch up to the
+// use at, and all before it.
 type ahead struct {
 	batch uint64
-	key   int
+	at    uint32
 	job   *job // under way below
 	hush  bool // no other is begun: somebody waits for rows that one may pin below
 }
@@ -88,7 +90,9 @@ func (c *Cache) Announce(batch uint64, keys []uint64) {
 	}
 	c.below.Announce(batch, keys)
 	if c.belady != nil {
-		c.belady.Announce(batch, keys)
+		if c.belady.Announce(batch, keys) > 0 && batch < c.ahead.batch {
+			c.ahead.batch, c.ahead.at = batch, policy.NoUse
+		}
 		c.bringAhead()
 	}
 }
@@ -101,15 +105,14 @@ func (c *Cache) Passed(batch uint64) {
 	c.below.Passed(batch)
 	if c.belady != nil {
 		c.belady.Passed(batch)
-		c.ahead.batch, c.ahead.key, c.ahead.hush = 0, 0, false
+		c.ahead.batch, c.ahead.at, c.ahead.hush = 0, policy.NoUse, false
 		c.bringAhead()
 	}
 }
 
 // notBefore chooses among rows that are used later than those brought ahead.
 func (c *Cache) notBefore(may func(uint32) bool) (uint32, bool) {
-	s, ok, _ := c.belady.VictimAfter(c.ahead.batch, may)
-	return s, ok
+	return c.belady.VictimAfter(c.ahead.batch, may)
 }
 
 // bringAhead copies rows of the next batches in that there are, in the place of
@@ -121,26 +124,26 @@ func (c *Cache) bringAhead() {
 	a := &c.ahead
 	begin, end := c.belady.Window()
 	if a.batch < begin {
-		a.batch, a.key = begin, 0
+		a.batch, a.at = begin, policy.NoUse
 	}
-	for end = min(end, begin+uint64(c.cfg.Ahead)+1); a.batch < end; a.batch, a.key = a.batch+1, 0 {
-		keys := c.belady.Keys(a.batch)
-		for a.key < len(keys) {
-			some := keys[a.key:min(len(keys), a.key+aheadRows)]
-			j := c.absent(some)
-			if len(j.keys) == 0 {
-				a.key += len(some)
-				continue
+	if c.coming == nil {
+		c.coming = make([]uint64, aheadRows)
+	}
+	for end = min(end, begin+uint64(c.cfg.Ahead)+1); a.batch < end; a.batch, a.at = a.batch+1, policy.NoUse {
+		for {
+			n, last := c.belady.Keys(a.batch, a.at, c.coming)
+			if n == 0 {
+				break
 			}
-			if c.promise(j) != nil {
+			j := c.absent(c.coming[:n])
+			if len(j.keys) > 0 && c.promise(j) != nil {
 				return
 			}
-			done := c.goOn(j)
+			done := len(j.keys) == 0 || c.goOn(j)
 			if done && j.err != nil && behind(j.err) {
 				return
 			}
-			a.key += len(some)
-			if !done {
+			if a.at = last; !done {
 				a.job = j
 				return
 			}

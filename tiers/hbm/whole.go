@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"psrt/tiers"
+	"psrt/tiers/policy"
 	"psrt/tiers/table"
 )
 
@@ -157,7 +158,7 @@ func (c *Cache) Reset() error {
 	if j := c.ahead.job; j != nil {
 		j.over = true
 	}
-	c.waiting, c.ahead, c.ended = nil, ahead{}, nil
+	c.waiting, c.ahead, c.ended = nil, ahead{at: policy.NoUse}, nil
 	c.index.Reset()
 	c.policy.Reset()
 	c.forgetAll()
