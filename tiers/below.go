@@ -1,6 +1,9 @@
 package tiers
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Copy copies all words of pinned rows to dst, len(rows) x RowFloats, for a tier
 // nearer to who uses them; table.NoRow gives zeros. It marks nothing.
@@ -29,15 +32,24 @@ func (m *Memory) Put(keys []uint64, rows []float32) (put int, err error) {
 	return len(keys), nil
 }
 
-// Put sets rows as LoadRows does, but does not wait: it returns how many were set,
-// from the front, and ErrBusy or ErrPinned where the next has to come again after
-// Poll.
+// Put sets rows that there are, of distinct keys, and does not wait: it returns how
+// many were set, from the front, and ErrBusy or ErrPinned where the next has to come
+// again after Poll.
 func (t *Tiered) Put(keys []uint64, rows []float32) (put int, err error) {
 	if err := t.isClosed(); err != nil {
 		return 0, err
 	}
+	t.makeRoom()
+	t.flush()
+	s := &t.scratch
+	s.vals = append(s.vals[:0], make([]uint32, len(keys))...)
+	at := s.vals
+	t.index.Find(keys, at)
 	for err == nil && put < len(keys) {
-		if err = t.tryLoad(keys[put], rows[put*t.rows.Stride:(put+1)*t.rows.Stride]); err == nil {
+		if at[put] == noRow {
+			return put, fmt.Errorf("tiers: table %q: the row of key %d is to be put back, and is gone", t.spec.Name, keys[put])
+		}
+		if err = t.putOver(keys[put], at[put], t.rowOf(rows, int32(put))); err == nil {
 			put++
 		}
 	}
