@@ -90,6 +90,8 @@ type StatsReply struct {
 	Lanes []LaneStats  `json:"lanes"`
 	// Flows are what workers have moved, by worker and table.
 	Flows []FlowStats `json:"flows"`
+	// Disks is absent where no rows lie on any.
+	Disks *DiskStats `json:"disks,omitempty"`
 	// View is who sends how much; absent where nobody looks.
 	View *ViewStats `json:"view,omitempty"`
 	// Memory says which pages hold the rows, on which NUMA node, and why.
@@ -151,19 +153,6 @@ type TableStats struct {
 	Tiers *TierStats `json:"tiers,omitempty"`
 	// Life is absent where the table has no lifecycle.
 	Life *LifeStats `json:"life,omitempty"`
-}
-
-// TierStats is what became of one table's rows in memory and on disks.
-type TierStats struct {
-	RowsInMemory   int64  `json:"rows_in_memory"`
-	Hits           uint64 `json:"hits"` // keys of lookups whose row was in memory, or on its way
-	Misses         uint64 `json:"misses"`
-	DiskReads      uint64 `json:"disk_reads"` // rows
-	DiskWrites     uint64 `json:"disk_writes"`
-	SyncReads      uint64 `json:"sync_reads"` // that a lookup had to wait for
-	Evicted        uint64 `json:"evicted"`
-	PrefetchedRows uint64 `json:"prefetched_rows"`
-	DiskBytes      int64  `json:"disk_bytes"` // of the log that the tables of a lane share
 }
 
 // DenseID is the dense vector's number in a saved model.

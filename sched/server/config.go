@@ -44,6 +44,8 @@ type Config struct {
 	Tracked bool
 	// Storage has rows lie on disks; nil: all of them are in memory.
 	Storage *Storage
+	// Device has rows of coming batches lie on a device, over all others; nil: none.
+	Device *Device
 	// Rows opens a table's part in a lane; nil is as Storage says.
 	Rows func(RowsConfig) (tiers.Rows, error)
 	// Node is the NUMA node for the lanes' memory, -1 any. MaxBytes bounds the

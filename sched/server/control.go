@@ -157,8 +157,9 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 			rep.Tables[i].Name, rep.Tables[i].RowBytes = t.spec.Name, t.spec.RowBytes()
 			rep.Tables[i].Rows += int64(t.rows.Len())
 			rep.Tables[i].Bytes += st.Bytes
-			if l.storage != nil {
+			if l.hasTiers() {
 				addTiers(&rep.Tables[i], st)
+				addDevice(rep.Tables[i].Tiers, st.Device)
 			}
 			if life := t.life(); life != nil {
 				if rep.Tables[i].Life == nil {
@@ -173,6 +174,7 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 				rep.Memory += "; " + l.pinned.Error()
 			}
 		}
+		l.addDisks(&rep)
 		rep.Pulls += l.stats.pulls
 		rep.Pushes += l.stats.pushes
 		rep.Duplicates += l.stats.duplicates

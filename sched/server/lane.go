@@ -135,6 +135,9 @@ func (l *lane) openRows(t *tableState) (err error) {
 	if err != nil {
 		return err
 	}
+	if t.rows, err = l.onDevice(t.rows); err != nil {
+		return err
+	}
 	_, t.inMemory = t.rows.(*tiers.Memory)
 	return nil
 }

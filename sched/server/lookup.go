@@ -171,7 +171,8 @@ func (l *lane) readRows(all bool) (n int) {
 	if !l.disks.Swap(false) && !all {
 		return 0
 	}
-	if l.storage != nil {
+	all = all || l.storage != nil // disks wake no single table
+	if l.storage != nil && l.cfg.Device == nil {
 		for _, look := range l.storage.disks.Poll() {
 			r := look.Owner.(*request)
 			l.ended(l.tables[r.Table], r)

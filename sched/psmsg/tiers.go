@@ -1,0 +1,43 @@
+package psmsg
+
+// TierStats is what became of one table's rows on a device, in memory and on disks.
+type TierStats struct {
+	RowsInMemory   int64  `json:"rows_in_memory"`
+	Hits           uint64 `json:"hits"` // keys of lookups whose row was in memory, or on its way
+	Misses         uint64 `json:"misses"`
+	DiskReads      uint64 `json:"disk_reads"` // rows
+	DiskWrites     uint64 `json:"disk_writes"`
+	SyncReads      uint64 `json:"sync_reads"` // that a lookup had to wait for
+	Evicted        uint64 `json:"evicted"`
+	PrefetchedRows uint64 `json:"prefetched_rows"`
+	DiskBytes      int64  `json:"disk_bytes"` // of the log that the tables of a lane share
+
+	// Device is what holds the rows of coming batches, "" where nothing does. Hits
+	// and Misses are then of what the device did not have.
+	Device        string `json:"device,omitempty"`
+	DeviceRows    int64  `json:"device_rows,omitempty"`
+	DeviceBytes   int64  `json:"device_bytes,omitempty"`
+	DeviceHits    uint64 `json:"device_hits,omitempty"`
+	DeviceMisses  uint64 `json:"device_misses,omitempty"`
+	DeviceEvicted uint64 `json:"device_evicted,omitempty"`
+	DeviceAhead   uint64 `json:"device_ahead,omitempty"`    // rows copied there before they were looked up
+	DevicePutBack uint64 `json:"device_put_back,omitempty"` // rows changed there
+}
+
+// DiskStats is what the disks of a server hold and have done, for all its tables.
+type DiskStats struct {
+	LimitBytes        int64  `json:"limit_bytes,omitempty"` // 0: what there is
+	Rows              int64  `json:"rows"`
+	LiveBytes         int64  `json:"live_bytes"` // of rows
+	LogBytes          int64  `json:"log_bytes"`  // of segments in use, live or dead
+	FileBytes         int64  `json:"file_bytes"`
+	BufferBytes       int64  `json:"buffer_bytes"` // of memory
+	CompactedSegments uint64 `json:"compacted_segments"`
+	CompactedRows     uint64 `json:"compacted_rows"`
+	DamagedRows       uint64 `json:"damaged_rows"` // met, and refused
+	ReadErrors        uint64 `json:"read_errors"`
+	WriteErrors       uint64 `json:"write_errors"`
+	ReadBytes         uint64 `json:"read_bytes"`
+	WrittenBytes      uint64 `json:"written_bytes"`
+	AppendedBytes     uint64 `json:"appended_bytes"` // of these, rows that left memory
+}

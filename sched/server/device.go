@@ -1,0 +1,85 @@
+package server
+
+import (
+	"cmp"
+
+	"psrt/sched/psmsg"
+	"psrt/tiers"
+	"psrt/tiers/hbm"
+	"psrt/tiers/table"
+)
+
+// Device has a server's tables keep the rows of coming batches on a device, a GPU
+// or its twin, over the tiers that there are without it.
+type Device struct {
+	Device   hbm.Device
+	MaxBytes int64 // of it, for all lanes
+	Policy   string
+	// BatchRows and LookAhead are Storage's.
+	BatchRows, LookAhead int
+}
+
+// onDevice puts a table's rows on the device that there is.
+func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
+	below, ok := rows.(hbm.Below)
+	if l.cfg.Device == nil || !ok {
+		return rows, nil
+	}
+	c, err := hbm.New(below, l.deviceConfig(rows.Spec()))
+	if err != nil {
+		_ = rows.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (l *lane) deviceConfig(spec table.Spec) hbm.Config {
+	d := l.cfg.Device
+	room := d.MaxBytes / int64(l.cfg.Map.LanesOf(l.cfg.ID)) / int64(max(1, len(l.cfg.Tables)))
+	rows := cmp.Or(d.BatchRows/l.cfg.Map.Lanes(), 1024)
+	most := int(room / int64(spec.RowBytes()) / batchesInMemory)
+	return hbm.Config{Device: d.Device, MaxBytes: room, BatchRows: max(1, min(rows, most)), Policy: d.Policy,
+		Window: max(d.LookAhead, 1) + 1, Node: l.cfg.Node}
+}
+
+// hasTiers says whether rows lie anywhere but in memory.
+func (l *lane) hasTiers() bool { return l.storage != nil || l.cfg.Device != nil }
+
+// addDevice adds what a lane's device holds of a table.
+func addDevice(t *psmsg.TierStats, d tiers.DeviceStats) {
+	if d.Name == "" {
+		return
+	}
+	t.Device = d.Name
+	t.DeviceRows += int64(d.Rows)
+	t.DeviceBytes += d.Bytes
+	t.DeviceHits += d.Hits
+	t.DeviceMisses += d.Misses
+	t.DeviceEvicted += d.Evicted
+	t.DeviceAhead += d.CopiedAhead
+	t.DevicePutBack += d.PutBack
+}
+
+// addDisks adds what the disks of a lane hold, which all its tables share.
+func (l *lane) addDisks(rep *psmsg.StatsReply) {
+	if l.storage == nil {
+		return
+	}
+	if rep.Disks == nil {
+		rep.Disks = &psmsg.DiskStats{LimitBytes: l.cfg.Storage.LimitBytes}
+	}
+	s, d := l.storage.disks.Stats(), rep.Disks
+	d.Rows += int64(s.Rows)
+	d.LiveBytes += s.LiveBytes
+	d.LogBytes += s.DiskBytes
+	d.FileBytes += s.FileBytes
+	d.BufferBytes += s.Memory
+	d.CompactedSegments += s.Compacted
+	d.CompactedRows += s.CopiedRows
+	d.DamagedRows += s.Damaged
+	d.ReadErrors += s.ReadErrors
+	d.WriteErrors += s.WriteErrors
+	d.ReadBytes += uint64(s.ReadBytes)
+	d.WrittenBytes += uint64(s.Written)
+	d.AppendedBytes += uint64(s.Appended)
+}
