@@ -1,31 +1,57 @@
 package client
 
-import "psrt/sched/psmsg"
+import (
+	"fmt"
+	"time"
 
-// announceSlots are the slots of a lane that announcements leave free, for what
-// somebody waits for.
-const announceSlots = psmsg.Slots / 2
+	"psrt/sched/psmsg"
+)
 
-// TryAnnounce is Announce for a stepped client.
+// announceSlots are how many of a lane's slots announcements take at a time, and
+// how many they leave to what somebody waits for.
+const announceSlots = 2
+
+// TryAnnounce is Announce for a stepped client: a lane that has no room for it now
+// is not told.
 func (c *Client) TryAnnounce(r *Rows, clock uint64, call *Call) {
 	*call = Call{what: psmsg.KindAnnounce, clock: clock, inUse: &r.calls}
 	for i := range c.lanes {
 		lane := c.rotate(i)
-		if l := c.lanes[lane]; r.laneOff[lane+1] > r.laneOff[lane] && l.room() && len(l.free) > announceSlots {
+		if l := c.lanes[lane]; r.laneOff[lane+1] > r.laneOff[lane] && l.room() && len(l.free) > announceSlots && l.announcing() < announceSlots {
 			c.place(part{call: call, kind: psmsg.KindAnnounce, clock: clock, rows: r, lane: lane})
 		}
 	}
 }
 
-// Announce tells the lanes that the planned rows will be pulled at clock. It
-// never waits: a lane that has no room for it now is not told. r may be planned
+// announcing counts announcements that the lane has not answered.
+func (l *laneConn) announcing() (n int) {
+	for i := range l.parts {
+		if l.parts[i].active && l.parts[i].kind == psmsg.KindAnnounce {
+			n++
+		}
+	}
+	return n
+}
+
+// Announce tells the lanes that the planned rows will be pulled at clock. It waits
+// for earlier announcements, which lanes answer as they come, and for nothing else:
+// a lane that is broken, or that has no slot to spare, is not told. r may be planned
 // anew when call is done.
 func (c *Client) Announce(r *Rows, clock uint64, call *Call) error {
 	*call = Call{what: psmsg.KindAnnounce, clock: clock, inUse: &r.calls}
+	deadline := time.Now().Add(c.cfg.Timeout)
 	for i := range c.lanes {
 		lane := c.rotate(i)
 		l := c.lanes[lane]
-		if r.laneOff[lane+1] == r.laneOff[lane] || l.broken != nil || len(l.free) <= announceSlots {
+		if r.laneOff[lane+1] == r.laneOff[lane] {
+			continue
+		}
+		for l.announcing() >= announceSlots {
+			if err := c.progress(deadline); err != nil {
+				return fmt.Errorf("client: worker %d: lane %d (server %d) answers no announcement: %w", c.worker, l.index, l.server.index, err)
+			}
+		}
+		if l.broken != nil || len(l.free) <= announceSlots {
 			continue
 		}
 		if err := c.issue(part{call: call, kind: psmsg.KindAnnounce, clock: clock, rows: r, lane: lane}); err != nil {

@@ -51,6 +51,14 @@ const (
 	leastBuffer  = 1792 << 10
 )
 
+// stepsAtWork bounds a worker's steps that are not over: one pulled, one computed, two
+// whose pushes are on their way. readSteps is how many steps behind the oldest of them
+// rows are read: those, and the next two.
+const (
+	stepsAtWork = 4
+	readSteps   = stepsAtWork + 1
+)
+
 // openStorage makes room for the lane's rows in each directory.
 func (l *lane) openStorage() (err error) {
 	c := l.cfg.Storage
@@ -95,8 +103,9 @@ func (l *lane) openTiered(spec table.Spec) (tiers.Rows, error) {
 	}
 	rows := cmp.Or(c.BatchRows/l.cfg.Map.Lanes(), 1024)
 	most := int(room / int64(spec.RowBytes()+frameBytes) / batchesInMemory)
+	apart := max(0, min(l.cfg.Staleness, AheadSteps)) // how far workers may be
 	return tiers.NewTiered(spec, l.cfg.Seed, tiers.Config{Disks: l.storage.disks, Node: l.cfg.Node, MaxBytes: room,
-		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: max(c.LookAhead, 1) + 1, Pmem: c.Pmem})
+		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: c.LookAhead + stepsAtWork + apart, Ahead: readSteps + apart, Pmem: c.Pmem})
 }
 
 // wakeDisks is for the store's goroutines.

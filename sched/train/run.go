@@ -80,9 +80,23 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 	p := &w.pos
 	res.Epochs, res.Examples, res.TrainSeconds, w.epochRows = p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows
 	over := func() bool { return valid != nil && w.job.Patience > 0 && p.Since >= w.job.Patience }
+	var q *queue
+	var before int64 // examples of the first epoch that a checkpoint has
 	for p.Epoch < w.job.Epochs && !over() {
 		e := p.Epoch
-		ep, err := w.trainEpoch(ctx, data, e, res)
+		if q == nil {
+			if err := data.Epoch(e); err != nil {
+				return err
+			}
+			var err error
+			if before, err = skip(data, p.Step); err != nil {
+				return err
+			}
+			q = w.newQueue(ctx, epochs(data, e, w.job.Epochs-1), &w.meter.io, w.job.LookAhead)
+			defer q.end()
+		}
+		ep, err := w.trainEpoch(ctx, q, e, before, res)
+		before = 0
 		if err != nil {
 			return err
 		}
@@ -132,17 +146,10 @@ func (w *worker) score(r *metric.Report) float64 {
 	return *r.AUC
 }
 
-func (w *worker) trainEpoch(ctx context.Context, data *dataset.Reader, e int, res *Result) (*Epoch, error) {
-	if err := data.Epoch(e); err != nil {
-		return nil, err
-	}
-	before, err := skip(data, w.pos.Step)
-	if err != nil {
-		return nil, err
-	}
+func (w *worker) trainEpoch(ctx context.Context, q *queue, e int, before int64, res *Result) (*Epoch, error) {
 	acc := metric.NewAccumulator(w.job.Model.Task)
 	start, counted := time.Now(), w.meter.examples.Load()
-	if err := w.epoch(ctx, data, e, acc); err != nil {
+	if err := w.epoch(ctx, q, e, acc); err != nil {
 		return nil, err
 	}
 	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e+1), passReport{Metrics: acc, Examples: w.meter.examples.Load() - counted, Seconds: time.Since(start).Seconds()})
@@ -175,7 +182,9 @@ func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (
 		return nil, err
 	}
 	acc := metric.NewAccumulator(w.job.Model.Task)
-	err := w.stream(ctx, r, nil, func(b *batch) error {
+	q := w.newQueue(ctx, oneEpoch(r), nil, 0)
+	defer q.end()
+	err := w.stream(ctx, q, func(b *batch) error {
 		b.clock = w.clock
 		return w.pull(b, client.ReadOnly|client.AnyClock)
 	}, func(b *batch) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"psrt/csrc/probe"
 	"psrt/rdma/dial"
 	"psrt/sched/client"
 	"psrt/sched/coord"
@@ -16,7 +15,6 @@ import (
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
-	"psrt/sched/usage"
 	"psrt/tiers/table"
 )
 
@@ -48,10 +46,6 @@ func (r *Rank) emit(e Event) {
 	}
 }
 
-// plansApart is how many plans there are beside those that are announced: one
-// being made, one handed over.
-const plansApart = 2
-
 // depth is the number of working sets: one computed, one pulled ahead, two whose
 // pushes are still in flight.
 const depth = 4
@@ -71,8 +65,6 @@ type worker struct {
 	red    reducer
 	free   chan *batch
 	all    []*batch
-	plans  chan *plan // those not in use
-	dedup  probe.DedupScratch
 	clock  uint64
 	meter  meter
 	live   live
@@ -131,10 +123,6 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		w.all = append(w.all, b)
 		w.free <- b
 	}
-	w.plans = make(chan *plan, job.LookAhead+plansApart)
-	for range cap(w.plans) {
-		w.plans <- newPlan(w.client, w.spec, leaves)
-	}
 	w.pool = newPool(min(job.Threads, leaves))
 	for range w.pool.threads {
 		w.scr = append(w.scr, m.NewScratch(w.share.Micro))
@@ -154,28 +142,14 @@ func (w *worker) close() {
 	for _, b := range w.all {
 		b.close()
 	}
-	if w.plans != nil {
-		close(w.plans)
-		for p := range w.plans {
-			p.set.Close()
-		}
-	}
 	if w.client != nil {
 		w.client.Close()
 	}
 }
 
-// stream runs f over all batches of the reader's epoch; begin is called for
+// stream runs f over the batches of the queue's next epoch; begin is called for
 // each batch one step ahead of f, to post its pulls.
-func (w *worker) stream(ctx context.Context, r *dataset.Reader, clock *usage.Clock, begin, f func(*batch) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	plans := make(chan planned)
-	go w.planAhead(ctx, r, clock, plans)
-	q := &queue{w: w, in: plans}
-	defer func() {
-		cancel()
-		q.end()
-	}()
+func (w *worker) stream(ctx context.Context, q *queue, begin, f func(*batch) error) error {
 	next := func() (*batch, error) {
 		b, err := q.next(ctx)
 		if b != nil && err == nil {
@@ -198,7 +172,7 @@ func (w *worker) stream(ctx context.Context, r *dataset.Reader, clock *usage.Clo
 }
 
 // epoch trains one pass. It returns when every push has been acknowledged.
-func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *metric.Accumulator) error {
+func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Accumulator) error {
 	show := w.newProgress(epoch, acc)
 	var inFlight []*batch // pushed, not yet acknowledged, oldest first
 	settle := func(keep int) error {
@@ -219,7 +193,7 @@ func (w *worker) epoch(ctx context.Context, r *dataset.Reader, epoch int, acc *m
 		}
 		return nil
 	}
-	err := w.stream(ctx, r, &w.meter.io, func(b *batch) error {
+	err := w.stream(ctx, q, func(b *batch) error {
 		if w.saver != nil {
 			w.saver.step(ctx, w.pos)
 		}
