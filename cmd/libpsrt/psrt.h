@@ -127,7 +127,8 @@ const char *psrt_last_error(void);
  *   workers: 1                 # how many clients the job has; checked against the
  *                              #   servers' (default: the servers'). At psrt serve:
  *                              #   how many meet in psrt_barrier (all that are there)
- *   transport: auto            # auto, verbs, shm or tcp (auto)
+ *   transport: auto            # auto, verbs, shm, tcp or quic (auto)
+ *   plaintext: false           # true: tcp to other hosts without TLS, if the servers say so too
  *   device: [mlx5_0]           # RDMA devices to use (those near the memory)
  *   gid_index: 3               # RoCE GID (found)
  *   port: 1                    # port of the device (those that are up)

@@ -149,7 +149,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 
 // describe checks the flags and reads the files they name.
 func (f *serveFlags) describe() (cfg serve.Config, err error) {
-	cfg = serve.Config{Listen: f.listen, Transport: f.transport.kind.Value, Lanes: f.threads, Clients: f.clients,
+	cfg = serve.Config{Listen: f.listen, Transport: f.transport.kind.Value, Cover: f.transport.cover(), Lanes: f.threads, Clients: f.clients,
 		NewTables: f.newTables || f.tables == "", MaxBytes: int64(f.memBudget), Save: f.save, SaveEvery: f.saveEvery,
 		Log: func(line string) {
 			fmt.Fprintf(os.Stderr, "psrt serve: %s %s\n", time.Now().UTC().Format("15:04:05"), line)

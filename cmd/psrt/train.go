@@ -110,7 +110,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.label = f.label()
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
 	describe := func() (*train.Job, error) {
 		j, note, err := f.describe(c)
 		if err == nil {

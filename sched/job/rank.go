@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
+	"psrt/rdma/tcp"
 	"psrt/sched/coord"
 	"psrt/sched/metrics"
 	"psrt/sched/train"
@@ -27,6 +28,7 @@ type RankConfig struct {
 	Token     []byte
 	Transport string
 	Devices   dial.Devices
+	Cover     tcp.Cover // of what tcp carries
 	// Listen is where a server rank listens: "unix:/path" or "host:port".
 	Listen string
 	Node   int
@@ -83,7 +85,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 	if cfg.Node >= 0 {
 		cfg.Devices.Node, cfg.Devices.HasNode = cfg.Node, true
 	}
-	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
+	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Cover: cfg.Cover, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
+	"psrt/rdma/tcp"
 	"psrt/tiers/table"
 )
 
@@ -25,6 +26,7 @@ type Config struct {
 	Workers        int          `yaml:"workers"`
 	Transport      string       `yaml:"transport"`
 	Device         []string     `yaml:"device"`
+	Plaintext      bool         `yaml:"plaintext"`
 	GIDIndex       *int         `yaml:"gid_index"`
 	Port           int          `yaml:"port"`
 	Timeout        Duration     `yaml:"timeout"`
@@ -142,7 +144,11 @@ func (c *Config) host(token []byte, panicked func(any)) (*dial.Host, error) {
 	if c.GIDIndex != nil {
 		devices.Config.GIDIndex, devices.Config.PinGID = *c.GIDIndex, true
 	}
-	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices, OnPanic: panicked})
+	cover := tcp.CoverFar
+	if c.Plaintext {
+		cover = tcp.CoverNone
+	}
+	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices, Cover: cover, OnPanic: panicked})
 	if err != nil {
 		return nil, coded(err, BadConfig)
 	}

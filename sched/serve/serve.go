@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
+	"psrt/rdma/tcp"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
@@ -32,6 +33,7 @@ type Config struct {
 	Token     []byte
 	Transport string
 	Devices   dial.Devices
+	Cover     tcp.Cover // of what tcp carries
 	Lanes     int
 	// Clients is how many trainers there may be at a time.
 	Clients int
@@ -110,7 +112,7 @@ func New(cfg Config) (_ *Server, err error) {
 			s.close()
 		}
 	}()
-	s.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices,
+	s.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover,
 		OnReject: func(addr net.Addr, err error) { cfg.Log(fmt.Sprintf("refused %v: %v", addr, err)) }})
 	if err != nil {
 		return nil, err
