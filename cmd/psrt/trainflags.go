@@ -158,11 +158,14 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
 		return nil, "", err
 	}
-	if j.Storage != nil {
+	if j.Storage != nil && j.MaxBytes == 0 {
+		j.MaxBytes = budget(j.Servers)
+	}
+	if j.Device, err = f.storage.device(c); err != nil {
+		return nil, "", err
+	}
+	if j.Storage != nil || j.Device != nil {
 		j.LookAhead = train.LookAhead
-		if j.MaxBytes == 0 {
-			j.MaxBytes = budget(j.Servers)
-		}
 	}
 	if j.Checkpoint, err = f.checkpoint.describe(c); err != nil {
 		return nil, "", err

@@ -37,6 +37,8 @@ type storageFlags struct {
 	ssd, pmem string
 	limit     cli.Bytes
 	policy    *cli.Choice
+	hbm       cli.Bytes
+	hbmDevice *cli.Choice
 }
 
 func (f *storageFlags) register(fl *pflag.FlagSet) {
@@ -45,13 +47,29 @@ func (f *storageFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.pmem, "pmem", "", "`directory` on a byte-addressable device (DAX, CXL): the rows in memory lie in a file mapped there")
 	f.policy = cli.NewChoice(policy.NameBelady, policy.NameBelady, policy.NameS3FIFO, policy.NameLRU)
 	fl.Var(f.policy, "cache-policy", "which row leaves memory: the one needed latest of those announced, or by S3-FIFO or LRU")
+	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches; see --hbm-device")
+	f.hbmDevice = cli.NewChoice("gpu", "gpu", train.DeviceHost)
+	fl.Var(f.hbmDevice, "hbm-device", "where --hbm-budget is taken: the GPU, which this version does not drive yet, or host, its twin in the host's memory, to try what it does")
+}
+
+// device gives the job's part, nil where no rows are nearer than memory.
+func (f *storageFlags) device(c *cobra.Command) (*train.Device, error) {
+	switch {
+	case f.hbm == 0 && c.Flags().Changed("hbm-device"):
+		return nil, cli.Usagef("--hbm-device has no effect without --hbm-budget: say how much of it rows may take")
+	case f.hbm == 0:
+		return nil, nil
+	case f.hbmDevice.Value != train.DeviceHost:
+		return nil, cli.Usagef("--hbm-budget %v: this version keeps no rows in a GPU's memory; --hbm-device host takes its twin in the host's memory, which is no faster, or leave --hbm-budget out", &f.hbm)
+	}
+	return &train.Device{Kind: train.DeviceHost, Bytes: int64(f.hbm), Policy: f.policy.Value}, nil
 }
 
 // describe gives the job's part, nil where all rows are in memory.
 func (f *storageFlags) describe(c *cobra.Command, expectedRows int64) (*train.Storage, error) {
 	if f.ssd == "" {
 		for _, name := range []string{"ssd-limit", "pmem", "cache-policy"} {
-			if c.Flags().Changed(name) {
+			if c.Flags().Changed(name) && (name != "cache-policy" || f.hbm == 0) {
 				return nil, cli.Usagef("--%s has no effect without --ssd: name the directories for rows", name)
 			}
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"fmt"
 
 	"psrt/sched/psmsg"
 	"psrt/tiers"
@@ -40,6 +41,13 @@ func (l *lane) deviceConfig(spec table.Spec) hbm.Config {
 	most := int(room / int64(spec.RowBytes()) / batchesInMemory)
 	return hbm.Config{Device: d.Device, MaxBytes: room, BatchRows: max(1, min(rows, most)), Policy: d.Policy,
 		Window: max(d.LookAhead, 1) + 1, Node: l.cfg.Node}
+}
+
+// noteDevice says what holds the rows of coming batches.
+func (s *Server) noteDevice() {
+	if d := s.cfg.Device; d != nil {
+		s.cfg.Note(fmt.Sprintf("rows of coming batches lie in %d bytes of %s", d.MaxBytes, d.Device.Name()))
+	}
 }
 
 // hasTiers says whether rows lie anywhere but in memory.

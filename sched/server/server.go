@@ -83,6 +83,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.links.lanes = s.lanes
 	s.noteStorage()
+	s.noteDevice()
 	var err error
 	if s.listener, err = cfg.Host.Listen(cfg.Listen); err != nil {
 		for _, l := range s.lanes {

@@ -61,6 +61,8 @@ type Job struct {
 	// Storage is where rows lie that do not fit into MaxBytes; nil: all are in
 	// memory.
 	Storage *Storage `json:"storage,omitempty"`
+	// Device is where rows of coming batches lie, over memory and disks; nil: there.
+	Device *Device `json:"device,omitempty"`
 	// Checkpoint is where and how often snapshots of the running job are written;
 	// nil: never.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
@@ -118,6 +120,9 @@ func (j *Job) Validate() error {
 			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
 	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
+		return err
+	}
+	if err := j.Device.validate(); err != nil {
 		return err
 	}
 	if err := j.Checkpoint.validate(); err != nil {

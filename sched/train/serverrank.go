@@ -42,6 +42,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		Workers: job.Workers, Staleness: job.staleness(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
 		Node: rank.Node, MaxBytes: job.MaxBytes, Tracked: job.Checkpoint != nil, Storage: job.Storage.forServer(job, job.table(m).RowBytes()), Watch: job.watch(),
+		Device: job.Device.forServer(job, rank.Node),
 		Note: func(note string) {
 			if rank.Index == 0 { // the others' is the same
 				rank.emit(Event{Note: "server 0: " + note})

@@ -1,0 +1,53 @@
+package job
+
+import (
+	"path/filepath"
+	"testing"
+
+	"psrt/sched/train"
+	"psrt/tiers/policy"
+)
+
+// TestSameDigestOnDevice: rows of coming batches on a device, over memory and over
+// memory and disks, end as rows all in memory do.
+func TestSameDigestOnDevice(t *testing.T) {
+	base := *sampleJob(t, "fm")
+	base.Data = []string{wideFile(t, "wide.libffm", 8_000, 1<<40)}
+	base.Model.Fields, base.Model.Dim = 3, 64
+	base.Batch, base.Epochs, base.Dataset = 50, 2, "queue"
+	want := run(t, base, "shm")
+	for i, name := range []string{policy.NameBelady, policy.NameS3FIFO} {
+		for _, onDisks := range []bool{false, true} {
+			title := name + " over memory"
+			if onDisks {
+				title = name + " over disks"
+			}
+			t.Run(title, func(t *testing.T) {
+				j := base
+				j.Servers, j.Workers, j.Lanes = 1, 1+i%2, 1
+				j.LookAhead = train.LookAhead
+				j.Device = &train.Device{Kind: train.DeviceHost, Bytes: 1 << 20, Policy: name}
+				if onDisks {
+					j.MaxBytes = want.ServerUse[0].TableBytes / 2
+					j.Storage = &train.Storage{Dirs: []string{t.TempDir()}, Policy: name}
+					j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 60, Deltas: 2}
+				}
+				res := run(t, j, "shm")
+				if c := res.Checkpoints; c != nil && (c.Written == 0 || c.Failed > 0) {
+					t.Errorf("checkpoints: %+v", *c)
+				}
+				if res.Digest != want.Digest || *res.AUC != *want.AUC || res.Features != want.Features {
+					t.Errorf("%d rows, digest %s, AUC %v; in memory %d, %s, %v", res.Features, res.Digest, *res.AUC, want.Features, want.Digest, *want.AUC)
+				}
+				s := res.ServerUse[0].Tables[0].Tiers
+				if s == nil || s.DeviceBytes > 1<<20 || s.DeviceEvicted == 0 || s.DevicePutBack == 0 || s.DeviceHits == 0 {
+					t.Errorf("nothing was on the device, or too much: %+v", s)
+				}
+				if name == policy.NameBelady && s != nil && s.DeviceAhead == 0 {
+					t.Errorf("nothing was copied ahead: %+v", s)
+				}
+				t.Logf("%+v", *s)
+			})
+		}
+	}
+}
