@@ -28,7 +28,7 @@ func localFacts() facts {
 		f.Boot = strings.TrimSpace(string(b))
 	}
 	for _, name := range sharedNamespaces {
-		f.Namespaces[name], _ = os.Readlink("/proc/self/ns/" + name)
+		f.Namespaces[name], _ = os.Readlink("/proc/thread-self/ns/" + name)
 	}
 	return f
 }

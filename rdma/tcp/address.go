@@ -156,7 +156,7 @@ func candidates(addr net.Addr) []string {
 // network namespace, so that loopback means the same to both.
 func hostID() [hostSize]byte {
 	boot, err1 := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	space, err2 := os.Readlink("/proc/self/ns/net")
+	space, err2 := os.Readlink("/proc/thread-self/ns/net")
 	var id [hostSize]byte
 	if err1 != nil || err2 != nil {
 		_, _ = rand.Read(id[:]) // like nobody else's: loopback is not used
