@@ -16,6 +16,15 @@ const (
 // ErrNoData marks groups all of whose replicas are gone.
 var ErrNoData = errors.New("place: no replica is left")
 
+// Node is one server process: a server that was started again is another.
+type Node struct {
+	Server int
+	Gen    uint64
+}
+
+// Node is the process that a server of the map is.
+func (c *Chains) Node(server int) Node { return Node{server, c.Servers[c.Index(server)].Gen} }
+
 // Member is one server's part in a group.
 type Member struct {
 	Server int    // ID

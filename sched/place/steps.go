@@ -103,6 +103,16 @@ func (c *Chains) Cut(gone func(Server) bool) (next *Chains, lost []int) {
 	return next, lost
 }
 
+// Without takes one server out of one group: it has lost the group's rows. A
+// server that has a group alone stays.
+func (c *Chains) Without(group, server int) *Chains {
+	next, g := c.clone(), c.Groups[group]
+	if k := g.Position(server); k >= 0 && len(g.Chain) > 1 {
+		next.set(group, slices.Delete(slices.Clone(g.Chain), k, k+1), g.Joiner)
+	}
+	return next
+}
+
 // Limits bound what is under way at a time.
 type Limits struct {
 	Joins      int // in all; 0 means 16

@@ -1,0 +1,133 @@
+package member
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"psrt/sched/place"
+)
+
+// View is what one server knows when it decides.
+type View struct {
+	Map      *place.Chains  // as stored, with its epoch
+	Servers  []place.Server // that are registered, with their present Gen, in ID order
+	Suspects func(Node) bool
+	Leaving  func(Node) bool // asked to go: alive, and to be emptied; may be nil
+	Waits    func(Node) bool // was cut out, and is not taken in again as yet; may be nil
+	Lost     map[int][]Node  // by group: members that have said they lack its rows, in its epoch
+	Reports  place.Reports
+	Limits   place.Limits
+}
+
+// Decide is the map that should replace v.Map in the store, if the store still has
+// that, and why; nil where all is well or under way. hold lists heads to be drained.
+// It is a pure function: servers with equal views propose equal maps.
+func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
+	alive := func(s place.Server) bool {
+		i, ok := slices.BinarySearchFunc(v.Servers, s.ID, func(s place.Server, id int) int { return cmp.Compare(s.ID, id) })
+		return ok && v.Servers[i].Gen == s.Gen && !v.Suspects(Node{Server: s.ID, Gen: s.Gen})
+	}
+	next, lost = v.Map.Cut(func(s place.Server) bool { return !alive(s) })
+	for g, nodes := range v.Lost {
+		for _, n := range nodes {
+			if i := v.Map.Index(n.Server); i >= 0 && v.Map.Servers[i].Gen == n.Gen && next.Groups[g].Since != 0 {
+				cut := next.Without(g, n.Server)
+				next = cut
+			}
+		}
+	}
+	if len(next.Changed()) > 0 {
+		return next, nil, lost
+	}
+	var servers []place.Server
+	for _, s := range v.Servers {
+		n := Node{Server: s.ID, Gen: s.Gen}
+		i := v.Map.Index(s.ID)
+		in := i >= 0 && v.Map.Servers[i].Gen == s.Gen
+		if alive(s) && (v.Leaving == nil || !v.Leaving(n)) && (in || v.Waits == nil || !v.Waits(n)) {
+			servers = append(servers, s)
+		}
+	}
+	if len(servers) == 0 {
+		return nil, nil, lost
+	}
+	target, err := v.Map.Target(servers)
+	if err != nil { // servers that no map may have; the ones there go on
+		return nil, nil, lost
+	}
+	next, moves = v.Map.Step(target, v.Reports, v.Limits)
+	if len(next.Changed()) == 0 {
+		next = nil
+	}
+	return next, moves, lost
+}
+
+// Turns spaces the proposals of servers that want the same, so that the first
+// seldom meet a conflict, and yet any of them would do: the lowest of those that
+// are not suspected goes first, each other Stagger later.
+type Turns struct {
+	epoch uint64
+	since time.Duration
+	wants bool
+}
+
+// Now says whether to propose. wants says that there is something; epoch is the
+// map's.
+func (t *Turns) Now(wants bool, epoch uint64, rank int, stagger, now time.Duration) bool {
+	if !wants || epoch != t.epoch || !t.wants {
+		t.wants, t.epoch, t.since = wants, epoch, now
+	}
+	return wants && now-t.since >= time.Duration(rank)*stagger
+}
+
+// Rank is a server's place among the registered that are not suspected.
+func Rank(self Node, servers []place.Server, suspects func(Node) bool) (rank int) {
+	for _, s := range servers {
+		if n := (Node{Server: s.ID, Gen: s.Gen}); n != self && s.ID < self.Server && !suspects(n) {
+			rank++
+		}
+	}
+	return rank
+}
+
+// Outs remembers who was cut out, so that a server with a bad link is not taken in
+// and cut out for ever: each time it waits twice as long, up to 32 times Rejoin.
+type Outs struct {
+	rejoin time.Duration
+	out    map[Node]*outOf
+}
+
+type outOf struct {
+	until time.Duration
+	pause time.Duration
+}
+
+// NewOuts remembers nobody.
+func NewOuts(rejoin time.Duration) *Outs { return &Outs{rejoin, map[Node]*outOf{}} }
+
+// Adopt compares two maps in a row.
+func (o *Outs) Adopt(before, after *place.Chains, now time.Duration) {
+	if before == nil {
+		return
+	}
+	for _, s := range before.Servers {
+		n := Node{Server: s.ID, Gen: s.Gen}
+		if i := after.Index(s.ID); i >= 0 && after.Servers[i].Gen == s.Gen {
+			continue
+		}
+		w := o.out[n]
+		if w == nil {
+			w = &outOf{pause: o.rejoin / 2}
+			o.out[n] = w
+		}
+		w.pause = min(2*w.pause, 32*o.rejoin)
+		w.until = now + w.pause
+	}
+}
+
+// Waits says whether a server is to be left out as yet.
+func (o *Outs) Waits(n Node, now time.Duration) bool {
+	w := o.out[n]
+	return w != nil && now < w.until
+}

@@ -1,0 +1,211 @@
+package member
+
+import (
+	"time"
+
+	"psrt/sched/place"
+)
+
+// Node is one server process.
+type Node = place.Node
+
+// Times are the intervals of failure detection. Zero values get defaults.
+type Times struct {
+	Beat    time.Duration // between two beats to a peer, 50 ms
+	Suspect time.Duration // without an answer, 250 ms
+	Lease   time.Duration // that a confirmation is good for, from when it was asked for, 500 ms
+	Stagger time.Duration // between the proposals of servers with the same aim, 100 ms
+	Rejoin  time.Duration // that a server is left out after it was cut out, 2 s
+	// DriftPercent is by how much two machines' clocks may differ in speed, 2. Fences
+	// last longer by it.
+	DriftPercent int
+}
+
+func (t Times) orDefault() Times {
+	set := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	set(&t.Beat, 50*time.Millisecond)
+	set(&t.Suspect, 250*time.Millisecond)
+	set(&t.Lease, 500*time.Millisecond)
+	set(&t.Stagger, 100*time.Millisecond)
+	set(&t.Rejoin, 2*time.Second)
+	if t.DriftPercent <= 0 {
+		t.DriftPercent = 2
+	}
+	return t
+}
+
+// Beat goes to every other server: it asks, and answers what was asked.
+type Beat struct {
+	From, To Node
+	Answer   bool
+	Asked    time.Duration // when, by the asker's clock
+	Epoch    uint64        // of the whole map that the sender has adopted
+}
+
+// Peers is what one server knows of the others from the beats between them. Times
+// are of this server's clock alone, since any moment; no two clocks are compared.
+type Peers struct {
+	self  Node
+	times Times
+	epoch uint64
+	peers map[Node]*peer
+}
+
+type peer struct {
+	since    time.Duration // first looked at
+	beat     time.Duration // next one
+	asked    time.Duration // of the newest question that was answered
+	answered bool          // any
+	epoch    uint64        // of that answer
+	reached  uint64        // highest epoch it has named: it has left all before
+	granted  time.Duration // when it was answered last
+	any      bool          // it was
+	broken   bool          // its connection ended with an error; until the next answer
+	brokenAt time.Duration
+}
+
+// NewPeers knows nobody.
+func NewPeers(self Node, times Times) *Peers {
+	return &Peers{self: self, times: times.orDefault(), peers: map[Node]*peer{}}
+}
+
+// Times is what was asked for, with defaults.
+func (p *Peers) Times() Times { return p.times }
+
+// Adopt is called in the same moment as all groups' machines adopt a map: answers
+// are given for this epoch from now on.
+func (p *Peers) Adopt(epoch uint64) { p.epoch = max(p.epoch, epoch) }
+
+func (p *Peers) peer(n Node, now time.Duration) *peer {
+	q := p.peers[n]
+	if q == nil {
+		q = &peer{since: now, beat: now}
+		p.peers[n] = q
+	}
+	return q
+}
+
+// Tick returns the beats that are due to nodes, which it watches from now on.
+func (p *Peers) Tick(nodes []Node, now time.Duration) (beats []Beat) {
+	for _, n := range nodes {
+		if n == p.self {
+			continue
+		}
+		if q := p.peer(n, now); now >= q.beat {
+			q.beat = now + p.times.Beat
+			beats = append(beats, Beat{From: p.self, To: n, Asked: now, Epoch: p.epoch})
+		}
+	}
+	return beats
+}
+
+// Step takes a beat, and returns the answer to a question. newer says that the
+// sender has a newer map.
+func (p *Peers) Step(b Beat, now time.Duration) (answer Beat, answers, newer bool) {
+	if b.To != p.self {
+		return
+	}
+	q := p.peer(b.From, now)
+	q.reached = max(q.reached, b.Epoch)
+	newer = b.Epoch > p.epoch
+	if !b.Answer {
+		q.granted, q.any = now, true
+		return Beat{From: p.self, To: b.From, Answer: true, Asked: b.Asked, Epoch: p.epoch}, true, newer
+	}
+	if !q.answered || b.Asked > q.asked {
+		q.asked, q.epoch, q.answered = b.Asked, b.Epoch, true
+		if q.broken && b.Asked > q.brokenAt {
+			q.broken = false
+		}
+	}
+	return Beat{}, false, newer
+}
+
+// Broken notes an error on a connection to a node: it is suspected at once, until
+// it answers something asked later.
+func (p *Peers) Broken(n Node, now time.Duration) {
+	q := p.peer(n, now)
+	q.broken, q.brokenAt = true, now
+}
+
+// Suspects says whether a node is believed dead.
+func (p *Peers) Suspects(n Node, now time.Duration) bool {
+	q := p.peers[n]
+	if n == p.self || q == nil {
+		return false
+	}
+	from := q.since
+	if q.answered {
+		from = q.asked
+	}
+	return q.broken || now-from > p.times.Suspect+p.times.Beat
+}
+
+// Leased says whether this server may serve readers of a group that is of epoch
+// since, with these members: each other one has confirmed that it knows no newer
+// chain, in answer to a question that is not older than Lease. A member that has
+// adopted a newer map than we have does not confirm.
+func (p *Peers) Leased(members []Node, since uint64, now time.Duration) bool {
+	for _, n := range members {
+		if n == p.self {
+			continue
+		}
+		q := p.peers[n]
+		if q == nil || !q.answered || q.epoch < since || q.epoch > p.epoch || now-q.asked >= p.times.Lease {
+			return false
+		}
+	}
+	return true
+}
+
+// LeaseEnd is until when Leased will be true if no answer comes any more: what a
+// reader that looks for itself (one-sided reads) may be promised.
+func (p *Peers) LeaseEnd(members []Node, since uint64, now time.Duration) (end time.Duration, ok bool) {
+	if !p.Leased(members, since, now) {
+		return 0, false
+	}
+	end = now + p.times.Lease
+	for _, n := range members {
+		if n != p.self {
+			end = min(end, p.peers[n].asked+p.times.Lease)
+		}
+	}
+	return end, true
+}
+
+// Released is from when on nodes serve no reader of an epoch before epoch any
+// more. Call it right after Adopt: what this server answers from then on confirms
+// nothing older. A node that has named the epoch itself has left those before.
+func (p *Peers) Released(nodes []Node, epoch uint64, now time.Duration) time.Duration {
+	end := now
+	for _, n := range nodes {
+		if q := p.peers[n]; q != nil && q.any && q.reached < epoch {
+			end = max(end, q.granted+p.times.Lease+p.times.Lease*time.Duration(p.times.DriftPercent)/100)
+		}
+	}
+	return end
+}
+
+// Reached says whether nodes have all named the epoch, or a later one, so that a
+// fence can end early.
+func (p *Peers) Reached(nodes []Node, epoch uint64) bool {
+	for _, n := range nodes {
+		if q := p.peers[n]; q == nil || q.reached < epoch {
+			return false
+		}
+	}
+	return true
+}
+
+// Forget drops nodes that are in nobody's map any more.
+func (p *Peers) Forget(keep func(Node) bool) {
+	for n := range p.peers {
+		if !keep(n) {
+			delete(p.peers, n)
+		}
+	}
+}
