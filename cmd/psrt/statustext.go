@@ -32,6 +32,7 @@ func printStatus(w io.Writer, s *metrics.Status) error {
 		fmt.Fprintf(t, "%s\t%.0f %%\t%.2f\t%.0f\t%.0f\t%.1f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t\n", r.Rank, 100*r.BusyShare, r.CPUShare, r.RSSBytes/1e6, r.Rows,
 			r.TableBytes/1e6, r.ReceivedPerS/1e6, r.SentPerS/1e6, r.RequestsPerS, r.Requests, r.Parked, r.Held, r.Credits, window)
 	}
+	printTiers(t, s)
 	fmt.Fprintln(t, "\nworker\tsteps\texamples\tex/s\tio\tcomm\tcompute\tcpu\tRSS MB\t")
 	for _, r := range s.Workers {
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%.0f %%\t%.0f %%\t%.0f %%\t%.2f\t%.0f\t\n", r.Rank, r.Steps, r.Examples, si(r.ExamplesPerS), 100*r.IO, 100*r.Comm, 100*r.Compute, r.CPUShare, r.RSSBytes/1e6)
@@ -61,3 +62,29 @@ func printStatus(w io.Writer, s *metrics.Status) error {
 	_, err := fmt.Fprintln(w)
 	return err
 }
+
+// printTiers is where rows lie on servers that do not have all in memory.
+func printTiers(t io.Writer, s *metrics.Status) {
+	head := false
+	for _, r := range s.Servers {
+		x := r.Tiers
+		if x == nil {
+			continue
+		}
+		if !head {
+			fmt.Fprintln(t, "\nrows\ton device\tin memory\ton disk\thits device\thits memory\tread/s\twaited/s\tahead/s\twritten/s\tevicted/s\tcompacted/s\tlive/log MB\tlimit MB\terrors\t")
+			head = true
+		}
+		device, limit := "-", "-"
+		if x.DeviceRows > 0 {
+			device = percent(x.DeviceHitRate)
+		}
+		if x.LimitBytes > 0 {
+			limit = fmt.Sprintf("%.0f", x.LimitBytes/1e6)
+		}
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f/%.1f\t%s\t%.0f\t\n", r.Rank, x.DeviceRows, x.MemoryRows, x.DiskRows, device, percent(x.MemoryHitRate),
+			x.ReadRowsPerS, x.SyncReadsPerS, x.AheadRowsPerS, x.WrittenRowsPerS, x.EvictedPerS, x.CompactedPerS, x.LiveBytes/1e6, x.LogBytes/1e6, limit, x.Errors)
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -36,7 +36,7 @@ func (r *Rank) show(c prometheus.Collector) {
 }
 
 // Server shows a server.
-func (r *Rank) Server(s Server) { r.show(&serverCollector{server: s}) }
+func (r *Rank) Server(s Server) { r.show(&serverCollector{server: s, named: map[string]bool{}}) }
 
 // Worker shows a worker, of which read gives the present state; any goroutine
 // calls it.

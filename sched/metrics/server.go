@@ -49,6 +49,7 @@ var (
 type serverCollector struct {
 	server Server
 	mu     sync.Mutex // one scrape at a time asks the lanes
+	named  map[string]bool
 }
 
 // Describe has nothing to say: what there is shows when it is collected.
@@ -67,10 +68,8 @@ func (c *serverCollector) Collect(ch chan<- prometheus.Metric) {
 	if err != nil {
 		return // sums over some of the lanes would go down and up again
 	}
-	for _, t := range stats.Tables {
-		out.put(serverRows, float64(t.Rows), t.Name)
-		out.put(serverMemory, float64(t.Bytes), t.Name)
-	}
+	out.tables(bounded(stats.Tables, c.named))
+	out.disks(stats.Disks)
 	out.put(serverMerged, float64(stats.Merged))
 	out.put(serverTwice, float64(stats.Duplicates))
 	out.put(serverStale, float64(stats.StaleTickets))

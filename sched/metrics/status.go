@@ -23,7 +23,7 @@ type Snapshot struct {
 // are added up.
 type series struct {
 	name, rank, worker, lane string
-	what                     string // table, stage, state, device, kind or meter
+	what                     string // tier, or table, stage, state, device, kind or meter
 }
 
 // Look asks endpoints, HOST:PORT or paths of unix sockets, all at once.
@@ -59,6 +59,8 @@ func (s *Snapshot) add(name string, m *dto.Metric) {
 			k.rank = l.GetValue()
 		case "worker":
 			k.worker = l.GetValue()
+		case "tier": // labels come in the order of their names: it is behind "table"
+			k.what = l.GetValue()
 		case "table", "stage", "state", "device", "kind", "meter":
 			k.what = l.GetValue()
 		case "lane":
@@ -101,6 +103,7 @@ type ServerStatus struct {
 	OutstandingBytes float64       `json:"outstanding_bytes"`
 	WindowBytes      float64       `json:"window_bytes"`
 	Meter            string        `json:"meter,omitempty"`
+	Tiers            *TierStatus   `json:"tiers,omitempty"` // absent where all rows are in memory
 	FanIn            []FanInStatus `json:"fan_in"`
 }
 
@@ -198,7 +201,7 @@ func (b *between) server(rank string) ServerStatus {
 		RequestsPerS: b.rate("psrt_server_requests_total", rank, "", ""),
 		Requests:     b.after.sum("psrt_lane_requests", rank, "", "all"), Parked: b.after.sum("psrt_lane_requests", rank, "", "parked"),
 		Held: b.after.sum("psrt_lane_requests", rank, "", "held"), Credits: now("psrt_lane_credits"),
-		OutstandingBytes: now("psrt_fanin_outstanding_bytes"), WindowBytes: now("psrt_fanin_window_bytes")}
+		OutstandingBytes: now("psrt_fanin_outstanding_bytes"), WindowBytes: now("psrt_fanin_window_bytes"), Tiers: b.tiers(rank)}
 	workers, lanes := map[string]bool{}, 0
 	for k := range b.after.values {
 		if k.rank == rank && k.name == "psrt_lane_busy_seconds_total" {

@@ -24,6 +24,29 @@ type TierStats struct {
 	DevicePutBack uint64 `json:"device_put_back,omitempty"` // rows changed there
 }
 
+// Add adds another part of the same table, or of others.
+func (t *TierStats) Add(o *TierStats) {
+	t.RowsInMemory += o.RowsInMemory
+	t.Hits += o.Hits
+	t.Misses += o.Misses
+	t.DiskReads += o.DiskReads
+	t.DiskWrites += o.DiskWrites
+	t.SyncReads += o.SyncReads
+	t.Evicted += o.Evicted
+	t.PrefetchedRows += o.PrefetchedRows
+	t.DiskBytes = max(t.DiskBytes, o.DiskBytes)
+	if o.Device != "" {
+		t.Device = o.Device
+	}
+	t.DeviceRows += o.DeviceRows
+	t.DeviceBytes += o.DeviceBytes
+	t.DeviceHits += o.DeviceHits
+	t.DeviceMisses += o.DeviceMisses
+	t.DeviceEvicted += o.DeviceEvicted
+	t.DeviceAhead += o.DeviceAhead
+	t.DevicePutBack += o.DevicePutBack
+}
+
 // DiskStats is what the disks of a server hold and have done, for all its tables.
 type DiskStats struct {
 	LimitBytes        int64  `json:"limit_bytes,omitempty"` // 0: what there is
