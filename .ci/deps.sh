@@ -67,6 +67,16 @@ look_test() { # the same for the tests; those of the bindings (csrc/examples) us
 	command -v g++ >/dev/null || need g++ "compiles the example in C++"
 	command -v pkg-config >/dev/null || need pkg-config "finds the C library, as users' builds do"
 	[ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
+	command -v mpirun >/dev/null || need openmpi-bin "starts jobs on the tests' hosts, as on a user's"
+	[ -x /usr/sbin/slurmctld ] || need slurmctld "so does SLURM: its controller"
+	[ -x /usr/sbin/slurmd ] || need slurmd "its daemon on each host"
+	command -v srun >/dev/null || need slurm-client "its commands"
+	[ -x /usr/sbin/munged ] || need munge "what its parts know each other by"
+	set -- /usr/lib/*/slurm*/mpi_pmix.so
+	[ -e "$1" ] || need slurm-wlm-basic-plugins "what srun --mpi=pmix and pmi2 load"
+	set -- /usr/lib/*/pmix2/lib/libpmix.so
+	[ -e "$1" ] || need libpmix-dev "the name under which Debian's SLURM looks for PMIx"
+	command -v spin >/dev/null || need spin "checks the model of the replication protocol"
 	[ -e "$dist/torch/__init__.py" ] || need python3-torch "so does its twin with PyTorch (a large package)"
 }
 
