@@ -29,6 +29,7 @@ type chunk struct {
 	pins  []uint32
 	slots []uint32 // Tiered's: where the disk has a copy that is good; the load's number while it is read
 	flags []uint8
+	turn  turn // Memory's
 }
 
 // ledgerBytes is what a place takes; slotBytes, what it takes more in a Tiered.

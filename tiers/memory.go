@@ -24,6 +24,7 @@ type Memory struct {
 	t     *dram.Table
 	track *ledger // nil when not tracked
 	cut   cut
+	turns turns
 	sweep int // the next place to look at; -1: no walk under way
 	stats Stats
 	one   [1]uint32
@@ -59,9 +60,11 @@ const trackShift = 12
 func (m *Memory) born(key uint64, row uint32) {
 	for int(row>>trackShift) >= len(m.track.chunks) {
 		m.track.chunks = append(m.track.chunks, newChunk(1<<trackShift))
+		m.track.chunks[len(m.track.chunks)-1].turn.seen = m.turns.now
 	}
-	c, i := m.track.at(row)
+	c, i := m.place(row)
 	c.keys[i], c.flags[i], c.pins[i] = key, flagLive|markChanged, 0
+	c.turn.changed = true
 }
 
 // Spec is what the table was made from.
@@ -88,11 +91,12 @@ func (m *Memory) Start(l *Lookup) bool {
 
 // rebirth marks a row that had ended, and was in no cut for that.
 func (m *Memory) rebirth(row uint32) {
-	c, i := m.track.at(row)
+	c, i := m.place(row)
 	if c.flags[i]&markCut != 0 {
 		m.cut.left--
 	}
 	c.flags[i] = c.flags[i]&^markCut | markChanged
+	c.turn.changed = true
 }
 
 // Accessor gives rows their meaning.
@@ -148,7 +152,7 @@ func (m *Memory) keep(rows []uint32) {
 		if r == noRow {
 			continue
 		}
-		if c, i := m.track.at(r); c.flags[i]&markCut != 0 {
+		if c, i := m.place(r); c.flags[i]&markCut != 0 {
 			m.cut.saved.push(c.keys[i], m.t.Row(r))
 			m.cut.left--
 			c.flags[i] &^= markCut
@@ -186,7 +190,7 @@ func (m *Memory) touch(rows []uint32) {
 }
 
 func (m *Memory) touchOne(row uint32) {
-	c, i := m.track.at(row)
+	c, i := m.place(row)
 	f := c.flags[i]
 	if f&markCut != 0 {
 		m.cut.saved.push(c.keys[i], m.t.Row(row))
@@ -194,6 +198,7 @@ func (m *Memory) touchOne(row uint32) {
 		f &^= markCut
 	}
 	c.flags[i] = f | markChanged
+	c.turn.changed = true
 }
 
 // Range calls f for every row.
@@ -208,11 +213,15 @@ func (m *Memory) Digest() (table.Digest, error) { return m.t.Digest(), nil }
 // Reset forgets all rows.
 func (m *Memory) Reset() error {
 	m.t.Reset()
+	if m.cut.on {
+		m.turns.over(false)
+	}
 	m.cut, m.sweep = cut{}, -1
 	if m.track != nil {
 		for _, c := range m.track.chunks {
 			clear(c.flags)
 			clear(c.pins)
+			c.turn = turn{seen: m.turns.now}
 		}
 	}
 	return nil

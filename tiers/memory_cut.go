@@ -69,7 +69,8 @@ func (m *Memory) Sweep(max int, dead func(key uint64, row []float32) bool) (dele
 	return deleted, true, nil
 }
 
-// Cut begins a cut. It looks at one byte of every row.
+// Cut begins a cut. Marks are set when rows are met: it takes no longer for many
+// rows.
 func (m *Memory) Cut(delta bool) error {
 	switch {
 	case m.track == nil:
@@ -78,9 +79,7 @@ func (m *Memory) Cut(delta bool) error {
 		return fmt.Errorf("%w: end the one before with CutDone", ErrCut)
 	}
 	m.cut.begin(delta, m.t.Accessor())
-	for _, c := range m.track.chunks {
-		m.cut.left += c.beginCut(delta)
-	}
+	m.turns.begin(m.track.places())
 	return nil
 }
 
@@ -98,9 +97,13 @@ func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) e
 	if err != nil {
 		return true, err
 	}
-	for n += k; n < max && m.cut.left > 0; m.cut.at++ {
+	for n += k; n < max && m.cut.at < m.turns.end; m.cut.at++ {
 		row := uint32(m.cut.at)
-		c, i := m.track.at(row)
+		c, i := m.place(row)
+		if i == 0 && !c.turn.isIn(&m.turns) {
+			m.cut.at += len(c.flags) - 1
+			continue
+		}
 		if c.flags[i]&markCut == 0 {
 			continue
 		}
@@ -113,7 +116,7 @@ func (m *Memory) Next(max int, f func(key uint64, row []float32, deleted bool) e
 			}
 		}
 	}
-	return m.cut.more(), nil
+	return m.cut.more() || m.cut.at < m.turns.end, nil
 }
 
 // CutDone ends the cut.
@@ -122,9 +125,7 @@ func (m *Memory) CutDone(committed bool) {
 		return
 	}
 	m.cut.end(committed)
-	for _, c := range m.track.chunks {
-		c.endCut(committed)
-	}
+	m.turns.over(committed)
 }
 
 // Saved forgets what has changed.
@@ -133,9 +134,11 @@ func (m *Memory) Saved() {
 	if m.track == nil {
 		return
 	}
-	for _, c := range m.track.chunks {
+	for n, c := range m.track.chunks {
+		m.place(uint32(n) << trackShift)
 		for i := range c.flags {
 			c.flags[i] &^= markChanged | markCarried
 		}
+		c.turn.changed = false
 	}
 }

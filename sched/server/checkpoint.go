@@ -51,17 +51,23 @@ func (s *Server) Cut(req psmsg.CutRequest) error {
 		s.cut.cancel()
 	}
 	s.cut = k
-	for _, l := range s.lanes {
-		c := newCutting(req)
-		if err := l.do(commandTimeout, func() { l.arm(c) }); err != nil {
-			return err // the lane has ended, and the job with it
-		}
+	return s.each(func(l *lane) error { // which fails where a lane has ended, and the job with it
+		c := newCutting(req, l.widest())
+		l.arm(c)
 		k.writing.Go(func() {
 			k.note(c.write(ctx, w, l))
 			k.live(c)
 		})
+		return nil
+	})
+}
+
+// widest is the bytes of the lane's largest row.
+func (l *lane) widest() (n int) {
+	for _, t := range l.order {
+		n = max(n, t.spec.RowBytes())
 	}
-	return nil
+	return n
 }
 
 func (k *checkpoint) note(parts []ckpt.Part, sum table.Digest, pause float64, err error) {

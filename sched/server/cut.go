@@ -16,12 +16,16 @@ import (
 )
 
 const (
-	// cutChunk is how many rows go to the writer at a time, cutChunks how many
-	// chunks there are between it and the lane.
+	// cutChunk is how many rows go to the writer at a time. There are so many chunks
+	// between it and the lane that they hold cutBytes: where processors are scarce
+	// each is at work for a while before it is the other's turn.
 	cutChunk  = 256
-	cutChunks = 8
-	// busyChunks is what a lane gives in a turn in which it had something else to
-	// do: some tens of microseconds.
+	cutBytes  = 4 << 20
+	leastCuts = 8
+	mostCuts  = 128
+	// idleChunks is what a lane gives between two looks at its queues; busyChunks,
+	// after one at which it found something else to do: some tens of microseconds.
+	idleChunks = 8
 	busyChunks = 1
 )
 
@@ -68,9 +72,10 @@ type chunk struct {
 	err   error
 }
 
-func newCutting(req psmsg.CutRequest) *cutting {
-	c := &cutting{step: req.Step, delta: req.Delta, serving: req.Serving, scores: req.Scores, out: make(chan *chunk, cutChunks), free: make(chan *chunk, cutChunks), done: make(chan struct{})}
-	for range cutChunks {
+func newCutting(req psmsg.CutRequest, rowBytes int) *cutting {
+	chunks := min(max(cutBytes/(cutChunk*max(rowBytes, 1)), leastCuts), mostCuts)
+	c := &cutting{step: req.Step, delta: req.Delta, serving: req.Serving, scores: req.Scores, out: make(chan *chunk, chunks), free: make(chan *chunk, chunks), done: make(chan struct{})}
+	for range chunks {
 		c.free <- &chunk{}
 	}
 	return c
@@ -142,7 +147,7 @@ func (l *lane) giveCut(busy bool) (gave bool) {
 	if c == nil || !c.taken || c.at == len(c.tables) || c.failed.Load() {
 		return false
 	}
-	chunks := cutChunks
+	chunks := idleChunks
 	if busy {
 		chunks = busyChunks
 	}

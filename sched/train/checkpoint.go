@@ -56,6 +56,11 @@ type Checkpoints struct {
 	// longest from a cut to its commit.
 	PauseSeconds float64 `json:"pause_s"`
 	WriteSeconds float64 `json:"write_s"`
+	// BeginSeconds is the longest that worker 0 waited for servers to know of one.
+	BeginSeconds float64 `json:"begin_s"`
+	// Steps are worker 0's while none was being written, and while one was.
+	Steps StepTimes `json:"steps"`
+	While StepTimes `json:"steps_while"`
 	// ResumedFrom is the number of the one that the job went on from, 0 for none.
 	ResumedFrom uint64 `json:"resumed_from,omitempty"`
 }
@@ -71,6 +76,7 @@ type saver struct {
 	when    time.Time
 	running chan outcome // of the one under way, nil if there is none
 	sum     Checkpoints
+	pace    pace
 }
 
 type outcome struct {
@@ -100,6 +106,8 @@ func (s *saver) due(step uint64) bool {
 // had all before it and nothing else. It waits only for the servers' word that
 // they know.
 func (s *saver) step(ctx context.Context, pos position) {
+	s.pace.step(pos.Step)
+	defer func() { s.pace.writing = s.running != nil }()
 	if s.running != nil {
 		select {
 		case o := <-s.running:
@@ -115,6 +123,7 @@ func (s *saver) step(ctx context.Context, pos position) {
 	if err := s.begin(ctx, pos); err != nil {
 		s.over(outcome{err: err})
 	}
+	s.sum.BeginSeconds = max(s.sum.BeginSeconds, time.Since(s.when).Seconds())
 }
 
 func (s *saver) begin(ctx context.Context, pos position) error {
@@ -198,6 +207,9 @@ func (s *saver) over(o outcome) {
 func (s *saver) settle() {
 	if s != nil && s.running != nil {
 		s.over(<-s.running)
+	}
+	if s != nil {
+		s.sum.Steps, s.sum.While = s.pace.of[0].times(), s.pace.of[1].times()
 	}
 }
 
