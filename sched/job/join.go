@@ -12,6 +12,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
+	"psrt/sched/rendezvous"
 	"psrt/sched/train"
 )
 
@@ -81,9 +82,11 @@ const (
 func (h *Hosted) Linger(err error) {
 	limit := lingerFor
 	var aborted *coord.AbortError
+	var everybodys *rendezvous.UnreachableError
 	switch {
 	case errors.As(err, &aborted):
 		limit = abortedFor
+	case errors.As(err, &everybodys): // they have it from the same table
 	case err != nil:
 		return
 	}
