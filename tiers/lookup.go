@@ -20,7 +20,7 @@ type job struct {
 
 // Start looks l up. Rows in memory are pinned at once; if all are, it is done.
 func (t *Tiered) Start(l *Lookup) bool {
-	l.Created, l.Err, l.left, l.parked = 0, nil, 0, false
+	l.Created, l.Read, l.Err, l.left, l.parked = 0, 0, nil, 0, false
 	if err := t.isClosed(); err != nil {
 		l.Err = err
 		return true
@@ -182,6 +182,7 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 		return t.create(j, f, key)
 	}
 	t.read(f, key, v, 1)
+	j.l.Read++
 	if j.l.Ahead {
 		t.stats.PrefetchedRows++
 	} else {

@@ -111,6 +111,7 @@ type Lookup struct {
 	Owner  any  // the caller's
 
 	Created int
+	Read    int // rows that nobody had read before it asked
 	// Err leaves nothing pinned. ErrPinned wants other rows released first.
 	Err error
 

@@ -106,6 +106,7 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 <h2>Where a worker's time went</h2>
 <table>{{range .Stages}}<tr><td>{{.Name}}</td><td><div class="bar"><div style="width:{{f1 .Percent}}%"></div></div></td><td>{{f1 .Percent}} %</td></tr>{{end}}</table>
 <p class="note">Stages overlap; their shares need not add up to 100 %.</p>
+{{with .Result.Storage}}<h2>Rows on disks</h2><p>{{.}}</p>{{end}}
 <h2>Epochs</h2>
 <table><tr><th>epoch</th><th>seconds</th><th>examples</th><th></th></tr>
 {{range .Result.Epochs}}<tr><td>{{.Epoch}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Rows}}</td><td>{{if eq .Epoch $.Result.BestEpoch}}best{{end}}</td></tr>{{end}}</table>

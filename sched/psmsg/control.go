@@ -151,6 +151,8 @@ type TableStats struct {
 	Bytes    int64  `json:"bytes"` // of memory
 	// Tiers is absent where all rows are in memory.
 	Tiers *TierStats `json:"tiers,omitempty"`
+	// Ahead is what became of announcements, likewise.
+	Ahead *AheadStats `json:"look_ahead,omitempty"`
 	// Life is absent where the table has no lifecycle.
 	Life *LifeStats `json:"life,omitempty"`
 }
@@ -174,6 +176,8 @@ type SaveReply struct {
 	// Lifecycle is what the tables with one had been through then, by ID: memos of
 	// tiers/accessor, of this server's lanes.
 	Lifecycle map[uint32]string `json:"lifecycle,omitempty"`
+	// Leads is what a cut has beyond its step.
+	Leads []Lead `json:"leads,omitempty"`
 	// Scores are counts of rows by score, by table ID, where the cut was for them.
 	Scores map[uint32]*accessor.Scores `json:"scores,omitempty"`
 }
@@ -189,6 +193,9 @@ type LoadRequest struct {
 	// KeepOpen says that a save for serving which the model was in the middle of
 	// will be ended by the caller; otherwise it has failed.
 	KeepOpen bool `json:"keep_open,omitempty"`
+	// Leads is what the model has beyond the step at which its job goes on, whose
+	// number is 0 now.
+	Leads []Lead `json:"leads,omitempty"`
 }
 
 // CutRequest asks a server to note its state as it is after all updates of the

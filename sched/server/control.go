@@ -160,6 +160,7 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 			if l.hasTiers() {
 				addTiers(&rep.Tables[i], st)
 				addDevice(rep.Tables[i].Tiers, st.Device)
+				addAhead(&rep.Tables[i], t, st)
 			}
 			if life := t.life(); life != nil {
 				if rep.Tables[i].Life == nil {

@@ -28,6 +28,7 @@ type tableState struct {
 	sweep    int  // what is to be dropped, see sweepOn
 	sweeping bool // a walk has begun
 	looking  int  // lookups under way
+	reads    psmsg.AheadStats
 	woken    atomic.Bool
 }
 

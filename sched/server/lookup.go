@@ -42,6 +42,7 @@ func (l *lane) start(r *request) bool {
 			return false
 		}
 		if r.look.Err == nil || !errors.Is(r.look.Err, tiers.ErrPinned) {
+			t.noteReads(r)
 			r.finding = found
 			return true
 		}
@@ -195,6 +196,7 @@ func (l *lane) readRows(all bool) (n int) {
 // ended goes on with a request whose rows are there, or will not be.
 func (l *lane) ended(t *tableState, r *request) {
 	t.looking--
+	t.noteReads(r)
 	if i := slices.Index(l.looking, r); i >= 0 {
 		l.looking = slices.Delete(l.looking, i, i+1)
 	}

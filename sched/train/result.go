@@ -42,6 +42,9 @@ type Result struct {
 	// Checkpoints is what was written of them, where the job was to.
 	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`
 
+	// Storage is how rows on disks came to memory, where there were any.
+	Storage *StorageUse `json:"storage,omitempty"`
+
 	Features  int64              `json:"features"` // rows in the tables
 	Ranks     []RankUsage        `json:"ranks"`
 	ServerUse []psmsg.StatsReply `json:"server_stats"`

@@ -299,6 +299,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	for _, r := range res.Ranks {
 		res.PeakRSSBytes = max(res.PeakRSSBytes, r.PeakRSSBytes)
 	}
+	res.Storage = w.storageUse(res)
 	res.Transport = w.client.Transport(0)
 	if span := res.TrainSeconds * float64(w.job.Workers); span > 0 {
 		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
