@@ -5,11 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// spread is the odd number whose multiples are the keys: one to one, and all
-// over the key space.
-const spread = 0x9e3779b97f4a7c15
+const (
+	// spread is the odd number whose multiples are the keys: one to one, and all
+	// over the key space.
+	spread = 0x9e3779b97f4a7c15
+	gather = 0xf1de83e19937733d
+)
 
 func keyOf(place int) uint64 { return (uint64(place) + 1) * spread }
+
+// placeOf is the reverse: gather times spread is 1.
+func placeOf(key uint64) int { return int(key*gather - 1) }
 
 // rowOf is what a row holds at first: small whole numbers, so that sums of
 // gradients are exact on every side.
@@ -23,37 +29,48 @@ func rowOf(place int, row []float32) {
 	}
 }
 
-// keys draws batches of distinct places.
+// keys draws batches of distinct places, each of one lane only: a place belongs
+// to lane place modulo lanes.
 type keys struct {
-	r    *rand.Rand
-	n    int
-	zipf *zipf // nil: evenly
-	seen map[int]struct{}
+	r        *rand.Rand
+	n, lanes int
+	zipf     *zipf // nil: evenly
+	seen     map[int]struct{}
 }
 
-func newKeys(seed, stream uint64, n int, skewed bool) *keys {
-	k := &keys{r: rand.New(rand.NewPCG(seed, stream)), n: n, seen: map[int]struct{}{}}
+func newKeys(c *Config, stream uint64, skewed bool) *keys {
+	k := &keys{r: rand.New(rand.NewPCG(c.Seed, stream)), n: c.Rows, lanes: c.Lanes, seen: map[int]struct{}{}}
 	if skewed {
-		k.zipf = newZipf(n, 0.99)
+		k.zipf = newZipf(c.Rows, 0.99)
 	}
 	return k
 }
 
-// batch fills places, and keys with theirs.
-func (k *keys) batch(places []int, keys []uint64) {
+// draw gives a place of a lane.
+func (k *keys) draw(lane int) int {
+	for {
+		p := 0
+		if k.zipf != nil {
+			// Neighbours in rank are not neighbours on disk.
+			p = int(uint64(k.zipf.draw(k.r)) * 0x9e3779b1 % uint64(k.n))
+		} else {
+			p = k.r.IntN(k.n)
+		}
+		if p += lane - p%k.lanes; p < k.n {
+			return p
+		}
+	}
+}
+
+// batch fills keys with those of different places of a lane.
+func (k *keys) batch(lane int, keys []uint64) {
 	clear(k.seen)
-	for i := range places {
+	for i := range keys {
 		for {
-			p := 0
-			if k.zipf != nil {
-				// Neighbours in rank are not neighbours on disk.
-				p = int(uint64(k.zipf.draw(k.r)) * 0x9e3779b1 % uint64(k.n))
-			} else {
-				p = k.r.IntN(k.n)
-			}
+			p := k.draw(lane)
 			if _, ok := k.seen[p]; !ok {
 				k.seen[p] = struct{}{}
-				places[i], keys[i] = p, keyOf(p)
+				keys[i] = keyOf(p)
 				break
 			}
 		}

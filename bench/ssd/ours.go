@@ -4,138 +4,113 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"os"
+	"path/filepath"
+	"sync"
 
 	"psrt/tiers"
+	"psrt/tiers/blk"
 )
 
-// ours is a table as one lane has it: one goroutine that never waits for a disk
-// while another batch can go on.
+// ours is a table as a server has it: its rows shared out among lanes, each a
+// goroutine with a log of its own on all directories.
 type ours struct {
 	c     *Config
-	rows  tiers.Rows
-	disks *tiers.Disks
-	wake  <-chan struct{} // something may have ended
-	free  []*flight
-	asked uint64
+	lanes []*lane
 }
 
-// flight is one batch under way.
-type flight struct {
-	lookup tiers.Lookup
-	batch  int
-	rows   []uint32
-}
-
-// stall is how long a disk may say nothing.
-const stall = time.Minute
-
-func newOurs(c *Config, rows tiers.Rows, wake <-chan struct{}) *ours {
-	o := &ours{c: c, rows: rows, wake: wake}
-	for range c.InFlight {
-		o.free = append(o.free, &flight{rows: make([]uint32, c.Keys)})
+// openOurs makes the lanes over what dev opens of a directory.
+func openOurs(c *Config, dirs []string, dev func(dir string) (blk.Device, error)) (*ours, error) {
+	o := &ours{c: c}
+	for n := range c.Lanes {
+		l, err := openLane(c, n, dirs, dev)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("ssd: lane %d: %w", n, err), o.close())
+		}
+		o.lanes = append(o.lanes, l)
 	}
-	return o
+	return o, nil
+}
+
+func openLane(c *Config, n int, dirs []string, dev func(dir string) (blk.Device, error)) (*lane, error) {
+	wake := make(chan struct{}, 1)
+	ring := func() {
+		select {
+		case wake <- struct{}{}:
+		default: // it is to come already
+		}
+	}
+	var devs []blk.Device
+	for i, d := range dirs {
+		dir := filepath.Join(d, fmt.Sprintf("psrt-%d-lane%d", i, n))
+		err := os.MkdirAll(dir, 0o700)
+		var device blk.Device
+		if err == nil {
+			device, err = dev(dir)
+		}
+		if err != nil {
+			for _, d := range devs {
+				err = errors.Join(err, d.Close())
+			}
+			return nil, err
+		}
+		devs = append(devs, device)
+	}
+	lanes := int64(c.Lanes)
+	disks, err := tiers.NewDisks(devs, tiers.DisksConfig{Expected: c.payload() / lanes, Wake: ring})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tiers.NewTiered(c.spec(), c.Seed, tiers.Config{Disks: disks, Node: -1, MaxBytes: c.Memory/lanes - disks.Bytes(),
+		BatchRows: c.Keys * c.InFlight, Policy: "s3fifo", Wake: ring})
+	if err != nil {
+		return nil, errors.Join(err, disks.Close())
+	}
+	l := newLane(c, n, rows, wake)
+	l.disks = disks
+	return l, nil
 }
 
 func (o *ours) name() string { return "psrt" }
 
-func (o *ours) wait(ctx context.Context) error {
-	t := time.NewTimer(stall)
-	defer t.Stop()
-	select {
-	case <-o.wake:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return fmt.Errorf("ssd: no disk has answered for %v", stall)
+// all has every lane do f, at the same time.
+func (o *ours) all(f func(l *lane) error) error {
+	errs := make([]error, len(o.lanes))
+	var wg sync.WaitGroup
+	for i, l := range o.lanes {
+		wg.Go(func() { errs[i] = f(l) })
 	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
-func (o *ours) fill(first, n int) error {
-	const few = 4096
-	width := o.c.rowBytes() / 4
-	keys, rows := make([]uint64, few), make([]float32, few*width)
-	for at := 0; at < n; at += few {
-		k := min(few, n-at)
-		for i := range k {
-			keys[i] = keyOf(first + at + i)
-			rowOf(first+at+i, rows[i*width:(i+1)*width])
-		}
-		if err := o.rows.LoadRows(keys[:k], rows[:k*width]); err != nil {
-			return err
-		}
-		o.rows.Poll()
+func (o *ours) fill(ctx context.Context) error {
+	return o.all(func(l *lane) error { return l.fill(ctx) })
+}
+
+func (o *ours) age(ctx context.Context) error {
+	return o.all(func(l *lane) error { return l.age(ctx) })
+}
+
+func (o *ours) read(rd *round) error  { return o.all(func(l *lane) error { return l.read(rd) }) }
+func (o *ours) write(rd *round) error { return o.all(func(l *lane) error { return l.write(rd) }) }
+func (o *ours) rmw(rd *round) error   { return o.all(func(l *lane) error { return l.rmw(rd) }) }
+
+func (o *ours) counters() (c counters) {
+	for _, l := range o.lanes {
+		s := l.disks.Stats()
+		c.reads += s.ReadRequests
+		c.readRows += s.ReadRows
+		c.written += s.Written
+		c.diskBytes += s.DiskBytes
 	}
-	return nil
+	return c
 }
 
-func (o *ours) settle(context.Context) error { return nil }
-
-// each looks all batches up, several at a time, and calls f for each when its
-// rows are there.
-func (o *ours) each(rd *round, f func(l *flight)) error {
-	next, under := 0, 0
-	ended := func(l *flight) error {
-		if l.lookup.Err != nil {
-			return l.lookup.Err
-		}
-		f(l)
-		o.rows.Release(l.rows)
-		o.free = append(o.free, l)
-		return nil
+func (o *ours) close() error {
+	var errs []error
+	for _, l := range o.lanes {
+		errs = append(errs, l.close())
 	}
-	for next < len(rd.keys) || under > 0 {
-		if next < len(rd.keys) && len(o.free) > 0 {
-			l := o.free[len(o.free)-1]
-			o.free = o.free[:len(o.free)-1]
-			l.batch, l.lookup = next, tiers.Lookup{Keys: rd.keys[next], Rows: l.rows, Owner: l}
-			next++
-			o.asked += uint64(len(rd.keys[l.batch]))
-			if !o.rows.Start(&l.lookup) {
-				under++
-			} else if err := ended(l); err != nil {
-				return err
-			}
-		}
-		done := o.rows.Poll()
-		for _, k := range done {
-			under--
-			if err := ended(k.Owner.(*flight)); err != nil {
-				return err
-			}
-		}
-		if len(done) == 0 && under > 0 && (len(o.free) == 0 || next == len(rd.keys)) {
-			if err := o.wait(rd.ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return rd.ctx.Err()
+	return errors.Join(errs...)
 }
-
-func (o *ours) read(rd *round) error {
-	return o.each(rd, func(l *flight) { o.rows.Gather(l.rows, rd.answers[l.batch]) })
-}
-
-func (o *ours) write(rd *round) error {
-	for _, keys := range rd.keys {
-		if err := o.rows.LoadRows(keys, rd.rows); err != nil {
-			return err
-		}
-		o.rows.Poll()
-	}
-	return rd.ctx.Err()
-}
-
-func (o *ours) rmw(rd *round) error {
-	return o.each(rd, func(l *flight) { o.rows.Apply(l.rows, rd.grads) })
-}
-
-func (o *ours) counters() counters {
-	s := o.rows.Stats()
-	return counters{diskReads: s.DiskReads, asked: o.asked, writtenBytes: s.DiskWrites * uint64(o.c.rowBytes()), diskBytes: s.DiskBytes}
-}
-
-func (o *ours) close() error { return errors.Join(o.rows.Close(), o.disks.Close()) }

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -28,11 +30,10 @@ const readers = 64
 // filters, no compression, a block cache of what memory its write buffers leave.
 // The kernel's page cache, which would be memory beyond the bound, keeps nothing.
 type rival struct {
-	c     *Config
-	db    *pebble.DB
-	rule  *dram.Table // of one batch: the optimizer's arithmetic
-	ids   []uint32
-	asked uint64
+	c    *Config
+	db   *pebble.DB
+	rule *dram.Table // of one batch: the optimizer's arithmetic
+	ids  []uint32
 }
 
 func newRival(c *Config) (*rival, error) {
@@ -83,20 +84,42 @@ func (r *rival) set(n int, row func(i int) (key uint64, row []float32)) error {
 	return nil
 }
 
-func (r *rival) fill(first, n int) error {
-	row := make([]float32, r.c.rowBytes()/4)
-	return r.set(n, func(i int) (uint64, []float32) {
-		rowOf(first+i, row)
-		return keyOf(first + i), row
-	})
-}
-
-func (r *rival) settle(ctx context.Context) error {
+// fill puts the rows in the order of their keys, as bulk loads do: that leaves
+// nothing to merge, so that reads find every row in one place.
+func (r *rival) fill(ctx context.Context) error {
+	sorted := make([]uint64, r.c.Rows)
+	for p := range sorted {
+		sorted[p] = keyOf(p)
+	}
+	slices.Sort(sorted)
+	row := make([]float32, r.c.RowBytes/4)
+	const step = 1 << 16
+	for at := 0; at < len(sorted); at += step {
+		part := sorted[at:min(at+step, len(sorted))]
+		if err := r.set(len(part), func(i int) (uint64, []float32) {
+			rowOf(placeOf(part[i]), row)
+			return part[i], row
+		}); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
 	if err := r.db.Flush(); err != nil {
 		return err
 	}
-	if err := r.db.Compact(ctx, []byte{0}, []byte{255, 255, 255, 255, 255, 255, 255, 255, 255}, true); err != nil {
-		return err
+	// What it then merges by itself it may.
+	for end := time.Now().Add(stall); time.Now().Before(end); {
+		m := r.db.Metrics()
+		if m.Compact.NumInProgress == 0 && m.Compact.EstimatedDebt == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	return r.forget()
 }
@@ -129,7 +152,6 @@ func (r *rival) forget() error {
 
 // get calls f with each key's row, from several goroutines.
 func (r *rival) get(keys []uint64, f func(i int, row []byte)) error {
-	r.asked += uint64(len(keys))
 	errs := make([]error, readers)
 	var wg sync.WaitGroup
 	for w := range readers {
@@ -154,9 +176,9 @@ func (r *rival) get(keys []uint64, f func(i int, row []byte)) error {
 }
 
 func (r *rival) read(rd *round) error {
-	width := 4 * r.c.Dim
+	width := 4 * r.c.dim()
 	for b, keys := range rd.keys {
-		out := mem.Bytes(rd.answers[b])
+		out := mem.Bytes(rd.answer(b))
 		if err := r.get(keys, func(i int, row []byte) { copy(out[i*width:(i+1)*width], row) }); err != nil {
 			return err
 		}
@@ -165,7 +187,7 @@ func (r *rival) read(rd *round) error {
 }
 
 func (r *rival) write(rd *round) error {
-	width := r.c.rowBytes() / 4
+	width := r.c.RowBytes / 4
 	for _, keys := range rd.keys {
 		if err := r.set(len(keys), func(i int) (uint64, []float32) { return keys[i], rd.rows[i*width : (i+1)*width] }); err != nil {
 			return err
@@ -175,7 +197,7 @@ func (r *rival) write(rd *round) error {
 }
 
 func (r *rival) rmw(rd *round) error {
-	width := r.c.rowBytes()
+	width := r.c.RowBytes
 	rows := make([]float32, len(rd.keys[0])*width/4)
 	for _, keys := range rd.keys {
 		b := mem.Bytes(rows)
@@ -205,7 +227,7 @@ func (r *rival) rmw(rd *round) error {
 func (r *rival) counters() counters {
 	m := r.db.Metrics()
 	total := m.Total()
-	return counters{asked: r.asked, writtenBytes: total.TableBytesFlushed + total.TableBytesCompacted, diskBytes: int64(m.DiskSpaceUsage())}
+	return counters{written: int64(total.TableBytesFlushed + total.TableBytesCompacted), diskBytes: int64(m.DiskSpaceUsage()), debt: int64(m.Compact.EstimatedDebt)}
 }
 
 func (r *rival) close() error { return errors.Join(r.db.Close(), r.rule.Close()) }

@@ -6,11 +6,8 @@ import "context"
 // says, in the order of its keys.
 type side interface {
 	name() string
-	// fill makes rows [first, first+n).
-	fill(first, n int) error
-	// settle ends what filling and writing have put off, as far as the store does
-	// that by itself.
-	settle(ctx context.Context) error
+	// fill makes all rows, and brings the store to where it is at rest.
+	fill(ctx context.Context) error
 	// read gives the weights of a round's batches.
 	read(round *round) error
 	// write replaces whole rows without having read them; rmw adds gradients by
@@ -22,35 +19,42 @@ type side interface {
 	close() error
 }
 
-// counters are bytes and rows that went to and from disk.
+// counters are what went to and from disk.
 type counters struct {
-	diskReads    uint64 // rows
-	asked        uint64 // rows looked up
-	writtenBytes uint64
-	diskBytes    int64 // taken now
+	reads     uint64 // requests
+	readRows  uint64 // rows that came with them
+	written   int64  // bytes, compaction's included
+	diskBytes int64  // taken now
+	debt      int64  // bytes to be merged, as the store estimates it
 }
 
-// round is the same for every side.
+func (c counters) since(before counters) counters {
+	c.reads -= before.reads
+	c.readRows -= before.readRows
+	c.written -= before.written
+	return c
+}
+
+// round is the same for every side. Batch b is of lane b modulo lanes.
 type round struct {
 	ctx     context.Context
 	cfg     *Config
-	places  [][]int
 	keys    [][]uint64
-	rows    []float32 // of one batch, for write: whole rows
-	grads   []float32 // of one batch, for rmw
-	answers [][]float32
+	rows    []float32   // of one batch, for write: whole rows
+	grads   []float32   // of one batch, for rmw
+	answers [][]float32 // for read
 }
 
 func newRound(ctx context.Context, c *Config, k *keys, number int) *round {
 	r := &round{ctx: ctx, cfg: c}
-	width := c.rowBytes() / 4
-	for range c.Batches {
-		p, ks := make([]int, c.Keys), make([]uint64, c.Keys)
-		k.batch(p, ks)
-		r.places, r.keys = append(r.places, p), append(r.keys, ks)
-		r.answers = append(r.answers, make([]float32, c.Keys*c.Dim))
+	width := c.RowBytes / 4
+	for b := range c.Batches {
+		ks := make([]uint64, c.Keys)
+		k.batch(b%c.Lanes, ks)
+		r.keys = append(r.keys, ks)
+		r.answers = append(r.answers, nil)
 	}
-	r.rows, r.grads = make([]float32, c.Keys*width), make([]float32, c.Keys*c.Dim)
+	r.rows, r.grads = make([]float32, c.Keys*width), make([]float32, c.Keys*c.dim())
 	for i := range c.Keys {
 		rowOf(number*c.Keys+i, r.rows[i*width:(i+1)*width])
 	}
@@ -58,4 +62,12 @@ func newRound(ctx context.Context, c *Config, k *keys, number int) *round {
 		r.grads[i] = float32(i%5 - 2)
 	}
 	return r
+}
+
+// answer is where the answers of batch b go.
+func (r *round) answer(b int) []float32 {
+	if r.answers[b] == nil {
+		r.answers[b] = make([]float32, r.cfg.Keys*r.cfg.dim())
+	}
+	return r.answers[b]
 }

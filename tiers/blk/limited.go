@@ -45,6 +45,9 @@ func NewLimited(d Device, perSecond float64, latency time.Duration) *Limited {
 	return l
 }
 
+// SetRate changes the limit for what is submitted from now on.
+func (l *Limited) SetRate(perSecond float64) { l.gap = time.Duration(float64(time.Second) / perSecond) }
+
 // ring runs on a timer's goroutine.
 func (l *Limited) ring() {
 	l.mu.Lock()

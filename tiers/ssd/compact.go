@@ -44,7 +44,7 @@ func (s *Store) wantsVictims() bool {
 	if len(s.commits.dying)-s.returning > max(4, s.used/8) {
 		return false
 	}
-	return s.used-gone >= s.share(spaceSoft) || s.reachable()+gone <= s.spare()+2*len(s.disks)
+	return s.used-gone >= s.soft() || s.reachable()+gone <= s.spare()+2*len(s.disks)
 }
 
 // compactStep goes on with the victims, and finds new ones.

@@ -24,9 +24,9 @@ const (
 	maxSegment     = 16 << 20
 	defaultSegment = 1 << 20
 
-	chunkBytes = 112 << 10// a write buffer: records and their summaries
-	unitBytes  = 8 << 10  // one read of rows
-	writeUnit  = 4096     // file systems take writes of less one after the other
+	chunkBytes = 112 << 10 // a write buffer: records and their summaries
+	unitBytes  = 8 << 10   // one read of rows
+	writeUnit  = 4096      // file systems take writes of less one after the other
 
 	minChunks     = 8
 	defaultBuffer = 3 << 20
@@ -43,8 +43,8 @@ type Config struct {
 	// Scratch is a store that nobody reopens: nothing is synced, commits do
 	// nothing, room comes back as soon as rows are dead, and Open empties it.
 	Scratch bool
-	// SegmentBytes is the unit in which room is taken and given back; 0 is 1 MiB.
-	// A store keeps what it was made with.
+	// SegmentBytes is the unit in which room is taken and given back; 0 is 1 MiB, or
+	// less where Limit or Expected are small. A store keeps what it was made with.
 	SegmentBytes int
 	// BufferBytes is the memory for writes and reads per device; 0 is 3 MiB.
 	BufferBytes int
@@ -53,7 +53,11 @@ type Config struct {
 func (c Config) withDefaults(devices int) (Config, error) {
 	if c.SegmentBytes == 0 {
 		c.SegmentBytes = defaultSegment
-		for c.Limit > 0 && c.SegmentBytes > minSegment && c.Limit/int64(c.SegmentBytes) < int64(64*devices) {
+		size := c.Limit
+		if room := c.Expected * spaceHard / spaceUnit; room > 0 && (size == 0 || room < size) {
+			size = room
+		}
+		for size > 0 && c.SegmentBytes > minSegment && size/int64(c.SegmentBytes) < int64(64*devices) {
 			c.SegmentBytes /= 2
 		}
 	}

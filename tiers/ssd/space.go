@@ -9,17 +9,14 @@ import (
 // in blocks of 512 that is 1.5 times their payload. Compaction begins at spaceSoft.
 // Less room would be paid for in writes: TestAmplification has both.
 const (
-	spaceSoft = 137
-	spaceHard = 140
+	spaceSoft = 136
+	spaceHard = 139
 	spaceUnit = 100
 )
 
 // spare is how many segments only compaction may take: without it, it could
 // not begin.
 func (s *Store) spare() int { return len(s.disks) + 1 }
-
-// least is what a store of few rows may take whatever is live.
-func (s *Store) least() int { return 2*segmentsAtLeast*len(s.disks) + s.openCount() }
 
 func (s *Store) openCount() int {
 	return s.used - s.sealedCount
@@ -36,9 +33,17 @@ func (s *Store) reachable() int {
 	return n
 }
 
-func (s *Store) share(percent int64) int {
-	return max(s.least(), int(s.live/int64(s.segmentBytes)*percent/spaceUnit))
+// share is so many percent of what lives, in segments, beside those that are
+// being written; a store of few rows takes a few more on each device, without which
+// it would copy what it has just copied.
+func (s *Store) share(percent int64, more int) int {
+	size := int64(s.segmentBytes)
+	few := int((s.live+size-1)/size) + more*len(s.disks)
+	return max(int(s.live*percent/(spaceUnit*size)), few) + s.openCount()
 }
+
+func (s *Store) soft() int { return s.share(spaceSoft, segmentsAtLeast-1) }
+func (s *Store) hard() int { return s.share(spaceHard, segmentsAtLeast) }
 
 // allowed says whether a stream may open a segment.
 func (s *Store) allowed(st *stream) error {
@@ -48,7 +53,7 @@ func (s *Store) allowed(st *stream) error {
 	if s.reachable() <= s.spare() {
 		return s.full()
 	}
-	if s.used >= s.share(spaceHard) && s.working() {
+	if s.used >= s.hard() && s.working() {
 		return ErrBusy
 	}
 	return nil
@@ -126,7 +131,7 @@ func (s *Store) wantsRoom() bool {
 	if s.returning == 0 {
 		return false
 	}
-	return s.returning >= max(2, s.used/32) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.share(spaceHard)
+	return s.returning >= max(2, s.used/32) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.hard()
 }
 
 // freed gives a segment back of which nothing counts any more, for good.

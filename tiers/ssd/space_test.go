@@ -61,6 +61,9 @@ func TestAmplification(t *testing.T) {
 		{"uniform", uniform, false}, {"zipf", zipf, false}, {"hot tenth", hot, false},
 		{"uniform, scratch", uniform, true}, {"zipf, scratch", zipf, true},
 	} {
+		if testing.Short() && c.scratch {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			seed := seed(t, 0)
 			rng := rand.New(rand.NewPCG(seed, 1))

@@ -231,7 +231,7 @@ func (s *Store) openSegment(st *stream, d *disk) (uint32, error) {
 		d.grow()
 		return 0, s.full()
 	}
-	if d.low() && s.used < s.share(spaceHard) {
+	if d.low() && s.used < s.hard() {
 		d.grow()
 	}
 	l := &st.log.layout

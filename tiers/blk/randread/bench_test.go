@@ -49,6 +49,7 @@ func BenchmarkAgainstFio(b *testing.B) {
 						}
 						theirs = theirs.plus(f)
 						cfg.Seed++
+						run.Seed(cfg.Seed)
 						o, err := run.Run()
 						if err != nil {
 							b.Fatal(err)

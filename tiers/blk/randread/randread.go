@@ -132,6 +132,10 @@ func Open(d blk.Device, file int, size int64, cfg Config) (*Runner, error) {
 	return r, nil
 }
 
+// Seed has the next Run read at other places: those of the last one may lie in
+// a cache of the disk.
+func (r *Runner) Seed(seed uint64) { r.cfg.Seed = seed }
+
 // Run does cfg.Reads reads.
 func (r *Runner) Run() (Result, error) {
 	r.rng = rand.NewPCG(r.cfg.Seed, 3)
