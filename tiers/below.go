@@ -10,7 +10,9 @@ import (
 func (m *Memory) Copy(rows []uint32, dst []float32) { copyRows(m.t.Row, len(m.now), rows, dst) }
 
 // Copy copies all words of pinned rows to dst, as Memory's does.
-func (t *Tiered) Copy(rows []uint32, dst []float32) { copyRows(t.row, t.rows.Stride, rows, dst) }
+func (t *Tiered) Copy(rows []uint32, dst []float32) {
+	copyRows(t.row, t.rows.Stride, t.current(rows), dst)
+}
 
 func copyRows(row func(uint32) []float32, stride int, rows []uint32, dst []float32) {
 	for i, r := range rows {

@@ -4,7 +4,7 @@ package tiers
 type drain struct {
 	on    bool
 	slab  int
-	stuck bool // nothing is left of it but rows that are pinned
+	stuck bool // nothing is left of it but rows that are pinned, and they find no other frames
 }
 
 // drainStep bounds the rows that leave in one call.
@@ -30,7 +30,11 @@ func (t *Tiered) makeRoom() {
 		case c.flags[i]&flagLoading != 0:
 			waiting = true
 		case c.pins[i] > 0:
-			pinned = true
+			if c.flags[i]&flagLive == 0 { // it is being made, or its read has failed
+				waiting = true
+			} else if !t.move(f) {
+				pinned, waiting = true, waiting || t.busy
+			}
 		case c.flags[i]&flagLive != 0:
 			t.unchoose(f)
 			if n == drainStep || t.evict(f) != nil {

@@ -203,6 +203,6 @@ func Least(spec table.Spec, cfg Config) int64 {
 
 // KeyAt is whose row is in a frame, for the walk; -1 stands for nobody's.
 func (t *Tiered) KeyAt(row uint32) (key uint64, state string) {
-	c, i := t.led.at(row)
+	c, i := t.led.at(t.isAt(row))
 	return c.keys[i], fmt.Sprintf("pins %d, flags %08b, slot %d", c.pins[i], c.flags[i], c.slots[i])
 }

@@ -183,9 +183,13 @@ func (t *Tiered) pinOne(f uint32) {
 // Release unpins rows.
 func (t *Tiered) Release(rows []uint32) {
 	for _, f := range rows {
-		if f != noRow && !t.closed {
-			t.unpinOne(f)
+		if f == noRow || t.closed {
+			continue
 		}
+		if len(t.moves) > 0 {
+			f = t.redeem(f)
+		}
+		t.unpinOne(f)
 	}
 }
 

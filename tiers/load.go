@@ -219,7 +219,7 @@ func (t *Tiered) takeEnded() []*Lookup {
 		if l.Err != nil {
 			t.abandon(l, nil, l.Err)
 		} else {
-			t.refresh(l, len(l.Keys))
+			t.ready(l)
 		}
 	}
 	clear(t.ended)

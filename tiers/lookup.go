@@ -82,9 +82,15 @@ func (t *Tiered) isDone(l *Lookup) bool {
 		return false
 	}
 	if l.Err == nil {
-		t.refresh(l, len(l.Keys))
+		t.ready(l)
 	}
 	return true
+}
+
+// ready has the rows of a lookup, all in memory and pinned, be its user's.
+func (t *Tiered) ready(l *Lookup) {
+	t.Renumber(l.Rows[:len(l.Keys)])
+	t.refresh(l, len(l.Keys))
 }
 
 // newJob copies what is needed of a lookup's missing keys.
@@ -157,6 +163,9 @@ func (t *Tiered) fill(j *job) (done bool) {
 
 // fillOne brings one key, which is at v, into j.rows[j.at].
 func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
+	if v != noRow && v >= onFrame && !t.holds(v-onFrame, key) { // it has left for the keys before it
+		v = t.find(key)
+	}
 	switch {
 	case v == noRow && !j.l.Create: // deleted meanwhile
 		return nil
@@ -193,6 +202,12 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 	return nil
 }
 
+// holds says whether a key's row is in a frame.
+func (t *Tiered) holds(f uint32, key uint64) bool {
+	c, i := t.led.at(f)
+	return c != nil && c.flags[i]&flagLive != 0 && c.keys[i] == key
+}
+
 // create makes a row in a frame.
 func (t *Tiered) create(j *job, f uint32, key uint64) error {
 	if err := t.setNew(key, f); err != nil {
@@ -212,6 +227,7 @@ func (t *Tiered) create(j *job, f uint32, key uint64) error {
 // scatter writes a job's frames to the lookup, and pins a row once for each
 // place that wants it.
 func (t *Tiered) scatter(j *job) {
+	t.Renumber(j.rows)
 	for i, at := range j.pos {
 		f := j.rows[j.occ[i]]
 		j.l.Rows[at] = f

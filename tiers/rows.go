@@ -47,6 +47,9 @@ type Rows interface {
 	Poll() []*Lookup
 	// Release unpins each row once; table.NoRow is ignored.
 	Release(rows []uint32)
+	// Renumber writes the current ids of pinned rows, equal for equal rows: a row may
+	// have to move while it is pinned. Ids that are not written stay good, too.
+	Renumber(rows []uint32)
 	// Announce says that keys will be looked up at batch, a number that only
 	// grows; they are read ahead as far as memory allows. The keys are copied.
 	// Passed says that no lookup of a batch below this one will come any more.
@@ -131,7 +134,8 @@ type Stats struct {
 	Evicted, PrefetchedRows uint64
 	Announced, Unheeded     uint64 // keys taken of announcements, and those for which there was no room
 	Deleted                 uint64
-	DiskBytes               int64 // of the log, live and dead
+	Moved                   uint64 // rows that went to another place while they were pinned
+	DiskBytes               int64  // of the log, live and dead
 	Memory                  string
 	Device                  DeviceStats
 }

@@ -75,6 +75,8 @@ type Tiered struct {
 	leaving  int      // rows without pins in the slab being emptied
 	reserved int      // frames promised to jobs
 	drain    drain
+	moves    moves
+	nowAt    []uint32 // current's
 
 	chosen    uint32 // a row that leaves next, which the policy has let go
 	hasChosen bool
@@ -230,11 +232,12 @@ type scratch struct {
 
 // Gather copies the weights of rows.
 func (t *Tiered) Gather(rows []uint32, dst []float32) {
-	t.acc.Gather(&t.rows, rows, dst)
+	t.acc.Gather(&t.rows, t.current(rows), dst)
 }
 
 // Apply updates rows.
 func (t *Tiered) Apply(rows []uint32, grads []float32) (refused int) {
+	rows = t.current(rows)
 	t.touch(rows)
 	if t.acc.HasLifecycle() {
 		t.pushed = append(t.pushed[:0], rows...)
@@ -246,6 +249,7 @@ func (t *Tiered) Apply(rows []uint32, grads []float32) (refused int) {
 
 // Edit lets f look at rows and change them.
 func (t *Tiered) Edit(rows []uint32, f func(i int, key uint64, row []float32)) {
+	rows = t.current(rows)
 	t.touch(rows)
 	for i, r := range rows {
 		if r != noRow {

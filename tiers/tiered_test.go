@@ -258,3 +258,74 @@ func TestRoomForTheIndexUnderPins(t *testing.T) {
 		t.Errorf("full with %d rows", s.Rows)
 	}
 }
+
+// TestHotRowsUnderTheIndex: rows that one lookup or another holds all the time do
+// not keep the index from growing. They move, and their old numbers stay good.
+func TestHotRowsUnderTheIndex(t *testing.T) {
+	const budget, batch, hot = 1 << 20, 200, 60
+	for _, busy := range []float64{0, 0.3} {
+		m, d := tiered(t, budget, batch)
+		d.Busy = busy
+		hotKeys, grads := keysFrom(1<<40, hot), make([]float32, hot*16)
+		for i := range grads {
+			grads[i] = 1
+		}
+		var first []uint32
+		for i := range hotKeys { // all over the slabs
+			l := look(m, append(keysFrom(1<<50+i*batch, batch-1), hotKeys[i]))
+			m.Release(l.Rows[:batch-1])
+			first = append(first, l.Rows[batch-1])
+		}
+		held := look(m, hotKeys)
+		m.Release(first)
+		steps := 0
+		for n := 0; ; n += batch - hot {
+			l := look(m, append(keysFrom(n, batch-hot), hotKeys...))
+			if errors.Is(l.Err, tiers.ErrBudget) {
+				break
+			}
+			if l.Err != nil {
+				t.Fatalf("after %d rows: %v", n, l.Err)
+			}
+			if s := m.Stats(); s.Reserved > budget {
+				t.Fatalf("%d rows take %d bytes, the budget is %d", s.Rows, s.Reserved, budget)
+			}
+			m.Apply(held.Rows, grads)
+			steps++
+			m.Renumber(held.Rows)
+			if fmt.Sprint(held.Rows) != fmt.Sprint(l.Rows[batch-hot:]) {
+				t.Fatalf("after %d rows the same rows are %v and %v", n, held.Rows, l.Rows[batch-hot:])
+			}
+			m.Release(held.Rows)
+			if n%3 == 0 { // the next has only what was held all the while
+				m.Release(l.Rows[:batch-hot])
+				held = &tiers.Lookup{Rows: l.Rows[batch-hot:]}
+				continue
+			}
+			held = look(m, hotKeys)
+			m.Release(l.Rows)
+		}
+		s := m.Stats()
+		if s.Moved == 0 || s.Rows < 15000 {
+			t.Errorf("full with %d rows, %d have moved", s.Rows, s.Moved)
+		}
+		want := append([]float32(nil), grads...)
+		m.Gather(held.Rows, want)
+		m.Release(held.Rows)
+		twin, err := tiers.NewMemory(plainSpec, 1, tiers.MemoryConfig{Node: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		close1(t, twin)
+		l := &tiers.Lookup{Keys: hotKeys, Rows: make([]uint32, hot), Create: true}
+		twin.Start(l)
+		for range steps {
+			twin.Apply(l.Rows, grads)
+		}
+		got := make([]float32, len(grads))
+		twin.Gather(l.Rows, got)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after %d updates the rows are not those that were in memory all the while", steps)
+		}
+	}
+}

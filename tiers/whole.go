@@ -106,7 +106,7 @@ func (t *Tiered) Reset() error {
 	}
 	t.index.Reset()
 	t.policy.Reset()
-	t.hasChosen = false
+	t.hasChosen, t.moves = false, nil
 	t.marks.reset()
 	t.pendKeys, t.pendVals = t.pendKeys[:0], t.pendVals[:0]
 	t.cut, t.cutLeft, t.sweep, t.drain, t.ahead = cut{}, 0, sweep{}, drain{}, newAhead()

@@ -310,6 +310,7 @@ func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
 	m.cat = m.cat[:0]
 	for _, r := range sources {
 		if r != nil {
+			t.rows.Renumber(r.rows) // the same row has the same number
 			m.cat = append(m.cat, r.rows...)
 		}
 	}

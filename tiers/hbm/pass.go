@@ -81,6 +81,9 @@ func (c *Cache) Next(max int, f func(key uint64, row []float32, deleted bool) er
 	return c.below.Next(max, f)
 }
 
+// Renumber has nothing to do: a pinned row stays in its slot.
+func (c *Cache) Renumber([]uint32) {}
+
 // CutDone ends the cut.
 func (c *Cache) CutDone(committed bool) { c.below.CutDone(committed) }
 

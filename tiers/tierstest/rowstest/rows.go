@@ -285,6 +285,9 @@ func (w *walk) apply() {
 		return
 	}
 	l := w.held[w.r.IntN(len(w.held))]
+	if w.r.IntN(2) == 0 {
+		w.tab.Renumber(l.Rows)
+	}
 	var keys []uint64
 	var rows []uint32
 	for i, key := range keysOf(l) {
