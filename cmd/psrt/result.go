@@ -62,6 +62,7 @@ func printResult(w io.Writer, r *train.Result) {
 	if r.Storage != nil {
 		fmt.Fprintf(w, "%-12s %s\n", "disks", r.Storage)
 	}
+	printLife(w, r.Life)
 	for _, s := range r.ServerUse {
 		if slowPages(s) {
 			fmt.Fprintf(w, "%-12s server %d: %s\n", "", s.Server, s.Memory)

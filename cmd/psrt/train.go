@@ -13,7 +13,6 @@ import (
 	"psrt/cmd/internal/cli"
 	"psrt/sched/job"
 	"psrt/sched/train"
-	"psrt/tiers/table"
 )
 
 func newTrain() *cobra.Command {
@@ -63,7 +62,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	show := newDisplay(os.Stderr, f.quiet)
 	show.note(note)
 	if j.Lifecycle != nil {
-		show.note(table.Spec{Name: train.EmbeddingTable, Dim: j.Model.Dim, Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}.Effective())
+		show.note(lifeNote(j))
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -116,6 +115,9 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		if err == nil {
 			j.Flags = jobFlags(c)
 			show.note(note)
+			if j.Lifecycle != nil {
+				show.note(lifeNote(j))
+			}
 		}
 		return j, err
 	}

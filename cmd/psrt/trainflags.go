@@ -32,7 +32,7 @@ type trainFlags struct {
 	batchNorm bool
 
 	optimizer, denseOptimizer *cli.Choice
-	accessor                  string
+	accessor, serving         string
 	lr, denseLR, l1, l2       float32
 	denseL2                   float32
 	batch, epochs, patience   int
@@ -80,6 +80,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Float32Var(&f.lr, "lr", 0, "learning rate (adam .005, adagrad and rowadagrad .05, ftrl .1, sgd .01)")
 	fl.Float32Var(&f.denseLR, "dense-lr", 0, "learning rate of the dense parameters (as --lr)")
 	fl.StringVar(&f.accessor, "accessor", "", "YAML `file` with the life of features: when rows are made, get their vector, decay and go (docs/lifecycle.md)")
+	fl.StringVar(&f.serving, "serving", "", "`place` for models to serve, a base and then deltas, at the days that --accessor describes; psrt eval, predict and export read them")
 	fl.Float32Var(&f.l1, "l1", 0, "L1 regularisation of the sparse parameters (ftrl)")
 	fl.Float32Var(&f.l2, "l2", 0, "L2 regularisation of the sparse parameters")
 	fl.Float32Var(&f.denseL2, "dense-l2", 0, "L2 regularisation of the dense parameters")
@@ -190,10 +191,8 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if j.DenseOptimizer.LR == 0 && j.DenseOptimizer.Kind == table.Adam {
 		j.DenseOptimizer.LR = adamLR
 	}
-	if f.accessor != "" {
-		if j.Lifecycle, err = readLifecycle(f.accessor); err != nil {
-			return nil, "", err
-		}
+	if err := f.readLifecycle(j); err != nil {
+		return nil, "", err
 	}
 	j.Optimizer, j.DenseOptimizer = j.Optimizer.WithDefaults(), j.DenseOptimizer.WithDefaults()
 	f.settle(j, src)

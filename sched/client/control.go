@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
@@ -14,6 +16,33 @@ func (c *Client) CallServer(ctx context.Context, server int, method string, req,
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.worker, method, server, err)
 	}
 	return nil
+}
+
+// brokenWithin is how long after a call that failed its connection is seen to have
+// ended, if that is why.
+const brokenWithin = time.Second
+
+// CallAgain is CallServer for what may be asked twice: where the connection breaks
+// it is made again, and the server asked anew.
+func (c *Client) CallAgain(ctx context.Context, server int, method string, req, resp any) error {
+	for {
+		conn := c.servers[server].conn
+		err := c.CallServer(ctx, server, method, req, resp)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		wait := time.NewTimer(brokenWithin)
+		select {
+		case <-conn.Done():
+			wait.Stop()
+		case <-wait.C:
+			return err
+		}
+		c.notice()
+		if e := c.followUp(time.Now().Add(c.cfg.Timeout)); e != nil {
+			return errors.Join(err, e)
+		}
+	}
 }
 
 // Caller calls control methods beside the client's goroutine, over the

@@ -80,6 +80,9 @@ func (w *worker) manifest(e int, replies []psmsg.SaveReply) (m ckpt.Manifest, er
 		}
 		m.Digest = sum.String()
 	}
+	if m.Lifecycle, err = psmsg.MergeLifecycles(replies); err != nil {
+		return m, fmt.Errorf("train: the servers do not agree: %w", err)
+	}
 	slices.SortFunc(m.Parts, func(a, b ckpt.Part) int { return int(a.Table) - int(b.Table) })
 	m.Slots, m.Tables = place.DefaultSlots, []table.Spec{w.spec}
 	m.Dense = []ckpt.DenseSpec{{Name: "dense", ID: server.DenseID, Elements: int64(w.model.Layout().Total)}}

@@ -45,6 +45,9 @@ type Result struct {
 	// Storage is how rows on disks came to memory, where there were any.
 	Storage *StorageUse `json:"storage,omitempty"`
 
+	// Life is what became of the features, where they have a lifecycle.
+	Life *Life `json:"lifecycle,omitempty"`
+
 	Features  int64              `json:"features"` // rows in the tables
 	Ranks     []RankUsage        `json:"ranks"`
 	ServerUse []psmsg.StatsReply `json:"server_stats"`

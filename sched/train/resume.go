@@ -11,6 +11,7 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
+	"psrt/tiers/table"
 )
 
 // position is where a job stands before a step.
@@ -28,6 +29,7 @@ type position struct {
 	Examples     int64   `json:"examples"`
 	TrainSeconds float64 `json:"train_s"`
 	EpochRows    int64   `json:"epoch_rows"`
+	Life         lifeAt  `json:"life,omitzero"`
 
 	Job pattern `json:"job"`
 }
@@ -43,11 +45,15 @@ type pattern struct {
 	DenseOptimizer   any
 	Batch            int
 	Seed             uint64
+	// What a lifecycle's rules do is done anew to rows that nobody looked at since.
+	Lifecycle *table.Lifecycle `json:",omitempty"`
+	Schedule  table.Schedule   `json:",omitzero"`
 }
 
 func (j *Job) pattern() pattern {
 	return pattern{Data: j.Data, Valid: j.Valid, Reading: j.Reading, Dataset: j.Dataset, Shuffle: j.Shuffle,
-		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed}
+		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed,
+		Lifecycle: j.Lifecycle, Schedule: j.Schedule}
 }
 
 // differs names the first thing in which two jobs are not the same, "" for none.
@@ -58,7 +64,7 @@ func (p pattern) differs(o pattern) string {
 		return m
 	}
 	a, b := flat(p), flat(o)
-	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed"} {
+	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed", "Lifecycle", "Schedule"} {
 		if !reflect.DeepEqual(a[name], b[name]) {
 			return fmt.Sprintf("%s was %v, now it is %v", name, a[name], b[name])
 		}
@@ -125,7 +131,7 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
 	}
-	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true}); err != nil {
+	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, KeepOpen: true}); err != nil {
 		return r, err
 	}
 	if err := w.saver.h.Resume(ctx, m.Number); err != nil {

@@ -45,6 +45,9 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if w.pos, err = w.resume(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.beginLife(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.trainAll(ctx, data, valid, res); err != nil {
 		return nil, err
 	}
@@ -127,6 +130,9 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows = res.Epochs, res.Examples, res.TrainSeconds, w.epochRows
 	}
 	w.saver.settle()
+	if err := w.endLife(ctx); err != nil {
+		return err
+	}
 	if w.saver != nil {
 		res.Checkpoints = &w.saver.sum
 	}
@@ -154,6 +160,9 @@ func (w *worker) trainEpoch(ctx context.Context, q *queue, e int, before int64, 
 	}
 	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e+1), passReport{Metrics: acc, Examples: w.meter.examples.Load() - counted, Seconds: time.Since(start).Seconds()})
 	if err != nil {
+		return nil, err
+	}
+	if err := w.endPass(ctx, e); err != nil {
 		return nil, err
 	}
 	ep := &Epoch{Epoch: e + 1, Rows: before}
@@ -284,6 +293,11 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		}
 		res.ServerUse = append(res.ServerUse, st)
 		res.Features += st.Rows
+		if i == 0 {
+			if res.Life, err = w.lifeResult(ctx); err != nil {
+				return err
+			}
+		}
 		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("server %d", i), PeakRSSBytes: st.PeakRSSBytes, CPUSeconds: st.CPUSeconds})
 	}
 	var io, comm, compute float64

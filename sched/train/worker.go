@@ -69,6 +69,7 @@ type worker struct {
 	meter  meter
 	live   live
 	saver  *saver   // worker 0's, where the job is checkpointed
+	keeper *keeper  // worker 0's, where features have a lifecycle
 	pos    position // before the next step
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
@@ -133,8 +134,9 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 }
 
 func (w *worker) close() {
+	_ = w.keeper.close() // all that is committed is durable
 	if w.saver != nil {
-		_ = w.saver.close() // all that is committed is durable
+		_ = w.saver.close()
 	}
 	if w.pool != nil {
 		w.pool.close()
@@ -194,13 +196,17 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 		return nil
 	}
 	err := w.stream(ctx, q, func(b *batch) error {
-		if w.saver != nil {
+		if err := w.keeper.step(ctx); err != nil {
+			return err
+		}
+		if w.saver != nil && !w.keeper.busy() {
 			w.saver.step(ctx, w.pos)
 		}
 		b.clock = w.clock
 		w.clock++
 		w.pos.Step++
 		w.pos.Steps++
+		w.pos.Life.Rows += int64(b.step.Rows)
 		w.live.note(w)
 		return w.pull(b, 0)
 	}, func(b *batch) error {
