@@ -151,13 +151,13 @@ func (t *Tiered) loadFailed(f, slot uint32) {
 
 // moved follows a row that compaction has moved.
 func (t *Tiered) moved(key uint64, from, to uint32) bool {
-	v := t.find(key)
-	switch {
-	case v == from:
+	if t.marks.has(kindHeld, from) { // it is in no frame, and nowhere else on disk
 		t.follow(from, to)
 		t.later(key, to)
 		return true
-	case v == noRow || v < onFrame:
+	}
+	v := t.find(key)
+	if v == noRow || v < onFrame {
 		return false
 	}
 	c, i := t.led.at(v - onFrame)

@@ -3,6 +3,7 @@ package tiers
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"psrt/csrc/probe"
 )
@@ -30,6 +31,7 @@ func (t *Tiered) Start(l *Lookup) bool {
 		return true
 	}
 	rows := l.Rows[:len(l.Keys)]
+	t.flush() // another table's poll may have moved rows
 	t.index.Find(l.Keys, rows)
 	missing := t.scratch.at[:0]
 	for i, v := range rows {
@@ -65,7 +67,9 @@ func (t *Tiered) Start(l *Lookup) bool {
 	}
 	t.reserved += len(j.keys)
 	done := t.fill(j)
-	if !done {
+	if done {
+		j.l, t.spare = nil, j
+	} else {
 		l.parked = true
 		t.jobs = append(t.jobs, j)
 		t.wake() // what it waits for may not be the disk
@@ -101,11 +105,16 @@ func (t *Tiered) newJob(l *Lookup, missing []int32) *job {
 		s.keys = append(s.keys, l.Keys[i])
 	}
 	n := len(s.keys)
-	j := &job{l: l, pos: append([]int32(nil), missing...), occ: make([]int32, n), keys: make([]uint64, n)}
+	j := t.spare
+	if t.spare = nil; j == nil {
+		j = &job{}
+	}
+	j.l, j.at, j.pos = l, 0, append(j.pos[:0], missing...)
+	j.occ, j.keys = slices.Grow(j.occ[:0], n)[:n], slices.Grow(j.keys[:0], n)[:n]
 	j.keys = j.keys[:probe.Dedup(&s.dedup, s.keys, j.occ, j.keys)]
-	j.rows = make([]uint32, len(j.keys))
-	for i := range j.rows {
-		j.rows[i] = noRow
+	j.rows = j.rows[:0]
+	for range j.keys {
+		j.rows = append(j.rows, noRow)
 	}
 	return j
 }

@@ -209,7 +209,7 @@ func (t *Tiered) putFresh(p *put, rows []float32) error {
 
 // emptyFrame takes a frame that nobody has, if there is one.
 func (t *Tiered) emptyFrame() uint32 {
-	if len(t.free) == 0 && !t.addSlab() {
+	if len(t.free)+t.space.more() <= t.ahead.sum || len(t.free) == 0 && !t.addSlab() {
 		return noRow
 	}
 	f := t.free[len(t.free)-1]

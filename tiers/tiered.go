@@ -87,6 +87,7 @@ type Tiered struct {
 	calm      []uint32 // and those of reads ahead
 	loading   int
 	jobs      []*job // lookups that wait for frames, in order
+	spare     *job   // to be used again
 	ended     []*Lookup
 	out       []*Lookup
 	busy      bool // the disk takes no rows until the next poll

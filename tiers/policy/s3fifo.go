@@ -28,12 +28,13 @@ func (p *S3FIFO) Grow(n int) {
 	for len(p.freq) < n {
 		p.freq, p.keys = append(p.freq, 0), append(p.keys, 0)
 	}
+	p.ghost.room(n)
 }
 
 // Add queues a row.
 func (p *S3FIFO) Add(frame uint32, key uint64) {
 	p.freq[frame], p.keys[frame] = 0, key
-	if p.ghost.take(key) {
+	if p.ghost.take(key, p.l.size[small]+p.l.size[main]+1) {
 		p.l.move(main, frame)
 		return
 	}
@@ -61,7 +62,7 @@ func (p *S3FIFO) Victim(may func(uint32) bool) (uint32, bool) {
 				continue
 			}
 			p.l.remove(f)
-			p.ghost.put(p.keys[f], total)
+			p.ghost.put(p.keys[f])
 			return f, true
 		}
 		f := p.l.head[main]
@@ -86,50 +87,3 @@ func (p *S3FIFO) Reset() {
 	p.l.reset()
 	p.ghost.reset()
 }
-
-// ghost remembers the keys that left the small queue last.
-type ghost struct {
-	keys  []uint64 // a ring
-	at    uint32   // the oldest
-	table refs
-}
-
-// ghostBytes is what a remembered key takes, with its frame's key: the ring, and
-// at most three slots of the table.
-const ghostBytes = 8 + 8 + 3*4
-
-// put remembers a key in place of the oldest, when there are room of them.
-func (g *ghost) put(key uint64, room int) {
-	g.table.room(room, g.keys)
-	if len(g.keys) < room {
-		g.keys = append(g.keys, key)
-		g.table.set(g.keys, uint32(len(g.keys)-1))
-		return
-	}
-	if g.at >= uint32(len(g.keys)) {
-		g.at = 0
-	}
-	old := g.keys[g.at]
-	if g.table.find(g.keys, old) == g.at {
-		g.table.remove(g.keys, old)
-	}
-	g.keys[g.at] = key
-	g.table.set(g.keys, g.at)
-	g.at++
-}
-
-// take says whether a key is remembered, and forgets it.
-func (g *ghost) take(key uint64) bool {
-	if g.table.find(g.keys, key) == none {
-		return false
-	}
-	g.table.remove(g.keys, key)
-	return true
-}
-
-func (g *ghost) reset() {
-	g.keys, g.at = g.keys[:0], 0
-	g.table.reset()
-}
-
-func (g *ghost) bytes() int64 { return 8*int64(cap(g.keys)) + g.table.bytes() }
