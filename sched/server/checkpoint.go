@@ -27,6 +27,7 @@ type checkpoint struct {
 	delta bool
 	memos map[uint32]accessor.Memo
 	count map[uint32]*accessor.Scores
+	leads []psmsg.Lead
 }
 
 // Cut begins a checkpoint's cut; see psmsg.CutRequest.
@@ -57,6 +58,7 @@ func (s *Server) Cut(req psmsg.CutRequest) error {
 		k.writing.Go(func() {
 			k.note(c.write(ctx, w, l))
 			k.live(c)
+			k.lead(c)
 		})
 		return nil
 	})
@@ -68,6 +70,15 @@ func (l *lane) widest() (n int) {
 		n = max(n, t.spec.RowBytes())
 	}
 	return n
+}
+
+// lead notes what a lane had beyond the cut's step.
+func (k *checkpoint) lead(c *cutting) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil { // else the lane may be at it
+		k.leads = append(k.leads, c.leads...)
+	}
 }
 
 func (k *checkpoint) note(parts []ckpt.Part, sum table.Digest, pause float64, err error) {
@@ -94,7 +105,7 @@ func (s *Server) CutParts() (psmsg.SaveReply, error) {
 		return psmsg.SaveReply{}, fmt.Errorf("server %d: writing a checkpoint: %w", s.cfg.ID, k.err)
 	}
 	b, err := json.Marshal(k.parts)
-	rep := psmsg.SaveReply{Parts: b, PauseSeconds: k.pause, Lifecycle: psmsg.MemoTexts(k.memos), Scores: k.count}
+	rep := psmsg.SaveReply{Parts: b, PauseSeconds: k.pause, Lifecycle: psmsg.MemoTexts(k.memos), Scores: k.count, Leads: k.leads}
 	if !k.delta {
 		rep.Digest = k.sum.String()
 	}
@@ -142,9 +153,7 @@ func (c *cutting) write(ctx context.Context, w *ckpt.Writer, l *lane) (parts []c
 		}
 		spec := c.specs[k.table]
 		if c.scores {
-			last := k.end && k.table == len(c.specs)-1
-			c.free <- k // the lane's again
-			if last {
+			if c.free <- k; k.end && k.table == len(c.specs)-1 {
 				return nil, sum, c.pause.Seconds(), nil
 			}
 			l.mux.Wake()
@@ -156,7 +165,9 @@ func (c *cutting) write(ctx context.Context, w *ckpt.Writer, l *lane) (parts []c
 			}
 			defer rw.Abort()
 			if !c.serving {
-				rw.Holds(c.holds[k.table])
+				if n := c.holds[k.table]; n >= 0 {
+					rw.Holds(n)
+				}
 			}
 		}
 		if err = k.write(rw, spec.RowFloats()); err != nil {

@@ -53,12 +53,13 @@ type cutting struct {
 
 	// Written by the lane before the first chunk.
 	specs []table.Spec
-	holds []int64 // rows there are, by table
+	holds []int64 // rows there are, by table; -1: not known
 	dense denseCut
 	memos map[uint32]accessor.Memo
 	count map[uint32]*accessor.Scores
 	// graves are rows that are gone, of a delta for serving, by table; the lane's.
 	graves map[uint32][]uint64
+	leads  []psmsg.Lead
 	pause  time.Duration // that the lane took for it
 }
 
@@ -119,15 +120,25 @@ func (l *lane) takeCut() {
 			return
 		}
 		c.specs = append(c.specs, t.spec)
-		c.holds = append(c.holds, int64(t.rows.Len()))
+		c.holds = append(c.holds, l.holds(c, t))
 	}
 	if !c.scores {
 		c.dense = l.dense.cut()
 	}
+	c.leads = l.leadsAt(c.step)
 	c.pause = time.Since(start)
 	if len(c.tables) == 0 {
 		c.give(&chunk{end: true})
 	}
+}
+
+// holds is how many rows the whole model has here; -1 where some may have ended and
+// are not swept yet, or not all are given.
+func (l *lane) holds(c *cutting, t *tableState) int64 {
+	if c.serving || c.scores || t.spec.Lifecycle != nil {
+		return -1
+	}
+	return int64(t.rows.Len())
 }
 
 // give never waits: there are as many places as chunks, and one more is made only

@@ -61,6 +61,7 @@ type lane struct {
 	storage  *storage    // nil without disks
 	cut      *cutting    // of a checkpoint, nil where none is under way
 	lives    lives
+	leads    leads
 	freeRows [][]uint32
 	merge    mergeScratch
 	stats    laneStats

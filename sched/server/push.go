@@ -98,15 +98,29 @@ func (l *lane) take(r *request) {
 	}
 	l.lastSeq[w] = r.Seq
 	l.stats.pushes++
-	if r.Kind == psmsg.KindPush {
+	switch {
+	case l.notePush(r):
+		l.leaveOut(r)
+	case r.Kind == psmsg.KindPush:
 		t := l.tables[r.Table]
 		t.held = append(t.held, r)
-	} else {
+	default:
 		l.dense.held = append(l.dense.held, r)
 	}
 	if r.Flags&psmsg.FlagTick != 0 {
 		l.clock.Tick(w, r.Clock) // MayPush has checked the order
 	}
+}
+
+// leaveOut answers a push that needs not be applied.
+func (l *lane) leaveOut(r *request) {
+	version := uint64(0)
+	if r.Kind == psmsg.KindPush {
+		t := l.tables[r.Table]
+		l.giveBack(t, r.rows)
+		r.rows, version = nil, t.version
+	}
+	l.acknowledge([]*request{r}, version, 0)
 }
 
 // resolveRows takes the rows of a push's ticket, or what was found by its keys.

@@ -129,7 +129,10 @@ func (s *Server) Load(req psmsg.LoadRequest) error {
 	if m.WeightsOnly {
 		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
 	}
-	return s.eachWithin(wholeTimeout, func(l *lane) error { return l.load(m, req) })
+	return s.eachWithin(wholeTimeout, func(l *lane) error {
+		l.goOnFrom(req.Leads)
+		return l.load(m, req)
+	})
 }
 
 // forgetRows lets go all rows of a table that is about to be made anew, but for

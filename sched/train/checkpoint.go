@@ -32,7 +32,7 @@ const (
 	CheckpointKeep   = 2
 )
 
-func (c *Checkpoint) validate() error {
+func (c *Checkpoint) validate(j *Job) error {
 	switch {
 	case c == nil:
 		return nil
@@ -40,6 +40,8 @@ func (c *Checkpoint) validate() error {
 		return errors.New("train: checkpoints without a place: give --checkpoint DIR")
 	case c.Steps < 0 || c.Seconds < 0 || c.Steps > 0 && c.Seconds > 0 || c.Steps == 0 && c.Seconds == 0:
 		return fmt.Errorf("train: a checkpoint every %d steps and every %g seconds: want one of them above 0", c.Steps, c.Seconds)
+	case len(j.Valid) > 0 && j.Out == "" && !ckpt.IsDirectory(c.Dir):
+		return fmt.Errorf("train: --valid keeps the best epoch's model beside the checkpoints, which %s cannot hold; give --out DIR, or leave --valid out", c.Dir)
 	case c.Deltas < 0 || c.Keep < 0:
 		return fmt.Errorf("train: %d deltas to a base, %d bases kept: want 0 or more", c.Deltas, c.Keep)
 	}
@@ -161,7 +163,7 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 		m, err = s.w.manifest(pos.Epoch, replies)
 	}
 	if err == nil {
-		m.Step = int64(pos.Steps)
+		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies)
 		m.Position, err = json.Marshal(pos)
 	}
 	if err != nil {

@@ -40,12 +40,8 @@ type Job struct {
 	Model     model.Spec      `json:"model"`
 	Optimizer table.Optimizer `json:"optimizer"`
 	// Lifecycle is that of the sparse table, nil: none.
-	Lifecycle *table.Lifecycle `json:"lifecycle,omitempty"`
-	// Schedule is when days end, of a table with a lifecycle; Serving is where the
-	// models for serving go that are made then, "" is nowhere.
-	Schedule       table.Schedule  `json:"schedule,omitzero"`
-	Serving        string          `json:"serving,omitempty"`
-	DenseOptimizer table.Optimizer `json:"dense_optimizer"`
+	Lifecycle      *table.Lifecycle `json:"lifecycle,omitempty"`
+	DenseOptimizer table.Optimizer  `json:"dense_optimizer"`
 
 	Batch     int    `json:"batch"`
 	Epochs    int    `json:"epochs"`
@@ -129,10 +125,7 @@ func (j *Job) Validate() error {
 	if err := j.Device.validate(); err != nil {
 		return err
 	}
-	if err := j.Checkpoint.validate(); err != nil {
-		return err
-	}
-	if err := j.validateLife(); err != nil {
+	if err := j.Checkpoint.validate(j); err != nil {
 		return err
 	}
 	for _, o := range []table.Optimizer{j.Optimizer, j.DenseOptimizer} {

@@ -11,7 +11,6 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
-	"psrt/tiers/table"
 )
 
 // position is where a job stands before a step.
@@ -29,9 +28,51 @@ type position struct {
 	Examples     int64   `json:"examples"`
 	TrainSeconds float64 `json:"train_s"`
 	EpochRows    int64   `json:"epoch_rows"`
-	Life         lifeAt  `json:"life,omitzero"`
 
 	Job pattern `json:"job"`
+
+	// Ahead is what the rows have of Steps and later ones, where workers need not
+	// keep step.
+	Ahead *ahead `json:"ahead,omitempty"`
+}
+
+// ahead is good for jobs of one layout: it names lanes and workers.
+type ahead struct {
+	Servers int          `json:"servers"`
+	Lanes   int          `json:"lanes"`
+	Workers int          `json:"workers"`
+	Of      []psmsg.Lead `json:"of"`
+}
+
+// ahead is what servers told of a cut.
+func (j *Job) ahead(replies []psmsg.SaveReply) *ahead {
+	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers}
+	for _, r := range replies {
+		a.Of = append(a.Of, r.Leads...)
+	}
+	if len(a.Of) == 0 {
+		return nil
+	}
+	return a
+}
+
+// leads is what is to be left out when it comes again, for the job as it is now.
+func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
+	switch {
+	case a == nil:
+		return nil, true
+	case a.Servers != j.Servers || a.Lanes != j.Lanes || a.Workers != j.Workers || j.Sync == BSP:
+		return nil, false
+	}
+	return a.Of, true
+}
+
+// most is by how many steps the fastest worker was ahead.
+func (a *ahead) most() (steps uint64) {
+	for _, x := range a.Of {
+		steps = max(steps, x.Steps)
+	}
+	return steps
 }
 
 // pattern is what of a job must not change between its parts: all else may, the
@@ -45,15 +86,11 @@ type pattern struct {
 	DenseOptimizer   any
 	Batch            int
 	Seed             uint64
-	// What a lifecycle's rules do is done anew to rows that nobody looked at since.
-	Lifecycle *table.Lifecycle `json:",omitempty"`
-	Schedule  table.Schedule   `json:",omitzero"`
 }
 
 func (j *Job) pattern() pattern {
 	return pattern{Data: j.Data, Valid: j.Valid, Reading: j.Reading, Dataset: j.Dataset, Shuffle: j.Shuffle,
-		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed,
-		Lifecycle: j.Lifecycle, Schedule: j.Schedule}
+		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed}
 }
 
 // differs names the first thing in which two jobs are not the same, "" for none.
@@ -64,7 +101,7 @@ func (p pattern) differs(o pattern) string {
 		return m
 	}
 	a, b := flat(p), flat(o)
-	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed", "Lifecycle", "Schedule"} {
+	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed"} {
 		if !reflect.DeepEqual(a[name], b[name]) {
 			return fmt.Sprintf("%s was %v, now it is %v", name, a[name], b[name])
 		}
@@ -131,7 +168,14 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
 	}
-	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, KeepOpen: true}); err != nil {
+	leads, fit := r.Position.Ahead.leads(w.job)
+	if !fit {
+		a := r.Position.Ahead
+		w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %d servers of %d lanes and %d workers would leave them out",
+			m.Number, c.Dir, a.most(), a.Servers, a.Lanes, a.Workers)})
+	}
+	r.Position.Ahead = nil
+	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, Leads: leads}); err != nil {
 		return r, err
 	}
 	if err := w.saver.h.Resume(ctx, m.Number); err != nil {
@@ -140,8 +184,17 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	w.saver.deltas = len(m.Chain()) - 1
 	w.saver.at, w.saver.sum.ResumedFrom, w.saver.sum.Newest = r.Position.Steps, m.Number, m.Number
 	r.From = m.Number
-	w.rank.emit(Event{Note: fmt.Sprintf("goes on from checkpoint %d in %s: epoch %d, step %d", m.Number, c.Dir, r.Position.Epoch+1, r.Position.Step)})
+	w.rank.emit(Event{Note: fmt.Sprintf("goes on from checkpoint %d in %s: epoch %d, step %d%s", m.Number, c.Dir, r.Position.Epoch+1, r.Position.Step, partly(r.Position))})
 	return r, nil
+}
+
+// partly says that an epoch's figures will not be of all of it: they are added up
+// where the rows are read, and a checkpoint does not have them.
+func partly(p *position) string {
+	if p.Step == 0 {
+		return ""
+	}
+	return "; that epoch's training figures are of the rows from here on"
 }
 
 // skip reads past the steps of an epoch that are done, and counts their examples,
