@@ -153,7 +153,9 @@ func (c *cutting) write(ctx context.Context, w *ckpt.Writer, l *lane) (parts []c
 		}
 		spec := c.specs[k.table]
 		if c.scores {
-			if c.free <- k; k.end && k.table == len(c.specs)-1 {
+			last := k.end && k.table == len(c.specs)-1
+			c.free <- k // the lane's again
+			if last {
 				return nil, sum, c.pause.Seconds(), nil
 			}
 			l.mux.Wake()

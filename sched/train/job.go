@@ -40,8 +40,12 @@ type Job struct {
 	Model     model.Spec      `json:"model"`
 	Optimizer table.Optimizer `json:"optimizer"`
 	// Lifecycle is that of the sparse table, nil: none.
-	Lifecycle      *table.Lifecycle `json:"lifecycle,omitempty"`
-	DenseOptimizer table.Optimizer  `json:"dense_optimizer"`
+	Lifecycle *table.Lifecycle `json:"lifecycle,omitempty"`
+	// Schedule is when days end, of a table with a lifecycle; Serving is where the
+	// models for serving go that are made then, "" is nowhere.
+	Schedule       table.Schedule  `json:"schedule,omitzero"`
+	Serving        string          `json:"serving,omitempty"`
+	DenseOptimizer table.Optimizer `json:"dense_optimizer"`
 
 	Batch     int    `json:"batch"`
 	Epochs    int    `json:"epochs"`
@@ -126,6 +130,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.Checkpoint.validate(j); err != nil {
+		return err
+	}
+	if err := j.validateLife(); err != nil {
 		return err
 	}
 	for _, o := range []table.Optimizer{j.Optimizer, j.DenseOptimizer} {

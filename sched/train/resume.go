@@ -11,6 +11,7 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
+	"psrt/tiers/table"
 )
 
 // position is where a job stands before a step.
@@ -28,6 +29,7 @@ type position struct {
 	Examples     int64   `json:"examples"`
 	TrainSeconds float64 `json:"train_s"`
 	EpochRows    int64   `json:"epoch_rows"`
+	Life         lifeAt  `json:"life,omitzero"`
 
 	Job pattern `json:"job"`
 
@@ -86,11 +88,15 @@ type pattern struct {
 	DenseOptimizer   any
 	Batch            int
 	Seed             uint64
+	// What a lifecycle's rules do is done anew to rows that nobody looked at since.
+	Lifecycle *table.Lifecycle `json:",omitempty"`
+	Schedule  table.Schedule   `json:",omitzero"`
 }
 
 func (j *Job) pattern() pattern {
 	return pattern{Data: j.Data, Valid: j.Valid, Reading: j.Reading, Dataset: j.Dataset, Shuffle: j.Shuffle,
-		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed}
+		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed,
+		Lifecycle: j.Lifecycle, Schedule: j.Schedule}
 }
 
 // differs names the first thing in which two jobs are not the same, "" for none.
@@ -101,7 +107,7 @@ func (p pattern) differs(o pattern) string {
 		return m
 	}
 	a, b := flat(p), flat(o)
-	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed"} {
+	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed", "Lifecycle", "Schedule"} {
 		if !reflect.DeepEqual(a[name], b[name]) {
 			return fmt.Sprintf("%s was %v, now it is %v", name, a[name], b[name])
 		}
@@ -175,7 +181,7 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 			m.Number, c.Dir, a.most(), a.Servers, a.Lanes, a.Workers)})
 	}
 	r.Position.Ahead = nil
-	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, Leads: leads}); err != nil {
+	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, KeepOpen: true, Leads: leads}); err != nil {
 		return r, err
 	}
 	if err := w.saver.h.Resume(ctx, m.Number); err != nil {
