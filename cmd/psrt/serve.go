@@ -19,6 +19,7 @@ import (
 	"psrt/sched/metrics"
 	"psrt/sched/serve"
 	"psrt/sched/server"
+	"psrt/tiers/policy"
 )
 
 type serveFlags struct {
@@ -34,6 +35,7 @@ type serveFlags struct {
 	staleness int
 	memBudget cli.Bytes
 	saveEvery time.Duration
+	storage   ssdFlags
 }
 
 func newServe() *cobra.Command {
@@ -66,6 +68,7 @@ says, and nothing is left behind.`,
 	fl.Var(f.sync, "sync", "consistency among the trainers that are connected: asp, ssp (see --staleness) or bsp")
 	fl.IntVar(&f.staleness, "staleness", 0, "ssp: how many steps trainers may be apart")
 	fl.Var(&f.memBudget, "mem-budget", "memory for all tables, such as 4GiB (no limit)")
+	f.storage.register(fl, policy.NameS3FIFO)
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
 	fl.StringVar(&f.load, "load", "", "model `directory` to begin with, where there is one")
 	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
@@ -86,7 +89,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 			return err
 		}
 	}
-	cfg, err := f.describe()
+	cfg, err := f.describe(c)
 	if err != nil {
 		return err
 	}
@@ -148,7 +151,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 }
 
 // describe checks the flags and reads the files they name.
-func (f *serveFlags) describe() (cfg serve.Config, err error) {
+func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	cfg = serve.Config{Listen: f.listen, Transport: f.transport.kind.Value, Cover: f.transport.cover(), Lanes: f.threads, Clients: f.clients,
 		NewTables: f.newTables || f.tables == "", MaxBytes: int64(f.memBudget), Save: f.save, SaveEvery: f.saveEvery,
 		Log: func(line string) {
@@ -181,6 +184,12 @@ func (f *serveFlags) describe() (cfg serve.Config, err error) {
 		cfg.Staleness = server.Async
 	case "ssp":
 		cfg.Staleness = f.staleness
+	}
+	if cfg.Storage, err = f.storage.describe(c); err != nil {
+		return cfg, err
+	}
+	if cfg.Storage != nil && cfg.MaxBytes == 0 {
+		cfg.MaxBytes = budget(f.servers)
 	}
 	if cfg.Devices, err = f.transport.Devices(); err != nil {
 		return cfg, err

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,19 +32,13 @@ func (f *snapshotFlags) register(fl *pflag.FlagSet) {
 
 // storageFlags say where rows lie that do not fit into --mem-budget.
 type storageFlags struct {
-	ssd, pmem string
-	limit     cli.Bytes
-	policy    *cli.Choice
+	ssdFlags
 	hbm       cli.Bytes
 	hbmDevice *cli.Choice
 }
 
 func (f *storageFlags) register(fl *pflag.FlagSet) {
-	fl.StringVar(&f.ssd, "ssd", "", "`directories`, comma separated, one on each device: rows that do not fit into --mem-budget lie there, striped over all")
-	fl.Var(&f.limit, "ssd-limit", "most bytes for one server's rows in --ssd; 0: what there is")
-	fl.StringVar(&f.pmem, "pmem", "", "`directory` on a byte-addressable device (DAX, CXL): the rows in memory lie in a file mapped there")
-	f.policy = cli.NewChoice(policy.NameBelady, policy.NameBelady, policy.NameS3FIFO, policy.NameLRU)
-	fl.Var(f.policy, "cache-policy", "which row leaves memory: the one needed latest of those announced, or by S3-FIFO or LRU")
+	f.ssdFlags.register(fl, policy.NameBelady)
 	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches; see --hbm-device")
 	f.hbmDevice = cli.NewChoice("gpu", "gpu", train.DeviceHost)
 	fl.Var(f.hbmDevice, "hbm-device", "where --hbm-budget is taken: the GPU, which this version does not drive yet, or host, its twin in the host's memory, to try what it does")
@@ -67,31 +59,11 @@ func (f *storageFlags) device(c *cobra.Command) (*train.Device, error) {
 
 // describe gives the job's part, nil where all rows are in memory.
 func (f *storageFlags) describe(c *cobra.Command, expectedRows int64) (*train.Storage, error) {
-	if f.ssd == "" {
-		for _, name := range []string{"ssd-limit", "pmem", "cache-policy"} {
-			if c.Flags().Changed(name) && (name != "cache-policy" || f.hbm == 0) {
-				return nil, cli.Usagef("--%s has no effect without --ssd: name the directories for rows", name)
-			}
-		}
-		return nil, nil
+	dirs, pmem, err := f.directories(c, f.hbm == 0)
+	if err != nil || len(dirs) == 0 {
+		return nil, err
 	}
-	s := &train.Storage{LimitBytes: int64(f.limit), Policy: f.policy.Value, ExpectedRows: expectedRows}
-	for _, d := range append(paths(f.ssd), paths(f.pmem)...) {
-		abs, err := filepath.Abs(d)
-		if err != nil {
-			return nil, cli.Usagef("--ssd %s: %w", d, err)
-		}
-		st, err := os.Stat(abs)
-		if err != nil || !st.IsDir() {
-			return nil, cli.Usagef("--ssd and --pmem want directories that exist, not %s: make it on the device that is meant", d)
-		}
-		if d == f.pmem {
-			s.Pmem = abs
-		} else {
-			s.Dirs = append(s.Dirs, abs)
-		}
-	}
-	return s, nil
+	return &train.Storage{Dirs: dirs, LimitBytes: int64(f.limit), Pmem: pmem, Policy: f.policy.Value, ExpectedRows: expectedRows}, nil
 }
 
 // memoryShare is what servers on one machine take of its memory for tables where

@@ -44,6 +44,8 @@ type Config struct {
 	NewTables bool
 	Node      int // NUMA node of the rows, -1 any
 	MaxBytes  int64
+	// Storage has rows lie on disks that do not fit into MaxBytes; nil: none do.
+	Storage *server.Storage
 	// Load is a model to begin with. Save is where the model goes in the end and,
 	// where SaveEvery is not 0, meanwhile.
 	Load, Save string
@@ -71,6 +73,9 @@ func (c *Config) validate() error {
 		return errors.New("serve: no tables, and trainers may make none")
 	case c.SaveEvery < 0 || c.SaveEvery > 0 && c.Save == "":
 		return fmt.Errorf("serve: to save every %v, say where", c.SaveEvery)
+	}
+	if err := c.checkStorage(); err != nil {
+		return err
 	}
 	if c.Tables == nil {
 		c.Tables = &Tables{Seed: 1}
@@ -124,7 +129,7 @@ func New(cfg Config) (_ *Server, err error) {
 	clearStale(cfg.Listen)
 	s.server, err = server.New(server.Config{
 		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
-		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes,
+		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
 		ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
 		Trainers: server.Trainers{Directory: s.directory, NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
 	})

@@ -19,6 +19,9 @@ type Tables struct {
 	Seed  uint64 // rows are born from it
 	Specs []table.Spec
 	Dense Dense
+	// Memory is what tables are to have of the server's memory where rows lie on
+	// disks, by ID.
+	Memory map[uint32]int64 `json:",omitempty"`
 }
 
 // maxTablesFile bounds the file.
@@ -86,7 +89,8 @@ func parse(dir string, b []byte) (*Tables, error) {
 
 // add reads one entry of tables.
 func (t *Tables) add(n *yaml.Node, dir string, lines map[string]int) error {
-	spec, err := readTable(n, dir)
+	var memory int64
+	spec, err := readTable(n, dir, &memory)
 	if err != nil {
 		return err
 	}
@@ -98,13 +102,19 @@ func (t *Tables) add(n *yaml.Node, dir string, lines map[string]int) error {
 	}
 	lines[spec.Name] = n.Line
 	t.Specs = append(t.Specs, spec)
+	if memory > 0 {
+		if t.Memory == nil {
+			t.Memory = map[uint32]int64{}
+		}
+		t.Memory[spec.ID] = memory
+	}
 	return nil
 }
 
 // dtypes are the names of the one type that rows have.
 var dtypes = []string{"float32", "f32", "float"}
 
-func readTable(n *yaml.Node, dir string) (table.Spec, error) {
+func readTable(n *yaml.Node, dir string, memory *int64) (table.Spec, error) {
 	var s table.Spec
 	var dtype, rule string
 	id := ^uint64(0)
@@ -122,6 +132,7 @@ func readTable(n *yaml.Node, dir string) (table.Spec, error) {
 		{"rule", text(&rule, "rule")},
 		{"id", whole(&id, "id", 0, uint64(^uint32(0)))},
 		{"init", func(n *yaml.Node) error { return readInit(n, &s.Init) }},
+		{"memory", size(memory, "memory")},
 		{"params", func(n *yaml.Node) (err error) { o.Params, err = readParams(n); return err }},
 	}
 	fields = append(fields, optimizerFields(o)...)

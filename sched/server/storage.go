@@ -28,6 +28,9 @@ type Storage struct {
 	// BatchRows is about how many rows a step has, of all workers and lanes, and
 	// LookAhead how many steps they announce.
 	BatchRows, LookAhead int
+	// Memory is what tables have of the server's memory, by ID; the others share what
+	// is left alike.
+	Memory map[uint32]int64
 }
 
 // storage is a lane's part: a store that all its tables share.
@@ -75,6 +78,9 @@ func (l *lane) openStorage() (err error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("server: a directory for rows: %w", err)
 		}
+		if err := emptyStale(dir); err != nil {
+			return err
+		}
 		s.dirs = append(s.dirs, dir)
 	}
 	memory := l.cfg.MaxBytes / lanes
@@ -88,6 +94,7 @@ func (l *lane) openStorage() (err error) {
 		return err
 	}
 	l.storage = s
+	l.dropStale()
 	return nil
 }
 
@@ -95,16 +102,14 @@ func (l *lane) openStorage() (err error) {
 // the lane's memory.
 func (l *lane) openTiered(spec table.Spec) (tiers.Rows, error) {
 	c := l.cfg.Storage
-	room := l.cfg.MaxBytes/int64(l.cfg.Map.LanesOf(l.cfg.ID)) - l.storage.disks.Bytes()
-	room /= int64(max(1, len(l.cfg.Tables)))
-	if room <= 0 {
-		return nil, fmt.Errorf("server: lane %d has %d bytes of memory, and the buffers of its disks take %d; raise --mem-budget",
-			l.global, l.cfg.MaxBytes/int64(l.cfg.Map.LanesOf(l.cfg.ID)), l.storage.disks.Bytes())
+	room, err := l.tieredRoom(spec)
+	if err != nil {
+		return nil, err
 	}
 	rows := cmp.Or(c.BatchRows/l.cfg.Map.Lanes(), 1024)
 	most := int(room / int64(spec.RowBytes()+frameBytes) / batchesInMemory)
 	apart := max(0, min(l.cfg.Staleness, AheadSteps)) // how far workers may be
-	return tiers.NewTiered(spec, l.cfg.Seed, tiers.Config{Disks: l.storage.disks, Node: l.cfg.Node, MaxBytes: room,
+	return l.fit(spec, tiers.Config{Disks: l.storage.disks, Node: l.cfg.Node, MaxBytes: room,
 		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: c.LookAhead + stepsAtWork + apart, Ahead: readSteps + apart, Pmem: c.Pmem})
 }
 
