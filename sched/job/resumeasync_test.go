@@ -50,6 +50,8 @@ func TestResumedAsyncCountsOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("%s another=%v", sync, another), func(t *testing.T) {
 			base := *sampleJob(t, "fm")
 			life := table.DefaultLifecycle()
+			base.Schedule = table.DefaultSchedule()
+			base.Schedule.Day = "1000000000" // examples: nothing decays
 			base.Lifecycle, base.Optimizer = &life, table.Optimizer{Kind: table.AdaGrad}.WithDefaults()
 			base.Sync, base.Batch, base.Dataset, base.Epochs, base.Test = sync, 32, "queue", 3, nil
 			if sync == train.SSP {
