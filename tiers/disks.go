@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -28,6 +29,9 @@ type DisksConfig struct {
 	Engine string
 	// Wake is called, from any goroutine, whenever Poll may find something.
 	Wake func()
+	// Silence is how long a device may owe answers until lookups that wait fail with
+	// an *ssd.SilentError, 0 for a minute.
+	Silence time.Duration
 }
 
 // Disks are what one lane's tables share: a store on disks. Calls belong to the
@@ -43,6 +47,8 @@ type Disks struct {
 	done   uint64 // number of the last commit that is durable
 	failed error  // of the last commit that is not
 	wake   func()
+
+	silence silence
 }
 
 // OpenDisks opens a lane's store. It waits for the disks.
@@ -67,7 +73,7 @@ func OpenDisks(cfg DisksConfig) (*Disks, error) {
 // NewDisks is OpenDisks with devices that are open already, whatever cfg.Dirs
 // says. It takes them over.
 func NewDisks(devs []blk.Device, cfg DisksConfig) (d *Disks, err error) {
-	d = &Disks{tables: map[*ssd.Log]*Tiered{}, wake: cfg.Wake}
+	d = &Disks{tables: map[*ssd.Log]*Tiered{}, wake: cfg.Wake, silence: silence{most: cmp.Or(cfg.Silence, silenceMost)}}
 	for _, dev := range devs {
 		d.names = append(d.names, dev.String())
 	}
@@ -135,10 +141,14 @@ func (d *Disks) route() {
 		}
 		d.done, d.failed = c.Number, nil
 	}
+	d.heed()
 }
 
 // Close ends the store. The tables are closed before.
-func (d *Disks) Close() error { return d.store.Close() }
+func (d *Disks) Close() error {
+	d.silence.stop()
+	return d.store.Close()
+}
 
 // NewTiered makes a table over cfg.Disks: empty, or with the rows of the commit
 // that the disks were opened at.
@@ -255,9 +265,12 @@ func diskError(err error) error {
 	return err
 }
 
-func (l *logOnDisks) Free(slot uint32)           { l.log.Free(slot) }
-func (l *logOnDisks) Read(rs []ssd.Read) int     { return l.log.Read(rs) }
-func (l *logOnDisks) Reset() error               { return l.log.Reset() }
-func (l *logOnDisks) poll()                      { l.d.route() }
-func (l *logOnDisks) wait(until time.Time) error { return l.d.store.Wait(until) }
-func (l *logOnDisks) bytes() int64               { return l.d.store.Stats().DiskBytes }
+func (l *logOnDisks) Read(rs []ssd.Read) int {
+	defer l.d.listen()
+	return l.log.Read(rs)
+}
+
+func (l *logOnDisks) Free(slot uint32) { l.log.Free(slot) }
+func (l *logOnDisks) Reset() error     { return l.log.Reset() }
+func (l *logOnDisks) poll()            { l.d.route() }
+func (l *logOnDisks) bytes() int64     { return l.d.store.Stats().DiskBytes }

@@ -1,5 +1,7 @@
 package tiers
 
+import "errors"
+
 // room is the number of frames that can be had now, or as soon as the disk has
 // taken rows or given those that are read ahead, without those promised.
 func (t *Tiered) room() int {
@@ -111,6 +113,27 @@ func (t *Tiered) unchoose(f uint32) {
 func (t *Tiered) mayLeave(f uint32) bool {
 	c, i := t.led.at(f)
 	return c.pins[i] == 0 && c.flags[i]&(flagLive|flagLoading|flagDrain) == flagLive
+}
+
+// mayLeaveClean is mayLeave of rows that the disk has.
+func (t *Tiered) mayLeaveClean(f uint32) bool {
+	c, i := t.led.at(f)
+	return c.flags[i]&flagDirty == 0 && t.mayLeave(f)
+}
+
+// takeToRead is take for a row that there is. On a full disk only rows that it has
+// leave for that.
+func (t *Tiered) takeToRead() (uint32, error) {
+	f, err := t.take()
+	if err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrPinned) {
+		return f, err
+	}
+	f, ok := t.policy.Victim(t.mayLeaveClean)
+	if !ok || t.evict(f) != nil {
+		return 0, err
+	}
+	t.stats.Evicted++
+	return f, nil
 }
 
 // evict moves a row that nobody uses, and that the policy has let go, to the disk.

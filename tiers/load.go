@@ -118,16 +118,10 @@ func (t *Tiered) readDone(id, key uint64, err error) {
 	} else {
 		t.loadFailed(f, ld.slot)
 	}
-	for _, l := range ld.waiters {
-		if err != nil && l.Err == nil {
-			l.Err = fmt.Errorf("tiers: table %q: reading the row of key %d: %w", t.spec.Name, c.keys[i], err)
-		}
-		if l.left--; l.left == 0 && !l.parked {
-			t.ended = append(t.ended, l)
-		}
+	if err != nil {
+		err = fmt.Errorf("tiers: table %q: reading the row of key %d: %w", t.spec.Name, c.keys[i], err)
 	}
-	clear(ld.waiters)
-	ld.waiters = ld.waiters[:0]
+	t.endWaiters(ld, err)
 }
 
 // loadFailed leaves the row where it is, on disk.

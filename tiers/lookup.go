@@ -192,12 +192,16 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 	if v == noRow && !t.acc.Admit(key) {
 		return nil
 	}
-	f, err := t.take()
+	if v == noRow {
+		f, err := t.take()
+		if err != nil {
+			return err
+		}
+		return t.create(j, f, key)
+	}
+	f, err := t.takeToRead()
 	if err != nil {
 		return err
-	}
-	if v == noRow {
-		return t.create(j, f, key)
 	}
 	t.read(f, key, v, 1)
 	j.l.Read++

@@ -76,8 +76,14 @@ func NewFaulty(d Device, seed uint64, faults ...Fault) *Faulty {
 // Inject adds faults, which come after those there are.
 func (f *Faulty) Inject(faults ...Fault) { f.faults = append(f.faults, faults...) }
 
-// Heal forgets all faults; a directory that was gone is back.
-func (f *Faulty) Heal() { f.faults, f.gone = nil, false }
+// Heal forgets all faults; a directory that was gone is back, and results that were
+// held back come with the next Poll.
+func (f *Faulty) Heal() {
+	f.faults, f.gone = nil, false
+	for i := range f.held {
+		f.held[i].polls = 0
+	}
+}
 
 // Fired counts the requests that were harmed.
 func (f *Faulty) Fired() int { return f.fired }

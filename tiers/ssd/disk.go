@@ -2,6 +2,7 @@ package ssd
 
 import (
 	"fmt"
+	"time"
 
 	"psrt/tiers/blk"
 )
@@ -25,6 +26,7 @@ type disk struct {
 
 	reads, writes      queue
 	inFlight, inWrites int
+	heard              time.Time // when it last answered, or was asked while it owed nothing
 	batch              []blk.Request
 	results            []blk.Result
 	refused            []blk.Result // by Submit
@@ -114,6 +116,9 @@ func (d *disk) pump() {
 			return
 		}
 		n, err := d.dev.Submit(b)
+		if d.inFlight == 0 {
+			d.heard = time.Now()
+		}
 		d.inFlight += n
 		d.inWrites += min(n, w)
 		d.writes.drop(min(n, w))
@@ -182,6 +187,9 @@ func (d *disk) reap() bool {
 		d.refused = append(d.refused[:0], d.refused[n:]...)
 		if n == 0 {
 			n = d.dev.Poll(d.results)
+		}
+		if n > 0 {
+			d.heard = time.Now()
 		}
 		for _, r := range d.results[:n] {
 			d.end(r)

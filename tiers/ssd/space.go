@@ -92,7 +92,7 @@ func (s *Store) full() error {
 		if l := s.logs[g.log]; l != nil {
 			e.Live += int64(g.live) * int64(l.layout.stored())
 		}
-		if g.freeCommit > s.commits.durable || g.listed < g.pages {
+		if !s.cfg.Scratch && (g.freeCommit > s.commits.durable || g.listed < g.pages) {
 			e.Uncommitted += int64(s.segmentBytes)
 		}
 	}
