@@ -72,15 +72,15 @@ func meaning(err error) error {
 	if err == nil {
 		return nil
 	}
-	switch minio.ToErrorResponse(err).Code {
+	switch code := minio.ToErrorResponse(err).Code; code {
 	case minio.NoSuchKey:
 		return fmt.Errorf("%w (%v)", fs.ErrNotExist, err)
 	case minio.PreconditionFailed:
 		return fmt.Errorf("%w (%v)", fs.ErrExist, err)
 	case minio.NoSuchBucket:
 		return fmt.Errorf("%w; make the bucket first", err)
-	case minio.AccessDenied:
-		return fmt.Errorf("%w (%v); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", fs.ErrPermission, err)
+	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
+		return fmt.Errorf("%w (%s: %v); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", fs.ErrPermission, code, err)
 	}
 	return err
 }
