@@ -1,10 +1,16 @@
 package job
 
 import (
+	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/train"
+	"psrt/tiers/ckpt"
 	"psrt/tiers/table"
 )
 
@@ -53,4 +59,96 @@ func TestLifeIsTheSameWhateverTheLayout(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job that ends at any moment, between days or while it writes a model for
+// serving, goes on with the same history: in memory, and with rows on a disk.
+func TestResumedLifeIsTheSame(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		ssd      bool
+		capacity uint64
+	}{{"memory", false, 0}, {"capacity", false, 150}, {"disk", true, 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			rng := seedtest.Rand(t)
+			base := livingJob(t, "640")
+			base.Lifecycle.Capacity = c.capacity
+			base.Epochs = 3
+			want := run(t, *base, "shm")
+			j := *base
+			j.Serving = filepath.Join(t.TempDir(), "serving")
+			j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 4, Resume: true, Deltas: 3, Keep: 2}
+			if c.ssd {
+				onDisk(t, &j)
+			}
+			ends, resumed := 5, 0
+			if testing.Short() {
+				ends = 2
+			}
+			for cut := 0; ; {
+				j.Servers, j.Workers = 1+rng.IntN(2), 1+rng.IntN(2)
+				ctx, cancel := context.WithCancel(t.Context())
+				if cut < ends {
+					time.AfterFunc(time.Duration(50+rng.IntN(400))*time.Millisecond, cancel)
+				}
+				res, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
+					if e.Note != "" {
+						t.Log(e.Note)
+					}
+				})
+				ended := ctx.Err() != nil
+				cancel()
+				if err != nil || res == nil {
+					if !ended {
+						t.Fatal(err)
+					}
+					cut++
+					continue
+				}
+				if res.Checkpoints.ResumedFrom > 0 {
+					resumed++
+				}
+				a, b := want.Life, res.Life
+				if res.Digest != want.Digest || a.Days != b.Days || a.Events != b.Events || a.Lives.Rows != b.Lives.Rows || a.Served != b.Served {
+					t.Errorf("after %d ends, resumed %v: digest %s, %+v; without %s, %+v", cut, resumed > 0, res.Digest, *b, want.Digest, *a)
+				}
+				t.Logf("%d ends, %+v, %+v, %+v", cut, *res.Checkpoints, *b, *b.Serving)
+				break
+			}
+			sameServed(t, base.Serving, j.Serving)
+		})
+	}
+}
+
+// sameServed: whoever has read all saves for serving has the same model.
+func sameServed(t *testing.T, a, b string) {
+	t.Helper()
+	read := func(dir string) map[uint64][]float32 {
+		m, err := ckpt.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dim, out := m.Tables[0].Dim, map[uint64][]float32{}
+		if err := m.Rows(t.Context(), m.Tables[0].ID, 1, nil, func(keys []uint64, rows []float32) error {
+			for i, k := range keys {
+				out[k] = slices.Clone(rows[i*dim : (i+1)*dim])
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	x, y := read(a), read(b)
+	if !maps.EqualFunc(x, y, slices.Equal) || len(x) == 0 {
+		t.Errorf("%d rows are served, %d after the job was ended and resumed, or others", len(x), len(y))
+	}
+}
+
+// onDisk gives a job little memory, and a disk.
+func onDisk(t *testing.T, j *train.Job) {
+	t.Helper()
+	j.MaxBytes = 16 << 20
+	j.Storage = &train.Storage{Dirs: []string{t.TempDir()}}
+	j.LookAhead = 4
 }

@@ -193,6 +193,10 @@ func (l *lane) giveCut(busy bool) (gave bool) {
 		t.stir(l)
 		if err == nil && more && looked == 0 {
 			c.free <- k
+			if t.inMemory { // all that it looked at had ended
+				gave = true
+				continue
+			}
 			return gave // a disk is behind
 		}
 		k.end, k.err = !more, err

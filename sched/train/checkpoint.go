@@ -99,7 +99,7 @@ func newSaver(ctx context.Context, w *worker) (*saver, error) {
 // due says whether a checkpoint should be begun before a step.
 func (s *saver) due(step uint64) bool {
 	if s.cfg.Steps > 0 {
-		return step > s.at && step%uint64(s.cfg.Steps) == 0
+		return step/uint64(s.cfg.Steps) > s.at/uint64(s.cfg.Steps) // maybe late, where it had to wait
 	}
 	return step > s.at && time.Since(s.when).Seconds() >= s.cfg.Seconds
 }

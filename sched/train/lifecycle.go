@@ -13,10 +13,14 @@ import (
 	"psrt/tiers/table"
 )
 
-// servingAfter is how many steps after the end of a day within a pass rows over the
-// table's capacity go and a save for serving begins: until then what the shrink
-// ended is dropped and scores are counted, while training goes on.
-const servingAfter = 100
+// servingAfter is how many steps at most, and servingPart which part of a day, after
+// the end of a day within a pass rows over the table's capacity go and a save for
+// serving begins: until then what the shrink ended is dropped and scores are counted,
+// while training goes on.
+const (
+	servingAfter = 100
+	servingPart  = 4
+)
 
 // apart is how many steps lie between two things of which the second waits for the
 // first: a cut is taken when worker 0 has pushed the step before it, which it does
@@ -108,7 +112,7 @@ func newKeeper(ctx context.Context, w *worker) (*keeper, error) {
 }
 
 // servingKeep is how many bases for serving stay, with their deltas.
-const servingKeep = 2
+const servingKeep = 4
 
 // resume goes on with the history of a job that was stopped: with the save that was
 // under way, if it has become good, or else once more.
@@ -215,7 +219,7 @@ func (k *keeper) endDay(ctx context.Context, now bool) error {
 	if !counts && !k.serves() {
 		return nil
 	}
-	at.After = k.w.pos.Steps + servingAfter
+	at.After = k.w.pos.Steps + k.delay()
 	if now {
 		return k.finishDay(ctx)
 	}
@@ -255,6 +259,15 @@ func await[T any](ctx context.Context, w *worker, c <-chan T) (v T, err error) {
 			}
 		}
 	}
+}
+
+// delay is servingAfter for the length that days have.
+func (k *keeper) delay() uint64 {
+	examples, _ := k.plan.Length()
+	if examples == 0 {
+		return servingAfter
+	}
+	return uint64(min(servingAfter, max(apart, examples/int64(k.w.job.Batch)/servingPart)))
 }
 
 // serves says whether a save for serving belongs to the day that has ended last.
