@@ -95,7 +95,7 @@ type counted struct {
 
 // newKeeper opens what worker 0 needs; at is where the job goes on.
 func newKeeper(ctx context.Context, w *worker) (*keeper, error) {
-	k := &keeper{w: w, plan: w.job.Schedule, began: time.Now()}
+	k := &keeper{w: w, plan: w.job.schedule(), began: time.Now()}
 	if at := &w.pos.Life; w.job.Serving == "" {
 		if at.Open == 0 {
 			return k, nil

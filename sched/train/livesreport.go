@@ -7,6 +7,7 @@ import (
 
 	"psrt/sched/psmsg"
 	"psrt/tiers/accessor"
+	"psrt/tiers/table"
 )
 
 // isBaseNeeded recognises what a server says.
@@ -24,7 +25,16 @@ func (j *Job) validateLife() error {
 	case j.Serving != "" && j.Checkpoint != nil && j.Serving == j.Checkpoint.Dir, j.Serving != "" && j.Serving == j.Out:
 		return fmt.Errorf("train: --serving %s is where --checkpoint or --out is; give it a directory of its own", j.Serving)
 	}
-	return j.Schedule.Validate()
+	s := j.schedule()
+	return s.Validate()
+}
+
+// schedule is the job's, the default one where it says nothing.
+func (j *Job) schedule() table.Schedule {
+	if j.Schedule == (table.Schedule{}) {
+		return table.DefaultSchedule()
+	}
+	return j.Schedule
 }
 
 // beginLife is worker 0's, before the first step; the others have none.
