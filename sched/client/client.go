@@ -393,6 +393,9 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 			if rep.Code == psmsg.CodeNoMemory && !c.cfg.Stepped {
 				call.err = fmt.Errorf("%w%s; raise --mem-budget, add servers or lower --dim", err, c.refusal(l.server))
 			}
+			if rep.Code == psmsg.CodeStorage && !c.cfg.Stepped {
+				call.err = fmt.Errorf("%w%s; what was checkpointed or saved before is safe", err, c.refusal(l.server))
+			}
 		}
 		if c.cfg.Stepped && p.seq != 0 {
 			c.makeVoid(l, slot)

@@ -22,7 +22,8 @@ const (
 	CodeNoMemory
 	// CodeClock: a request at a clock that its worker cannot be at.
 	CodeClock
-	// CodeStorage: rows on a disk could not be read; nothing was changed.
+	// CodeStorage: rows on a disk could not be read, or it is full; nothing was
+	// changed.
 	CodeStorage
 	codeEnd
 )

@@ -9,6 +9,7 @@ import (
 	"psrt/sched/psmsg"
 	"psrt/tiers"
 	"psrt/tiers/dram"
+	"psrt/tiers/ssd"
 )
 
 // finding is how far a request has come with its rows.
@@ -269,6 +270,9 @@ func (l *lane) settleReads(within time.Duration) error {
 // failed notes why a lookup failed, and is the code that says so.
 func (l *lane) failed(t *tableState, err error) psmsg.Code {
 	l.refusal = err
+	if errors.Is(err, ssd.ErrFull) {
+		return psmsg.CodeStorage // more memory would not help
+	}
 	if t.inMemory || errors.Is(err, tiers.ErrPinned) || errors.Is(err, tiers.ErrBudget) || errors.Is(err, dram.ErrBudget) {
 		return psmsg.CodeNoMemory
 	}

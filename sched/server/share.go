@@ -63,12 +63,15 @@ func (l *lane) fit(spec table.Spec, cfg tiers.Config) (tiers.Rows, error) {
 	return nil, err
 }
 
-// emptyStale removes what a server that was killed has left in a lane's directory,
+// emptyStale makes a lane's directory, and removes what a server that was killed has left there,
 // however much of it is whole. One that is in use is not taken.
 func emptyStale(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &DirectoryError{err}
+	}
 	lock, err := blk.Lock(dir)
 	if err != nil {
-		return fmt.Errorf("server: a directory for rows: %w", err)
+		return &DirectoryError{err}
 	}
 	defer lock.Close()
 	files, err := os.ReadDir(dir)
@@ -78,10 +81,21 @@ func emptyStale(dir string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("server: emptying a directory for rows: %w", err)
+		return &DirectoryError{err}
 	}
 	return nil
 }
+
+// DirectoryError says that rows cannot lie in a directory of Storage.Dirs.
+type DirectoryError struct{ Err error }
+
+func (e *DirectoryError) Error() string { return "server: a directory for rows: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *DirectoryError) Unwrap() error { return e.Err }
+
+// BadInput says that the user's input is at fault.
+func (e *DirectoryError) BadInput() bool { return true }
 
 // dropStale removes what a server of this number that had more lanes has left
 // behind when it was killed. The first lane's directories are locked: it has ended.

@@ -75,9 +75,6 @@ func (l *lane) openStorage() (err error) {
 	s := &storage{}
 	for _, d := range c.Dirs {
 		dir := filepath.Join(d, fmt.Sprintf("psrt-server%d-lane%d", l.cfg.ID, l.index))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("server: a directory for rows: %w", err)
-		}
 		if err := emptyStale(dir); err != nil {
 			return err
 		}

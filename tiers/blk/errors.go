@@ -75,6 +75,9 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("blk: directory %s is in use by %s; end it, or give another directory", e.Dir, who)
 }
 
+// BadInput says that the user's input is at fault.
+func (e *LockedError) BadInput() bool { return true }
+
 func failed(op, name string, offset int64, err error) error {
 	return &Error{Op: op, Name: name, Offset: offset, Err: err}
 }
