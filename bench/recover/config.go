@@ -16,6 +16,9 @@ type Config struct {
 	Lanes  int // tables, each loaded by a goroutine of its own
 	Rounds int
 	Seed   uint64
+	// SSD are directories, one on each device, for stores whose rows are on disk;
+	// none: these are not measured.
+	SSD []string
 }
 
 const (

@@ -45,10 +45,15 @@ func (l *lanes) close() error {
 
 // each runs f for every lane at once.
 func (l *lanes) each(f func(lane int, m *tiers.Memory) error) error {
-	errs := make([]error, len(l.rows))
+	return inLanes(len(l.rows), func(lane int) error { return f(lane, l.rows[lane]) })
+}
+
+// inLanes runs f for each of n lanes at once.
+func inLanes(n int, f func(lane int) error) error {
+	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for i, m := range l.rows {
-		wg.Go(func() { errs[i] = f(i, m) })
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -3,12 +3,12 @@ package recover
 import "testing"
 
 func TestRun(t *testing.T) {
-	c := Config{Dir: t.TempDir(), Rows: 20_000, Dim: 32, Dirty: 10, Lanes: 3, Rounds: 2, Seed: 7}
+	c := Config{Dir: t.TempDir(), Rows: 20_000, Dim: 32, Dirty: 10, Lanes: 3, Rounds: 2, Seed: 7, SSD: []string{t.TempDir(), t.TempDir()}}
 	r, err := Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 4 {
+	if len(r.Rows) != 6 {
 		t.Fatalf("%d rows", len(r.Rows))
 	}
 	for _, row := range r.Rows {

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"psrt/bench/report"
-	"psrt/bench/turns"
 	"psrt/tiers/ckpt"
 )
 
@@ -42,7 +40,10 @@ func Run(ctx context.Context, c Config) (_ *report.Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, restarts(ctx, &c, dir, want, out)
+	if err := errors.Join(written.close(), restarts(ctx, &c, dir, want, out)); err != nil || len(c.SSD) == 0 {
+		return out, err
+	}
+	return out, storeRestarts(ctx, &c, dir, want, out)
 }
 
 func (c *Config) rowBytes() int { s := c.spec(); return s.RowBytes() }
@@ -95,8 +96,7 @@ func writeAll(ctx context.Context, c *Config, l *lanes, dir string, out *report.
 
 // restarts loads the history, again and again.
 func restarts(ctx context.Context, c *Config, dir, want string, out *report.Report) error {
-	var speeds, limits, ratios, times, predicted, bounds []float64
-	cpu, bytes := 0.0, int64(0)
+	k := &timed{op: "restart"}
 	for range c.Rounds {
 		m, err := ckpt.OpenTrainable(ctx, dir)
 		if err != nil {
@@ -107,7 +107,6 @@ func restarts(ctx context.Context, c *Config, dir, want string, out *report.Repo
 			return err
 		}
 		e := m.EstimateLoad(rate, c.Lanes, nil)
-		bytes = e.Bytes
 		// Asks the machine to forget the files again, and reads next to nothing.
 		if _, err := m.MeasureRead(ctx, 1, 1, true); err != nil {
 			return err
@@ -122,7 +121,7 @@ func restarts(ctx context.Context, c *Config, dir, want string, out *report.Repo
 		}
 		err = l.load(ctx, m)
 		took := time.Since(start).Seconds()
-		cpu += processCPU() - before
+		cpu := processCPU() - before
 		got := ""
 		if err == nil {
 			got, err = l.digest()
@@ -133,16 +132,9 @@ func restarts(ctx context.Context, c *Config, dir, want string, out *report.Repo
 		if got != want {
 			return fmt.Errorf("recover: the tables loaded have digest %s, those written had %s", got, want)
 		}
-		gb := float64(bytes) / 1e9
-		speeds, limits, ratios = append(speeds, gb/took), append(limits, rate/1e9), append(ratios, gb/took/(rate/1e9))
-		times, predicted, bounds = append(times, took), append(predicted, e.Time.Seconds()), append(bounds, took/(1.2*float64(bytes)/rate+0.5))
+		k.note(e.Bytes, rate, took, e.Time.Seconds(), cpu)
 	}
-	avg := turns.Median(speeds)
-	out.Rows = append(out.Rows, report.Row{Op: "restart", Bytes: int(bytes), Iterations: c.Rounds, Limit: turns.Median(limits), Ratio: turns.Median(ratios),
-		Bandwidth:       &report.Bandwidth{Avg: avg, Peak: slices.Max(speeds), Rate: 1e-6 / turns.Median(times)},
-		CPUSecondsPerGB: cpu / float64(c.Rounds) / (float64(bytes) / 1e9), Load: report.Load(), Checksum: want[:8]})
-	out.Notes = append(out.Notes, fmt.Sprintf("restart: predicted %.2f s, measured %.2f s, which is %.2f of 1.2 x (bytes / read rate) + .5 s",
-		turns.Median(predicted), turns.Median(times), turns.Median(bounds)))
+	k.add(out, want[:8])
 	return nil
 }
 
