@@ -21,6 +21,10 @@ const (
 	MaxLeases   = 1 << 12
 	// maxBytes bounds all values together, and those in the history likewise.
 	maxBytes = 256 << 20
+	// Beyond calmBytes the history keeps only what is younger than recent: a job of
+	// days leaves large values behind, pass by pass, at which nobody looks back.
+	calmBytes = 8 << 20
+	recent    = time.Minute
 )
 
 // Store is a coord.Coordinator.
@@ -36,6 +40,7 @@ type Store struct {
 	// history holds the last changes; its first has revision oldest.
 	history      []coord.Event
 	historyBytes int
+	times        []time.Time // of these
 	oldest       int64
 
 	closed bool

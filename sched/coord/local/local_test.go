@@ -78,3 +78,29 @@ func TestStoreIsBounded(t *testing.T) {
 		t.Errorf("lease %d: %v", MaxLeases+1, err)
 	}
 }
+
+// TestHistoryLetsLargeValuesGo: what is large is remembered for a minute, not for as
+// long as a job.
+func TestHistoryLetsLargeValuesGo(t *testing.T) {
+	s, ctx := New(), t.Context()
+	defer s.Close()
+	const size, n = 1 << 18, 3 * calmBytes >> 18
+	put := func() {
+		for range n {
+			if _, err := s.Put(ctx, "k", make([]byte, size), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put()
+	if s.historyBytes != n*size || len(s.times) != len(s.history) {
+		t.Errorf("%d bytes of %d recent changes are remembered, want all %d", s.historyBytes, n, n*size)
+	}
+	for i := range s.times {
+		s.times[i] = s.times[i].Add(-2 * recent)
+	}
+	put()
+	if s.historyBytes != n*size || len(s.history) != n || len(s.times) != n || s.oldest != n+1 {
+		t.Errorf("%d bytes of %d changes from revision %d are remembered, want the last %d", s.historyBytes, len(s.history), s.oldest, n)
+	}
+}

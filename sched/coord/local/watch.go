@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"psrt/sched/coord"
 )
@@ -22,15 +23,17 @@ type watcher struct {
 // publish appends an event to the history and hands it to watchers. The mutex
 // is held.
 func (s *Store) publish(e coord.Event) {
-	s.history = append(s.history, e)
+	now := time.Now()
+	s.history, s.times = append(s.history, e), append(s.times, now)
 	s.historyBytes += len(e.Value)
 	drop := 0
-	for len(s.history)-drop > History || (s.historyBytes > maxBytes && drop < len(s.history)) {
+	for len(s.history)-drop > History || drop < len(s.history) &&
+		(s.historyBytes > maxBytes || s.historyBytes > calmBytes && now.Sub(s.times[drop]) > recent) {
 		s.historyBytes -= len(s.history[drop].Value)
 		s.history[drop] = coord.Event{} // let the value go
 		drop++
 	}
-	s.history = s.history[drop:]
+	s.history, s.times = s.history[drop:], s.times[drop:]
 	s.oldest += int64(drop)
 	for w := range s.watchers {
 		if e.Revision >= w.from && strings.HasPrefix(e.Key, w.prefix) {
