@@ -14,12 +14,13 @@ import (
 )
 
 // devices holds a table striped over several limited devices against one on a
-// single such device. Both have an eighth of their rows in memory.
+// single such device. Both have a seventh or so of their rows in
+// memory, beside the index.
 func (r *run) devices(ctx context.Context) error {
 	c := *r.cfg
 	c.Lanes = 1
 	c.Rows = min(c.Rows, 1<<20)
-	c.Memory = max(c.payload()/8, 16<<20)
+	c.Memory = max(c.payload()/4, 16<<20)
 	var sides [2]*ours
 	defer func() {
 		for _, s := range sides {

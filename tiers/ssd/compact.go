@@ -33,7 +33,7 @@ type job struct {
 	at      int // page in the group
 	entry   int
 	record  int
-	oldest  uint64 // generation of the log's oldest other segment
+	oldest  uint64 // generation of the log's oldest other segment that holds a dead row
 	damaged bool
 }
 
@@ -81,6 +81,9 @@ func (s *Store) compactStep() {
 // counting that what was written long ago will die later (cost-benefit).
 func (s *Store) victim() (uint32, bool) {
 	c := &s.compact
+	if n, ok := s.oldestVictim(); ok {
+		return n, true
+	}
 	best, found := 0.0, false
 	var at uint32
 	for range min(searchSegments, len(s.segs)) {
@@ -115,10 +118,10 @@ func (s *Store) worth(n uint32) float64 {
 	}
 	slots := int(l.slots)
 	dead := slots - g.live
-	if dead*16 < slots && g.live > 0 {
+	u := float64(g.live)/float64(slots) + l.tombShare(n)
+	if dead*16 < slots && g.live > 0 || u > 15./16 {
 		return 0
 	}
-	u := float64(g.live) / float64(slots)
 	age := float64(s.clock-g.gen)/float64(slots) + 1
 	return (1 - u) / (1 + u) * math.Sqrt(age)
 }
@@ -129,11 +132,9 @@ func (s *Store) startJob(n uint32) {
 	g.readers++
 	j := &job{seg: n, gen: g.gen, oldest: ^uint64(0)}
 	if g.tombs > 0 {
-		for _, o := range s.logs[g.log].local {
-			if o != NoSlot && o != n {
-				j.oldest = min(j.oldest, s.segs[o].gen)
-			}
-		}
+		l := s.logs[g.log]
+		l.findOldest()
+		j.oldest = l.oldestBeside(n)
 	}
 	s.compact.jobs = append(s.compact.jobs, j)
 }
@@ -259,7 +260,7 @@ func (s *Store) copyGroup(j *job, l *Log) bool {
 			continue
 		}
 		sum := j.buf[j.at*lay.page:][:lay.page]
-		p, why := openPage(sum, lay)
+		p, _, why := s.openMended(sum, lay)
 		if why != "" || p.gen != j.gen || p.segment != j.seg || p.page != page {
 			j.damaged = true
 			s.counted.Damaged++
@@ -283,7 +284,7 @@ func (s *Store) copyEntry(j *job, l *Log, p *pageInfo, sum, data []byte) bool {
 		if p.kind == kindCopy {
 			n, time = 2, entryKey(sum, j.entry+1)
 		}
-		// It is needed as long as an older row of the key may lie about.
+		// It is needed as long as an older row of the key may lie about, a dead one.
 		if p.time > l.since && !s.cfg.Scratch {
 			if j.oldest <= time {
 				if l.copies.deleteAt(key, time) != nil {

@@ -37,6 +37,7 @@ type disk struct {
 	punched    []uint32 // free ones that take no room
 	making     bool
 	growFailed error
+	failedAt   time.Time
 	bad        int // writes that have failed one after the other
 }
 

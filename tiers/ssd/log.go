@@ -20,6 +20,8 @@ type Log struct {
 	freeLocal     []uint32
 	live          int
 	since         uint64
+	deletes       bool // there are deletions, or were
+	oldest        oldest
 
 	order []uint64 // of a Read's rows
 }
@@ -97,7 +99,8 @@ func (l *Log) Append(key uint64, payload []byte) (slot uint32, err error) {
 	return slot, err
 }
 
-// Delete writes that key has no row. Its slot stays taken until Free.
+// Delete writes that key has no row. Its slot stays taken until Free, which has
+// to come before the next Poll.
 func (l *Log) Delete(key uint64) error {
 	if err := l.s.writable(); err != nil {
 		return err
@@ -130,6 +133,7 @@ func (st *stream) append(key uint64, payload []byte) (uint32, error) {
 	c.records++
 	g.bits[index/64] |= 1 << (index % 64)
 	g.live++
+	g.rows++
 	log.live++
 	s.live += log.unit
 	return g.local*log.slots + uint32(index), nil
@@ -153,6 +157,7 @@ func (st *stream) delete(key uint64) error {
 	setDeletion(c.summary(c.page), &st.log.layout, c.entries)
 	st.entry(key)
 	st.log.s.segs[c.seg].tombs++
+	st.log.deletes = true
 	return nil
 }
 
@@ -172,7 +177,9 @@ func (st *stream) deleteAt(key, time uint64) error {
 		setDeletion(c.summary(c.page), &st.log.layout, c.entries)
 		st.entry(v)
 	}
-	st.log.s.segs[c.seg].tombs++
+	g := &st.log.s.segs[c.seg]
+	g.tombs++
+	g.tombEnd = max(g.tombEnd, time)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func open(devs []blk.Device, cfg Config) (*Store, Recovery, error) {
 	if err != nil {
 		return nil, rec, err
 	}
-	s := &Store{cfg: cfg, wake: make(chan struct{}, 1), logs: map[uint32]*Log{}, byName: map[string]uint32{}, known: map[uint32]logEntry{}}
+	s := &Store{cfg: cfg, growAgain: growAgain, wake: make(chan struct{}, 1), logs: map[uint32]*Log{}, byName: map[string]uint32{}, known: map[uint32]logEntry{}}
 	for i, dev := range devs {
 		d, err := newDisk(s, i, dev, cfg.BufferBytes)
 		if err != nil {

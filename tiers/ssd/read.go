@@ -168,7 +168,7 @@ func (s *Store) endKeys(o *op, res blk.Result) {
 	lay := &l.layout
 	err := res.Err
 	if err == nil {
-		p, why := openPage(o.req.Buf, lay)
+		p, _, why := s.openMended(o.req.Buf, lay)
 		if why != "" || p.gen != s.segs[o.seg].gen || p.segment != o.seg || p.page != o.page {
 			s.counted.Damaged++
 			err = s.damaged(o.seg, int64(o.page*lay.page), "no summary page: "+why)

@@ -55,7 +55,7 @@ func (s *Store) recoverLog(l *Log) error {
 		}
 		l.local[g.local] = uint32(i)
 		g.bits = make([]uint64, (l.layout.perSegment()+63)/64)
-		g.live, g.tombs = 0, 0
+		g.live, g.rows, g.tombs, g.tombEnd = 0, 0, 0, 0
 		segs = append(segs, uint32(i))
 	}
 	for i, n := range l.local {
@@ -197,9 +197,18 @@ func (r *recovery) advance(c *cursor) (bool, error) {
 		return false, err
 	}
 	b := c.buf[(c.page-c.from)*lay.page:][:lay.page]
-	p, why := openPage(b, lay)
+	p, mended, why := r.s.openMended(b, lay)
 	if why == "" && (p.store != r.s.id64 || p.gen != g.gen || p.segment != c.seg || p.page != c.page || p.log != r.l.id || p.kind != g.kind) {
 		why = "the summary page is of another place or time"
+	}
+	if why == "" && mended {
+		ok, err := r.proven(c, &p, b)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			why = "the summary page's sum is wrong, and so are its records'"
+		}
 	}
 	if why != "" {
 		return false, r.s.damaged(c.seg, int64(c.page)*int64(lay.page), why)
@@ -239,6 +248,7 @@ func (r *recovery) page(c *cursor) error {
 		if !isDeletion(b, lay, i) {
 			g.bits[index/64] |= 1 << (index % 64)
 			g.live++
+			g.rows++
 			l.live++
 			s.live += l.unit
 			r.dead(l.cfg.Recover(key, slot), slot)
@@ -247,10 +257,14 @@ func (r *recovery) page(c *cursor) error {
 			continue
 		}
 		g.tombs++
-		if p.kind == kindCopy {
+		l.deletes = true
+		if p.kind != kindCopy {
+			g.tombEnd = max(g.tombEnd, p.time)
+		} else {
 			if i++; i == p.entries {
 				return s.damaged(c.seg, int64(p.page*lay.page), "a deletion has no time")
 			}
+			g.tombEnd = max(g.tombEnd, entryKey(b, i))
 			if now := l.cfg.Slot(key); now == NoSlot || r.timeOf(now) >= entryKey(b, i) {
 				continue // the key came back after it
 			}

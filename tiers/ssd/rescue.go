@@ -25,15 +25,7 @@ func (s *Store) wrote(d *disk, c *chunk, from, to int, err error) {
 		q.err = err
 	}
 	// The segment gets nothing more, once what is in memory is on its way.
-	if cur := c.st.cur; cur != nil && cur.seg == c.seg {
-		c.st.flush()
-		if c.st.cur == cur {
-			c.st.release()
-		}
-	}
-	if s.segs[c.seg].state == segOpen {
-		s.seal(c.seg)
-	}
+	s.retire(c.st.log, c.seg)
 	for _, d := range s.disks {
 		if d.writable() {
 			return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"psrt/tiers/blk"
 )
@@ -40,9 +41,11 @@ type segment struct {
 
 	bits    []uint64 // by slot: live
 	live    int
-	tombs   int // deletions in it that compaction must look at
-	readers int // reads and copies in flight
-	writing int // writes in flight
+	rows    int    // that were ever written to it
+	tombs   int    // deletions in it that compaction must look at
+	tombEnd uint64 // no deletion in it is of a later time
+	readers int    // reads and copies in flight
+	writing int    // writes in flight
 	chunks  []*chunk
 	bad     []pageRange // that could not be written
 
@@ -161,7 +164,7 @@ func (d *disk) grow() {
 	d.send(blk.Request{Op: blk.Make, Name: e.name, Len: int64(n) * int64(s.segmentBytes)}, func(r blk.Result) {
 		d.making = false
 		if r.Err != nil {
-			d.growFailed = r.Err
+			d.growFailed, d.failedAt = r.Err, time.Now()
 			s.planned -= n
 			return
 		}
@@ -184,19 +187,24 @@ func (s *Store) freeSegments() int {
 	return n
 }
 
+// hasFree is whether take finds a segment on d itself.
+func (d *disk) hasFree() bool { return d.writable() && len(d.free)+len(d.punched) > 0 }
+
 // take opens a free segment of the device, or of another where it has none.
 func (s *Store) take(d *disk) (uint32, bool) {
 	for i := range s.disks {
 		o := s.disks[(d.index+i)%len(s.disks)]
+		if !o.hasFree() {
+			continue
+		}
 		list := &o.free
 		if len(*list) == 0 {
 			list = &o.punched
 		}
-		if n := len(*list); n > 0 && o.writable() {
-			seg := (*list)[n-1]
-			*list = (*list)[:n-1]
-			return seg, true
-		}
+		n := len(*list)
+		seg := (*list)[n-1]
+		*list = (*list)[:n-1]
+		return seg, true
 	}
 	return 0, false
 }

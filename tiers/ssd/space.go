@@ -1,6 +1,8 @@
 package ssd
 
 import (
+	"time"
+
 	"psrt/tiers/blk"
 )
 
@@ -79,6 +81,9 @@ func (s *Store) full() error {
 	for _, d := range s.disks {
 		if d.growFailed != nil {
 			e.Cause = d.growFailed
+			if time.Since(d.failedAt) >= s.growAgain {
+				d.growFailed = nil // the next call tries again
+			}
 		}
 	}
 	if e.Cause == nil && s.cfg.Limit > 0 {

@@ -13,6 +13,7 @@ type Stats struct {
 	Compacted    uint64 // segments
 	Stuck        uint64 // segments that hold damage
 	Damaged      uint64 // records and pages with wrong sums that were met
+	Mended       uint64 // summary pages of which one bit was put right
 	ReadErrors   uint64
 	WriteErrors  uint64
 	ReadRows     uint64 // from disks

@@ -37,11 +37,12 @@ type Store struct {
 	limitSegments int
 	unmade        []unmade
 	nextExtent    uint32
-	used          int   // segments that are not free
-	sealedCount   int   // those of them that nothing is written to
-	live          int64 // bytes of live rows with what belongs to them
-	reading       int   // rows
-	returning     int   // segments that a commit of compaction's own would free
+	growAgain     time.Duration // after a file could not be made
+	used          int           // segments that are not free
+	sealedCount   int           // those of them that nothing is written to
+	live          int64         // bytes of live rows with what belongs to them
+	reading       int           // rows
+	returning     int           // segments that a commit of compaction's own would free
 	noDiscard     bool
 
 	writes  window
@@ -58,6 +59,9 @@ type Store struct {
 
 	diskWritten, userWritten int64
 }
+
+// growAgain is how long a device that was full is left alone.
+const growAgain = 10 * time.Second
 
 // openTimeout bounds the wait for one answer of a disk while a store is opened.
 const openTimeout = 2 * time.Minute

@@ -135,6 +135,9 @@ func (st *stream) closePage() {
 	if st.kind == kindCopy {
 		p.time = c.since // before anything that was appended while it was open
 	}
+	if c.entries > c.records && st.kind == kindFresh {
+		g.tombEnd = max(g.tombEnd, p.time)
+	}
 	p.seal(c.summary(c.page))
 	end := 0
 	if c.records > 0 {
@@ -216,8 +219,22 @@ func (s *Store) endChunk(c *chunk) {
 	s.reclaim(c.seg)
 }
 
-// openSegment takes a segment for st on d.
+// openSegment takes a segment for st on d. Where d has none it is the one that st
+// has open on another device already, or a new one there.
 func (s *Store) openSegment(st *stream, d *disk) (uint32, error) {
+	if !d.hasFree() {
+		for i := range s.disks {
+			o := s.disks[(d.index+i)%len(s.disks)]
+			if n := st.open[o.index]; n != NoSlot && o.writable() {
+				d.grow()
+				st.next = o.index
+				return n, nil
+			}
+			if o.hasFree() {
+				break
+			}
+		}
+	}
 	if err := s.allowed(st); err != nil {
 		return 0, err
 	}
@@ -228,11 +245,15 @@ func (s *Store) openSegment(st *stream, d *disk) (uint32, error) {
 	n, ok := s.take(d)
 	if !ok {
 		st.log.giveLocal(local)
-		d.grow()
+		for _, o := range s.disks { // the others may have room where d has none
+			o.grow()
+		}
 		return 0, s.full()
 	}
-	if d.low() && s.used < s.hard() {
-		d.grow()
+	for _, o := range []*disk{d, s.segs[n].ext.d} {
+		if o.low() && s.used < s.hard() {
+			o.grow()
+		}
 	}
 	l := &st.log.layout
 	s.clock++
