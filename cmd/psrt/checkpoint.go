@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -82,7 +83,7 @@ func splitPlace(s string) (location string, number uint64) {
 // badPlace makes the user's fault what is one.
 func badPlace(err error) error {
 	var held *ckpt.LockedError
-	if errors.Is(err, ckpt.ErrNoModel) || errors.As(err, &held) {
+	if errors.Is(err, ckpt.ErrNoModel) || errors.Is(err, syscall.ENOTDIR) || errors.As(err, &held) {
 		return cli.Usagef("%w", err)
 	}
 	return err

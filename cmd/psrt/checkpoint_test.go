@@ -142,6 +142,8 @@ func TestCheckpointBadInput(t *testing.T) {
 		{[]string{"verify", empty}, "no model there"},
 		{[]string{"diff", empty}, "no model there"},
 		{[]string{"merge", empty}, "no history"},
+		{[]string{"ls", "checkpoint_test.go"}, "not a directory"},
+		{[]string{"verify", filepath.Join(empty, "nothere")}, "no model there"},
 		{[]string{"merge", "../../tiers/ckpt/testdata/format1"}, "no history"},
 		{[]string{"verify", empty, "--threads", "0"}, "--threads 0"},
 		{[]string{"diff", empty, empty, empty}, "3 places"},

@@ -168,8 +168,8 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 		return r, err
 	}
 	r.Position = &position{}
-	if err := json.Unmarshal(m.Position, r.Position); err != nil {
-		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s does not say where its job stood (%v): it is not one of psrt train", m.Number, c.Dir, err)}
+	if err := json.Unmarshal(m.Position, r.Position); err != nil || r.Position.Job.Batch == 0 {
+		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s does not say where its job stood (%.60q): it is not one of psrt train; give another --checkpoint", m.Number, c.Dir, m.Position)}
 	}
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
