@@ -25,6 +25,10 @@ type DisksConfig struct {
 	// BufferBytes is the memory for each device, 0 for ssd's own choice; it is
 	// beside the tables' budgets.
 	BufferBytes int
+	// Sharers is how many stores are on the same devices, 0 for one alone. Together they
+	// ask for no more at once than a disk takes (queue depth): who asks for more sleeps
+	// in the kernel.
+	Sharers int
 	// Engine chooses how devices are driven, "" the best that works.
 	Engine string
 	// Wake is called, from any goroutine, whenever Poll may find something.
@@ -61,13 +65,20 @@ func OpenDisks(cfg DisksConfig) (*Disks, error) {
 		return err
 	}
 	for _, dir := range cfg.Dirs {
-		dev, err := blk.Open(dir, blk.Config{Engine: cfg.Engine})
+		dev, err := blk.Open(dir, blk.Config{Engine: cfg.Engine, Depth: Depth(cfg.Sharers)})
 		if err != nil {
 			return nil, shut(err)
 		}
 		devs = append(devs, dev)
 	}
 	return NewDisks(devs, cfg)
+}
+
+// Depth is how many requests a store should have under way on a device that it
+// shares with so many.
+func Depth(sharers int) int {
+	const most, least = 128, 24
+	return max(least, most/max(1, sharers))
 }
 
 // NewDisks is OpenDisks with devices that are open already, whatever cfg.Dirs

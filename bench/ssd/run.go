@@ -9,6 +9,7 @@ import (
 
 	"psrt/bench/report"
 	"psrt/bench/turns"
+	"psrt/tiers"
 	"psrt/tiers/blk"
 )
 
@@ -124,7 +125,9 @@ func (r *run) open(ctx context.Context) (err error) {
 		return fmt.Errorf("the limit: %w", err)
 	}
 	r.note("the disk: %v", r.raw.dev)
-	mine, err := openOurs(r.cfg, r.cfg.Dirs, func(dir string) (blk.Device, error) { return blk.Open(dir, blk.Config{}) })
+	mine, err := openOurs(r.cfg, r.cfg.Dirs, func(dir string) (blk.Device, error) {
+		return blk.Open(dir, blk.Config{Depth: tiers.Depth(r.cfg.Lanes)})
+	})
 	if err != nil {
 		return err
 	}

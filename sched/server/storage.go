@@ -86,7 +86,7 @@ func (l *lane) openStorage() (err error) {
 		buffer = max(leastBuffer, int(memory/bufferShare)/len(c.Dirs)&^4095)
 	}
 	s.disks, err = tiers.OpenDisks(tiers.DisksConfig{Dirs: s.dirs, BufferBytes: buffer, Limit: c.LimitBytes / lanes,
-		Expected: c.ExpectedBytes / int64(l.cfg.Map.Lanes()), Wake: l.wakeDisks})
+		Expected: c.ExpectedBytes / int64(l.cfg.Map.Lanes()), Sharers: int(lanes), Wake: l.wakeDisks})
 	if err != nil {
 		return err
 	}
