@@ -14,8 +14,7 @@ import (
 )
 
 // devices holds a table striped over several limited devices against one on a
-// single such device. Both have a seventh or so of their rows in
-// memory, beside the index.
+// single such device. Both have a seventh or so of their rows in memory.
 func (r *run) devices(ctx context.Context) error {
 	c := *r.cfg
 	c.Lanes = 1

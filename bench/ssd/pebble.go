@@ -241,8 +241,8 @@ func (silent) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf("pebble: "+format, args...))
 }
 
-// noCache is the file system without the kernel's page cache: what was read is
-// dropped at once.
+// noCache is the file system without the kernel's page cache: what was read, or
+// written and synced, is dropped at once.
 type noCache struct{ vfs.FS }
 
 func (f noCache) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -261,4 +261,23 @@ func (u uncached) ReadAt(p []byte, off int64) (int, error) {
 		_ = unix.Fadvise(int(fd), off, int64(len(p)), unix.FADV_DONTNEED) // advice
 	}
 	return n, err
+}
+
+func (f noCache) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, category)
+	if err != nil {
+		return nil, err
+	}
+	return uncached{file}, nil
+}
+
+func (u uncached) Sync() error { return u.synced(u.File.Sync()) }
+
+func (u uncached) SyncData() error { return u.synced(u.File.SyncData()) }
+
+func (u uncached) synced(err error) error {
+	if fd := u.Fd(); err == nil && fd != vfs.InvalidFd {
+		_ = unix.Fadvise(int(fd), 0, 0, unix.FADV_DONTNEED) // advice
+	}
+	return err
 }
