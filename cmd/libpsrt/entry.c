@@ -165,6 +165,23 @@ int psrt_push_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, co
   return psrtgo_push_async(U(table), U(keys), n, U(grads), U(options), U(req), &last);
 }
 
+int psrt_push_sparse_counts(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
+                            const float *shows, const float *clicks, const uint32_t *slots,
+                            const psrt_call_options *options) {
+  MAY_WAIT;
+  return psrtgo_push_counts(U(table), U(keys), n, U(grads), U(shows), U(clicks), U(slots), U(options), &last);
+}
+
+int psrt_table_shrink(psrt_table *table) {
+  MAY_WAIT;
+  return psrtgo_table_life(U(table), 0, &last);
+}
+
+int psrt_table_end_day(psrt_table *table) {
+  MAY_WAIT;
+  return psrtgo_table_life(U(table), 1, &last);
+}
+
 int psrt_push_sparse_ticket(psrt_table *table, uint64_t ticket, size_t n, const float *grads) {
   return psrt_push_sparse_ticket_opt(table, ticket, n, grads, NULL);
 }

@@ -58,7 +58,7 @@ extern "C" {
 /* The version that this header describes: major << 16 | minor. A library serves
  * every program whose major is its own and whose minor is not above its own. */
 #define PSRT_ABI_MAJOR 1
-#define PSRT_ABI_MINOR 0
+#define PSRT_ABI_MINOR 1
 #define PSRT_ABI_VERSION ((PSRT_ABI_MAJOR << 16) | PSRT_ABI_MINOR)
 
 /* Status codes. */
@@ -141,6 +141,7 @@ const char *psrt_last_error(void);
  *       optimizer: {kind: adagrad, lr: 0.05}    # sgd adagrad rowadagrad adam ftrl,
  *                                               #   sum, assign, or the servers' own
  *       init: {kind: uniform, scale: 0.01}      # zero, uniform or normal
+ *       lifecycle: {}          # settings of docs/lifecycle.md; without, rows stay
  *
  * Unknown keys are refused. On success *client is the handle, to be given back by
  * psrt_client_close. A process may have many clients.
@@ -268,6 +269,27 @@ int psrt_push_sparse_opt(psrt_table *table, const uint64_t *keys, size_t n, cons
                          const psrt_call_options *options);
 int psrt_push_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
                            const psrt_call_options *options, psrt_req **req);
+
+/* psrt_push_sparse_counts is psrt_push_sparse to a table with a lifecycle
+ * (docs/lifecycle.md), and says of each key how often it was shown and clicked since
+ * it was pushed last, and its slot (field, below 2^24). shows may be NULL: one each;
+ * clicks: none; slots: 0. psrt_push_sparse to such a table is this with all three
+ * NULL. Of keys that repeat, shows, clicks and gradients are added and the last slot
+ * counts. options may be NULL. Other tables: PSRT_EMISMATCH. Since ABI 1.1. */
+int psrt_push_sparse_counts(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
+                            const float *shows, const float *clicks, const uint32_t *slots,
+                            const psrt_call_options *options);
+
+/* psrt_table_shrink has the shows and clicks of all rows decay, and those rows go
+ * that are not worth their place; psrt_table_end_day has a day pass, by which rows
+ * that nobody pushes to grow old. A day's order: end_day, then shrink. They take
+ * effect at every server between two steps: with bsp before this worker's current
+ * step, with others at once, and cost no walk over the rows. A call that returns an
+ * error may have taken effect, and at all servers when the next succeeds. One worker
+ * of the job calls them. PSRT_EMISMATCH (no lifecycle), PSRT_EBUSY (another worker
+ * does), PSRT_EHANDLE, PSRT_ECONNECT, PSRT_ETIMEDOUT, PSRT_EFORKED. Since ABI 1.1. */
+int psrt_table_shrink(psrt_table *table);
+int psrt_table_end_day(psrt_table *table);
 
 /* psrt_push_sparse_ticket is psrt_push_sparse for the keys of a pull: n must be
  * that pull's and grads in its order. A ticket can be used once. No key is sent, and

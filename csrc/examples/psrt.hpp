@@ -179,6 +179,22 @@ public:
 			                             " keys of dimension " + std::to_string(dim()));
 		push(keys.data(), keys.size(), grads.data(), o);
 	}
+	// push to a table with a lifecycle: how often each key was shown and clicked, and
+	// its slot. Empty is one show each, no click, slot 0.
+	void push_counts(const std::vector<std::uint64_t> &keys, const std::vector<float> &grads, const std::vector<float> &shows = {},
+	                 const std::vector<float> &clicks = {}, const std::vector<std::uint32_t> &slots = {}, const options &o = {}) const
+	{
+		const std::size_t n = keys.size();
+		if (grads.size() != n * dim() || (!shows.empty() && shows.size() != n) || (!clicks.empty() && clicks.size() != n) ||
+		    (!slots.empty() && slots.size() != n))
+			throw error(PSRT_EINVAL, "psrt: gradients or counts that are not one for each of " + std::to_string(n) + " keys");
+		check(psrt_push_sparse_counts(t_, keys.data(), n, grads.data(), shows.empty() ? nullptr : shows.data(),
+		                              clicks.empty() ? nullptr : clicks.data(), slots.empty() ? nullptr : slots.data(), o.c()));
+	}
+	// Counters decay and rows go that are not worth their place; a day passes.
+	void shrink() const { check(psrt_table_shrink(t_)); }
+	void end_day() const { check(psrt_table_end_day(t_)); }
+
 	// The same for the keys of a pull, which are not sent again. PSRT_ESTALE: push
 	// with keys.
 	void push(std::uint64_t ticket, std::size_t n, const float *grads, const options &o = {}) const

@@ -114,6 +114,9 @@ _SIGNATURES = {
     "psrt_pull_sparse_async": [_V, _V, _N, _V, _V, _V, _P(_V)],
     "psrt_push_sparse_opt": [_V, _V, _N, _V, _V],
     "psrt_push_sparse_async": [_V, _V, _N, _V, _V, _P(_V)],
+    "psrt_push_sparse_counts": [_V, _V, _N, _V, _V, _V, _V, _V],
+    "psrt_table_shrink": [_V],
+    "psrt_table_end_day": [_V],
     "psrt_push_sparse_ticket_opt": [_V, c_uint64, _N, _V, _V],
     "psrt_push_sparse_ticket_async": [_V, c_uint64, _N, _V, _V, _P(_V)],
     "psrt_plan": [_V, _V, _N, _V, _V, _P(_N)],
@@ -427,6 +430,42 @@ class Table:
         g, keep_grads = self._grads(n, grads)
         options = _options(0, timeout)
         status = _lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options))
+        if status:
+            _fail(status)
+
+    def push_counts(self, keys: Any, grads: Any, *, shows: Any = None, clicks: Any = None, slots: Any = None,
+                    timeout: Optional[float] = None) -> None:
+        """push to a table with a lifecycle: how often each key was shown (once) and clicked
+        (never), float32, and its slot (0), uint32."""
+        k, n, keep = _buffer(keys, True, False)
+        g, keep_grads = self._grads(n, grads)
+        options, counts, kept = _options(0, timeout), [], []
+        for name, a in (("shows", shows), ("clicks", clicks), ("slots", slots)):
+            if a is None:
+                counts.append(None)
+                continue
+            if name == "slots":
+                a = array.array("I", (int(x) for x in a))  # 32 bits wherever psrt runs
+                address, have = a.buffer_info()
+            else:
+                address, have, a = _buffer(a, False, False)
+            if have != n:
+                raise ValueError(f"psrt: {have} {name}, {n} keys of table {self.name} need {n}")
+            counts.append(address)
+            kept.append(a)
+        status = _lib.psrt_push_sparse_counts(self._h, k, n, g, *counts, _pointer(options))
+        if status:
+            _fail(status)
+
+    def shrink(self) -> None:
+        """Shows and clicks decay, and rows go that are not worth their place."""
+        status = _lib.psrt_table_shrink(self._h)
+        if status:
+            _fail(status)
+
+    def end_day(self) -> None:
+        """A day passes: rows that nobody pushes to grow old."""
+        status = _lib.psrt_table_end_day(self._h)
         if status:
             _fail(status)
 

@@ -23,6 +23,11 @@ TABLES = """
 tables:
   - {name: sum, dim: 2, rule: sum}
   - {name: last, dim: 1, rule: assign}
+  - name: life
+    dim: 3
+    rule: sgd
+    lr: 1
+    lifecycle: {embedx_threshold: 2, show_scale: false, delete_after_unseen_days: 1, show_click_decay_rate: 1, embed: {rule: naive, learning_rate: 1}}
 dense: {rule: sum, parts: [{name: a, size: 3}, {name: b, size: 5}]}
 """
 
@@ -267,6 +272,44 @@ class Test(unittest.TestCase):
         self.table.push(keys, np.full((2, 2), 5, np.float32))
         self.client.load(model)
         np.testing.assert_array_equal(self.table.pull(keys), np.full((2, 2), 5))
+
+    def test_lifecycle(self):
+        c = self.client()
+        t, plain = c.table("life"), c.table("sum")
+        keys = np.arange(4, dtype=np.uint64)
+        ones = np.ones((4, 3), np.float32)
+        self.assertFalse(t.pull(keys).any())  # a pull makes nothing
+        t.push_counts(keys, ones, shows=np.array([1, 2, 30, 1], np.float32), clicks=np.array([0, 2, 3, 1], np.float32), slots=[1, 2, 3, 3])
+        t.push_counts(keys, ones, shows=np.ones(4, np.float32))
+        got = t.pull(keys)
+        # The first weight learns from the first push on, the vector from the push after the one that made it.
+        self.assertTrue((got[:, 0] == -2).all(), got)
+        self.assertEqual(((got[:, 1:] != 0).any(axis=1)).tolist(), [False, True, True, False], got)
+        rows = lambda: {x["name"]: x for x in c.stats()["servers"][0]["tables"]}["life"]
+        self.assertEqual((rows()["rows"], rows()["life"]["days"]), (4, 0))
+        t.shrink()  # row 0 was shown twice: its score is 0.2, below 0.8
+        self.assertEqual(t.pull(keys)[:, 0].tolist(), [0, -2, -2, -2])
+        for _ in range(2):
+            t.end_day()
+            t.push(keys[1:2], ones[:1])  # one show
+        t.shrink()  # two days unseen are more than one
+        self.assertEqual(t.pull(keys)[:, 0].tolist(), [0, -4, 0, 0])
+        where = os.path.join(self.folder.name, "life")
+        c.save(where)
+        t.push(keys, ones)
+        c.load(where)
+        self.assertEqual(t.pull(keys)[:, 0].tolist(), [0, -4, 0, 0])
+        x = rows()["life"]
+        self.assertEqual((x["days"], x["shrinks"]), (2, 2))
+        for f in (plain.shrink, plain.end_day, lambda: plain.push_counts(keys, np.ones((4, 2), np.float32))):
+            with self.assertRaises(psrt.Error) as e:
+                f()
+            self.assertIn("no lifecycle", str(e.exception))
+        with self.assertRaises(ValueError):
+            t.push_counts(keys, ones, clicks=np.ones(3, np.float32))
+        with self.assertRaises(psrt.Error):
+            t.push_counts(keys, ones, shows=np.array([1, -1, 1, 1], np.float32))
+        c.close()
 
     def test_read_only(self):
         keys = self.keys(2)

@@ -161,7 +161,7 @@ func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
 	if len(steps) == 1 {
 		keys, grads = steps[0].keys, steps[0].grads
 	} else {
-		keys, grads = make([]uint64, 0, n), make([]float32, 0, n*t.spec.Dim)
+		keys, grads = make([]uint64, 0, n), make([]float32, 0, n*t.spec.PushFloats())
 		for _, s := range steps {
 			keys, grads = append(keys, s.keys...), append(grads, s.grads...)
 		}

@@ -13,6 +13,7 @@ type Options struct {
 	Timeout  time.Duration // 0: the client's
 	ReadOnly bool          // pull: make no rows, unknown keys give zeros
 	AnyClock bool          // pull: what is there now
+	Counts   *Counts       // push: what the keys were, of a table with a lifecycle
 }
 
 func (o *Options) pull() (opt client.PullOption) {
@@ -31,12 +32,14 @@ type Ticket uint64
 // MaxKeys bounds the keys of one call.
 const MaxKeys = psmsg.MaxRows
 
-func (t *Table) check(n, floats int) error {
+func (t *Table) check(n, floats int) error { return t.checkWidth(n, floats, t.spec.Dim) }
+
+func (t *Table) checkWidth(n, floats, width int) error {
 	if n > MaxKeys {
 		return errorf(Invalid, "kv: table %q: %d keys in one call, at most %d", t.spec.Name, n, MaxKeys)
 	}
-	if floats != n*t.spec.Dim {
-		return errorf(Invalid, "kv: table %q: %d floats for %d rows of %d", t.spec.Name, floats, n, t.spec.Dim)
+	if floats != n*width {
+		return errorf(Invalid, "kv: table %q: %d floats for %d rows of %d", t.spec.Name, floats, n, width)
 	}
 	return nil
 }

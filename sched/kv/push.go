@@ -54,7 +54,8 @@ func (p *pulling) endPush() {
 // preparePush plans a push. Where it succeeds the client is entered; nil means
 // that the gradients wait for the end of the step.
 func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling, error) {
-	if err := t.check(len(keys), len(grads)); err != nil {
+	grads, err := t.counted(len(keys), grads, o.Counts)
+	if err != nil {
 		return nil, err
 	}
 	if t.c.job.Staleness == 0 {
@@ -86,7 +87,8 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 
 // prepareTicket is preparePush for the rows of a ticket.
 func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) (*pulling, error) {
-	if err := t.check(n, len(grads)); err != nil {
+	grads, err := t.counted(n, grads, o.Counts)
+	if err != nil {
 		return nil, err
 	}
 	kept, err := t.tickets.take(t, number, n)
@@ -96,11 +98,12 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 	defer t.tickets.free(kept)
 	if t.c.job.Staleness == 0 {
 		x := set{index: kept.index, plain: kept.plain}
-		rows := make([]float32, len(kept.plan.Keys)*t.spec.Dim)
+		rows := make([]float32, len(kept.plan.Keys)*t.spec.PushFloats())
 		if err := x.repeats(t.spec, len(kept.plan.Keys)); err != nil {
 			return nil, err
 		}
-		x.gather(rows, grads, t.spec.Dim, t.spec.Optimizer.Adds())
+		x.gather(rows, grads, t.spec.PushFloats(), t.spec.Optimizer.Adds())
+		x.lastSlots(&t.spec, rows, grads)
 		return nil, t.defer_(kept.plan.Keys, rows)
 	}
 	if err := t.c.enter(); err != nil {
@@ -146,7 +149,8 @@ func (p *pulling) fill(grads []float32) error {
 	if err := p.set.repeats(*spec, p.op.rows.Len()); err != nil {
 		return err
 	}
-	p.set.gather(p.op.rows.Grads(), grads, spec.Dim, spec.Optimizer.Adds())
+	p.set.gather(p.op.rows.Grads(), grads, spec.PushFloats(), spec.Optimizer.Adds())
+	p.set.lastSlots(spec, p.op.rows.Grads(), grads)
 	p.t.c.copied.Add(uint64(len(grads)) * 4)
 	return nil
 }

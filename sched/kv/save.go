@@ -85,6 +85,9 @@ func (c *Client) Save(dir string, o SaveOptions) error {
 		}
 		sum.Add(d)
 	}
+	if m.Lifecycle, err = psmsg.MergeLifecycles(replies); err != nil {
+		return errorf(Refused, "kv: the servers do not agree: %w; one worker of the job calls shrink and end of day", err)
+	}
 	slices.SortFunc(m.Parts, func(a, b ckpt.Part) int { return int(int64(a.Table) - int64(b.Table)) })
 	m.Digest = sum.String()
 	if m.Tables, err = c.serverTables(ctx); err != nil {
@@ -134,6 +137,8 @@ func (c *Client) Load(dir string, o SaveOptions) error {
 		switch {
 		case saved == nil:
 			return errorf(Mismatch, "kv: the model in %s has no table %q, which the servers have", dir, t.Name)
+		case !saved.SameRows(t) && (saved.Lifecycle != nil || t.Lifecycle != nil):
+			return errorf(Mismatch, "kv: table %q of the model in %s has another lifecycle than the servers' (%s there, %s here)", t.Name, dir, saved.Effective(), t.Effective())
 		case saved.Dim != t.Dim || saved.Optimizer.Kind != t.Optimizer.Kind:
 			return errorf(Mismatch, "kv: table %q is dim %d, optimizer %s at the servers; the model in %s has dim %d, optimizer %s",
 				t.Name, t.Dim, t.Optimizer.Name(), dir, saved.Dim, saved.Optimizer.Name())

@@ -15,6 +15,8 @@ type HappenRequest struct {
 	Step   uint64 `json:"step"`
 	From   int    `json:"from"`
 	Events string `json:"events"` // as accessor.FormatEvents writes them
+	// Tell asks only, for the events from From on.
+	Tell bool `json:"tell,omitempty"`
 }
 
 // HappenReply says how many events there are, those that wait for their step

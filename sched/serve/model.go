@@ -56,6 +56,9 @@ func (s *Server) save(dir string, last bool) error {
 		return err
 	}
 	m := ckpt.Manifest{Meta: meta, Digest: sum.String(), Slots: place.DefaultSlots, Parts: parts}
+	if m.Lifecycle, err = psmsg.MergeLifecycles(replies); err != nil {
+		return fmt.Errorf("serve: the servers do not agree: %w", err)
+	}
 	named := map[uint32]bool{} // a table that was made meanwhile is not in every lane's part
 	for _, p := range parts {
 		named[p.Table] = named[p.Table] || !p.Dense

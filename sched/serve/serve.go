@@ -129,7 +129,7 @@ func New(cfg Config) (_ *Server, err error) {
 	clearStale(cfg.Listen)
 	s.server, err = server.New(server.Config{
 		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
-		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
+		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Tracked: cfg.Tables.lives(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
 		ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
 		Trainers: server.Trainers{Directory: s.directory, NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
@@ -216,6 +216,7 @@ func (s *Server) begin() error {
 		}
 	}
 	s.begun.Store(true)
+	s.noteLives()
 	s.ready()
 	return nil
 }

@@ -133,6 +133,7 @@ func readTable(n *yaml.Node, dir string, memory *int64) (table.Spec, error) {
 		{"id", whole(&id, "id", 0, uint64(^uint32(0)))},
 		{"init", func(n *yaml.Node) error { return readInit(n, &s.Init) }},
 		{"memory", size(memory, "memory")},
+		{"lifecycle", func(n *yaml.Node) (err error) { s.Lifecycle, err = readLifecycle(n); return err }},
 		{"params", func(n *yaml.Node) (err error) { o.Params, err = readParams(n); return err }},
 	}
 	fields = append(fields, optimizerFields(o)...)

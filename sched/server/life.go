@@ -71,9 +71,12 @@ func (l *lane) happen(req psmsg.HappenRequest, events []accessor.Event) (rep psm
 		return rep, fmt.Errorf("table %q has had %d events, asked is for what follows %d of them", t.spec.Name, rep.Len, req.From)
 	case req.From < rep.Len:
 		since := append(h.From(min(req.From, h.Len())), waiting[max(0, req.From-h.Len()):]...)
-		if !slices.Equal(since[:min(len(since), len(events))], events) {
+		if req.Tell || !slices.Equal(since[:min(len(since), len(events))], events) {
 			rep.Missing = accessor.FormatEvents(since...)
 		}
+		return rep, nil
+	}
+	if req.Tell {
 		return rep, nil
 	}
 	if err := h.MayFollow(waiting, events); err != nil {

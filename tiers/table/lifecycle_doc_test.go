@@ -33,6 +33,11 @@ func TestLifecycleDocumentation(t *testing.T) {
 			}
 		}
 	}
+	for name, v := range fields(DefaultSchedule()) {
+		if !strings.Contains(doc, "`"+name+"`") || !strings.Contains(doc, fmt.Sprint(v)) {
+			t.Errorf("%s or its default, %v, is not in the documentation", name, v)
+		}
+	}
 	examples := 0
 	for block := range strings.SplitSeq(doc, "\n\n") {
 		text := strings.TrimPrefix(strings.ReplaceAll("\n"+block, "\n    ", "\n"), "\n")
@@ -40,7 +45,7 @@ func TestLifecycleDocumentation(t *testing.T) {
 			continue
 		}
 		examples++
-		if _, err := ParseLifecycle([]byte(text)); err != nil {
+		if _, _, err := ParseAccessor([]byte(text)); err != nil {
 			t.Errorf("example:\n%s\n%v", text, err)
 		}
 	}

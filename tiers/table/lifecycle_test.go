@@ -82,10 +82,10 @@ func TestParseLifecycle(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"lifecycle: {}":               `"lifecycle"`,
-		"a: 1\n---\nb: 1\n":           `"a"`,
+		"a: 1\n":                      `"a"`,
 		"{}\n---\n{}\n":               "more than one",
 		"show_click_decay_rate: 0":    "show_click_decay_rate 0",
-		"[":                           "yaml",
+		"[":                           "YAML",
 		strings.Repeat("#", 64<<10+1): "65537 bytes",
 	} {
 		if _, err := ParseLifecycle([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
