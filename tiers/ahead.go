@@ -18,6 +18,11 @@ type ahead struct {
 
 func newAhead() ahead { return ahead{at: policy.NoUse} }
 
+// leadShare: a row that is read early takes the place of another all the while. So
+// what is read ahead of the batch that is due is at most one part of so many of the
+// memory, but that batch in any case.
+const leadShare = 8
+
 // askedAtOnce bounds the keys looked at together, aheadQueued the reads ahead that
 // the disk is given: a lookup's own wait behind no more. It is given many at a time,
 // as rows that lie side by side are read at once.
@@ -120,7 +125,9 @@ func (t *Tiered) aheadEnds() uint64 {
 	if a := &t.ahead; a.batch < begin {
 		a.batch, a.at = begin, policy.NoUse
 	}
-	return min(end, begin+uint64(t.cfg.Ahead)+1)
+	due, rows := t.belady.Due()
+	lead := t.space.frames() / max(1, leadShare*rows)
+	return min(end, begin+uint64(t.cfg.Ahead)+1, due+uint64(max(1, lead)))
 }
 
 // readSome reads those of keys that are on disk, and moves on behind the last that
@@ -188,4 +195,20 @@ func (t *Tiered) takeAfter(batch uint64) (uint32, error) {
 
 func (t *Tiered) victimAfter(batch uint64) (uint32, error) {
 	return t.victim(func(may func(uint32) bool) (uint32, bool) { return t.belady.VictimAfter(batch, may) })
+}
+
+// lookedUp tells the policy of a look-up of a row that is there, cameFor of a row
+// that has come into memory for one.
+func (t *Tiered) lookedUp(l *Lookup, f uint32, key uint64) {
+	if t.belady != nil && !l.Aside && !l.Ahead {
+		t.belady.Used(f, key)
+	} else {
+		t.policy.Touch(f, key)
+	}
+}
+
+func (t *Tiered) cameFor(l *Lookup, f uint32, key uint64) {
+	if t.belady != nil && !l.Aside && !l.Ahead {
+		t.belady.Used(f, key)
+	}
 }

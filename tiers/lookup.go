@@ -40,7 +40,7 @@ func (t *Tiered) Start(l *Lookup) bool {
 			f := v - onFrame
 			rows[i] = f
 			t.pinOne(f)
-			t.policy.Touch(f, l.Keys[i])
+			t.lookedUp(l, f, l.Keys[i])
 			c, at := t.led.at(f)
 			if c.flags[at]&flagLoading != 0 {
 				t.waitFor(f, l)
@@ -181,7 +181,7 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 	case v != noRow && v >= onFrame: // brought by another lookup
 		f := v - onFrame
 		t.pinOne(f)
-		t.policy.Touch(f, key)
+		t.lookedUp(j.l, f, key)
 		j.rows[j.at] = f
 		c, i := t.led.at(f)
 		if c.flags[i]&flagLoading != 0 {
@@ -210,6 +210,7 @@ func (t *Tiered) fillOne(j *job, key uint64, v uint32) error {
 	} else {
 		t.stats.SyncReads++
 	}
+	t.cameFor(j.l, f, key)
 	j.rows[j.at] = f
 	t.waitFor(f, j.l)
 	return nil
@@ -231,6 +232,7 @@ func (t *Tiered) create(j *job, f uint32, key uint64) error {
 	t.acc.Born(key, t.row(f))
 	t.acc.Begin(&t.rows, int(f), t.scratch.key[:])
 	t.occupy(f, key, flagDirty|markChanged, noSlot, 1)
+	t.cameFor(j.l, f, key)
 	j.rows[j.at] = f
 	j.l.Created++
 	t.ahead.made()

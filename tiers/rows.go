@@ -110,6 +110,7 @@ type Lookup struct {
 	Keys   []uint64
 	Rows   []uint32 // table.NoRow where there is no row and Create is false
 	Create bool
+	Aside  bool // no look-up of a batch: it was not announced
 	Ahead  bool // nobody waits for it: what is read counts as read ahead
 	Owner  any  // the caller's
 

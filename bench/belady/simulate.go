@@ -9,13 +9,22 @@ type Result struct {
 	Reads int // rows that were there and not in memory
 }
 
-// Simulate counts the reads of a cache of rows rows, which must be at least as
-// many as the largest batch has, from batch from on. Rows of the batch under way
+// Room is a cache that stays as large as it is: for Simulate.
+func Room(t Trace, rows int) []int {
+	room := make([]int, len(t))
+	for i := range room {
+		room[i] = rows
+	}
+	return room
+}
+
+// Simulate counts the reads of a cache of room[b] rows in batch b, which must be at
+// least as many as the batch has, from batch from on. Rows of the batch under way
 // do not leave.
 // Policies: "belady" knows the batch under way and window more, and lets the
 // row go whose next use is furthest, those without one first, longest ago
 // first; "lru"; "s3fifo".
-func Simulate(t Trace, policy string, rows, window, from int) Result {
+func Simulate(t Trace, policy string, room []int, window, from int) Result {
 	var res Result
 	c := newCache(policy, t, window)
 	known := map[uint64]bool{}
@@ -25,6 +34,10 @@ func Simulate(t Trace, policy string, rows, window, from int) Result {
 			now[key] = true
 		}
 		c.begin(b)
+		mayGo := func(key uint64) bool { return !now[key] }
+		for c.len() > room[b] { // it has become smaller
+			c.evict(mayGo)
+		}
 		for _, key := range keys { // what is there is seen first: it is in use
 			if c.has(key) {
 				c.hit(key)
@@ -44,8 +57,8 @@ func Simulate(t Trace, policy string, rows, window, from int) Result {
 			} else {
 				res.Reads++
 			}
-			if c.len() == rows {
-				c.evict(func(key uint64) bool { return !now[key] })
+			if c.len() >= room[b] {
+				c.evict(mayGo)
 			}
 			c.insert(key)
 		}
@@ -107,11 +120,24 @@ type belady struct {
 	lru
 	window, now int
 	uses        map[uint64][]int
+	// byNext are the keys as they are at the begin of a batch, by the number of batches
+	// to their next use behind it, 0 if none is known; those of one number in the order
+	// of lookups. Rows that are looked up in the batch do not leave during it.
+	byNext [][]uint64
 }
 
-func (c *belady) begin(batch int) { c.now = batch }
+func (c *belady) begin(batch int) {
+	c.now = batch
+	c.byNext = make([][]uint64, c.window+1)
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		key := e.Value.(uint64)
+		n := c.next(key)
+		c.byNext[n] = append(c.byNext[n], key)
+	}
+}
 
-// next is the key's next use after the batch under way, 0 if none is known.
+// next is how far the key's next use after the batch under way is, 0 if none is
+// known.
 func (c *belady) next(key uint64) int {
 	uses := c.uses[key]
 	for len(uses) > 0 && uses[0] <= c.now {
@@ -121,26 +147,21 @@ func (c *belady) next(key uint64) int {
 	if len(uses) == 0 || uses[0] > c.now+c.window {
 		return 0
 	}
-	return uses[0]
+	return uses[0] - c.now
 }
 
 func (c *belady) evict(may func(key uint64) bool) {
-	best, furthest := uint64(0), -1
-	for e := c.order.Front(); e != nil; e = e.Next() {
-		key := e.Value.(uint64)
-		if !may(key) {
-			continue
-		}
-		next := c.next(key)
-		if next == 0 {
-			c.drop(key)
-			return
-		}
-		if next > furthest {
-			best, furthest = key, next
+	for n := range c.byNext { // 0, then the furthest
+		list := &c.byNext[(len(c.byNext)-n)%len(c.byNext)]
+		for len(*list) > 0 {
+			key := (*list)[0]
+			*list = (*list)[1:]
+			if may(key) {
+				c.drop(key)
+				return
+			}
 		}
 	}
-	c.drop(best)
 }
 
 // s3 is S3-FIFO by its paper.

@@ -26,7 +26,8 @@ const (
 // that takes a disk, or memory that others have pinned; other requests go on
 // meanwhile, and ended is called for this one.
 func (l *lane) find(r *request, create bool) bool {
-	r.look = tiers.Lookup{Keys: r.keys, Rows: l.rowsBuf(int(r.Rows)), Create: create, Owner: r}
+	r.look = tiers.Lookup{Keys: r.keys, Rows: l.rowsBuf(int(r.Rows)), Create: create, Owner: r,
+		Aside: r.Kind != psmsg.KindPull || r.Flags&psmsg.FlagNoClock != 0}
 	return l.start(r)
 }
 

@@ -117,6 +117,7 @@ func (l *lane) refuse(r *request, code psmsg.Code) {
 
 // pull answers a sparse pull when its rows are there.
 func (l *lane) pull(r *request) {
+	l.storage.note(r)
 	if l.find(r, l.creates(r)) {
 		l.answerPull(r)
 	}

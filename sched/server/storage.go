@@ -28,6 +28,8 @@ type Storage struct {
 	// BatchRows is about how many rows a step has, of all workers and lanes, and
 	// LookAhead how many steps they announce.
 	BatchRows, LookAhead int
+	// Record is a file for what the first lane's pulls ask for, "" is none.
+	Record string
 	// Memory is what tables have of the server's memory, by ID; the others share what
 	// is left alike.
 	Memory map[uint32]int64
@@ -35,8 +37,9 @@ type Storage struct {
 
 // storage is a lane's part: a store that all its tables share.
 type storage struct {
-	disks *tiers.Disks
-	dirs  []string
+	disks  *tiers.Disks
+	dirs   []string
+	record *record // nil without
 }
 
 // frameBytes is about what a row in memory takes beside itself, and
@@ -54,12 +57,12 @@ const (
 	leastBuffer  = 1792 << 10
 )
 
-// stepsAtWork bounds a worker's steps that are not over: one pulled, one computed, two
-// whose pushes are on their way. readSteps is how many steps behind the oldest of them
+// StepsAtWork bounds a worker's steps that are not over: one pulled, one computed, two
+// whose pushes are on their way. ReadSteps is how many steps behind the oldest of them
 // rows are read: those, and the next two.
 const (
-	stepsAtWork = 4
-	readSteps   = stepsAtWork + 1
+	StepsAtWork = 4
+	ReadSteps   = StepsAtWork + 1
 )
 
 // openStorage makes room for the lane's rows in each directory.
@@ -73,6 +76,16 @@ func (l *lane) openStorage() (err error) {
 		return errors.New("server: rows on disks need a bound of the memory: give --mem-budget")
 	}
 	s := &storage{}
+	if c.Record != "" && l.global == 0 {
+		if s.record, err = openRecord(c.Record); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				_ = s.record.close() // the error that matters is err
+			}
+		}()
+	}
 	for _, d := range c.Dirs {
 		dir := filepath.Join(d, fmt.Sprintf("psrt-server%d-lane%d", l.cfg.ID, l.index))
 		if err := emptyStale(dir); err != nil {
@@ -107,7 +120,7 @@ func (l *lane) openTiered(spec table.Spec) (tiers.Rows, error) {
 	most := int(room / int64(spec.RowBytes()+frameBytes) / batchesInMemory)
 	apart := max(0, min(l.cfg.Staleness, AheadSteps)) // how far workers may be
 	return l.fit(spec, tiers.Config{Disks: l.storage.disks, Node: l.cfg.Node, MaxBytes: room,
-		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: c.LookAhead + stepsAtWork + apart, Ahead: readSteps + apart, Pmem: c.Pmem})
+		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: c.LookAhead + StepsAtWork + apart, Ahead: ReadSteps + apart, Pmem: c.Pmem})
 }
 
 // wakeDisks is for the store's goroutines.
@@ -122,7 +135,7 @@ func (s *storage) close() error {
 	if s == nil {
 		return nil
 	}
-	err := s.disks.Close()
+	err := errors.Join(s.disks.Close(), s.record.close())
 	for _, dir := range s.dirs {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

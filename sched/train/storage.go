@@ -20,6 +20,8 @@ type Storage struct {
 	LimitBytes int64  `json:"limit_bytes,omitempty"`
 	Pmem       string `json:"pmem,omitempty"` // directory on a byte-addressable device
 	Policy     string `json:"policy,omitempty"`
+	// Record is a file for what the first lane's steps look up, "" is none.
+	Record string `json:"record,omitempty"`
 	// ExpectedRows is a guess of how many rows all servers will have.
 	ExpectedRows int64 `json:"expected_rows,omitempty"`
 }
@@ -44,7 +46,7 @@ func (s *Storage) forServer(j *Job, rowBytes int) *server.Storage {
 		return nil
 	}
 	return &server.Storage{Dirs: s.Dirs, LimitBytes: s.LimitBytes, ExpectedBytes: s.ExpectedRows * int64(rowBytes),
-		Pmem: s.Pmem, Policy: s.Policy, BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}
+		Pmem: s.Pmem, Policy: s.Policy, BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead, Record: s.Record}
 }
 
 // StorageUse is what became of rows that lie on disks, on all servers.

@@ -46,6 +46,15 @@ func (p *Belady) Add(frame uint32, key uint64) { p.l.move(p.list(key), frame) }
 // Touch puts a row last among those of its next use.
 func (p *Belady) Touch(frame uint32, _ uint64) { p.l.move(p.l.of[frame], frame) }
 
+// Used is Touch for a look-up that was announced: the row goes where its next use is.
+func (p *Belady) Used(frame uint32, key uint64) {
+	if p.w.look(key) {
+		p.l.move(p.list(key), frame)
+	} else {
+		p.l.move(p.l.of[frame], frame)
+	}
+}
+
 // Remove forgets a row; what is announced of its key stays.
 func (p *Belady) Remove(frame uint32, _ uint64) { p.l.remove(frame) }
 
@@ -125,6 +134,16 @@ func (p *Belady) Keys(batch uint64, at uint32, dst []uint64) (n int, last uint32
 
 // Window is the batches announced and not passed, [begin, end).
 func (p *Belady) Window() (begin, end uint64) { return p.w.begin, p.w.end }
+
+// Due is the first batch of which nothing has been looked up, and how many rows each
+// from there on wants on average.
+func (p *Belady) Due() (batch uint64, rows int) {
+	batch = max(p.w.begin, p.w.begun)
+	if p.w.end > batch {
+		rows = p.w.due / int(p.w.end-batch)
+	}
+	return batch, rows
+}
 
 // Passed ends the batches below this one.
 func (p *Belady) Passed(batch uint64) {

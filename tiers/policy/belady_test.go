@@ -156,6 +156,48 @@ func checkKeys(t *testing.T, p *Belady, batch uint64, announced []uint64) {
 	}
 }
 
+// TestUsed: a row that all who announced it have looked up counts as used at its
+// next batch, or not at all, whether the batch has passed or not.
+func TestUsed(t *testing.T) {
+	p := NewBelady(100, func(keys []uint64, frames []uint32) {
+		for i, k := range keys {
+			frames[i] = uint32(k)
+		}
+	})
+	p.Grow(4)
+	for f := range uint32(4) {
+		p.Add(f, uint64(f))
+	}
+	p.Announce(0, []uint64{0, 1, 2, 3})
+	p.Announce(1, []uint64{0, 1, 2})
+	p.Announce(2, []uint64{3})
+	p.Announce(0, []uint64{0}) // a second worker's
+	anyone := func(uint32) bool { return true }
+	if batch, rows := p.Due(); batch != 0 || rows != 2 {
+		t.Errorf("%d rows each from batch %d on, want 2 and 0", rows, batch)
+	}
+	for f := range uint32(3) {
+		p.Used(f, uint64(f))
+	}
+	if batch, _ := p.Due(); batch != 1 {
+		t.Errorf("batch %d is due, want 1", batch)
+	}
+	for _, want := range []uint32{1, 2} { // 0 and 3 are still used at 0
+		if f, ok := p.VictimAfter(0, anyone); !ok || f != want {
+			t.Errorf("row %d leaves (%v), want %d", f, ok, want)
+		}
+	}
+	p.Used(3, 3)
+	p.Used(0, 0)
+	if f, ok := p.Victim(anyone); !ok || f != 3 {
+		t.Errorf("row %d leaves (%v), want 3: it is used at 2", f, ok)
+	}
+	p.Passed(3)
+	if _, ok := p.NextUse(0); ok {
+		t.Error("there is a use behind the last batch")
+	}
+}
+
 // TestWindowIsBounded: what does not fit is not taken, and nothing grows.
 func TestWindowIsBounded(t *testing.T) {
 	p := NewBelady(10, func(_ []uint64, frames []uint32) {

@@ -9,10 +9,20 @@ type window struct {
 	keys        []uint64           // by use
 	next        []uint32           // the key's next use, none at the last; of what is free, the next free one
 	along       []uint32           // the batch's next use
-	batch       []uint8            // mod MaxBatches
+	batch       []uint8            // mod MaxBatches, plus oneMore for each look-up of other workers; over
 	free        uint32
+	due         int    // uses that are not over
+	begun       uint64 // batches below this one have been looked up, in part at least
 	table       refs
 }
+
+// A use with manyMore is not over before its batch is: there may be more look-ups
+// than are counted. over is a use of which nothing is to come.
+const (
+	oneMore  = 1 << 6
+	manyMore = 3 * oneMore
+	over     = oneMore - 1
+)
 
 func newWindow(maxUses int) window {
 	w := window{keys: make([]uint64, maxUses), next: make([]uint32, maxUses), along: make([]uint32, maxUses), batch: make([]uint8, maxUses)}
@@ -25,7 +35,7 @@ func (w *window) empty() {
 	for i := range w.first {
 		w.first[i], w.last[i] = none, none
 	}
-	w.free = none
+	w.free, w.due, w.begun = none, 0, 0
 	for i := len(w.next) - 1; i >= 0; i-- {
 		w.next[i] = w.free
 		w.free = uint32(i)
@@ -34,7 +44,7 @@ func (w *window) empty() {
 
 // batchOf is the batch of a use.
 func (w *window) batchOf(ref uint32) uint64 {
-	return w.begin + (uint64(w.batch[ref])+MaxBatches-w.begin%MaxBatches)%MaxBatches
+	return w.begin + (uint64(w.batch[ref]%oneMore)+MaxBatches-w.begin%MaxBatches)%MaxBatches
 }
 
 // nextUse is the batch of a key's next use.
@@ -64,7 +74,10 @@ func (w *window) add(batch uint64, key uint64) (ok, sooner bool) {
 	mod := uint8(batch % MaxBatches)
 	before, after := none, w.table.find(w.keys, key)
 	for after != none && w.batchOf(after) <= batch {
-		if w.batch[after] == mod {
+		if b := &w.batch[after]; *b%oneMore == mod {
+			if *b < manyMore {
+				*b += oneMore
+			}
 			return true, false
 		}
 		before, after = after, w.next[after]
@@ -74,6 +87,7 @@ func (w *window) add(batch uint64, key uint64) (ok, sooner bool) {
 		return false, false
 	}
 	w.free = w.next[ref]
+	w.due++
 	w.keys[ref], w.next[ref], w.along[ref], w.batch[ref] = key, after, none, mod
 	if last := w.last[mod]; last == none {
 		w.first[mod] = ref
@@ -99,26 +113,54 @@ func (w *window) after(batch uint64, at uint32, dst []uint64) (n int, last uint3
 	if at != none {
 		ref = w.along[at]
 	}
-	for n < len(dst) && ref != none {
-		dst[n] = w.keys[ref]
-		n, at, ref = n+1, ref, w.along[ref]
+	for ; n < len(dst) && ref != none; at, ref = ref, w.along[ref] {
+		if w.batch[ref] != over {
+			dst[n] = w.keys[ref]
+			n++
+		}
 	}
 	return n, at
+}
+
+// drop has a key's first use be over: the next one takes its place in the table.
+func (w *window) drop(ref uint32) {
+	if next := w.next[ref]; next != none {
+		w.table.set(w.keys, next)
+	} else {
+		w.table.remove(w.keys, w.keys[ref])
+	}
+	w.batch[ref] = over
+	w.due--
+}
+
+// look counts a look-up of a key, and says whether its next use is another one now.
+func (w *window) look(key uint64) bool {
+	ref := w.table.find(w.keys, key)
+	if ref == none {
+		return false
+	}
+	w.begun = max(w.begun, w.batchOf(ref)+1)
+	if b := &w.batch[ref]; *b >= manyMore {
+		return false
+	} else if *b >= oneMore {
+		*b -= oneMore
+		return false
+	}
+	w.drop(ref)
+	return true
 }
 
 // pass ends uses of the first batch, and copies their keys to dst. When there are
 // none left, it ends the batch.
 func (w *window) pass(dst []uint64) (n int) {
 	mod := w.begin % MaxBatches
-	for ; n < len(dst) && w.first[mod] != none; n++ {
+	for n < len(dst) && w.first[mod] != none {
 		ref := w.first[mod]
-		// It is the key's first use: the next one takes its place in the table.
-		if next := w.next[ref]; next != none {
-			w.table.set(w.keys, next)
-		} else {
-			w.table.remove(w.keys, w.keys[ref])
+		if w.batch[ref] != over {
+			w.drop(ref)
+			dst[n] = w.keys[ref]
+			n++
 		}
-		dst[n] = w.keys[ref]
 		w.first[mod] = w.along[ref]
 		w.next[ref], w.free = w.free, ref
 	}
