@@ -65,6 +65,9 @@ func (f *feed) tick(m *Machine) {
 		f.say(m)
 		return
 	}
+	if !f.began {
+		return
+	}
 	if f.idle++; f.idle >= m.opt.ResendTicks {
 		f.idle, f.sent = 0, f.first-1
 	}
@@ -72,6 +75,9 @@ func (f *feed) tick(m *Machine) {
 
 // acked lets items go; the joiner has all up to seq.
 func (f *feed) acked(m *Machine, seq uint64) {
+	if !f.began {
+		return
+	}
 	for len(f.items) > 0 && f.first <= seq {
 		f.bytes -= f.items[0].itemBytes
 		f.items[0] = nil
@@ -87,12 +93,8 @@ func (f *feed) acked(m *Machine, seq uint64) {
 }
 
 // say reports that the joiner may be relied on: what it lacks is not acknowledged.
-// Not before the fence, nor before what tails before this one have shown: the
-// next, who never knew them, relies on it.
 func (f *feed) say(m *Machine) {
-	if m.caughtUp() {
-		m.report(Report{Kind: Caught, Epoch: m.cfg.Epoch, Nodes: []Node{f.to}})
-	}
+	m.report(Report{Kind: Caught, Epoch: m.cfg.Epoch, Nodes: []Node{f.to}})
 }
 
 // join is a node that catches up.

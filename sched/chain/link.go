@@ -26,7 +26,7 @@ func (m *Machine) successor() (Node, bool) {
 
 func (l *link) tick(m *Machine) {
 	to, ok := m.successor()
-	if !ok || l.known && l.have == m.last() && m.committed == l.have {
+	if !ok || !m.clear() || l.known && l.have == m.last() && m.committed == l.have {
 		l.idle = 0
 		return
 	}
@@ -41,7 +41,7 @@ func (l *link) tick(m *Machine) {
 // fill sends what there is, within the window.
 func (l *link) fill(m *Machine) {
 	to, ok := m.successor()
-	if !ok || m.feed != nil && !m.feed.whole { // a joiner takes ops when it has the copy
+	if !ok || !m.clear() || m.feed != nil && !m.feed.whole { // a joiner takes ops when it has the copy
 		return
 	}
 	if !l.known {
@@ -120,10 +120,11 @@ func (m *Machine) Step(msg Message) {
 	switch msg.Kind {
 	case Sync:
 		if m.isPredecessor(msg.From) {
-			m.ackDue = true
+			m.heard, m.ackDue = true, true
 		}
 	case Data:
 		if m.isPredecessor(msg.From) {
+			m.heard = true
 			m.receive(&msg)
 		}
 	case Ack:

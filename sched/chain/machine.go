@@ -22,10 +22,11 @@ type Machine struct {
 	// and whether that is known to be over.
 	removed []Node
 	fenced  bool
-	leased  bool
-	held    bool
-	// inherited is the last op of the epochs before: the tail then may have shown it.
-	inherited uint64
+	heard   bool // from the predecessor, in this epoch
+	// wasClear is clear when that was looked at last, to tell the predecessor.
+	wasClear bool
+	leased   bool
+	held     bool
 
 	log       []*Op  // committed+1 ...; all whole but the last
 	logBytes  int    // of whole sizes
@@ -93,15 +94,15 @@ func (m *Machine) at(seq uint64) *Op {
 }
 
 // Adopt takes a group's chain of a newer epoch; an older one changes nothing.
-// Members that are in the chain since the epoch in which they joined begin with
-// nothing: so it is in the job's first map alone, others join behind the tail.
+// Members since the job's first map begin with nothing, when the first map that
+// they adopt has them still; others join behind the tail.
 func (m *Machine) Adopt(cfg Config) {
 	if cfg.Epoch <= m.cfg.Epoch {
 		return
 	}
 	before, wasHead := m.cfg, m.isHead()
 	m.cfg, m.pos = cfg, cfg.position(m.self)
-	m.next, m.feed, m.held, m.ackDue = link{}, nil, false, false
+	m.next, m.feed, m.held, m.heard, m.ackDue = link{}, nil, false, false, false
 	for ask := range m.asks { // its asker asks again
 		delete(m.asks, ask)
 	}
@@ -114,15 +115,14 @@ func (m *Machine) Adopt(cfg Config) {
 	if m.pos >= 0 {
 		me = &cfg.Chain[m.pos]
 	}
-	m.takeRole(me, wasHead)
-	m.inherited = m.last()
+	m.takeRole(me, wasHead, before.Epoch == 0)
 	m.endRun() // the head before may have died in its middle
 	m.fence()
 	m.drive()
 }
 
 // takeRole decides whether what this node has is what the map says.
-func (m *Machine) takeRole(me *Member, wasHead bool) {
+func (m *Machine) takeRole(me *Member, wasHead, first bool) {
 	switch j := m.joined; {
 	case me == nil:
 		was := m.has || j != nil
@@ -137,7 +137,7 @@ func (m *Machine) takeRole(me *Member, wasHead bool) {
 	case m.has && m.mine == me.Joined:
 	case j != nil && j.whole && m.mine == me.Joined:
 		m.has, m.joined = true, nil
-	case m.cfg.Epoch == me.Joined:
+	case first && me.Joined == m.cfg.Began:
 		m.forget()
 		m.has, m.mine = true, me.Joined
 	default:
@@ -190,11 +190,13 @@ func (m *Machine) Fenced(epoch uint64) {
 	}
 }
 
-// caughtUp says whether this tail shows all that any tail before it has shown.
-func (m *Machine) caughtUp() bool { return m.fenced && m.committed >= m.ripe(m.inherited) }
+// clear says that this member and all before it are in this epoch and past their
+// fences: then nobody serves one before it. Whoever is not says nothing to its
+// successor, so that a tail which is clear speaks for the whole chain.
+func (m *Machine) clear() bool { return m.has && m.fenced && (m.pos == 0 || m.pos > 0 && m.heard) }
 
-// Lease says whether readers may be served: all other members have confirmed this
-// epoch a short time ago.
+// Lease says whether readers may be served: all of Config.Nodes, but this one, have
+// confirmed this epoch a short time ago.
 func (m *Machine) Lease(on bool) { m.leased = on }
 
 // Hold has the head order nothing more in this epoch, so that its chain drains.
@@ -232,8 +234,15 @@ func (m *Machine) send(msg Message) {
 // drive does all that has become possible.
 func (m *Machine) drive() {
 	if m.has {
+		if c := m.clear(); c != m.wasClear {
+			m.wasClear = c
+			m.ackDue = m.ackDue || c && m.pos > 0
+		}
 		m.commitAsTail()
-		if m.feed != nil {
+		// Not before it is clear: until then this tail commits nothing, and a joiner in
+		// step would have it commit; what it was left with from the epochs before, which
+		// the tail then may have shown, it has committed by now.
+		if m.feed != nil && m.clear() {
 			m.feed.fill(m)
 		}
 		m.next.fill(m)
@@ -261,6 +270,9 @@ func (m *Machine) flushAck() {
 		return
 	}
 	ack := Message{Kind: Ack, To: to, Seq: m.last(), Committed: m.committed}
+	if m.isTail() && !m.clear() { // what it did as a joiner is a commit from then on
+		ack.Committed = 0
+	}
 	if k := len(m.log); k > 0 && !m.log[k-1].whole() {
 		ack.Off = len(m.log[k-1].Body)
 	}

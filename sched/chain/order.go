@@ -130,7 +130,7 @@ func (m *Machine) Abort(seq uint64) {
 
 // commitAsTail commits what a tail without a joiner in step has.
 func (m *Machine) commitAsTail() {
-	if !m.isTail() || !m.fenced || m.feed != nil && m.feed.inStep {
+	if !m.isTail() || !m.clear() || m.feed != nil && m.feed.inStep {
 		return
 	}
 	for end := m.ripe(m.last()); m.committed < end && (m.feed == nil || m.feed.bytes < m.opt.FeedBytes); {
@@ -194,7 +194,7 @@ func (m *Machine) MayRead(epoch uint64, kind ReadKind, atLeast uint64) ReadVerdi
 		return ReadElsewhere
 	case kind == Newest && !m.isTail():
 		return ReadElsewhere
-	case kind == Newest && !m.caughtUp(), m.committed < atLeast:
+	case kind == Newest && !m.clear(), m.committed < atLeast:
 		return ReadWait
 	}
 	return ReadNow

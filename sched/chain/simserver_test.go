@@ -285,11 +285,7 @@ func (v *simServer) adopt(value []byte, revision uint64) {
 // leased is asked at the moment of every answer.
 func (v *simServer) leased(g int) bool {
 	cfg := v.machines[g].Config()
-	var nodes []Node
-	for _, m := range cfg.Chain {
-		nodes = append(nodes, m.Node)
-	}
-	return v.peers.Leased(nodes, cfg.Epoch, v.now())
+	return v.peers.Leased(cfg.Nodes(), cfg.Epoch, v.now())
 }
 
 // flush does what a machine wants.

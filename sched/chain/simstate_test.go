@@ -38,6 +38,11 @@ type simPush struct {
 	rows   []simGrad
 }
 
+type simGiven struct {
+	key uint64
+	id  uint32
+}
+
 type simGrad struct {
 	key  uint64
 	grad int64
@@ -105,11 +110,11 @@ func (s *simState) Take(op *Op, note bool) []byte {
 
 // take does an op; born is nil where this state gives new rows their ids.
 func (s *simState) take(op *Op, born map[uint64]uint32) (note []byte) {
-	given := map[uint64]uint32{}
+	var given []simGiven
 	if op.Kind == Push {
 		p := simPush{op.Worker, op.Push, simGrads(op.Body)}
 		for _, r := range p.rows {
-			s.ensure(r.key, born, given)
+			s.ensure(r.key, born, &given)
 		}
 		if s.bsp {
 			s.held = append(s.held, p)
@@ -135,19 +140,19 @@ func (s *simState) take(op *Op, born map[uint64]uint32) (note []byte) {
 		if is {
 			id &^= dropped
 			s.free = append(s.free, id)
-			given[key] = id | dropped
+			given = append(given, simGiven{key, id | dropped})
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(given)) {
-		note = binary.LittleEndian.AppendUint64(note, k)
-		note = binary.LittleEndian.AppendUint32(note, given[k])
+	for _, k := range given { // in this order
+		note = binary.LittleEndian.AppendUint64(note, k.key)
+		note = binary.LittleEndian.AppendUint32(note, k.id)
 	}
 	return binary.LittleEndian.AppendUint64(note, uint64(s.gone))
 }
 
 // ensure makes a row. At one that catches up a row that it lacks is either born now,
 // which the note says, or comes later.
-func (s *simState) ensure(key uint64, born, given map[uint64]uint32) {
+func (s *simState) ensure(key uint64, born map[uint64]uint32, given *[]simGiven) {
 	if s.rows[key] != nil {
 		return
 	}
@@ -163,7 +168,7 @@ func (s *simState) ensure(key uint64, born, given map[uint64]uint32) {
 	} else {
 		id = uint32(len(s.ids))
 	}
-	given[key] = id
+	*given = append(*given, simGiven{key, id})
 	s.put(key, id)
 }
 

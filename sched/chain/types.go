@@ -16,6 +16,7 @@ type Member struct {
 // Config is a group's chain in one epoch.
 type Config struct {
 	Epoch  uint64
+	Began  uint64   // the job's first epoch
 	Chain  []Member // head first
 	Joiner *Member
 }
@@ -26,7 +27,7 @@ func ConfigOf(c *place.Chains, group int) Config {
 	member := func(m place.Member) Member {
 		return Member{c.Node(m.Server), m.Joined}
 	}
-	cfg := Config{Epoch: g.Since}
+	cfg := Config{Epoch: g.Since, Began: c.Began}
 	for _, m := range g.Chain {
 		cfg.Chain = append(cfg.Chain, member(m))
 	}
@@ -35,6 +36,20 @@ func ConfigOf(c *place.Chains, group int) Config {
 		cfg.Joiner = &j
 	}
 	return cfg
+}
+
+// Nodes is the chain and who joins it: those that must confirm an epoch before one
+// of them serves readers in it. The joiner is among them because it may be the tail
+// in the next epoch, and must know when those before have stopped.
+func (c *Config) Nodes() []Node {
+	var nodes []Node
+	for _, m := range c.Chain {
+		nodes = append(nodes, m.Node)
+	}
+	if c.Joiner != nil {
+		nodes = append(nodes, c.Joiner.Node)
+	}
+	return nodes
 }
 
 func (c *Config) position(n Node) int {

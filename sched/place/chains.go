@@ -48,6 +48,7 @@ type Group struct {
 // epoch (Decode).
 type Chains struct {
 	Epoch         uint64 // 0: not stored yet
+	Began         uint64 // the job's first epoch: who is in a chain since then began with nothing
 	Slots         int
 	Replicas      int // wanted
 	AllowSameHost bool

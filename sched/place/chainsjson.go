@@ -10,6 +10,7 @@ import (
 type chainsJSON struct {
 	Version  int         `json:"version"`
 	Epoch    uint64      `json:"epoch,omitempty"`
+	Began    uint64      `json:"began,omitempty"`
 	Slots    int         `json:"slots"`
 	Replicas int         `json:"replicas"`
 	SameHost bool        `json:"allowSameHost,omitempty"`
@@ -25,7 +26,7 @@ type groupJSON struct {
 
 // MarshalJSON writes the whole map.
 func (c *Chains) MarshalJSON() ([]byte, error) {
-	j := chainsJSON{chainsVersion, c.Epoch, c.Slots, c.Replicas, c.AllowSameHost, c.Servers, make([]groupJSON, len(c.Groups))}
+	j := chainsJSON{chainsVersion, c.Epoch, c.Began, c.Slots, c.Replicas, c.AllowSameHost, c.Servers, make([]groupJSON, len(c.Groups))}
 	for i, g := range c.Groups {
 		j.Groups[i] = groupJSON{Since: g.Since, Chain: make([][3]uint64, len(g.Chain))}
 		for k, m := range g.Chain {
@@ -58,7 +59,7 @@ func (c *Chains) UnmarshalJSON(b []byte) error {
 	if j.Version != chainsVersion {
 		return fmt.Errorf("place: shard map of version %d, this program reads %d; use the program that wrote it, or a newer one", j.Version, chainsVersion)
 	}
-	n := Chains{Epoch: j.Epoch, Slots: j.Slots, Replicas: j.Replicas, AllowSameHost: j.SameHost, Groups: make([]Group, len(j.Groups))}
+	n := Chains{Epoch: j.Epoch, Began: j.Began, Slots: j.Slots, Replicas: j.Replicas, AllowSameHost: j.SameHost, Groups: make([]Group, len(j.Groups))}
 	for i, g := range j.Groups {
 		n.Groups[i] = Group{Since: g.Since}
 		for _, t := range g.Chain {
@@ -102,6 +103,9 @@ func Decode(value []byte, revision uint64) (*Chains, error) {
 
 func (c *Chains) stamp(revision uint64) {
 	c.Epoch = revision
+	if c.Began == 0 {
+		c.Began = revision
+	}
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		if g.Since == 0 {
