@@ -26,6 +26,9 @@ import (
 // The test binary is psrt itself when PSRT_TEST_MAIN is set, so the commands
 // are tested as their users run them: in processes of their own.
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("PSRT_TEST_ETCD"); dir != "" {
+		etcdMain(dir, os.Getenv("PSRT_TEST_ETCD_URL"))
+	}
 	if os.Getenv("PSRT_TEST_MAIN") != "" {
 		main()
 		os.Exit(0)

@@ -64,9 +64,9 @@ func (f *trainFlags) label() string {
 
 // meet finds the other ranks where a launcher has started this one and no
 // --coordinator says where they are. nil: it does.
-func (f *trainFlags) meet(ctx context.Context, describe func() (*train.Job, error), note func(string)) (*job.Launched, error) {
+func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe func() (*train.Job, error), note func(string)) (*job.Launched, error) {
 	id := f.launched
-	if id == nil || f.coordinator != embedded {
+	if id == nil || f.coordinator != embedded && len(store.Endpoints) == 0 || f.rendezvous != "" {
 		return nil, nil
 	}
 	var token []byte
@@ -78,7 +78,7 @@ func (f *trainFlags) meet(ctx context.Context, describe func() (*train.Job, erro
 	}
 	met, err := job.Meet(ctx, job.LaunchedConfig{
 		Identity: *id, Servers: f.servers, Token: token, Interface: f.iface, Listen: f.listen, Timeout: f.joinTimeout,
-		Describe: describe, Note: note,
+		Store: store, Describe: describe, Note: note,
 	})
 	switch {
 	case err == nil:
@@ -86,20 +86,33 @@ func (f *trainFlags) meet(ctx context.Context, describe func() (*train.Job, erro
 	case !errors.Is(err, rendezvous.ErrNoExchange):
 		return nil, err
 	case id.First != "" && token != nil:
-		f.coordinator = net.JoinHostPort(id.First, strconv.Itoa(id.Port()))
-		note("ranks meet at " + f.coordinator + ", the first host of the step")
+		f.rendezvous = net.JoinHostPort(id.First, strconv.Itoa(id.Port()))
+		note("ranks meet at " + f.rendezvous + ", the first host of the step")
 		return nil, nil
 	}
 	return nil, cli.Usagef("rank %d of %d (%s): %w; use srun --mpi=pmix or --mpi=pmi2, or give --coordinator HOST:PORT, an address of rank 0 that every rank can reach, and --token-file, a file with a secret of at least 16 bytes, the same at every rank (head -c 32 /dev/urandom > token)",
 		id.Rank, id.World, id.By, err)
 }
 
-// handToken is the secret of a rank that has to be told where the others are.
-func (f *trainFlags) handToken() ([]byte, error) {
-	if f.coordinator == embedded {
+// byHand says where the others are, and the secret, for a rank that has to be told.
+func (f *trainFlags) byHand(store job.StoreConfig) ([]byte, error) {
+	switch {
+	case f.rendezvous != "":
+		f.coordinator = f.rendezvous
+	case f.coordinator == embedded:
 		return nil, cli.Usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
+	case len(store.Endpoints) > 0:
+		return nil, cli.Usagef("--rank with --coordinator %s needs --rendezvous HOST:PORT, too, an address of rank 0 that every rank can reach: only servers talk to etcd", f.coordinator)
 	}
 	return f.token()
+}
+
+// store says where the job's keys are kept.
+func (f *trainFlags) store(c *cobra.Command, note func(string)) job.StoreConfig {
+	return job.StoreConfig{
+		Endpoints: job.Endpoints(f.coordinator), Embedded: f.coordinator == embedded && c.Flags().Changed("coordinator"),
+		CA: f.tlsCA, Cert: f.tlsCert, Key: f.tlsKey, User: os.Getenv("PSRT_ETCD_USER"), Password: os.Getenv("PSRT_ETCD_PASSWORD"), Note: note,
+	}
 }
 
 // labelled prints a launched rank's error the way its other lines look.

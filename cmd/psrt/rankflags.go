@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
+	"psrt/sched/job"
 	"psrt/sched/train"
 )
 
 // Where ranks are started by hand, most flags describe the job and are read at
 // rank 0 alone. These are each rank's own.
 var ownFlags = []string{
-	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "numa", "quiet", "config", "help", "metrics",
+	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous", "tls-ca", "tls-cert", "tls-key", "numa", "quiet", "config", "help", "metrics",
 	"transport", "device", "port", "gid-index", "traffic-class",
 }
 
@@ -63,7 +64,10 @@ func (f *trainFlags) agree(c *cobra.Command, j *train.Job) error {
 
 // onlyWithRank refuses what has no meaning while psrt starts all ranks itself.
 func (f *trainFlags) onlyWithRank(c *cobra.Command) error {
-	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen", "interface"} {
+	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous"} {
+		if name == "coordinator" && len(job.Endpoints(f.coordinator)) > 0 {
+			continue
+		}
 		if g := c.Flags().Lookup(name); g.Changed && g.Value.String() != g.DefValue {
 			return cli.Usagef("--%s is for ranks started by hand: give --rank, too, or leave it out to have psrt start all ranks here", name)
 		}

@@ -77,7 +77,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
 		Exe: exe, Args: append([]string{"train", "--numa", f.numa}, f.transport.args()...),
-		Events: show.event, Metrics: begin,
+		Events: show.event, Metrics: begin, Store: f.store(c, show.note),
 	})
 	show.end()
 	if err != nil {
@@ -121,7 +121,8 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		}
 		return j, err
 	}
-	met, err := f.meet(ctx, describe, show.note)
+	store := f.store(c, show.note)
+	met, err := f.meet(ctx, store, describe, show.note)
 	if err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
@@ -132,7 +133,10 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		if met.Hosted != nil {
 			linger = met.Hosted.Linger
 		}
-	} else if cfg.Token, err = f.handToken(); err != nil {
+		if f.rank > 0 && f.rank < f.servers && f.tokenFile == "" { // a token of this job alone, so nothing old is found
+			cfg.Store = store
+		}
+	} else if cfg.Token, err = f.byHand(store); err != nil {
 		return err
 	}
 	// Ranks of one launcher of psrt are on one host.
@@ -166,7 +170,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			if err != nil {
 				return err
 			}
-			host, err := job.HostCoordinator(ctx, f.coordinator, cfg.Token, j)
+			host, err := job.HostCoordinator(ctx, f.coordinator, cfg.Token, j, store)
 			if err != nil {
 				return err
 			}

@@ -51,6 +51,8 @@ type trainFlags struct {
 	coordinator, tokenFile    string
 	joinTimeout               time.Duration
 	listen, numa, iface       string
+	rendezvous                string
+	tlsCA, tlsCert, tlsKey    string
 	launched                  *rendezvous.Identity // nil: by --rank, or psrt starts all ranks
 	quiet, noShuffle          bool
 	metrics                   string
@@ -118,7 +120,11 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 	fl.IntVar(&f.rank, "rank", -1, "this process's rank, when ranks are started one by one")
 	fl.IntVar(&f.world, "world-size", 0, "number of ranks")
-	fl.StringVar(&f.coordinator, "coordinator", "embedded", "`address` at which the ranks meet: HOST:PORT of rank 0")
+	fl.StringVar(&f.coordinator, "coordinator", embedded, "who keeps the job's keys: embedded in psrt (given: an etcd of the job's own); `address` HOST:PORT of rank 0, where ranks are started by hand; https://HOST:PORT[,…], your etcd (PSRT_ETCD_USER, PSRT_ETCD_PASSWORD)")
+	fl.StringVar(&f.rendezvous, "rendezvous", "", "`HOST:PORT` of rank 0 at which ranks meet that are started by hand, where --coordinator is your etcd")
+	fl.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authority of your etcd's certificate (the system's)")
+	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with this job's certificate for your etcd")
+	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its key")
 	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the job's secret, the same for all ranks")
 	fl.DurationVar(&f.joinTimeout, "join-timeout", time.Minute, "how long ranks wait for each other at the start")
 	fl.StringVar(&f.iface, "interface", "", "network `interface` by which ranks on several hosts reach each other: a name, or a network such as 10.0.0.0/8 (the fastest that all reach)")

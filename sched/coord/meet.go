@@ -1,7 +1,9 @@
 package coord
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -111,7 +113,7 @@ func (p Party) meet(ctx context.Context, c Coordinator, kind string, value []byt
 	}
 	defer w.Close()
 	own := prefix + strconv.Itoa(p.ID)
-	if _, err := c.CompareAndPut(ctx, own, value, 0, p.Lease); err != nil {
+	if err := p.appear(ctx, c, own, value); err != nil {
 		if errors.Is(err, ErrConflict) {
 			return nil, fmt.Errorf("coord: %s is at %s %s already; two ranks have the same number, or the name is used twice", p.who(p.ID), kind, p.Name)
 		}
@@ -139,6 +141,29 @@ func (p Party) meet(ctx context.Context, c Coordinator, kind string, value []byt
 		return nil, p.late(ctx, kind, began, &m, err)
 	}
 	return m.values, nil
+}
+
+// nonceBytes begin a value at a meeting: whoever wrote it knows it again.
+const nonceBytes = 8
+
+// appear puts this rank's key, once. Where the answer was lost, what is there tells.
+func (p Party) appear(ctx context.Context, c Coordinator, own string, value []byte) error {
+	marked := append(make([]byte, nonceBytes), value...)
+	rand.Read(marked[:nonceBytes])
+	for {
+		_, err := c.CompareAndPut(ctx, own, marked, 0, p.Lease)
+		if !errors.Is(err, ErrUnavailable) {
+			return err
+		}
+		switch kv, got := c.Get(ctx, own); {
+		case got == nil && bytes.Equal(kv.Value, marked):
+			return nil
+		case got == nil:
+			return ErrConflict
+		case !errors.Is(got, ErrNotFound):
+			return err
+		}
+	}
 }
 
 // late turns the end of ctx into an error that says who is missing.
@@ -180,7 +205,10 @@ func (m *meeting) see(e Event) error {
 		m.values[id] = nil
 		return nil
 	}
+	if len(e.Value) < nonceBytes {
+		return fmt.Errorf("coord: %s holds %d bytes, want %d at least; run the same psrt everywhere", e.Key, len(e.Value), nonceBytes)
+	}
 	m.seen++
-	m.values[id] = slices.Clone(e.Value)
+	m.values[id] = slices.Clone(e.Value[nonceBytes:])
 	return nil
 }

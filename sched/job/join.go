@@ -10,7 +10,6 @@ import (
 
 	"psrt/rdma/secure"
 	"psrt/sched/coord"
-	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
 	"psrt/sched/rendezvous"
 	"psrt/sched/train"
@@ -46,15 +45,18 @@ func splitAddr(addr string) (network, address string) {
 
 // HostCoordinator keeps the coordinator of a job whose ranks were started one
 // by one; rank 0 does it. Close ends it.
-func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Job) (*Hosted, error) {
+func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Job, sc StoreConfig) (*Hosted, error) {
 	network, address := splitAddr(addr)
 	listener, err := secure.Listen(network, address, token)
 	if err != nil {
 		return nil, fmt.Errorf("job: the coordinator cannot listen on %s: %w", addr, err)
 	}
-	c := local.New()
+	c, err := openStore(ctx, sc, token, true)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	server := remote.Serve(listener, c)
-	if err := Publish(ctx, c, j); err != nil {
+	if err := publish(ctx, c, j, sc.Durable()); err != nil {
 		server.Close()
 		c.Close()
 		return nil, err
@@ -64,7 +66,7 @@ func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Jo
 
 // Hosted is a coordinator in this process.
 type Hosted struct {
-	store  *local.Store
+	store  coord.Coordinator
 	server *remote.Server
 	world  int
 }
@@ -105,12 +107,15 @@ func (h *Hosted) Close() error {
 }
 
 // JoinAndRun connects to the coordinator, which may still be starting, and
-// runs the rank.
+// runs the rank. A server that knows where the job's etcd is asks it itself.
 func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result, error) {
 	if cfg.JoinTimeout == 0 {
 		cfg.JoinTimeout = time.Minute
 	}
 	network, address := splitAddr(addr)
+	if cfg.Store.Durable() {
+		return runBeside(ctx, routeTo(network, address), cfg)
+	}
 	dialing, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
 	for {
@@ -135,4 +140,20 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// runBeside runs a server rank with an etcd connection of its own.
+func runBeside(ctx context.Context, near string, cfg RankConfig) (*train.Result, error) {
+	opening, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	c, err := openStore(opening, cfg.Store, cfg.Token, false)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	cfg.Coord, cfg.near = c, near
+	if cfg.Listen == "" && !cfg.Preflight {
+		cfg.Listen = near
+	}
+	return RunRank(ctx, cfg)
 }

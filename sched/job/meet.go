@@ -22,6 +22,7 @@ type LaunchedConfig struct {
 	Interface string
 	Listen    string
 	Timeout   time.Duration
+	Store     StoreConfig
 	// Describe is the job, at rank 0.
 	Describe func() (*train.Job, error)
 	Note     func(string)
@@ -128,7 +129,7 @@ func hostFor(ctx context.Context, cfg LaunchedConfig, addr string, token []byte)
 	if err != nil {
 		return nil, err
 	}
-	return HostCoordinator(ctx, addr, token, j)
+	return HostCoordinator(ctx, addr, token, j, cfg.Store)
 }
 
 func meetInFolder(ctx context.Context, cfg LaunchedConfig) (*Launched, error) {

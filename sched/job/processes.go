@@ -25,6 +25,8 @@ type ProcessConfig struct {
 	Env    []string
 	Events func(train.Event)
 	Log    func(rank string, line string)
+	// Store is where the job's keys are kept; Dir is filled in.
+	Store StoreConfig
 	// Metrics is told, before the ranks begin, the unix sockets on which each
 	// will show its metrics. May be nil.
 	Metrics func(sockets []string)
@@ -59,8 +61,9 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	if err := os.WriteFile(tokenFile, token, 0o600); err != nil {
 		return nil, err
 	}
+	cfg.Store.Dir = dir
 	socket := filepath.Join(dir, "coordinator")
-	coordinator, err := HostCoordinator(ctx, "unix:"+socket, token, j)
+	coordinator, err := HostCoordinator(ctx, "unix:"+socket, token, j, cfg.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
-	"psrt/rdma/tcp"
 	"psrt/sched/coord"
+	"psrt/sched/coord/patient"
 	"psrt/sched/metrics"
 	"psrt/sched/train"
 )
@@ -28,7 +28,7 @@ type RankConfig struct {
 	Token     []byte
 	Transport string
 	Devices   dial.Devices
-	Cover     tcp.Cover // of what tcp carries
+	Cover     dial.Cover // of what tcp carries
 	// Listen is where a server rank listens: "unix:/path" or "host:port".
 	Listen string
 	Node   int
@@ -44,6 +44,8 @@ type RankConfig struct {
 	// or a network, limits what is offered.
 	Preflight bool
 	Interface string
+	// Store, of a server other than rank 0, is the user's etcd.
+	Store StoreConfig
 
 	near string // a listening address of this host that the coordinator's reaches
 }
@@ -79,6 +81,9 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 			leave(cfg)
 			return nil, err
 		}
+	}
+	if cfg.Coord, err = lasting(ctx, cfg); err != nil {
+		return nil, err
 	}
 	cfg.Metrics.Name(name(cfg.Rank, job.Servers))
 	go watchAbort(ctx, cfg.Coord, cancel)
@@ -172,8 +177,33 @@ func readJob(ctx context.Context, cfg RankConfig) (*train.Job, error) {
 	return &job, job.Validate()
 }
 
+// keyLasts is there where the coordinator outlives the job's processes: its silence
+// then means nothing but to wait.
+const keyLasts = "lasts"
+
+// lasting makes a coordinator patient that will come back.
+func lasting(ctx context.Context, cfg RankConfig) (coord.Coordinator, error) {
+	_, err := cfg.Coord.Get(ctx, keyLasts)
+	switch {
+	case errors.Is(err, coord.ErrNotFound):
+		return cfg.Coord, nil
+	case err != nil:
+		return nil, err
+	}
+	return patient.New(cfg.Coord, nil), nil
+}
+
 // Publish puts the job where the ranks look for it.
 func Publish(ctx context.Context, c coord.Coordinator, j *train.Job) error {
+	return publish(ctx, c, j, false)
+}
+
+func publish(ctx context.Context, c coord.Coordinator, j *train.Job, lasts bool) error {
+	if lasts {
+		if _, err := c.Put(ctx, keyLasts, nil, 0); err != nil {
+			return err
+		}
+	}
 	b, err := json.Marshal(j)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func testMissing(t *testing.T, p Pair) {
 			t.Errorf("rank %d: %v", id, err)
 		}
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel = context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	err := coord.Party{Name: "start", N: 3, ID: 1, Role: "server"}.Barrier(ctx, p.A)
 	if err == nil || !strings.HasSuffix(err.Error(), "for server 0, server 2 at barrier start") {

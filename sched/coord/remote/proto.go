@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -90,6 +91,9 @@ var codes = [...]struct {
 
 func (r *response) setError(err error) {
 	r.Error, r.Code = err.Error(), "other"
+	if errors.Is(err, context.DeadlineExceeded) { // of a store behind that is away
+		r.Code = "unavailable"
+	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
 			r.Code = c.code

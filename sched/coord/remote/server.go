@@ -245,20 +245,33 @@ func (ses *session) watch(req *request) error {
 		res.setError(fmt.Errorf("%w: %d watches on this connection, at most %d", coord.ErrTooLarge, n, MaxWatches))
 		return ses.send(res)
 	}
-	w, err := ses.s.c.Watch(ses.ctx, req.Key, req.Revision)
+	life, cancel := context.WithCancel(ses.ctx)
+	late := time.AfterFunc(callTimeout, cancel) // the beginning alone is bounded
+	w, err := ses.s.c.Watch(life, req.Key, req.Revision)
+	if !late.Stop() {
+		if err == nil {
+			w.Close()
+		}
+		err = coord.ErrUnavailable
+	}
 	if err != nil {
+		cancel()
 		res.setError(err)
 		return ses.send(res)
 	}
 	if err := ses.send(res); err != nil {
 		w.Close()
+		cancel()
 		return err
 	}
 	ses.mu.Lock()
 	ses.watches[req.ID] = w
 	ses.mu.Unlock()
 	ses.pumps.Add(1)
-	go ses.pump(req.ID, w)
+	go func() {
+		defer cancel()
+		ses.pump(req.ID, w)
+	}()
 	return nil
 }
 

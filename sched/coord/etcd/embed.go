@@ -1,0 +1,86 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+
+	"psrt/sched/coord"
+)
+
+// The only member waits for nobody: short ticks save it most of a second at the
+// start. Leases then end within a second of their time.
+const (
+	tickMillis     = 10
+	electionMillis = 50
+	// requestBytes holds the largest key and value.
+	requestBytes = coord.MaxValue + coord.MaxKey + 64<<10
+)
+
+// Embedded is an etcd in this process.
+type Embedded struct{ e *embed.Etcd }
+
+// Start opens the etcd whose data are in dir, which only this user may enter; it
+// is made where it is not there yet. client, "http://host:port", is where other
+// processes reach it; "": nowhere.
+func Start(ctx context.Context, dir, client string) (*Embedded, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("etcd: the data directory: %w", err)
+	}
+	cfg := embed.NewConfig()
+	cfg.Name = "psrt"
+	cfg.Dir = filepath.Join(dir, "data")
+	cfg.TickMs, cfg.ElectionMs = tickMillis, electionMillis
+	cfg.MaxRequestBytes = requestBytes
+	cfg.EnableGRPCGateway = false
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	// Both must be somewhere: sockets in a folder that nobody else enters.
+	peer := url.URL{Scheme: "http", Host: "127.0.0.1:1"} // a name; nobody connects
+	cfg.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "peer")}}
+	cfg.AdvertisePeerUrls = []url.URL{peer}
+	cfg.InitialCluster = cfg.Name + "=" + peer.String()
+	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "client")}}
+	if client != "" {
+		u, err := url.Parse(client)
+		if err != nil {
+			return nil, fmt.Errorf("etcd: %q: %w", client, err)
+		}
+		cfg.ListenClientUrls = []url.URL{*u}
+	}
+	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
+	for _, name := range []string{"peer", "client"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) { // of a killed process
+			return nil, err
+		}
+	}
+	e, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: starting in %s: %w; does another process use it?", dir, err)
+	}
+	go func() { // it wants its errors read until it is closed
+		for range e.Err() {
+		}
+	}()
+	select {
+	case <-e.Server.ReadyNotify():
+		return &Embedded{e}, nil
+	case <-ctx.Done():
+		e.Close()
+		return nil, fmt.Errorf("etcd: in %s is not ready: %w", dir, context.Cause(ctx))
+	}
+}
+
+// Store gives a handle to it, under a prefix. Close it before the etcd.
+func (e *Embedded) Store(prefix string) *Store { return over(v3client.New(e.e.Server), prefix) }
+
+// Close ends the etcd; its data stay.
+func (e *Embedded) Close() error {
+	e.e.Close()
+	return nil
+}
