@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
-	"psrt/rdma/tcp"
+	"psrt/rdma/dial"
 )
 
 // transportFlags say how ranks reach each other.
@@ -23,11 +23,11 @@ func (f *transportFlags) add(fl *pflag.FlagSet) {
 	f.Add(fl)
 }
 
-func (f *transportFlags) cover() tcp.Cover {
+func (f *transportFlags) cover() dial.Cover {
 	if f.plain {
-		return tcp.CoverNone
+		return dial.CoverNone
 	}
-	return tcp.CoverFar
+	return dial.CoverFar
 }
 
 // args gives the flags to a rank that this process starts.

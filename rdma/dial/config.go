@@ -29,7 +29,7 @@ type Config struct {
 	// Streams is the tcp transport's number of connections per direction.
 	Streams int
 	// Cover says which of the tcp transport's connections are under TLS.
-	Cover   tcp.Cover
+	Cover   Cover
 	Devices Devices
 	// StepTimeout bounds every step of a handshake; 0 means 10 s. Between a
 	// hello and its answer lies the application, which may take as long.
@@ -44,6 +44,15 @@ type Config struct {
 	// Transports replaces the built-in ones, best first.
 	Transports []Transport
 }
+
+// Cover is tcp.Cover.
+type Cover = tcp.Cover
+
+// CoverFar: what leaves the host; CoverNone: nothing, where the peer agrees.
+const (
+	CoverFar  = tcp.CoverFar
+	CoverNone = tcp.CoverNone
+)
 
 // Devices says which RDMA devices may be used; the zero value: all that have
 // an active port.

@@ -12,7 +12,6 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
-	"psrt/rdma/tcp"
 	"psrt/tiers/table"
 )
 
@@ -144,9 +143,9 @@ func (c *Config) host(token []byte, panicked func(any)) (*dial.Host, error) {
 	if c.GIDIndex != nil {
 		devices.Config.GIDIndex, devices.Config.PinGID = *c.GIDIndex, true
 	}
-	cover := tcp.CoverFar
+	cover := dial.CoverFar
 	if c.Plaintext {
-		cover = tcp.CoverNone
+		cover = dial.CoverNone
 	}
 	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices, Cover: cover, OnPanic: panicked})
 	if err != nil {

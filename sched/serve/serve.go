@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
-	"psrt/rdma/tcp"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
@@ -33,7 +32,7 @@ type Config struct {
 	Token     []byte
 	Transport string
 	Devices   dial.Devices
-	Cover     tcp.Cover // of what tcp carries
+	Cover     dial.Cover // of what tcp carries
 	Lanes     int
 	// Clients is how many trainers there may be at a time.
 	Clients int
