@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (*report.Report, error) {
 // each row, each announced use, and once for buffers and the index's reserve.
 const (
 	frameBytes = 72
-	indexBytes = 19
+	indexBytes = 24
 	useBytes   = 29
 	fixedBytes = 8 << 20
 )
