@@ -274,7 +274,7 @@ class Test(unittest.TestCase):
         np.testing.assert_array_equal(self.table.pull(keys), np.full((2, 2), 5))
 
     def test_lifecycle(self):
-        c = self.client()
+        c = self.client
         t, plain = c.table("life"), c.table("sum")
         keys = np.arange(4, dtype=np.uint64)
         ones = np.ones((4, 3), np.float32)
@@ -309,7 +309,6 @@ class Test(unittest.TestCase):
             t.push_counts(keys, ones, clicks=np.ones(3, np.float32))
         with self.assertRaises(psrt.Error):
             t.push_counts(keys, ones, shows=np.array([1, -1, 1, 1], np.float32))
-        c.close()
 
     def test_read_only(self):
         keys = self.keys(2)
