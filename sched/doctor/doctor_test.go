@@ -1,0 +1,68 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestExamine(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"sys/devices/system/node/has_memory":                                      "0",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages":   "8",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages": "3",
+		"sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages":   "0",
+		"sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages": "0",
+		"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor":                    "performance",
+		"sys/devices/system/cpu/cpu1/cpufreq/scaling_governor":                    "powersave",
+		"sys/class/infiniband/mlx5_0/ports/1/state":                               "4: ACTIVE",
+		"sys/class/infiniband/mlx5_0/ports/1/rate":                                "100 Gb/sec (4X EDR)",
+		"sys/class/infiniband/mlx5_0/ports/1/gids/0":                              "fe80:0000:0000:0000:0000:0000:0000:0001",
+		"sys/class/infiniband/mlx5_0/ports/1/gids/1":                              "0000:0000:0000:0000:0000:0000:0000:0000",
+		"sys/class/infiniband/mlx5_0/device/numa_node":                            "1",
+		"sys/class/infiniband/mlx5_1/ports/1/state":                               "1: DOWN",
+		"proc/sys/kernel/io_uring_disabled":                                       "2",
+		"sys/class/net/eth0/device/numa_node":                                     "1",
+		"sys/block/nvme0n1/device/numa_node":                                      "-1",
+	} {
+		p := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := map[string]Finding{}
+	for _, f := range Examine(root, func(p string) (string, error) {
+		if p == "srun" {
+			return "/usr/bin/srun", nil
+		}
+		return "", errors.New("not there")
+	}) {
+		found[f.Name] = f
+		if f.Figure == "" || f.State != OK && f.State != Warn && f.State != Missing {
+			t.Errorf("%+v", f)
+		}
+	}
+	for name, want := range map[string]Finding{
+		"RDMA port mlx5_0/1":  {"", OK, "4: ACTIVE, 100 Gb/sec (4X EDR), 1 GIDs, NUMA node 1", ""},
+		"RDMA port mlx5_1/1":  {"", Warn, "1: DOWN, , 0 GIDs, NUMA node ", "rdma link; ip link set dev NETDEV up"},
+		"huge pages of node0": {"", OK, "8 of 2 MiB, 3 free", ""},
+		"huge pages of node1": {"", Warn, "0 of 2 MiB, 0 free", "echo 1024 > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"},
+		"CPU frequency":       {"", Warn, "governor of CPUs: 1 performance, 1 powersave", "cpupower frequency-set -g performance"},
+		"network card eth0":   {"", OK, "NUMA node 1", ""},
+		"disk nvme0n1":        {"", OK, "of no NUMA node that is known", ""},
+		"io_uring":            {"", Warn, "kernel.io_uring_disabled is 2", "sysctl kernel.io_uring_disabled=0"},
+		"library NCCL":        {"", Missing, "no libnccl.so.2 where libraries usually are", "install NVIDIA's libnccl2"},
+		"launcher srun":       {"", OK, "/usr/bin/srun", ""},
+		"launcher mpirun":     {"", Missing, "not in PATH; ranks can be started by hand", "apt-get install openmpi-bin"},
+	} {
+		want.Name = name
+		if found[name] != want {
+			t.Errorf("%+v, want %+v", found[name], want)
+		}
+	}
+}
