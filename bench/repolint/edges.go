@@ -48,6 +48,12 @@ var edges = []edge{
 		instead: "ask the server: the client knows tables by their Spec (tiers/table) and nothing of storage",
 	},
 	{
+		from:    []string{"rdma", "nccl", "tiers", "sched", "cmd/libpsrt"},
+		to:      []string{"sched/coord/etcd", "sched/job"},
+		except:  []string{"sched/job"},
+		instead: "take a coord.Coordinator: etcd is 20 MB that no library of ours may carry",
+	},
+	{
 		from:    []string{"sched/dataset"},
 		to:      []string{"rdma", "nccl", "tiers", "sched/client", "sched/server", "sched/train", "sched/job"},
 		instead: "hand out batches: readers know files only",

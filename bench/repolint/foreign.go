@@ -16,6 +16,7 @@ var foreign = []struct {
 	{"flag", []string{"cmd"}, true, "take a Config struct: only cmd knows flags"},
 	{"testing", []string{"bench"}, true,
 		"name the few methods needed in an interface of your own, so that programs do not link testing"},
+	{"go.etcd.io/", []string{"sched/coord/etcd"}, true, "take a coord.Coordinator"},
 	{"github.com/cilium/ebpf", []string{"sched/probe", "rdma/feature", "csrc/bpf"}, true, "read what sched/probe gathers"},
 }
 
