@@ -13,7 +13,8 @@ import (
 
 // TestModel tries every history of model/chain.pml with spin (apt-get install
 // spin): for each shape of the cluster none breaks a promise, and what leaves out a
-// part of the protocol is found out.
+// part of the protocol is found out. PSRT_CHAIN_MUTANTS=all leaves out each part,
+// else one.
 func TestModel(t *testing.T) {
 	spin, err := exec.LookPath("spin")
 	if err != nil {
@@ -38,6 +39,9 @@ func TestModel(t *testing.T) {
 		{"a joiner is relied on too soon", "3", "4", "NO_STEP"},
 		{"the joiner confirms no lease", "1", "4", "JOINER_SILENT"},
 	} {
+		if c.mutation != "" && c.mutation != "NO_FENCE" && os.Getenv("PSRT_CHAIN_MUTANTS") != "all" {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"-DINIT=" + c.init, "-DEPOCHS=" + c.epochs}
 			if c.mutation != "" {
@@ -65,7 +69,7 @@ func runModel(t *testing.T, spin, model string, args []string) string {
 	dir, out := t.TempDir(), ""
 	for _, argv := range [][]string{
 		append(append([]string{spin, "-a"}, args...), model),
-		{"gcc", "-O1", "-w", "-DSAFETY", "-DMEMLIM=2000", "-o", "pan", "pan.c"},
+		{"gcc", "-O0", "-w", "-DSAFETY", "-DMEMLIM=2000", "-o", "pan", "pan.c"},
 		{"./pan", "-m100000"},
 	} {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

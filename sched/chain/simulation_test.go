@@ -14,6 +14,9 @@ import (
 // PSRT_SEED repeats.
 func TestSimulation(t *testing.T) {
 	n := uint64(200)
+	if testing.Short() {
+		n = 40
+	}
 	if s := os.Getenv("PSRT_CHAIN_SEEDS"); s != "" {
 		var err error
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {

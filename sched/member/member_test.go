@@ -1,0 +1,129 @@
+package member
+
+import (
+	"testing"
+	"time"
+
+	"psrt/sched/place"
+)
+
+const ms = time.Millisecond
+
+var a, b = Node{Server: 0, Gen: 1}, Node{Server: 1, Gen: 1}
+
+// answer lets to answer a question of from's, both at their own time.
+func answer(t *testing.T, from, to *Peers, asked, answered time.Duration) {
+	t.Helper()
+	q := Beat{From: from.self, To: to.self, Asked: asked, Epoch: from.epoch}
+	r, ok, _ := to.Step(q, answered)
+	if !ok {
+		t.Fatal("a question is not answered")
+	}
+	from.Step(r, asked+ms)
+}
+
+func TestLeaseAndFence(t *testing.T) {
+	const skew = time.Hour // clocks need not agree
+	pa, pb := NewPeers(a, Times{}), NewPeers(b, Times{})
+	pa.Adopt(3)
+	pb.Adopt(3)
+	chain := []Node{a, b}
+	if pb.Leased(chain, 3, 0) {
+		t.Error("leased by nobody")
+	}
+	answer(t, pb, pa, 100*ms, skew+110*ms)
+	if !pb.Leased(chain, 3, 599*ms) || pb.Leased(chain, 3, 600*ms) {
+		t.Error("a lease is not 500 ms from when it was asked for")
+	}
+	if end, ok := pb.LeaseEnd(chain, 3, 200*ms); !ok || end != 600*ms {
+		t.Errorf("the lease ends at %v", end)
+	}
+	// a cuts b out: it waits for the end of what it has answered, and a little.
+	pa.Adopt(5)
+	end := pa.Released([]Node{b}, 5, skew+300*ms)
+	if want := skew + 110*ms + 510*ms; end != want {
+		t.Errorf("released at %v, want %v", end, want)
+	}
+	// b asks on, and gets no lease from a newer epoch.
+	answer(t, pb, pa, 400*ms, skew+410*ms)
+	if pb.Leased(chain, 3, 450*ms) {
+		t.Error("leased by one that has a newer map")
+	}
+	if pa.Reached([]Node{b}, 5) {
+		t.Error("b has not named epoch 5")
+	}
+	pb.Adopt(5)
+	answer(t, pb, pa, 500*ms, skew+510*ms)
+	if !pa.Reached([]Node{b}, 5) || pa.Released([]Node{b}, 5, skew+520*ms) != skew+520*ms {
+		t.Error("a fence goes on though b has left the epoch before")
+	}
+}
+
+func TestSuspicion(t *testing.T) {
+	pa, pb := NewPeers(a, Times{}), NewPeers(b, Times{})
+	pa.Tick([]Node{b}, 0)
+	answer(t, pa, pb, 10*ms, 10*ms)
+	if pa.Suspects(b, 200*ms) || !pa.Suspects(b, 320*ms) {
+		t.Error("suspicion is not after 250 ms without an answer, and a beat")
+	}
+	answer(t, pa, pb, 330*ms, 330*ms)
+	if pa.Suspects(b, 340*ms) {
+		t.Error("one that answers is suspected")
+	}
+	pa.Broken(b, 350*ms)
+	if !pa.Suspects(b, 350*ms) {
+		t.Error("a broken connection is no suspicion")
+	}
+	answer(t, pa, pb, 360*ms, 360*ms)
+	if pa.Suspects(b, 370*ms) {
+		t.Error("it has answered since")
+	}
+}
+
+func TestDecide(t *testing.T) {
+	servers := []place.Server{{ID: 0, Lanes: 1, Gen: 1, Host: "a"}, {ID: 1, Lanes: 1, Gen: 1, Host: "b"}, {ID: 2, Lanes: 1, Gen: 1, Host: "c"}}
+	c, err := place.NewChains(place.ChainsConfig{Slots: 64, Groups: 8, Replicas: 2}, servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Epoch, c.Began = 1, 1
+	for g := range c.Groups {
+		c.Groups[g].Since = 1
+	}
+	nobody := func(Node) bool { return false }
+	if next, moves, _ := Decide(View{Map: c, Servers: servers, Suspects: nobody}); next != nil || len(moves) > 0 {
+		t.Errorf("all is well, and %v is proposed", moves)
+	}
+	next, _, lost := Decide(View{Map: c, Servers: servers, Suspects: func(n Node) bool { return n.Server == 1 }})
+	if next == nil || len(lost) > 0 || next.Index(1) >= 0 {
+		t.Fatalf("a suspected server stays: lost %v", lost)
+	}
+	for g := range next.Groups {
+		if len(next.Groups[g].Chain) == 0 || next.Groups[g].Has(1) {
+			t.Errorf("group %d: %v", g, next.Groups[g].Chain)
+		}
+	}
+	again := append([]place.Server{}, servers...)
+	again[1].Gen = 2 // started again before anybody noticed
+	if next, _, _ = Decide(View{Map: c, Servers: again, Suspects: nobody}); next == nil || next.Index(1) >= 0 {
+		t.Error("a server that was started again is relied on")
+	}
+}
+
+func TestTurnsAndOuts(t *testing.T) {
+	var u Turns
+	if u.Now(true, 4, 2, 100*ms, 0) || u.Now(true, 4, 2, 100*ms, 199*ms) || !u.Now(true, 4, 2, 100*ms, 200*ms) || u.Now(true, 5, 2, 100*ms, 210*ms) {
+		t.Error("the third in line does not wait two staggers for each epoch")
+	}
+	o := NewOuts(2 * time.Second)
+	before := &place.Chains{Servers: []place.Server{{ID: 0, Gen: 1}, {ID: 1, Gen: 1}}}
+	after := &place.Chains{Servers: before.Servers[:1]}
+	o.Adopt(before, after, 0)
+	if !o.Waits(b, 1999*ms) || o.Waits(b, 2*time.Second) || o.Waits(a, 0) {
+		t.Error("one that was cut out does not wait 2 s")
+	}
+	o.Adopt(before, after, 10*time.Second)
+	if !o.Waits(b, 13*time.Second) || o.Waits(b, 14*time.Second) {
+		t.Error("nor 4 s the second time")
+	}
+}
