@@ -12,8 +12,8 @@
 // each side's answers to the same batch are compared by their checksum. The
 // limit of reads is the raw device in the same round: single blocks at random
 // places of a file as large as the table, by a bare ring of ours and by fio.
-// Blind writes go on until the rival has merged what it has put off; what counts
-// is the last third of them. Then the bytes that reached the disk, compaction's
+// Blind writes each side makes alone for a while, and what counts is all of its
+// time until it has merged what it put off. Then the bytes that reached the disk, compaction's
 // included, are held against the rows', and so is the room that they take. At
 // last several devices, each limited, are held against one of them.
 package ssd

@@ -51,13 +51,15 @@ func processCPU() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// measure plays an operation's rounds: so many, or until the rival has settled.
+// measure plays an operation's rounds.
 func (r *run) measure(ctx context.Context, o operation, stream uint64) error {
+	if o.blind {
+		return r.measureBlind(ctx, o, stream)
+	}
 	k := newKeys(r.cfg, stream, o.skewed)
 	var all []turn
 	total := uint32(0)
-	start := time.Now()
-	for number := 0; number <= r.cfg.Rounds || o.blind && time.Since(start) < r.cfg.Settle; number++ {
+	for number := 0; number <= r.cfg.Rounds; number++ {
 		t, sum, err := r.turn(ctx, &o, newRound(ctx, r.cfg, k, number))
 		if err != nil {
 			return err
@@ -94,12 +96,6 @@ func (r *run) turn(ctx context.Context, o *operation, rd *round) (t turn, sum ui
 		t.sides[who], sum = x, s
 	}
 	r.order++
-	if o.blind {
-		start := time.Now()
-		err = r.raw.write(ctx, int64(r.cfg.Batches*r.cfg.Keys*r.cfg.RowBytes))
-		t.limit = time.Since(start).Seconds()
-		return t, sum, err
-	}
 	t.ring, t.fio, err = r.raw.read(ctx)
 	t.limit = float64(t.sides[0].did.reads) / max(t.ring.perSecond, t.fio.perSecond)
 	return t, sum, err

@@ -96,6 +96,9 @@ func (o *ours) read(rd *round) error  { return o.all(func(l *lane) error { retur
 func (o *ours) write(rd *round) error { return o.all(func(l *lane) error { return l.write(rd) }) }
 func (o *ours) rmw(rd *round) error   { return o.all(func(l *lane) error { return l.rmw(rd) }) }
 
+// settle: compaction is never behind.
+func (o *ours) settle(context.Context) error { return nil }
+
 func (o *ours) counters() (c counters) {
 	for _, l := range o.lanes {
 		s := l.disks.Stats()

@@ -109,8 +109,15 @@ func (r *rival) fill(ctx context.Context) error {
 	if err := r.db.Flush(); err != nil {
 		return err
 	}
-	// What it then merges by itself it may.
-	for end := time.Now().Add(stall); time.Now().Before(end); {
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	return r.forget()
+}
+
+// settle lets it merge by itself what it wants to.
+func (r *rival) settle(ctx context.Context) error {
+	for end := time.Now().Add(3 * stall); time.Now().Before(end); {
 		m := r.db.Metrics()
 		if m.Compact.NumInProgress == 0 && m.Compact.EstimatedDebt == 0 {
 			break
@@ -121,7 +128,7 @@ func (r *rival) fill(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return r.forget()
+	return nil
 }
 
 // forget drops what the kernel still has of the files: pages that were never

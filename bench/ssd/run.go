@@ -18,7 +18,7 @@ type operation struct {
 	name   string
 	skewed bool
 	writes bool
-	blind  bool // goes on until the rival has settled
+	blind  bool // each side for a while, see measureBlind
 	run    func(s side, r *round) error
 }
 

@@ -14,6 +14,8 @@ type side interface {
 	// the rule, reading what it must.
 	write(round *round) error
 	rmw(round *round) error
+	// settle finishes what was put off.
+	settle(ctx context.Context) error
 	// counters since the store was opened.
 	counters() counters
 	close() error

@@ -8,13 +8,8 @@ import (
 	"psrt/bench/turns"
 )
 
-// tell makes rows and notes of an operation's rounds. Of blind writes the last
-// third counts: the rival has by then what it has put off to do beside.
-func (r *run) tell(o *operation, all []turn, sum uint32) {
-	counted := all
-	if o.blind {
-		counted = all[len(all)*2/3:]
-	}
+// tell makes rows and notes of an operation's rounds.
+func (r *run) tell(o *operation, counted []turn, sum uint32) {
 	asked := float64(r.cfg.Batches * r.cfg.Keys)
 	bytes := asked * float64(r.cfg.RowBytes)
 	var mine float64
@@ -55,20 +50,8 @@ func (r *run) tell(o *operation, all []turn, sum uint32) {
 			continue
 		}
 		r.note("%s: psrt is %.1f times as fast as %s", o.name, mine/rate, s.name())
-		if o.blind {
-			r.note("%s, %s: %.1f thousand rows/s in the first rounds, before it had anything to merge", o.name, s.name(), r.first(all, i)/1e3)
-		}
 	}
 	r.tellLimit(o, counted)
-}
-
-// first is a side's rate before it owes anything.
-func (r *run) first(all []turn, side int) float64 {
-	var wall []float64
-	for _, t := range all[:min(len(all), r.cfg.Rounds)] {
-		wall = append(wall, t.sides[side].wall)
-	}
-	return float64(r.cfg.Batches*r.cfg.Keys) / turns.Median(wall)
 }
 
 // tellLimit says what the disk alone did.

@@ -28,8 +28,8 @@ distinct keys. Its log is overwritten first, so that compaction is at work.
 
 The limit is measured in the same rounds: the same disk read by itself, by a bare
 ring and, where it is installed, by fio. Beside it runs Pebble, a log-structured
-merge tree, with as much memory; blind writes go on until Pebble has to merge what
-it has put off. All answers are compared. --rocksdb runs RocksDB's own benchmark
+merge tree, with as much memory; of blind writes each side's time counts until it
+has merged what it had put off. All answers are compared. --rocksdb runs RocksDB's own benchmark
 afterwards; --devices stripes a table over several devices, each made slow, and
 holds it against one of them.
 
@@ -48,7 +48,7 @@ Ratios of rivals and of the limit mean something; rates are those of the disk.`,
 	fl.IntVar(&cfg.Batches, "batches", 20, "batches of a round")
 	fl.IntVar(&cfg.Rounds, "rounds", 5, "rounds, in which all take turns")
 	fl.Float64Var(&cfg.Age, "age", 0.7, "rows overwritten beforehand, for each of the table")
-	fl.DurationVar(&cfg.Settle, "settle", 20*time.Second, "time of blind writes; the last third of them counts")
+	fl.DurationVar(&cfg.Settle, "settle", 20*time.Second, "time of each side's blind writes")
 	fl.StringVar(&only, "only", "", "`operations` by name, with semicolons between; without it all")
 	fl.BoolVar(&cfg.Pebble, "pebble", true, "let Pebble take turns")
 	fl.DurationVar(&cfg.RocksDB, "rocksdb", 0, "run RocksDB's db_bench for this time at each operation; 0 leaves it out")
