@@ -113,7 +113,8 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	$(GO) test -tags psrt_invariants -timeout 30m ./...
 	$(GO) test -asan -timeout 30m ./csrc/... ./tiers/...
 	PSRT_SANITIZE=1 PSRT_CYCLES=1000 PSRT_FUZZ_CALLS=1000000 $(GO) test -timeout 60m -run 'TestEvery|TestThreads|TestCycles|TestRandom|TestHost|TestServerLost' ./cmd/libpsrt
-	PSRT_KILLS=200 PSRT_SSD_KILLS=110 $(GO) test -timeout 60m -run 'Kill' ./tiers/... ./cmd/psrt
+	PSRT_KILLS=200 PSRT_SSD_KILLS=110 PSRT_SSD_FLIPS=1 $(GO) test -timeout 60m -run 'Kill|EveryByte' ./tiers/... ./cmd/psrt
+	PSRT_CHAIN_MUTANTS=all PSRT_CHAIN_SEEDS=5000 $(GO) test -timeout 60m ./sched/chain
 	CGO_ENABLED=0 $(GO) test -timeout 60m ./...
 	bin/pslab test --race --timeout 120m $(LAB_TESTS)
 	GO=$(GO) .ci/moves.sh
