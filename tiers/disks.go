@@ -173,19 +173,16 @@ func NewTiered(spec table.Spec, seed uint64, cfg Config) (*Tiered, error) {
 	}
 	var log *ssd.Log
 	t, err := newTiered(spec, seed, cfg, func(t *Tiered) (disk, error) {
-		var failed error
 		l, err := d.store.Log(fmt.Sprintf("t%d", spec.ID), ssd.LogConfig{
 			RecordBytes: 4 * spec.RowFloats(),
-			Recover: func(key uint64, slot uint32) (old uint32) {
-				old, err := t.recovered(key, slot)
-				failed = errors.Join(failed, err)
-				return old
-			},
-			Moved: t.moved,
-			Slot:  t.slotOf,
+			Expect:      t.expect,
+			Recover:     t.recovered,
+			Gone:        t.gone,
+			Moved:       t.moved,
+			Slot:        t.slotOf,
 		})
 		log = l
-		return &logOnDisks{d: d, log: l}, errors.Join(err, failed)
+		return &logOnDisks{d: d, log: l}, err
 	})
 	if err != nil {
 		return nil, err
@@ -193,24 +190,6 @@ func NewTiered(spec table.Spec, seed uint64, cfg Config) (*Tiered, error) {
 	d.tables[log] = t
 	d.order = append(d.order, t)
 	return t, nil
-}
-
-// recovered notes a row that the disk has kept.
-func (t *Tiered) recovered(key uint64, slot uint32) (old uint32, err error) {
-	old = t.find(key)
-	if old != noSlot {
-		t.marks.take(old)
-	}
-	t.scratch.key[0], t.scratch.val[0] = key, slot
-	if slot == noSlot {
-		t.index.Delete(t.scratch.key[:])
-		return old, nil
-	}
-	if _, err := t.index.Set(t.scratch.key[:], t.scratch.val[:]); err != nil {
-		return noSlot, err
-	}
-	t.marks.put(slot, 0)
-	return old, nil
 }
 
 // Flush writes rows that the disk does not have, about max of them; more: there

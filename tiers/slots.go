@@ -77,6 +77,20 @@ func (m *slotMarks) clear(kind int, slot uint32) {
 	}
 }
 
+// hold sets kindHeld of n slots from first on.
+func (m *slotMarks) hold(first uint32, n int) {
+	for end := first + uint32(n); first < end; {
+		m.room(first)
+		at := first & (1<<groupShift - 1)
+		w := &m.groups[first>>groupShift][at/64][kindHeld]
+		count := min(64-at%64, end-first)
+		word := ^uint64(0) >> (64 - count) << (at % 64)
+		m.count[kindHeld] += bits.OnesCount64(word &^ *w)
+		*w |= word
+		first += count
+	}
+}
+
 // put says that a row, with its flags in memory, is in a slot now; take is the
 // reverse, and gives the marks back.
 func (m *slotMarks) put(slot uint32, flags uint8) {

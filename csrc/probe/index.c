@@ -243,20 +243,24 @@ static inline int64_t group_at(const psrt_index *x, const tables *t, const uint6
 	return group;
 }
 
-void psrt_index_set(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows, psrt_upsert_result *result)
+void psrt_index_set(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows, uint32_t *before, psrt_upsert_result *result)
 {
 	tables t = {{old, new}};
-	uint64_t hash[GROUP];
+	uint64_t hash[2][GROUP];
 	int64_t created = 0;
-	for (int64_t at = 0, group; at < n; at += group) {
-		group = group_at(x, &t, keys, at, n, hash);
+	int now = 0;
+	int64_t group = group_at(x, &t, keys, 0, n, hash[0]);
+	for (int64_t at = 0, next; at < n; at += group, group = next, now = !now) {
+		next = group_at(x, &t, keys, at + group, n, hash[!now]);
 		for (int64_t i = 0; i < group; i++) {
-			place found = place_of(x, &t, keys[at + i], hash[i]);
+			place found = place_of(x, &t, keys[at + i], hash[now][i]);
+			if (before)
+				before[at + i] = found.p ? found.p->row[found.i] : NO_ROW;
 			if (found.p) {
 				found.p->row[found.i] = rows[at + i];
 				continue;
 			}
-			int32_t status = add(x, &t, keys[at + i], hash[i], rows[at + i]);
+			int32_t status = add(x, &t, keys[at + i], hash[now][i], rows[at + i]);
 			if (status != PSRT_DONE) {
 				*result = (psrt_upsert_result){at + i, created, status};
 				return;

@@ -9,7 +9,9 @@ const (
 	noRow          = NoRow
 	firstHomes     = 64 // a new index touches one page
 	sweepHomes     = 4  // homes moved per insertion while growing
-	fullHome       = 4  // keys a home, above which the index grows
+	fullHome       = KeysPerHome
+	// KeysPerHome is how many keys a bucket has room for before the index grows.
+	KeysPerHome = 4
 	// NoRow is what Find answers for a key that is not there.
 	NoRow = ^uint32(0)
 	// BucketBytes is the size of a bucket, one cache line.
@@ -129,9 +131,26 @@ func (x *Index) Set(keys []uint64, rows []uint32) (answered int, err error) {
 	if len(rows) < len(keys) {
 		panic(fmt.Sprintf("probe: set of %d keys with %d rows", len(keys), len(rows)))
 	}
+	return x.exchange(keys, rows, nil)
+}
+
+// Exchange is Set that writes to before what each answered key had until then,
+// NoRow where it was absent.
+func (x *Index) Exchange(keys []uint64, rows, before []uint32) (answered int, err error) {
+	if len(rows) < len(keys) || len(before) < len(keys) {
+		panic(fmt.Sprintf("probe: exchange of %d keys with %d rows and room for %d", len(keys), len(rows), len(before)))
+	}
+	return x.exchange(keys, rows, before)
+}
+
+// exchange is Exchange with a before that may be nil.
+func (x *Index) exchange(keys []uint64, rows, before []uint32) (answered int, err error) {
 	for answered < len(keys) && err == nil {
-		n, why := x.set(keys[answered:], rows[answered:])
+		n, why := x.set(keys[answered:], rows[answered:], before)
 		answered += n
+		if before != nil {
+			before = before[n:]
+		}
 		switch why {
 		case needOld:
 			err = x.extend(0)

@@ -42,7 +42,8 @@ typedef struct {
 /* portable: by the loop that runs on any machine. */
 void psrt_index_find(const psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows, int32_t portable);
 int32_t psrt_index_upsert(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, uint32_t *rows, uint64_t *fresh, psrt_upsert_result *result);
-void psrt_index_set(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows, psrt_upsert_result *result);
+/* before: what each key had, or NO_ROW; may be null. */
+void psrt_index_set(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows, uint32_t *before, psrt_upsert_result *result);
 int64_t psrt_index_replace(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n, const uint32_t *rows);
 int64_t psrt_index_delete(psrt_index *x, const uintptr_t *old, const uintptr_t *new, const uint64_t *keys, int64_t n);
 int32_t psrt_index_sweep(psrt_index *x, const uintptr_t *old, const uintptr_t *new, int64_t homes);

@@ -66,12 +66,12 @@ func (x *Index) sweep(homes int) status {
 	return status(C.psrt_index_sweep(x.c(), x.table(0), x.table(1), C.int64_t(homes)))
 }
 
-func (x *Index) set(keys []uint64, rows []uint32) (n int, s status) {
+func (x *Index) set(keys []uint64, rows, before []uint32) (n int, s status) {
 	if x.plain {
-		return x.plainSet(keys, rows)
+		return x.plainSet(keys, rows, before)
 	}
 	var r C.psrt_upsert_result
-	C.psrt_index_set(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys)), u32(rows), &r)
+	C.psrt_index_set(x.c(), x.table(0), x.table(1), u64(keys), C.int64_t(len(keys)), u32(rows), u32(before), &r)
 	return int(r.done), status(r.status)
 }
 

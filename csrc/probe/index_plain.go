@@ -134,10 +134,16 @@ func (x *Index) plainCreate(key, hash uint64) (uint32, status) {
 	return row, done
 }
 
-func (x *Index) plainSet(keys []uint64, rows []uint32) (n int, s status) {
+func (x *Index) plainSet(keys []uint64, rows, before []uint32) (n int, s status) {
 	for i, k := range keys {
 		hash := mix(k ^ x.st.seed)
-		if p, at := x.plainPlace(k, hash); p != nil {
+		p, at := x.plainPlace(k, hash)
+		if before != nil {
+			if before[i] = noRow; p != nil {
+				before[i] = p.rows[at]
+			}
+		}
+		if p != nil {
 			p.rows[at] = rows[i]
 		} else if s := x.plainAdd(k, hash, rows[i]); s != done {
 			return i, s

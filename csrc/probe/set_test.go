@@ -51,6 +51,31 @@ func (w *twins) set(keys []uint64, rows []uint32) {
 	}
 }
 
+// exchange is set that says what the keys had.
+func (w *twins) exchange(keys []uint64, rows []uint32) {
+	var n [2]int
+	before := [2][]uint32{make([]uint32, len(keys)), make([]uint32, len(keys))}
+	for i, x := range w.x {
+		var err error
+		if n[i], err = x.Exchange(keys, rows, before[i]); (err == nil) != (n[i] == len(keys)) || err != nil && !errors.Is(err, syscall.ENOMEM) {
+			w.t.Fatalf("twin %d: exchange of %d keys: %d, %v", i, len(keys), n[i], err)
+		}
+	}
+	if n[0] != n[1] {
+		w.t.Fatalf("exchange of %d keys: C %d, Go %d", len(keys), n[0], n[1])
+	}
+	for i, k := range keys[:n[0]] {
+		want, ok := w.want[k]
+		if !ok {
+			want = NoRow
+		}
+		if before[0][i] != want || before[1][i] != want {
+			w.t.Fatalf("key %#x had %d, C says %d and Go %d", k, want, before[0][i], before[1][i])
+		}
+		w.want[k] = rows[i]
+	}
+}
+
 func (w *twins) replace(keys []uint64, rows []uint32) {
 	want := 0
 	for i, k := range keys {
@@ -117,11 +142,13 @@ func TestSetAndDelete(t *testing.T) {
 				w := newTwins(t, uint(2+r.IntN(5)), free)
 				for range 120 {
 					keys, rows := draws(r, draw)
-					switch r.IntN(5) {
+					switch r.IntN(6) {
 					case 0:
 						w.replace(keys, rows)
 					case 1, 2:
 						w.delete(keys)
+					case 3:
+						w.exchange(keys, rows)
 					default:
 						w.set(keys, rows)
 					}

@@ -117,10 +117,17 @@ type LogInfo struct {
 // and Poll, and must not call the store.
 type LogConfig struct {
 	RecordBytes int
-	// Recover is told each record of the commit point in an order in which the
-	// last one of a key counts; NoSlot: the key was deleted. It returns the slot
-	// that the key had until now, or NoSlot; that one is dead from then on.
-	Recover func(key uint64, slot uint32) (old uint32)
+	// Expect is told, before Recover, how many records the commit point has at
+	// most: rows, and what was overwritten since. nil: the owner does not ask.
+	Expect func(records int)
+	// Recover is told the records of the commit point, those of one page or less at
+	// once, in an order in which the last one of a key counts; a key may come twice.
+	// They lie in the slots from first on. It writes to old the slot that each key had
+	// until its turn, or NoSlot; that one is dead from then on.
+	Recover func(keys []uint64, first uint32, old []uint32) error
+	// Gone is told that a key was deleted then, and returns the slot that it had, or
+	// NoSlot.
+	Gone func(key uint64) (old uint32)
 	// Moved says that the live record in old lies in next now, too. True: the owner
 	// uses next from now on. False: it does not use old any more, and neither next.
 	Moved func(key uint64, old, next uint32) bool

@@ -35,8 +35,8 @@ func (s *Store) Log(name string, cfg LogConfig) (*Log, error) {
 		return nil, s.err
 	case len(name) > maxName:
 		return nil, fmt.Errorf("ssd: a log's name of %d bytes, want at most %d", len(name), maxName)
-	case cfg.Recover == nil || cfg.Moved == nil || cfg.Slot == nil:
-		return nil, fmt.Errorf("ssd: log %q: Recover, Moved and Slot are wanted", name)
+	case cfg.Recover == nil || cfg.Gone == nil || cfg.Moved == nil || cfg.Slot == nil:
+		return nil, fmt.Errorf("ssd: log %q: Recover, Gone, Moved and Slot are wanted", name)
 	}
 	id, ok := s.byName[name]
 	if ok && s.logs[id] != nil {

@@ -69,6 +69,13 @@ func (s *Store) recoverLog(l *Log) error {
 		}
 		return 1
 	})
+	if l.cfg.Expect != nil {
+		pages := 0
+		for _, n := range segs {
+			pages += s.segs[n].listed
+		}
+		l.cfg.Expect(pages * l.layout.slots)
+	}
 	r := recovery{s: s, l: l, segs: segs, times: make([]uint64, len(l.local)*l.layout.pages)}
 	defer r.release()
 	if err := r.run(); err != nil {
@@ -89,6 +96,8 @@ type recovery struct {
 	next  int       // of segs
 	heap  cursors
 	times []uint64 // by page of the log
+	keys  []uint64 // of records that the owner has not been told of
+	old   []uint32 // where they were
 }
 
 func (r *recovery) run() error {
@@ -242,19 +251,14 @@ func (r *recovery) page(c *cursor) error {
 	b := c.buf[(p.page-c.from)*lay.page:][:lay.page]
 	r.times[int(g.local)*lay.pages+p.page] = p.time
 	index := p.page * lay.slots
-	slot := g.local*l.slots + uint32(index)
 	for i := 0; i < p.entries; i++ {
 		key := entryKey(b, i)
 		if !isDeletion(b, lay, i) {
-			g.bits[index/64] |= 1 << (index % 64)
-			g.live++
-			g.rows++
-			l.live++
-			s.live += l.unit
-			r.dead(l.cfg.Recover(key, slot), slot)
-			index++
-			slot++
+			r.keys = append(r.keys, key)
 			continue
+		}
+		if err := r.rows(g, &index); err != nil {
+			return err
 		}
 		g.tombs++
 		l.deletes = true
@@ -269,8 +273,36 @@ func (r *recovery) page(c *cursor) error {
 				continue // the key came back after it
 			}
 		}
-		r.dead(l.cfg.Recover(key, NoSlot), NoSlot)
+		r.dead(l.cfg.Gone(key), NoSlot)
 	}
+	return r.rows(g, &index)
+}
+
+// rows tells the owner of the keys gathered, whose records are number index of the
+// segment and those behind it.
+func (r *recovery) rows(g *segment, index *int) error {
+	n := len(r.keys)
+	if n == 0 {
+		return nil
+	}
+	l := r.l
+	for i := *index; i < *index+n; i++ {
+		g.bits[i/64] |= 1 << (i % 64)
+	}
+	g.live += n
+	g.rows += n
+	l.live += n
+	r.s.live += int64(n) * l.unit
+	first := g.local*l.slots + uint32(*index)
+	r.old = slices.Grow(r.old[:0], n)[:n]
+	if err := l.cfg.Recover(r.keys, first, r.old); err != nil {
+		return err
+	}
+	for i, old := range r.old {
+		r.dead(old, first+uint32(i))
+	}
+	*index += n
+	r.keys = r.keys[:0]
 	return nil
 }
 

@@ -64,17 +64,16 @@ func newOwner(bytes int) *owner { return &owner{bytes: bytes, rows: map[uint64]p
 func (o *owner) config() LogConfig {
 	return LogConfig{
 		RecordBytes: o.bytes,
-		Recover: func(key uint64, slot uint32) uint32 {
-			old, ok := o.rows[key]
-			if slot == NoSlot {
-				delete(o.rows, key)
-			} else {
-				o.rows[key] = place{slot: slot}
+		Recover: func(keys []uint64, first uint32, old []uint32) error {
+			for i, key := range keys {
+				old[i] = o.slot(key)
+				o.rows[key] = place{slot: first + uint32(i)}
 			}
-			if !ok {
-				return NoSlot
-			}
-			return old.slot
+			return nil
+		},
+		Gone: func(key uint64) uint32 {
+			defer delete(o.rows, key)
+			return o.slot(key)
 		},
 		Moved: func(key uint64, old, next uint32) bool {
 			p, ok := o.rows[key]
@@ -86,13 +85,15 @@ func (o *owner) config() LogConfig {
 			o.moved++
 			return true
 		},
-		Slot: func(key uint64) uint32 {
-			if p, ok := o.rows[key]; ok {
-				return p.slot
-			}
-			return NoSlot
-		},
+		Slot: o.slot,
 	}
+}
+
+func (o *owner) slot(key uint64) uint32 {
+	if p, ok := o.rows[key]; ok {
+		return p.slot
+	}
+	return NoSlot
 }
 
 // rig is a store with its owners, and what every commit must bring back.
