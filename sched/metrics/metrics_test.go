@@ -252,7 +252,10 @@ func TestNamesAreDocumented(t *testing.T) {
 	}
 	r := NewRank()
 	r.Name("all")
-	r.Server(crowded(2, 2))
+	s := crowded(2, 2)
+	s.stats.Tables[0].Tiers = &psmsg.TierStats{Device: "a fake"}
+	s.stats.Disks = &psmsg.DiskStats{LimitBytes: 1}
+	r.Server(s)
 	r.Worker(func() Worker {
 		return Worker{Calls: map[psmsg.Kind]usage.Counts{psmsg.KindPush: {}}}
 	})

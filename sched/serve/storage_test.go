@@ -72,7 +72,7 @@ func TestThousandTables(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	files, routines := openFiles(t), runtime.NumGoroutine()
 	inMemory := start(t, Config{Tables: tables(t, manyTables(n, "")), Staleness: asp})
-	onDisks := start(t, Config{Tables: tables(t, text), Staleness: asp, MaxBytes: int64(n) * 170 << 10,
+	onDisks := start(t, Config{Tables: tables(t, text), Staleness: asp, MaxBytes: int64(n) * 256 << 10,
 		Storage: &server.Storage{Dirs: dirs, Policy: policy.NameS3FIFO}})
 	if more := openFiles(t) - files; more > 100 {
 		t.Errorf("%d files are open for %d tables", more, n)
@@ -108,7 +108,7 @@ func TestThousandTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(st.Tables) != n || st.TableBytes > int64(n)*170<<10 || st.Disks == nil || st.Disks.Rows == 0 {
+	if len(st.Tables) != n || st.TableBytes > int64(n)*256<<10 || st.Disks == nil || st.Disks.Rows == 0 {
 		t.Errorf("%d tables in %d bytes, disks %+v", len(st.Tables), st.TableBytes, st.Disks)
 	}
 	if more := openFiles(t) - files; more > 150 {
