@@ -161,6 +161,7 @@ func (s *stores) each(f func(lane int, x *stored) error) error {
 
 func (s *stores) load(ctx context.Context, m *ckpt.Model) error {
 	return s.each(func(lane int, x *stored) error {
+		x.rows.Reserve(m.RowsIn(1, s.c.covers(lane)))
 		return m.Rows(ctx, 1, 1, s.c.covers(lane), x.rows.LoadRows)
 	})
 }

@@ -45,6 +45,10 @@ func (s *keySet) len() int {
 	return s.n
 }
 
+// first is what lies where an id is looked for first: nothing, 0, says that the id
+// is not in the set, if it is not 0 itself.
+func (s *keySet) first(key uint64) uint64 { return s.slots[mix(key)&uint64(len(s.slots)-1)] }
+
 func (s *keySet) has(key uint64) bool {
 	if key == 0 {
 		return s.zero

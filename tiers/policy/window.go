@@ -49,6 +49,9 @@ func (w *window) batchOf(ref uint32) uint64 {
 
 // nextUse is the batch of a key's next use.
 func (w *window) nextUse(key uint64) (batch uint64, ok bool) {
+	if w.due == 0 { // while a model is loaded
+		return 0, false
+	}
 	ref := w.table.find(w.keys, key)
 	if ref == none {
 		return 0, false

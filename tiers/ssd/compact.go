@@ -301,7 +301,7 @@ func (s *Store) copyEntry(j *job, l *Log, p *pageInfo, sum, data []byte) bool {
 	index := (j.page+j.at)*lay.slots + j.record
 	if g := &s.segs[j.seg]; g.isLive(index) {
 		b := data[lay.at(j.record):][:lay.stored()]
-		if recordSum(b[:lay.record], key, j.gen, j.seg, uint32(index)) != le.Uint32(b[lay.record:]) {
+		if s.recordSum(b[:lay.record], key, j.gen, j.seg, uint32(index)) != le.Uint32(b[lay.record:]) {
 			j.damaged = true // it stays where it is, and a read of it says so
 			s.counted.Damaged++
 		} else {

@@ -128,7 +128,7 @@ func (st *stream) append(key uint64, payload []byte) (uint32, error) {
 	index := (c.first+c.page)*l.slots + c.records
 	b := c.data(c.page)[l.at(c.records):][:l.stored()]
 	copy(b, payload)
-	le.PutUint32(b[l.record:], recordSum(b[:l.record], key, g.gen, c.seg, uint32(index)))
+	le.PutUint32(b[l.record:], s.recordSum(b[:l.record], key, g.gen, c.seg, uint32(index)))
 	st.entry(key)
 	c.records++
 	g.bits[index/64] |= 1 << (index % 64)

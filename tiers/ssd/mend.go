@@ -79,7 +79,7 @@ func (r *recovery) proven(c *cursor, p *pageInfo, page []byte) (bool, error) {
 			continue
 		}
 		b := data[lay.at(n):][:lay.stored()]
-		if recordSum(b[:lay.record], entryKey(page, i), p.gen, p.segment, uint32(p.page*lay.slots+n)) != le.Uint32(b[lay.record:]) {
+		if r.s.recordSum(b[:lay.record], entryKey(page, i), p.gen, p.segment, uint32(p.page*lay.slots+n)) != le.Uint32(b[lay.record:]) {
 			return false, nil
 		}
 		n++

@@ -110,8 +110,8 @@ func setDeletion(b []byte, l *layout, i int) {
 
 // recordSum is what follows a payload: it covers whose record it is and where,
 // so that a row of another key, place or time is no row either.
-func recordSum(payload []byte, key, gen uint64, segment, index uint32) uint32 {
-	var b [24]byte
+func (s *Store) recordSum(payload []byte, key, gen uint64, segment, index uint32) uint32 {
+	b := &s.summed
 	le.PutUint64(b[:], key)
 	le.PutUint64(b[8:], gen)
 	le.PutUint32(b[16:], segment)

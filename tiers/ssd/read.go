@@ -114,7 +114,7 @@ func (l *Log) early(r *Read, err error) {
 // take checks a stored record and hands it over.
 func (l *Log) take(r *Read, n, index uint32, b []byte) error {
 	payload := b[:l.layout.record]
-	if recordSum(payload, r.Key, l.s.segs[n].gen, n, index) != le.Uint32(b[l.layout.record:]) {
+	if l.s.recordSum(payload, r.Key, l.s.segs[n].gen, n, index) != le.Uint32(b[l.layout.record:]) {
 		l.s.counted.Damaged++
 		lay := &l.layout
 		page, i := int(index)/lay.slots, int(index)%lay.slots

@@ -23,6 +23,8 @@ type Store struct {
 	wake         chan struct{}
 	onResult     atomic.Pointer[func()] // set by the owner, called by devices' goroutines
 
+	summed [24]byte // recordSum's: of its own it would be one more piece of heap a row
+
 	ops     []*op
 	freeOps []*op
 	segs    []segment
