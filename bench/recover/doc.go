@@ -9,5 +9,6 @@
 // share of their rows is changed and cut into a delta, and into a quantised one
 // for serving. Then, round by round, the machine forgets the files, the raw rate
 // at which they can be read is measured, the time of a restart is predicted from
-// it, and new tables are loaded. Their digest must be that of the first ones.
+// it, and new tables are loaded. Their digest must be that of the first ones. A
+// store that is loaded has to write what it reads: that is measured and said, too.
 package recover

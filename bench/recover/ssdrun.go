@@ -17,6 +17,9 @@ type timed struct {
 	bytes                                      int64
 	speeds, limits, ratios, times, says, bound []float64
 	cpu                                        float64
+
+	written             int64
+	writes, both, share []float64
 }
 
 // note adds a round: so many bytes, that at a rate would take says.
@@ -28,6 +31,13 @@ func (k *timed) note(bytes int64, rate, took, says, cpu float64) {
 	k.cpu += cpu
 }
 
+// wrote says that the last round had to write, too: so many bytes, at a rate.
+func (k *timed) wrote(bytes int64, rate float64) {
+	last := len(k.times) - 1
+	limit := float64(k.bytes)/1e9/k.limits[last] + float64(bytes)/rate
+	k.written, k.writes, k.both, k.share = bytes, append(k.writes, rate/1e9), append(k.both, limit), append(k.share, k.times[last]/(1.2*limit+0.5))
+}
+
 func (k *timed) add(out *report.Report, check string) {
 	avg, n := turns.Median(k.speeds), float64(len(k.times))
 	out.Rows = append(out.Rows, report.Row{Op: k.op, Bytes: int(k.bytes), Iterations: len(k.times), Limit: turns.Median(k.limits), Ratio: turns.Median(k.ratios),
@@ -35,6 +45,10 @@ func (k *timed) add(out *report.Report, check string) {
 		CPUSecondsPerGB: k.cpu / n / (float64(k.bytes) / 1e9), Load: report.Load(), Checksum: check})
 	out.Notes = append(out.Notes, fmt.Sprintf("%s: predicted %.2f s, measured %.2f s, which is %.2f of 1.2 x (bytes / read rate) + .5 s",
 		k.op, turns.Median(k.says), turns.Median(k.times), turns.Median(k.bound)))
+	if len(k.both) > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%s: %.0f MB to read at %.2f GB/s and %.0f MB to write at %.2f GB/s are %.2f s of one disk; measured is %.2f of 1.2 x that + .5 s",
+			k.op, float64(k.bytes)/1e6, turns.Median(k.limits), float64(k.written)/1e6, turns.Median(k.writes), turns.Median(k.both), turns.Median(k.share)))
+	}
 }
 
 // storeRestarts brings stores on disks back, round by round: empty ones from the
@@ -55,9 +69,15 @@ func storeRestarts(ctx context.Context, c *Config, dir, want string, out *report
 		if _, err := m.MeasureRead(ctx, 1, 1, true); err != nil {
 			return err
 		}
-		if err := c.storeFromModel(ctx, dir, want, rate, e, loaded); err != nil {
+		written, err := c.storeFromModel(ctx, dir, want, rate, e, loaded)
+		if err != nil {
 			return err
 		}
+		writes, err := c.writeRate(ctx)
+		if err != nil {
+			return err
+		}
+		loaded.wrote(written, writes)
 		took, err := c.storeFromLog(ctx, want, rate, own)
 		if err != nil {
 			return err
@@ -73,25 +93,28 @@ func storeRestarts(ctx context.Context, c *Config, dir, want string, out *report
 	return nil
 }
 
-func (c *Config) storeFromModel(ctx context.Context, dir, want string, rate float64, e ckpt.Estimate, k *timed) (err error) {
+func (c *Config) storeFromModel(ctx context.Context, dir, want string, rate float64, e ckpt.Estimate, k *timed) (written int64, err error) {
 	start, cpu := time.Now(), processCPU()
 	m, err := ckpt.OpenTrainable(ctx, dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s, err := openStores(c, false)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.load(ctx, m); err != nil {
-		return err
+		return 0, err
 	}
 	k.note(e.Bytes, rate, time.Since(start).Seconds(), e.Time.Seconds(), processCPU()-cpu)
-	if err := s.same(want); err != nil {
-		return err
+	for _, x := range s.of {
+		written += x.disks.Stats().Written
 	}
-	return s.each(func(_ int, x *stored) error { return x.commit(ctx) })
+	if err := s.same(want); err != nil {
+		return 0, err
+	}
+	return written, s.each(func(_ int, x *stored) error { return x.commit(ctx) })
 }
 
 func (c *Config) storeFromLog(ctx context.Context, want string, rate float64, k *timed) (refill float64, err error) {
