@@ -168,8 +168,11 @@ func (t *Tiered) append(key uint64, row []float32) (slot uint32, err error) {
 // putFresh makes rows. The index comes first: what a log has is not taken back.
 func (t *Tiered) putFresh(p *put, rows []float32) error {
 	p.vals, p.undone = p.vals[:0], p.undone[:0]
-	for range p.fresh {
-		p.vals = append(p.vals, t.emptyFrame())
+	for v := uint32(0); len(p.vals) < len(p.fresh); {
+		if v != noRow { // once there is none, there is none for the rest
+			v = t.emptyFrame()
+		}
+		p.vals = append(p.vals, v)
 	}
 	done, full := t.index.Set(p.fresh, p.vals)
 	var failed error

@@ -203,40 +203,15 @@ func (c *collector) bury(ids []byte) {
 func (c *collector) choose(r *partReader, b []byte, record int) {
 	c.keys, c.places = c.keys[:0], c.places[:0]
 	keep, none := r.m != c.last, c.seen.len() == 0
-	if !keep && !none {
-		c.chooseOld(b, record)
-		return
-	}
 	for at := 0; at < len(b); at += record {
 		key := binary.LittleEndian.Uint64(b[at:])
 		if c.passes > 1 && passOf(key, c.passes) != c.pass {
 			continue
 		}
-		if keep && !c.seen.add(key) {
+		if keep && !c.seen.add(key) || !keep && !none && c.seen.has(key) {
 			continue
 		}
 		c.keys, c.places = append(c.keys, key), append(c.places, int32(at+8))
-	}
-}
-
-// chooseOld is choose in the oldest generation, of which most rows have nothing
-// newer. The set is asked for some of them together: alone, each is a wait for
-// memory.
-func (c *collector) chooseOld(b []byte, record int) {
-	var keys, first [32]uint64
-	for at, next := 0, 0; next < len(b); at = next {
-		n := 0
-		for ; n < len(keys) && next < len(b); next += record {
-			keys[n] = binary.LittleEndian.Uint64(b[next:])
-			first[n] = c.seen.first(keys[n])
-			n++
-		}
-		for i, key := range keys[:n] {
-			if c.passes > 1 && passOf(key, c.passes) != c.pass || (first[i] != 0 || key == 0) && c.seen.has(key) {
-				continue
-			}
-			c.keys, c.places = append(c.keys, key), append(c.places, int32(at+i*record+8))
-		}
 	}
 }
 
