@@ -182,7 +182,7 @@ func TestBadInput(t *testing.T) {
 		{"resume from nowhere", []string{"--data", good, "--resume"}, 2, []string{"--resume", "--checkpoint"}},
 		{"checkpoints at no time", []string{"--data", good, "--checkpoint", dir, "--checkpoint-every", "often"}, 2, []string{"often", "60s", "1000steps"}},
 		{"policy of nothing", []string{"--data", good, "--cache-policy", "lru"}, 2, []string{"--cache-policy", "--ssd"}},
-		{"no such disk", []string{"--data", good, "--ssd", dir + "/nodisk"}, 2, []string{"--ssd", "nodisk"}},
+		{"no such disk", []string{"--data", good, "--ssd", dir + "/no/disk"}, 2, []string{"--ssd", "no"}},
 		{"csv without schema", []string{"--data", good, "--format", "csv"}, 2, []string{"--schema"}},
 		{"eval without model", nil, 2, []string{"--model"}},
 		{"eval of no model", []string{"--model", dir, "--data", good}, 2, []string{"MANIFEST"}},
