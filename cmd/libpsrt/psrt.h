@@ -281,14 +281,17 @@ int psrt_push_sparse_counts(psrt_table *table, const uint64_t *keys, size_t n, c
                             const psrt_call_options *options);
 
 /* psrt_table_shrink has the shows and clicks of all rows decay, and those rows go
- * that are not worth their place; psrt_table_end_day has a day pass, by which rows
- * that nobody pushes to grow old. A day's order: end_day, then shrink. They take
- * effect at every server between two steps: with bsp before this worker's current
- * step, with others at once, and cost no walk over the rows. A call that returns an
- * error may have taken effect, and at all servers when the next succeeds. One worker
- * of the job calls them. PSRT_EMISMATCH (no lifecycle), PSRT_EBUSY (another worker
+ * that are not worth their place. It takes effect at every server between two steps:
+ * with bsp before this worker's current step, with others at once, and costs no walk
+ * over the rows. A call that returns an error may have taken effect, and at all
+ * servers when the next succeeds. One worker of the job calls it and
+ * psrt_table_end_day. PSRT_EMISMATCH (no lifecycle), PSRT_EBUSY (another worker
  * does), PSRT_EHANDLE, PSRT_ECONNECT, PSRT_ETIMEDOUT, PSRT_EFORKED. Since ABI 1.1. */
 int psrt_table_shrink(psrt_table *table);
+
+/* psrt_table_end_day has a day pass, by which rows that nobody pushes to grow old. A
+ * day's order: end_day, then shrink. It takes effect as
+ * psrt_table_shrink does. Errors as there. Since ABI 1.1. */
 int psrt_table_end_day(psrt_table *table);
 
 /* psrt_push_sparse_ticket is psrt_push_sparse for the keys of a pull: n must be
