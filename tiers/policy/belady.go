@@ -44,14 +44,14 @@ func (p *Belady) list(key uint64) uint16 {
 func (p *Belady) Add(frame uint32, key uint64) { p.l.move(p.list(key), frame) }
 
 // Touch puts a row last among those of its next use.
-func (p *Belady) Touch(frame uint32, _ uint64) { p.l.move(p.l.of[frame], frame) }
+func (p *Belady) Touch(frame uint32, _ uint64) { p.l.again(frame) }
 
 // Used is Touch for a look-up that was announced: the row goes where its next use is.
 func (p *Belady) Used(frame uint32, key uint64) {
 	if p.w.look(key) {
 		p.l.move(p.list(key), frame)
 	} else {
-		p.l.move(p.l.of[frame], frame)
+		p.l.again(frame)
 	}
 }
 

@@ -2,14 +2,14 @@ package policy
 
 const (
 	none      = ^uint32(0)
-	noList    = ^uint16(0)
+	noList    = 0
 	listBytes = 4 + 4 + 2
 )
 
 // lists are doubly linked lists of frames, each frame in one of them at most.
 type lists struct {
-	next, prev []uint32
-	of         []uint16 // noList: in none
+	next, prev []uint32 // of those in a list
+	of         []uint16 // list + 1; noList: in none
 	head, tail []uint32 // by list
 	size       []int
 }
@@ -23,15 +23,22 @@ func newLists(n int) lists {
 }
 
 func (l *lists) grow(n int) {
-	for len(l.next) < n {
-		l.next, l.prev, l.of = append(l.next, none), append(l.prev, none), append(l.of, noList)
+	l.next, l.prev, l.of = extend(l.next, n), extend(l.prev, n), extend(l.of, n)
+}
+
+// extend touches no more memory than there was: a budget may be far larger than
+// what is needed of it.
+func extend[T any](s []T, n int) []T {
+	if len(s) >= n {
+		return s
 	}
+	longer := make([]T, n)
+	copy(longer, s)
+	return longer
 }
 
 func (l *lists) reset() {
-	for i := range l.of {
-		l.of[i] = noList
-	}
+	clear(l.of)
 	for i := range l.head {
 		l.head[i], l.tail[i], l.size[i] = none, none, 0
 	}
@@ -40,7 +47,7 @@ func (l *lists) reset() {
 // push puts a frame that is in no list at the back of one.
 func (l *lists) push(list uint16, f uint32) {
 	last := l.tail[list]
-	l.of[f], l.prev[f], l.next[f] = list, last, none
+	l.of[f], l.prev[f], l.next[f] = list+1, last, none
 	if last == none {
 		l.head[list] = f
 	} else {
@@ -52,10 +59,10 @@ func (l *lists) push(list uint16, f uint32) {
 
 // remove takes a frame out of its list, if it is in one.
 func (l *lists) remove(f uint32) {
-	list := l.of[f]
-	if list == noList {
+	if l.of[f] == noList {
 		return
 	}
+	list := l.of[f] - 1
 	p, n := l.prev[f], l.next[f]
 	if p == none {
 		l.head[list] = n
@@ -76,6 +83,9 @@ func (l *lists) move(list uint16, f uint32) {
 	l.remove(f)
 	l.push(list, f)
 }
+
+// again puts a frame that is in a list at its back.
+func (l *lists) again(f uint32) { l.move(l.of[f]-1, f) }
 
 // first takes out the first frame that may go. Those passed over go to the
 // back: they are in use, and would be met again and again.

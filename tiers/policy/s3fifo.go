@@ -25,9 +25,7 @@ func NewS3FIFO() *S3FIFO { return &S3FIFO{l: newLists(2)} }
 // Grow makes room for frames below n.
 func (p *S3FIFO) Grow(n int) {
 	p.l.grow(n)
-	for len(p.freq) < n {
-		p.freq, p.keys = append(p.freq, 0), append(p.keys, 0)
-	}
+	p.freq, p.keys = extend(p.freq, n), extend(p.keys, n)
 	p.ghost.room(n)
 }
 
