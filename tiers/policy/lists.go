@@ -29,8 +29,11 @@ func (l *lists) grow(n int) {
 // extend touches no more memory than there was: a budget may be far larger than
 // what is needed of it.
 func extend[T any](s []T, n int) []T {
-	if len(s) >= n {
+	switch {
+	case len(s) >= n:
 		return s
+	case len(s) == 0: // make and copy together would clear all of it
+		return make([]T, n)
 	}
 	longer := make([]T, n)
 	copy(longer, s)
