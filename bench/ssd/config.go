@@ -19,7 +19,7 @@ type Config struct {
 	Rounds   int
 	InFlight int           // batches under way at a time, as a lane has requests that wait
 	Age      float64       // rows overwritten before anything is measured, for each of the table, so that our compaction runs
-	Settle   time.Duration // of blind writes, until the rival's debts are real
+	Settle   time.Duration // of each side's blind writes
 	Pebble   bool
 	RocksDB  time.Duration // of each of its loads; 0 leaves it out
 	Devices  int           // rate-limited ones held against one of them; below 2: none

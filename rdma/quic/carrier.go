@@ -120,7 +120,7 @@ func (c *Carrier) Dial(ctx context.Context, addr string, peer secure.Fingerprint
 			return nil, x.err
 		}
 		l, err := x.openLink(ctx)
-		if err == nil || x.alive() {
+		if err == nil || x.alive() && !errors.Is(err, errEnded) {
 			return l, err
 		}
 		c.forget(x) // it ended while nobody looked

@@ -2,6 +2,7 @@ package quic
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -22,7 +23,11 @@ type connection struct {
 	links  int
 	last   time.Time   // a link was closed
 	linger *time.Timer // ends the connection
+	ended  bool        // by it
 }
+
+// errEnded is a link wanted of a connection that has just ended for want of any.
+var errEnded = errors.New("quic: the connection has ended")
 
 func newConnection(c *Carrier, to destination) *connection {
 	return &connection{c: c, to: to, ready: make(chan struct{})}
@@ -36,24 +41,29 @@ func (x *connection) made(q *quicgo.Conn, err error) {
 
 func (x *connection) alive() bool { return x.conn.Context().Err() == nil }
 
-// hold keeps the connection for one link more.
-func (x *connection) hold() {
+// hold keeps the connection for one link more, if it is not too late.
+func (x *connection) hold() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.ended {
+		return false
+	}
 	x.links++
 	if x.linger != nil {
 		x.linger.Stop()
 		x.linger = nil
 	}
+	return true
 }
 
-// release is called by a link's Close.
+// release is called by a link's Close. Whoever dialled ends a connection: the
+// other side cannot know that no link is on its way.
 func (x *connection) release() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.links--
 	x.last = time.Now()
-	if x.links == 0 {
+	if x.links == 0 && x.to.addr != "" {
 		x.linger = time.AfterFunc(lingerTime, x.idle)
 	}
 }
@@ -61,16 +71,19 @@ func (x *connection) release() {
 // idle ends a connection without links.
 func (x *connection) idle() {
 	x.mu.Lock()
-	unused := x.links == 0
+	x.ended = x.links == 0
+	ended := x.ended
 	x.mu.Unlock()
-	if unused {
+	if ended {
 		x.c.forget(x)
 		x.close("no endpoint is left")
 	}
 }
 
 func (x *connection) openLink(ctx context.Context) (net.Conn, error) {
-	x.hold()
+	if !x.hold() {
+		return nil, errEnded
+	}
 	s, err := x.conn.OpenStreamSync(ctx)
 	if err != nil {
 		x.release()

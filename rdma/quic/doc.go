@@ -20,8 +20,8 @@
 //     nobody else can give.
 //  3. The listener's side takes connections from anybody, at most maxStrangers at a
 //     time whose streams have proved nothing; the oldest of these gives way.
-//  4. The stream ends with either side's Close. A connection without streams stays
-//     lingerTime, so that what was written last arrives, and goes.
+//  4. The stream ends with either side's Close. A connection without streams is
+//     ended by the side that dialled it, after lingerTime, so that what was written last arrives.
 //
 // A peer that vanished without a word is found by requests that time out, and
 // without any after idleTimeout.

@@ -62,7 +62,9 @@
 //
 // Trust: links are authenticated by a random nonce per endpoint that travels
 // in Address, over the set-up connection. Every header field is checked before
-// use. Payload is not encrypted.
+// use. Links that leave the host are under
+// TLS as well (tls.go). Those, and links of a Carrier, are no sockets of the engine's: a
+// bridge stands between (bridge.go).
 //
 // Locks, in this order: engine.role, endpoint.mu, endpoint.recvMu, queue.mu or
 // answerLink.mu, port.mu; engine.heldMu, engine.duty and ports.mu last. Domain.placing is
