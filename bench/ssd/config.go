@@ -26,6 +26,7 @@ type Config struct {
 	IOPS     float64       // of each
 	Only     []string      // operations by name; empty: all
 	Seed     uint64
+	Progress func(text string) // each note as it is made; nil: none. Called by Run alone.
 }
 
 const (

@@ -96,7 +96,11 @@ func (r *run) close() error {
 }
 
 func (r *run) note(format string, args ...any) {
-	r.out.Notes = append(r.out.Notes, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	r.out.Notes = append(r.out.Notes, text)
+	if r.cfg.Progress != nil {
+		r.cfg.Progress(text)
+	}
 }
 
 // beside lets all sides and the limit take turns at each operation.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -78,6 +79,10 @@ func (o *options) runSSD(ctx context.Context, cfg ssd.Config, dirs string) error
 	}
 	defer remove()
 	cfg.Dirs = made
+	started := time.Now()
+	cfg.Progress = func(text string) {
+		fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(started).Seconds(), text)
+	}
 	return o.measure(cfg.Check(), func() (*report.Report, error) { return ssd.Run(ctx, cfg) })
 }
 
