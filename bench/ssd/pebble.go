@@ -115,12 +115,16 @@ func (r *rival) fill(ctx context.Context) error {
 	return r.forget()
 }
 
+// settled is for how long nothing must be merged or flushed until the rival is at
+// rest: it never comes to owe nothing at all, and begins what is due at once.
+const settled = time.Second
+
 // settle lets it merge by itself what it wants to.
 func (r *rival) settle(ctx context.Context) error {
-	for end := time.Now().Add(3 * stall); time.Now().Before(end); {
-		m := r.db.Metrics()
-		if m.Compact.NumInProgress == 0 && m.Compact.EstimatedDebt == 0 {
-			break
+	quiet := time.Now()
+	for end := time.Now().Add(10 * stall); time.Now().Before(end) && time.Since(quiet) < settled; {
+		if m := r.db.Metrics(); m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 {
+			quiet = time.Now()
 		}
 		select {
 		case <-ctx.Done():
