@@ -1,0 +1,25 @@
+package relay
+
+// Stats counts since the link was made.
+type Stats struct {
+	SentMessages, SentBytes, SentRecords             uint64
+	ReceivedMessages, ReceivedBytes, ReceivedRecords uint64
+	// Dropped messages found no room in the queue, or a broken link.
+	Dropped uint64
+	// Waits counts how often a message waited for the peer to be done with others,
+	// Credits how often the peer was told so without a record.
+	Waits, Credits uint64
+	// CopiedOutBytes went from where messages had them into a ring; CopiedInBytes from
+	// the ring to memory that the receiver keeps. See doc.go.
+	CopiedOutBytes, CopiedInBytes uint64
+	// Queued messages and bytes wait now; Unread records are on their way or not done
+	// at the peer.
+	Queued, QueuedBytes, Unread int
+}
+
+// Stats is for the link's own goroutine.
+func (l *Link) Stats() Stats {
+	s := l.stats
+	s.Queued, s.QueuedBytes, s.Unread = l.out.queue.count, l.out.queue.bytes, int(l.out.sent-l.out.done)
+	return s
+}
