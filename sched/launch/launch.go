@@ -32,6 +32,28 @@ type Config struct {
 	OnLog func(rank int, line string)
 	// Grace is how long ranks may take to end after SIGTERM; 0 means 3 s.
 	Grace time.Duration
+	// OnDeath is asked, one call at a time, what follows from a rank that ended
+	// badly. nil: the job ends.
+	OnDeath func(*Death) Verdict
+	// More yields ranks that begin while the job runs. May be nil, and is never closed.
+	More <-chan Later
+}
+
+// Later is a rank that begins while the job runs, and its number.
+type Later struct {
+	Index int
+	Rank
+}
+
+// Verdict is what follows from a rank that ended badly. The zero value: the others
+// go on without it.
+type Verdict struct {
+	// End ends the job. Where it is the Death itself, Run's error is of the rank that
+	// is to blame for it.
+	End error
+	// Again is started in its place, after Pause; nil: nothing is.
+	Again *Rank
+	Pause time.Duration
 }
 
 // maxEvent bounds a line on the event pipe.
@@ -42,12 +64,14 @@ const maxEvent = 16 << 20
 const settle = 300 * time.Millisecond
 
 type process struct {
-	rank  int
-	cmd   *exec.Cmd
-	tail  tail
-	done  chan struct{} // closed when reaped and its pipes are drained
-	state *os.ProcessState
-	ended time.Time
+	rank     int
+	name     string
+	cmd      *exec.Cmd
+	tail     tail
+	done     chan struct{} // closed when reaped and its pipes are drained
+	state    *os.ProcessState
+	ended    time.Time
+	forgiven bool // its death is no reason for anything any more
 }
 
 // Run starts all ranks and returns when the last has ended: nil when all ended
@@ -56,22 +80,14 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Grace == 0 {
 		cfg.Grace = 3 * time.Second
 	}
-	j := &job{cfg: cfg, exits: make(chan *process, len(cfg.Ranks))}
-	// PR_SET_PDEATHSIG fires when the starting thread ends, so all ranks are
-	// started from one thread that stays until they are gone.
-	var err error
-	started, finished := make(chan struct{}), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		err = j.start()
-		close(started)
-		<-finished
-	}()
-	<-started
-	defer close(finished)
-	if err != nil {
-		j.end()
-		return err
+	j := &job{cfg: cfg, exits: make(chan *process), over: make(chan struct{}), starts: make(chan start)}
+	defer close(j.over)
+	go j.starter()
+	for i, r := range cfg.Ranks {
+		if err := j.start(i, r); err != nil {
+			j.end()
+			return err
+		}
 	}
 	return j.wait(ctx)
 }
@@ -80,39 +96,62 @@ type job struct {
 	cfg    Config
 	procs  []*process
 	exits  chan *process
+	over   chan struct{} // closed when nobody listens to exits any more
+	starts chan start
 	events sync.Mutex
 	logs   sync.Mutex
 }
 
-func (j *job) start() error {
-	for i, r := range j.cfg.Ranks {
-		p := &process{rank: i, cmd: exec.Command(j.cfg.Exe, r.Args...), done: make(chan struct{})}
-		if j.cfg.OnLog != nil {
-			p.tail.forward = func(line string) {
-				j.logs.Lock()
-				defer j.logs.Unlock()
-				j.cfg.OnLog(i, line)
-			}
+// start is a process to be started, and where the answer goes.
+type start struct {
+	cmd *exec.Cmd
+	err chan error
+}
+
+// starter starts all processes. PR_SET_PDEATHSIG fires when the starting thread
+// ends, so it is one thread that stays until all are gone.
+func (j *job) starter() {
+	runtime.LockOSThread()
+	for {
+		select {
+		case s := <-j.starts:
+			s.err <- s.cmd.Start()
+		case <-j.over:
+			return
 		}
-		read, write, err := os.Pipe()
-		if err != nil {
-			return fmt.Errorf("launch: event pipe of %s: %w", r.Name, err)
-		}
-		p.cmd.Env = append(os.Environ(), r.Env...)
-		p.cmd.Stdout, p.cmd.Stderr = &p.tail, &p.tail
-		p.cmd.ExtraFiles = []*os.File{write}
-		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		// A grandchild that keeps the output open must not keep Wait from returning.
-		p.cmd.WaitDelay = time.Second
-		err = p.cmd.Start()
-		write.Close()
-		if err != nil {
-			read.Close()
-			return fmt.Errorf("launch: starting %s: %w", r.Name, err)
-		}
-		j.procs = append(j.procs, p)
-		go j.watch(p, read)
 	}
+}
+
+// start starts rank i.
+func (j *job) start(i int, r Rank) error {
+	p := &process{rank: i, name: r.Name, cmd: exec.Command(j.cfg.Exe, r.Args...), done: make(chan struct{})}
+	if j.cfg.OnLog != nil {
+		p.tail.forward = func(line string) {
+			j.logs.Lock()
+			defer j.logs.Unlock()
+			j.cfg.OnLog(i, line)
+		}
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("launch: event pipe of %s: %w", r.Name, err)
+	}
+	p.cmd.Env = append(os.Environ(), r.Env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.tail, &p.tail
+	p.cmd.ExtraFiles = []*os.File{write}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// A grandchild that keeps the output open must not keep Wait from returning.
+	p.cmd.WaitDelay = time.Second
+	s := start{p.cmd, make(chan error, 1)}
+	j.starts <- s
+	err = <-s.err
+	write.Close()
+	if err != nil {
+		read.Close()
+		return fmt.Errorf("launch: starting %s: %w", r.Name, err)
+	}
+	j.procs = append(j.procs, p)
+	go j.watch(p, read)
 	return nil
 }
 
@@ -140,27 +179,75 @@ func (j *job) watch(p *process, events *os.File) {
 	}
 	events.Close()
 	close(p.done)
-	j.exits <- p
+	select {
+	case j.exits <- p:
+	case <-j.over:
+	}
 }
 
-// wait collects the ranks.
+// wait collects the ranks, and starts those that begin meanwhile.
 func (j *job) wait(ctx context.Context) error {
-	for left := len(j.procs); left > 0; left-- {
+	left := len(j.procs) // running, or to be started again
+	again := make(chan func() error)
+	for left > 0 {
 		select {
 		case p := <-j.exits:
 			if p.state.Success() {
+				left--
 				continue
 			}
-			time.Sleep(settle)
-			death := j.judge()
-			j.end()
-			return death
+			v := j.verdict(p)
+			if v.End != nil {
+				return j.giveUp(v.End)
+			}
+			p.forgiven = true
+			if v.Again == nil {
+				left--
+				continue
+			}
+			rank, next := p.rank, *v.Again
+			time.AfterFunc(v.Pause, func() {
+				select {
+				case again <- func() error { return j.start(rank, next) }:
+				case <-j.over:
+				}
+			})
+		case begin := <-again:
+			if err := begin(); err != nil {
+				j.end()
+				return err
+			}
+		case r := <-j.cfg.More:
+			if err := j.start(r.Index, r.Rank); err != nil {
+				j.end()
+				return err
+			}
+			left++
 		case <-ctx.Done():
 			j.end()
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// verdict asks what follows from a death.
+func (j *job) verdict(p *process) Verdict {
+	d := p.death()
+	if j.cfg.OnDeath == nil {
+		return Verdict{End: d}
+	}
+	return j.cfg.OnDeath(d)
+}
+
+// giveUp ends the job. Where a death is why, it finds out who is to blame.
+func (j *job) giveUp(why error) error {
+	if _, ok := why.(*Death); ok {
+		time.Sleep(settle)
+		why = j.judge()
+	}
+	j.end()
+	return why
 }
 
 // end makes every rank end and waits for it.
@@ -217,6 +304,15 @@ func (d *Death) Error() string {
 	return s
 }
 
+// death is how a process that ended badly did.
+func (p *process) death() *Death {
+	d := &Death{Rank: p.rank, Name: p.name, PID: p.state.Pid(), Code: p.state.ExitCode(), Tail: p.tail.last()}
+	if ws, ok := p.state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		d.Signal = ws.Signal()
+	}
+	return d
+}
+
 // judge picks the rank to blame: one that a signal took before one that
 // exited, since ranks exit when they miss a peer; then the earliest.
 func (j *job) judge() error {
@@ -228,10 +324,10 @@ func (j *job) judge() error {
 		default:
 			continue
 		}
-		if p.state.Success() {
+		if p.state.Success() || p.forgiven {
 			continue
 		}
-		others = append(others, j.cfg.Ranks[p.rank].Name)
+		others = append(others, p.name)
 		if worst == nil || signaled(p) && !signaled(worst) || signaled(p) == signaled(worst) && p.ended.Before(worst.ended) {
 			worst = p
 		}
@@ -239,11 +335,7 @@ func (j *job) judge() error {
 	if worst == nil {
 		return errors.New("launch: a rank ended badly and cannot be found")
 	}
-	ws := worst.state.Sys().(syscall.WaitStatus)
-	d := &Death{Rank: worst.rank, Name: j.cfg.Ranks[worst.rank].Name, PID: worst.state.Pid(), Code: worst.state.ExitCode(), Tail: worst.tail.last()}
-	if ws.Signaled() {
-		d.Signal = ws.Signal()
-	}
+	d := worst.death()
 	for _, o := range others {
 		if o != d.Name {
 			d.Others = append(d.Others, o)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -98,6 +99,73 @@ func TestCancelEndsEvenTheStubborn(t *testing.T) {
 	}
 	if took := time.Since(start); took > 4*time.Second {
 		t.Errorf("took %v", took)
+	}
+}
+
+// A rank that dies is started again, another is not missed, and one that comes
+// later is one of them.
+func TestDeathsThatEndNothing(t *testing.T) {
+	c := ranks("killed", "fail", "well")
+	more := make(chan Later, 1)
+	c.More = more
+	var died, said []string
+	c.OnDeath = func(d *Death) Verdict {
+		died = append(died, fmt.Sprintf("%s %d %d", d.Name, d.Signal, d.Code))
+		if d.Rank == 1 {
+			return Verdict{}
+		}
+		more <- Later{7, Rank{Name: "late", Env: []string{"PSRT_LAUNCH_TEST=well"}}}
+		return Verdict{Again: &Rank{Name: "rank 0 again", Env: []string{"PSRT_LAUNCH_TEST=well"}}, Pause: time.Millisecond}
+	}
+	c.OnEvent = func(rank int, line []byte) { said = append(said, fmt.Sprintf("%d %s", rank, line)) }
+	if err := Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(died)
+	slices.Sort(said)
+	if got := strings.Join(died, ", "); got != "rank 0 9 -1, rank 1 0 7" {
+		t.Errorf("died: %s", got)
+	}
+	if got := strings.Join(said, ", "); got != `0 {"hello":1}, 2 {"hello":1}, 7 {"hello":1}` {
+		t.Errorf("said: %s", got)
+	}
+}
+
+// Who died before, and was not missed, is not to blame for what ends the job.
+func TestTheForgivenAreNotBlamed(t *testing.T) {
+	c := ranks("killed", "sleep")
+	more := make(chan Later, 1)
+	c.More = more
+	c.OnDeath = func(d *Death) Verdict {
+		if d.Rank == 0 {
+			more <- Later{7, Rank{Name: "late", Env: []string{"PSRT_LAUNCH_TEST=fail"}}}
+			return Verdict{}
+		}
+		return Verdict{End: d}
+	}
+	var d *Death
+	if err := Run(context.Background(), c); !errors.As(err, &d) || d.Name != "late" || d.Code != 7 || len(d.Others) > 0 {
+		t.Fatalf("got %+v (%v)", d, err)
+	}
+	why := errors.New("nobody is left")
+	c = ranks("killed", "sleep")
+	c.OnDeath = func(*Death) Verdict { return Verdict{End: why} }
+	if err := Run(context.Background(), c); err != why {
+		t.Fatalf("got %v, want %v", err, why)
+	}
+}
+
+// A job is ended while a rank of it waits to be started again.
+func TestCancelBeforeTheSecondStart(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cause := errors.New("interrupted")
+	c := ranks("killed", "sleep")
+	c.OnDeath = func(*Death) Verdict {
+		cancel(cause)
+		return Verdict{Again: &c.Ranks[1], Pause: time.Hour}
+	}
+	if err := Run(ctx, c); !errors.Is(err, cause) {
+		t.Fatalf("got %v", err)
 	}
 }
 
