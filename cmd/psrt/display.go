@@ -37,6 +37,11 @@ func (d *display) note(s string) {
 }
 
 func (d *display) event(e train.Event) {
+	if e.Stall != "" {
+		d.clear()
+		fmt.Fprintln(d.w, d.label+e.Stall)
+		return
+	}
 	if d.quiet {
 		return
 	}

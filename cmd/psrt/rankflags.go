@@ -17,7 +17,7 @@ import (
 // rank 0 alone. These are each rank's own.
 var ownFlags = []string{
 	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous", "tls-ca", "tls-cert", "tls-key", "numa", "quiet", "config", "help", "metrics",
-	"transport", "device", "port", "gid-index", "traffic-class",
+	"rack", "host-label", "stall-after", "transport", "device", "port", "gid-index", "traffic-class",
 }
 
 // resultFlags are for the rank that has the result: the first worker.

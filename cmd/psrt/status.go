@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,16 +24,19 @@ type statusFlags struct {
 	at, json string
 	pid      int
 	interval time.Duration
+	reach    reachFlags
 }
 
 // target is a job and where its ranks are asked.
 type target struct {
-	pid       int
-	endpoints []string
+	pid    int
+	places []metrics.Place
+	again  func(context.Context) []metrics.Place // ranks come and go; nil: those stay
 }
 
 const jobsSource = `Jobs are found that "psrt train" and "psrt serve" run on this machine for this user (with the same
-TMPDIR); --at asks the --metrics addresses of ranks that were started one by one.`
+TMPDIR), and those of which mpirun, srun or ssh has started a rank here. From anywhere else --coordinator and
+--token-file, as the ranks have them, find the job; --at asks the --metrics addresses of ranks.`
 
 func newStatus() *cobra.Command {
 	f := &statusFlags{}
@@ -41,6 +45,7 @@ func newStatus() *cobra.Command {
 		Long: "Look twice at the jobs that run and show what has happened between.\n\n" + jobsSource,
 		Example: `  psrt status
   psrt status --json | jq '.servers[].fan_in'
+  psrt status --coordinator node0:7000 --token-file token
   psrt status --at node1:9090,node2:9091`,
 	}
 	f.register(c)
@@ -65,6 +70,7 @@ func (f *statusFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.at, "at", "", "`addresses` HOST:PORT of ranks' --metrics, comma separated")
 	fl.IntVar(&f.pid, "pid", 0, "the job of this launcher only")
 	fl.DurationVar(&f.interval, "interval", time.Second, "between two looks: what rates are over")
+	f.reach.register(fl)
 	fl.StringVar(&f.json, "json", "", "print one JSON object a job and look on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
 }
@@ -76,16 +82,16 @@ func (f *statusFlags) run(again bool) error {
 	if f.interval < shortest {
 		return cli.Usagef("--interval %v: must be at least %v", f.interval, shortest)
 	}
-	targets, err := f.targets()
+	ctx, stop := cli.Interruptible()
+	defer stop()
+	targets, err := f.targets(ctx)
 	if err != nil {
-		return err
+		return cli.InterruptedOr(ctx, err)
 	}
 	out, err := cli.OpenOutput("json", f.json)
 	if err != nil {
 		return err
 	}
-	ctx, stop := cli.Interruptible()
-	defer stop()
 	before := look(ctx, targets)
 	for {
 		select {
@@ -103,7 +109,7 @@ func (f *statusFlags) run(again bool) error {
 		}
 		for i, t := range targets {
 			s := metrics.Between(before[i], after[i])
-			if s.PID = t.pid; len(s.Servers)+len(s.Workers) == 0 {
+			if s.PID = t.pid; len(s.Servers)+len(s.Workers)+len(s.Silent) == 0 {
 				continue // it has ended, or has not begun
 			}
 			shown++
@@ -125,19 +131,31 @@ func (f *statusFlags) run(again bool) error {
 
 func look(ctx context.Context, targets []target) []metrics.Snapshot {
 	list := make([]metrics.Snapshot, len(targets))
-	for i, t := range targets {
-		list[i] = metrics.Look(ctx, t.endpoints)
+	for i := range targets {
+		t := &targets[i]
+		if t.again != nil {
+			t.places = t.again(ctx)
+		}
+		list[i] = metrics.LookAt(ctx, t.places)
 	}
 	return list
 }
 
 // targets finds the jobs.
-func (f *statusFlags) targets() ([]target, error) {
+func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	if f.at != "" {
 		if f.pid != 0 {
 			return nil, cli.Usagef("--pid %d and --at: a job at addresses has no launcher; leave one out", f.pid)
 		}
-		return []target{{endpoints: paths(f.at)}}, nil
+		return []target{{places: plain(paths(f.at))}}, nil
+	}
+	if f.reach.coordinator != "" {
+		token, err := f.reach.token()
+		if err != nil {
+			return nil, err
+		}
+		t, err := f.reach.job(ctx, f.reach.coordinator, token)
+		return []target{t}, err
 	}
 	list, err := launch.Running(os.TempDir())
 	if err != nil {
@@ -146,16 +164,34 @@ func (f *statusFlags) targets() ([]target, error) {
 	var found []target
 	for _, l := range list {
 		if f.pid == 0 || f.pid == l.PID {
-			found = append(found, target{l.PID, job.MetricsSockets(l.Path)})
+			found = append(found, target{pid: l.PID, places: plain(job.MetricsSockets(l.Path))})
+		}
+	}
+	joined, err := job.JoinedJobs(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(t target) bool { return len(t.places) == 0 })
+	var failed error
+	for _, j := range joined {
+		t, err := f.reach.job(ctx, j.Coordinator, j.Token)
+		if err != nil {
+			failed = err
+			continue
+		}
+		if f.pid == 0 {
+			found = append(found, t)
 		}
 	}
 	switch {
 	case len(found) > 0:
 		return found, nil
+	case failed != nil:
+		return nil, failed
 	case f.pid != 0:
 		return nil, cli.Usagef("--pid %d: psrt train does not run under that number for this user; psrt status shows all jobs", f.pid)
 	}
-	return nil, fmt.Errorf("no psrt train or psrt serve runs on this machine for this user (below %s); --at HOST:PORT asks ranks elsewhere", os.TempDir())
+	return nil, fmt.Errorf("no psrt train or psrt serve runs on this machine for this user (below %s); --coordinator and --token-file, or --at HOST:PORT, ask ranks elsewhere", os.TempDir())
 }
 
 func showStatus(out io.Writer, s *metrics.Status) error {

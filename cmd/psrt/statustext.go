@@ -18,7 +18,14 @@ func printStatus(w io.Writer, s *metrics.Status) error {
 	if s.Missing > 0 {
 		fmt.Fprintf(w, ", %d rank(s) did not answer", s.Missing)
 	}
-	fmt.Fprintf(w, "; rates over %.1f s\n\n", s.Seconds)
+	fmt.Fprintf(w, "; rates over %.1f s\n", s.Seconds)
+	for _, r := range s.Silent {
+		fmt.Fprintf(w, "MISSING: %s at %s: %s\n", r.Rank, r.Addr, r.Why)
+	}
+	for i := range s.Stalls {
+		fmt.Fprintf(w, "STALL: %s\n", &s.Stalls[i])
+	}
+	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "server\tbusy\tcpu\tRSS MB\trows\ttable MB\tin MB/s\tout MB/s\treq/s\tin hand\tparked\theld\tcredits\tgranted/window KiB\t")
 	for _, r := range s.Servers {

@@ -52,6 +52,9 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		return err
 	}
 	j, note, err := f.describe(c)
+	if err == nil {
+		err = f.replicas.onOneHost(j.Servers)
+	}
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		defer endpoint.Close()
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
-		Exe: exe, Args: append([]string{"train", "--numa", f.numa}, f.transport.args()...),
+		Exe: exe, Args: append([]string{"train", "--numa", f.numa, "--stall-after", f.stallAfter.String()}, f.transport.args()...),
 		Events: show.event, Metrics: begin, Store: f.store(c, show.note),
 	})
 	show.end()
@@ -109,7 +112,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.label = f.label()
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}
 	describe := func() (*train.Job, error) {
 		j, note, err := f.describe(c)
 		if err == nil {

@@ -42,6 +42,7 @@ type trainFlags struct {
 	dataset                   *cli.Choice
 	servers, workers, threads int
 	lanes                     int
+	replicas                  replicaFlags
 	transport                 transportFlags
 	memBudget                 cli.Bytes
 	storage                   storageFlags
@@ -56,6 +57,7 @@ type trainFlags struct {
 	launched                  *rendezvous.Identity // nil: by --rank, or psrt starts all ranks
 	quiet, noShuffle          bool
 	metrics                   string
+	stallAfter                time.Duration
 	watch                     *cli.Choice
 }
 
@@ -102,11 +104,13 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.workers, "workers", 1, "worker processes")
 	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
+	f.replicas.register(fl)
 	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
 	f.storage.register(fl)
 	f.checkpoint.register(fl)
+	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
@@ -143,6 +147,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err := f.withoutEffect(c); err != nil {
 		return nil, "", err
 	}
+	if err := f.replicas.check(c, f.servers); err != nil {
+		return nil, "", err
+	}
 	opts, err := f.input.options()
 	if err != nil {
 		return nil, "", err
@@ -158,6 +165,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
 		Sync: f.sync.Value, Staleness: f.staleness,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
+		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost,
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
@@ -221,6 +229,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	}
 	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
 		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+	if j.Chained() {
+		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
+	}
 	return j, note, nil
 }
 
@@ -264,6 +275,7 @@ func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 			j.Epochs = 30
 		}
 	}
+	j.SettleChains()
 	if j.Dataset == "auto" {
 		j.Dataset = "queue"
 		if j.Epochs > 1 && src.FitsMemory() {

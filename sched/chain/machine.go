@@ -67,6 +67,12 @@ func (m *Machine) LogOps() int { return len(m.log) }
 // LogBytes is the size of those ops.
 func (m *Machine) LogBytes() int { return m.logBytes }
 
+// Head says whether ops are submitted here.
+func (m *Machine) Head() bool { return m.isHead() }
+
+// Drive goes on with what waited for the state: rows that it could not give before.
+func (m *Machine) Drive() { m.drive() }
+
 // Outputs is what is to be done; it is the caller's.
 func (m *Machine) Outputs() Output {
 	o := m.out

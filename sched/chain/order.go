@@ -46,27 +46,37 @@ func judge(t map[uint32]Client, h *Header) Verdict {
 // what is there is forwarded meanwhile. Ops behind it wait, so the shell begins one
 // that flows. The body is the machine's until the op is committed or dropped.
 func (m *Machine) Submit(epoch uint64, h Header, body []byte) (seq uint64, v Verdict) {
-	if !m.isHead() || epoch != m.cfg.Epoch {
-		return 0, Elsewhere
-	}
-	switch v := judge(m.ordered, &h); {
-	case v == Duplicate && judge(m.clients, &h) != Duplicate:
-		return 0, Pending
-	case v == Duplicate && !m.leased:
-		return 0, Wait
+	switch v := m.Judge(epoch, &h); {
+	case v == Wait:
+		m.Flush()
+		return 0, v
 	case v != Ordered:
 		return 0, v
 	}
 	k := len(m.log)
-	if m.held || m.noRoom(h.Size) {
-		m.Flush()
-		return 0, Wait
-	}
 	h.Seq = m.committed + uint64(k) + 1
 	m.append(&Op{h, body})
 	count(m.ordered, &h)
 	m.drive()
 	return h.Seq, Ordered
+}
+
+// Judge is what Submit would say to such an op, whose body need not be there yet.
+func (m *Machine) Judge(epoch uint64, h *Header) Verdict {
+	if !m.isHead() || epoch != m.cfg.Epoch {
+		return Elsewhere
+	}
+	switch v := judge(m.ordered, h); {
+	case v == Duplicate && judge(m.clients, h) != Duplicate:
+		return Pending
+	case v == Duplicate && !m.leased:
+		return Wait
+	case v != Ordered:
+		return v
+	case m.held || m.noRoom(h.Size):
+		return Wait
+	}
+	return Ordered
 }
 
 // noRoom says whether an op of this size has to wait.

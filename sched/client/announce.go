@@ -38,6 +38,8 @@ func (l *laneConn) announcing() (n int) {
 // a lane that is broken, or that has no slot to spare, is not told. r may be planned
 // anew when call is done.
 func (c *Client) Announce(r *Rows, clock uint64, call *Call) error {
+	c.lock()
+	defer c.unlock()
 	*call = Call{what: psmsg.KindAnnounce, clock: clock, inUse: &r.calls}
 	deadline := time.Now().Add(c.cfg.Timeout)
 	for i := range c.lanes {

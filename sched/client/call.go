@@ -68,6 +68,8 @@ func (o PullOption) flags() psmsg.Flags {
 // Pull asks for the values of all planned rows as of clock. It posts and
 // returns; call is reset.
 func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
+	c.lock()
+	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls}
 	for i := range c.lanes {
@@ -85,6 +87,8 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 // Push sends the gradients of the rows of the last pull. Lanes without rows
 // are told too when tick is set: it ends the worker's step at every lane.
 func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
+	c.lock()
+	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPush, clock: clock, inUse: &r.calls}
 	for i := range c.lanes {
@@ -105,6 +109,8 @@ func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
 
 // PullDense asks for the dense vector as of clock.
 func (c *Client) PullDense(d *Dense, clock uint64, opt PullOption, call *Call) error {
+	c.lock()
+	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPullDense, clock: clock, inUse: &d.calls}
 	for _, lane := range d.lanes {
@@ -118,6 +124,8 @@ func (c *Client) PullDense(d *Dense, clock uint64, opt PullOption, call *Call) e
 // PushDense sends the dense gradient. present is false when this worker had no
 // examples in the step: its vector is then left out of the sum.
 func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) error {
+	c.lock()
+	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPushDense, clock: clock, inUse: &d.calls}
 	for _, lane := range d.lanes {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 )
 
 // Client is one worker's connections to all lanes.
@@ -29,6 +31,23 @@ type Client struct {
 	stale    []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
 	waited   time.Duration
 	copied   CopiedBytes
+	gate     *stall.Gate // where it waits
+	// waitsForSlot: it does for room, not for an answer.
+	waitsForSlot bool
+	slotBytes    int // of its own rings
+	rings        *shared
+
+	// Of a job with replicas; else nil, and turns are not taken.
+	resolver *resolver
+	homes    *homes
+	turn     turns
+	end      context.CancelCauseFunc
+	keepers  sync.WaitGroup
+	watchers sync.WaitGroup // of connections
+	asking   sync.WaitGroup // the resolver
+	heard    time.Time      // when a completion came last
+	failed   error          // what ended it
+	dead     chan struct{}  // closed when failed is set
 	// copyBytes is the function of that name, but in tests.
 	copyBytes func(transport string) int
 }
@@ -38,7 +57,8 @@ type serverConn struct {
 	addr      string
 	firstLane int
 	conn      *dial.Conn
-	down      bool // being connected again by a Repair
+	down      bool  // being connected again by a Repair
+	trouble   error // why the last attempt of a keeper failed
 }
 
 // laneConn is the connection to one lane. Requests live in slots until they
@@ -51,13 +71,18 @@ type laneConn struct {
 	mapped    bool
 	broken    error
 	seq       uint64
+	standing  psmsg.Standing // of the worker, when the client was opened
 	landing   rdma.RemoteRange
 	eager     int     // bytes of payload that a slot may carry
+	stride    int     // from one slot of landing to the next
 	buf       *shared // request slots, then reply slots of 64 bytes
+	at        int     // where in buf
+	slotBytes int     // of a request slot there
 	parts     []part  // by slot
 	out       [psmsg.Slots]outgoing
 	copyBytes int // of the client's for this transport
 	free      []int
+	known     bool // l.seq goes on after what a group has
 	life      int  // counts the endpoints that the lane had
 	void      Call // of pushes without rows, for which nobody waits
 	voids     int
@@ -76,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{copyBytes: copyBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: 1 + rand.Uint64N(math.MaxUint64), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 8)}
+	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 8)}
 	c.mux.Guard(cfg.Host.OnPanic())
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
@@ -85,9 +110,19 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 			c.lanes = append(c.lanes, &laneConn{index: sc.firstLane + j, server: sc})
 		}
 	}
+	c.gate = cfg.Stall.Gate()
 	c.unwatch = context.AfterFunc(ctx, c.mux.Wake)
 	opening, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
+	if cfg.Chains != nil {
+		c.chained()
+		deadline, _ := opening.Deadline()
+		if err := c.openGroups(deadline); err != nil {
+			c.Close()
+			return nil, err
+		}
+		return c, nil
+	}
 	for _, s := range c.servers {
 		if err := c.begin(opening, s); err != nil {
 			c.Close()
@@ -122,11 +157,9 @@ func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
 	l.copyBytes = c.copyBytes(d.Caps().Transport)
 	l.life++
 	if l.buf == nil {
-		b, err := c.share(psmsg.Slots*(psmsg.SlotBytes+psmsg.ReplySlotBytes), "worker request ring")
-		if err != nil {
+		if err := l.makeRing(c); err != nil {
 			return err
 		}
-		l.buf = b
 		l.parts = make([]part, psmsg.Slots)
 		for i := range psmsg.Slots {
 			l.free = append(l.free, i)
@@ -144,11 +177,11 @@ func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
 }
 
 func (l *laneConn) slotBuf(slot int) []byte {
-	return l.buf.arena.Bytes()[slot*psmsg.SlotBytes:][:psmsg.SlotBytes]
+	return l.buf.arena.Bytes()[l.at+slot*l.slotBytes:][:l.slotBytes]
 }
 
 func (l *laneConn) replyBuf(slot int) []byte {
-	return l.buf.arena.Bytes()[psmsg.Slots*psmsg.SlotBytes+slot*psmsg.ReplySlotBytes:][:psmsg.ReplySlotBytes]
+	return l.buf.arena.Bytes()[l.at+psmsg.Slots*l.slotBytes+slot*psmsg.ReplySlotBytes:][:psmsg.ReplySlotBytes]
 }
 
 func wrID(lane, slot int) uint64 { return uint64(lane)<<32 | uint64(slot) }
@@ -156,12 +189,19 @@ func wrID(lane, slot int) uint64 { return uint64(lane)<<32 | uint64(slot) }
 // issue takes a slot and posts p, waiting for a slot when all are taken.
 func (c *Client) issue(p part) error {
 	l := c.lanes[p.lane]
-	deadline := time.Now().Add(c.cfg.Timeout)
+	start := time.Now()
+	deadline := start.Add(c.cfg.Timeout)
+	if len(l.free) == 0 {
+		c.gate.Enter(start)
+		defer c.gate.Leave()
+		c.waitsForSlot = true
+	}
 	for len(l.free) == 0 {
 		if err := c.progress(deadline); err != nil {
 			return fmt.Errorf("client: worker %d: no free slot at lane %d (server %d): %w", c.worker, l.index, l.server.index, err)
 		}
 	}
+	c.waitsForSlot = false
 	slot := l.free[len(l.free)-1]
 	l.free = l.free[:len(l.free)-1]
 	p.active = true
@@ -173,6 +213,9 @@ func (c *Client) issue(p part) error {
 
 // send encodes and posts the request in a slot, reconnecting if need be.
 func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
+	if l.server.down {
+		return nil // its keeper sends it
+	}
 	if err := c.encode(l, slot); err != nil {
 		return err
 	}
@@ -191,8 +234,8 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 		if err := c.progress(deadline); err != nil {
 			return err
 		}
-		if l.life != life {
-			return nil // the reconnect has sent it
+		if l.life != life || l.server.down {
+			return nil // the reconnect has sent it, or will
 		}
 	}
 }
@@ -206,7 +249,11 @@ type CopiedBytes struct {
 }
 
 // Copied counts since the client was opened.
-func (c *Client) Copied() CopiedBytes { return c.copied }
+func (c *Client) Copied() CopiedBytes {
+	c.lock()
+	defer c.unlock()
+	return c.copied
+}
 
 // encode makes the request of a slot.
 func (c *Client) encode(l *laneConn, slot int) error {
@@ -219,8 +266,12 @@ func (c *Client) Wait(call *Call) error {
 	if call.Done() {
 		return call.err
 	}
+	c.lock()
+	defer c.unlock()
 	start := time.Now()
 	deadline := start.Add(c.cfg.Timeout)
+	c.gate.Enter(start)
+	defer c.gate.Leave()
 	for !call.Done() {
 		if err := c.progress(deadline); err != nil {
 			return fmt.Errorf("client: worker %d: %s at clock %d: %w%s", c.worker, call.what, call.clock, err, c.missing(call))
@@ -232,6 +283,8 @@ func (c *Client) Wait(call *Call) error {
 
 // Poll handles what has arrived without waiting.
 func (c *Client) Poll() error {
+	c.lock()
+	defer c.unlock()
 	c.drain()
 	return c.followUp(time.Now().Add(c.cfg.Timeout))
 }
@@ -271,6 +324,7 @@ func (c *Client) missing(call *Call) string {
 // progress waits for something to happen and handles it.
 func (c *Client) progress(deadline time.Time) error {
 	if c.drain() > 0 {
+		c.gate.Moved()
 		return c.followUp(deadline)
 	}
 	if c.ctx.Err() != nil {
@@ -280,12 +334,23 @@ func (c *Client) progress(deadline time.Time) error {
 		return rdma.ErrDeadline
 	}
 	until := time.Now().Add(time.Second) // look at the control connections now and then
+	if c.resolver != nil {
+		until = c.doubt()
+	}
 	if deadline.Before(until) {
 		until = deadline
 	}
-	c.Await(until)
-	c.drain()
+	c.rest(until)
+	if c.drain() > 0 {
+		c.gate.Moved()
+	}
+	if c.gate.Due() {
+		c.describeStall()
+	}
 	for _, s := range c.servers {
+		if c.resolver != nil {
+			break // heal looks
+		}
 		select {
 		case <-s.conn.Done():
 			for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
@@ -327,6 +392,9 @@ func (c *Client) drain() int {
 		}
 		total += n
 		if n < len(c.cs) {
+			if total > 0 && c.resolver != nil {
+				c.heard = time.Now()
+			}
 			return total
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/sched/place"
+	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 )
 
 // Config describes one worker's client.
@@ -13,9 +15,15 @@ type Config struct {
 	Worker int // 0..workers-1, the rank in the clocks
 	// Any says that Worker is only a wish, at servers whose workers come and go: the
 	// first server gives a number.
-	Any  bool
-	Map  *place.Map // who owns what; server addresses included
-	Host *dial.Host
+	Any bool
+	// Generation counts the processes that have had the worker's number, from 1; 0 does
+	// not say. One above 1 goes on for those before it; see GoOn.
+	Generation int
+	Map        *place.Map // who owns what; server addresses included
+	// Chains is the first map of a job with replicas, instead of Map: later ones are
+	// learnt from the servers. Every group is then a server to the caller.
+	Chains *place.Chains
+	Host   *dial.Host
 	// Timeout bounds every wait for a server, reconnecting included; 0 means
 	// two minutes. In BSP it also bounds how far workers may drift apart.
 	Timeout time.Duration
@@ -25,11 +33,22 @@ type Config struct {
 	Latencies *Latencies
 	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
 	Stepped bool
+	// Lost is called, by any goroutine, when a stepped client of a job with replicas
+	// has lost a connection: Broken has it. May be nil.
+	Lost func()
+	// Stall is told what this client waits for. May be nil.
+	Stall *stall.Watch
 }
 
 func (c *Config) validate() error {
+	if c.Chains != nil && c.Map == nil {
+		c.Map = c.Chains.GroupMap()
+	}
 	if c.Map == nil || c.Host == nil {
-		return fmt.Errorf("client: Config.Map and Config.Host must be set")
+		return fmt.Errorf("client: Config.Map or Chains and Config.Host must be set")
+	}
+	if c.Generation < 0 || c.Generation > psmsg.MaxGeneration {
+		return fmt.Errorf("client: generation %d, want 0 to %d", c.Generation, psmsg.MaxGeneration)
 	}
 	if c.Worker < 0 {
 		return fmt.Errorf("client: worker %d, want 0 or more", c.Worker)

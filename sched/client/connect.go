@@ -43,8 +43,15 @@ func (c *Client) connect(ctx context.Context, s *serverConn) (err error) {
 // dial makes the connection and its endpoints. It touches nothing that other
 // goroutines of a stepped client may touch at the time.
 func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: c.worker, Client: c.id, Any: c.cfg.Any})
-	conn, reply, err := c.cfg.Host.Dial(ctx, s.addr, hello, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
+	return c.dialAt(ctx, s, s.addr, psmsg.Hello{})
+}
+
+// dialAt dials a server where it is, with what hello has beside the usual.
+func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello psmsg.Hello) (*dial.Conn, error) {
+	hello.Worker, hello.Client, hello.Generation, hello.Any = c.worker, c.id, c.cfg.Generation, c.cfg.Any
+	hello = hello.Says()
+	said, _ := json.Marshal(hello)
+	conn, reply, err := c.cfg.Host.Dial(ctx, addr, said, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := c.mux.Queue(d)
 		if err != nil {
 			return rdma.EndpointConfig{}, err
@@ -54,13 +61,21 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)
 	}
-	if c.cfg.Any && !c.numbered {
-		var w psmsg.Welcome
-		if err := json.Unmarshal(reply, &w); err != nil || w.Worker < 0 {
-			conn.Close()
-			return nil, fmt.Errorf("client: server %d gave no number (%q, %v)", s.index, reply, err)
+	var w psmsg.Welcome
+	err = json.Unmarshal(reply, &w)
+	if err == nil {
+		_, err = w.Spoken(hello)
+	}
+	if err == nil && c.cfg.Any && !c.numbered {
+		if w.Worker < 0 {
+			err = fmt.Errorf("it gave no number (%q)", reply)
+		} else {
+			c.worker, c.numbered = w.Worker, true // in Open, before anybody else can look
 		}
-		c.worker, c.numbered = w.Worker, true // in Open, before anybody else can look
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("client: worker %d: server %d: %w", c.worker, s.index, err)
 	}
 	return conn, nil
 }
@@ -75,7 +90,7 @@ func (c *Client) attach(s *serverConn, conn *dial.Conn) (open psmsg.OpenRequest,
 		if err := l.attach(c, conn.Endpoints[i], conn.Domains[i]); err != nil {
 			return open, err
 		}
-		r, err := l.buf.remote(l.domain, psmsg.Slots*psmsg.SlotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
+		r, err := l.buf.remote(l.domain, l.at+psmsg.Slots*l.slotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
 		if err != nil {
 			return open, err
 		}
@@ -95,8 +110,10 @@ func (c *Client) exchange(ctx context.Context, s *serverConn, conn *dial.Conn, o
 		return rep, fmt.Errorf("client: server %d offers %d landing rings for %d lanes", s.index, len(rep.Landing), len(open.Replies))
 	}
 	for i, r := range rep.Landing {
-		if r.Len != psmsg.Slots*psmsg.SlotBytes {
-			return rep, fmt.Errorf("client: server %d offers a landing ring of %d bytes at lane %d, want %d", s.index, r.Len, i, psmsg.Slots*psmsg.SlotBytes)
+		stride := r.Len / psmsg.Slots
+		switch {
+		case c.resolver == nil && stride != psmsg.SlotBytes, r.Len%psmsg.Slots != 0, stride < minStride, stride > psmsg.SlotBytes:
+			return rep, fmt.Errorf("client: server %d offers a landing ring of %d bytes at lane %d, want %d", s.index, r.Len, i, psmsg.Slots*c.slotBytes)
 		}
 	}
 	return rep, nil
@@ -105,9 +122,16 @@ func (c *Client) exchange(ctx context.Context, s *serverConn, conn *dial.Conn, o
 func (c *Client) opened(s *serverConn, rep psmsg.OpenReply) {
 	for i, l := range c.lanesOf(s) {
 		l.landing = rep.Landing[i]
-		l.eager = min(max(rep.Eager, 0), psmsg.SlotBytes-psmsg.RequestBytes)
+		if i < len(rep.Standing) && l.seq == 0 {
+			l.standing = rep.Standing[i]
+		}
+		l.stride = int(l.landing.Len / psmsg.Slots)
+		l.eager = min(max(rep.Eager, 0), l.stride-psmsg.RequestBytes)
 	}
 }
+
+// minStride is the least that a slot of a landing ring holds.
+const minStride = 4 << 10
 
 // nextToSend is the sequence of the oldest push that is not answered, or else of
 // the next one.

@@ -8,10 +8,12 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 )
 
 // CallServer calls a control method of one server.
 func (c *Client) CallServer(ctx context.Context, server int, method string, req, resp any) error {
+	defer c.slowCall(server, method)()
 	if err := c.servers[server].conn.Call(ctx, method, req, resp); err != nil {
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.worker, method, server, err)
 	}
@@ -50,11 +52,12 @@ func (c *Client) CallAgain(ctx context.Context, server int, method string, req, 
 type Caller struct {
 	worker int
 	conns  []*dial.Conn
+	stall  *stall.Watch
 }
 
 // Caller makes one.
 func (c *Client) Caller() *Caller {
-	k := &Caller{worker: c.worker}
+	k := &Caller{worker: c.worker, stall: c.cfg.Stall}
 	for _, s := range c.servers {
 		k.conns = append(k.conns, s.conn)
 	}
@@ -63,6 +66,7 @@ func (c *Client) Caller() *Caller {
 
 // CallServer is Client's, from any goroutine.
 func (k *Caller) CallServer(ctx context.Context, server int, method string, req, resp any) error {
+	defer beginCall(k.stall, asked{fmt.Sprintf("server %d", server), k.conns[server]}, server, method)()
 	if err := k.conns[server].Call(ctx, method, req, resp); err != nil {
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", k.worker, method, server, err)
 	}
@@ -100,6 +104,7 @@ func (c *Client) Leave(ctx context.Context) error {
 // Close ends all connections. Working sets are closed by their owner, before.
 func (c *Client) Close() {
 	c.unwatch()
+	c.gate.Close()
 	for _, s := range c.servers {
 		if s.conn != nil {
 			s.conn.Close()

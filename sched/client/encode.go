@@ -56,7 +56,7 @@ func (o *outgoing) add(wr rdma.WR) {
 
 // landed is where n bytes at off of a slot go.
 func (l *laneConn) landed(slot, off, n int) rdma.RemoteRange {
-	return l.landing.Slice(uint64(slot*psmsg.SlotBytes+off), uint64(n))
+	return l.landing.Slice(uint64(slot*l.stride+off), uint64(n))
 }
 
 // slotPayload is what follows a header in its slot.
@@ -74,7 +74,7 @@ func (s *slotPayload) take(b []byte, copied *uint64) bool {
 	if l.mapped || s.end+len(b) > psmsg.RequestBytes+l.eager {
 		return false
 	}
-	if len(b) <= l.copyBytes && s.head == s.end {
+	if len(b) <= l.copyBytes && s.head == s.end && s.head+len(b) <= l.slotBytes {
 		s.head += copy(l.slotBuf(s.slot)[s.head:], b)
 		*copied += uint64(len(b))
 	} else {

@@ -5,11 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 )
 
 // repair dials again the servers of which a lane is broken and sends their
 // unanswered requests once more, in their old order.
 func (c *Client) repair(deadline time.Time) error {
+	if c.resolver != nil {
+		c.heal()
+		return c.failed
+	}
 	for _, s := range c.servers {
 		cause := c.breakage(s)
 		if cause == nil {
@@ -40,6 +47,7 @@ const (
 
 func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error {
 	s.conn.Close()
+	defer c.cfg.Stall.Begin(stall.Connection, fmt.Sprintf("server %d (%s)", s.index, s.addr), "connecting again: "+cause.Error(), nil)()
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		c.collect()
@@ -53,6 +61,9 @@ func (c *Client) reconnect(s *serverConn, cause error, deadline time.Time) error
 			return nil
 		}
 		s.conn.Close()
+		if psmsg.IsTakenOver(last) {
+			return takenOver(last)
+		}
 		if c.ctx.Err() != nil {
 			return context.Cause(c.ctx)
 		}

@@ -21,6 +21,7 @@ type Repair struct {
 	c    *Client
 	s    *serverConn
 	conn *dial.Conn
+	to   head // of a group: where conn leads
 	open psmsg.OpenRequest
 	rep  psmsg.OpenReply
 }
@@ -60,6 +61,9 @@ func (r *Repair) Dial(ctx context.Context) error {
 		r.conn.Close()
 		r.conn = nil
 	}
+	if r.c.resolver != nil {
+		return r.dialHead(ctx)
+	}
 	conn, err := r.c.dial(ctx, r.s)
 	r.conn = conn
 	return err
@@ -71,12 +75,19 @@ func (r *Repair) Collect() { r.c.collect() }
 // Attach gives the new endpoints to the lanes.
 func (r *Repair) Attach() (err error) {
 	r.s.conn = r.conn
+	if r.c.resolver != nil {
+		r.s.addr = r.to.addr
+		r.c.watch(r.conn)
+	}
 	r.open, err = r.c.attach(r.s, r.conn)
 	return err
 }
 
 // Exchange talks to the server.
 func (r *Repair) Exchange(ctx context.Context) (err error) {
+	if r.c.resolver != nil {
+		return r.exchangeHead(ctx)
+	}
 	r.rep, err = r.c.exchange(ctx, r.s, r.conn, r.open)
 	return err
 }
@@ -102,13 +113,18 @@ func (r *Repair) OldestStep(now uint64) uint64 {
 // Finish sends the server's unanswered requests; it is up again.
 func (r *Repair) Finish() error {
 	r.c.opened(r.s, r.rep)
+	if r.c.resolver != nil {
+		if err := r.c.arrived(r); err != nil {
+			return err
+		}
+	}
 	for _, l := range r.c.lanesOf(r.s) {
 		r.c.stale = slices.DeleteFunc(r.c.stale, func(ref slotRef) bool { return ref.lane == l })
 		if err := r.c.resend(l); err != nil {
 			return err
 		}
 	}
-	r.s.down = false
+	r.s.down, r.s.trouble = false, nil
 	return nil
 }
 

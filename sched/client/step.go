@@ -55,6 +55,9 @@ func (c *Client) notice() {
 		}
 		select {
 		case <-s.conn.Done():
+			if c.homes != nil && c.homes.hasLeft(s.index) {
+				continue
+			}
 			for _, l := range c.lanesOf(s) {
 				if l.broken == nil {
 					l.broken = fmt.Errorf("server %d (%s) closed the connection", s.index, s.addr)

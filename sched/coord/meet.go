@@ -23,6 +23,9 @@ type Party struct {
 	Who func(id int) string
 	// Lease ties this rank's presence to its life. 0 is none.
 	Lease LeaseID
+	// Stays leaves what this rank has said there, for a process that goes on for one
+	// that died: that is taken for it if it comes again. Forget removes it.
+	Stays bool
 }
 
 // Barrier waits until all n ranks have called it with the same name.
@@ -46,6 +49,21 @@ func (p Party) Barrier(ctx context.Context, c Coordinator) error {
 // *MissingError when ctx ends.
 func (p Party) Gather(ctx context.Context, c Coordinator, value []byte) ([][]byte, error) {
 	return p.meet(ctx, c, "gather", value)
+}
+
+// Absent lists the ranks that are not at a Gather with this name now, of n.
+func Absent(ctx context.Context, c Coordinator, name string, n int) (absent []int, err error) {
+	prefix := "meet/gather/" + name + "/"
+	here, _, err := c.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for id := range n {
+		if !slices.ContainsFunc(here, func(kv KV) bool { return kv.Key == prefix+strconv.Itoa(id) }) {
+			absent = append(absent, id)
+		}
+	}
+	return absent, nil
 }
 
 // MissingError names those that did not come in time.
@@ -113,7 +131,7 @@ func (p Party) meet(ctx context.Context, c Coordinator, kind string, value []byt
 	}
 	defer w.Close()
 	own := prefix + strconv.Itoa(p.ID)
-	if err := p.appear(ctx, c, own, value); err != nil {
+	if err := p.appear(ctx, c, own, value); err != nil && !(p.Stays && errors.Is(err, ErrConflict)) {
 		if errors.Is(err, ErrConflict) {
 			return nil, fmt.Errorf("coord: %s is at %s %s already; two ranks have the same number, or the name is used twice", p.who(p.ID), kind, p.Name)
 		}
@@ -136,6 +154,9 @@ func (p Party) meet(ctx context.Context, c Coordinator, kind string, value []byt
 		case <-ctx.Done():
 			return nil, p.late(ctx, kind, began, &m, ctx.Err())
 		}
+	}
+	if p.Stays {
+		return m.values, nil
 	}
 	if _, err := c.Delete(ctx, own); err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, p.late(ctx, kind, began, &m, err)

@@ -113,6 +113,7 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 		cfg.JoinTimeout = time.Minute
 	}
 	network, address := splitAddr(addr)
+	cfg.met = addr
 	if cfg.Store.Durable() {
 		return runBeside(ctx, routeTo(network, address), cfg)
 	}

@@ -7,11 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"psrt/sched/coord"
 	"psrt/sched/launch"
 	"psrt/sched/train"
 )
@@ -57,12 +61,12 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	}
 	token := make([]byte, tokenBytes)
 	rand.Read(token)
-	tokenFile := filepath.Join(dir, "token")
+	tokenFile := filepath.Join(dir, tokenName)
 	if err := os.WriteFile(tokenFile, token, 0o600); err != nil {
 		return nil, err
 	}
 	cfg.Store.Dir = dir
-	socket := filepath.Join(dir, "coordinator")
+	socket := filepath.Join(dir, coordinatorName)
 	coordinator, err := HostCoordinator(ctx, "unix:"+socket, token, j, cfg.Store)
 	if err != nil {
 		return nil, err
@@ -70,47 +74,99 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	defer coordinator.Close()
 
 	world := j.Servers + j.Workers
-	lc := launch.Config{Exe: cfg.Exe}
+	l := &launcher{job: j, cfg: cfg, dir: dir, store: coordinator.store, failures: map[int]*train.Failure{}, starts: map[int]int{}}
+	lc := launch.Config{Exe: cfg.Exe, OnEvent: l.event}
 	var sockets []string
 	for r := range world {
 		sockets = append(sockets, metricsSocket(dir, r))
-		args := append(append([]string(nil), cfg.Args...),
-			"--rank", strconv.Itoa(r), "--world-size", strconv.Itoa(world),
-			"--coordinator", "unix:"+socket, "--token-file", tokenFile,
-			"--listen", "unix:"+filepath.Join(dir, "rank-"+strconv.Itoa(r)), "--metrics", "unix:"+sockets[r])
-		lc.Ranks = append(lc.Ranks, launch.Rank{Name: name(r, j.Servers), Args: args, Env: append([]string{EnvLaunched + "=1"}, cfg.Env...)})
+		lc.Ranks = append(lc.Ranks, l.rank(r))
+	}
+	lc.OnDeath = l.deaths(ctx)
+	if j.Chained() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		more := make(chan launch.Later)
+		go l.added(ctx, more)
+		lc.More = more
 	}
 	if cfg.Metrics != nil {
 		cfg.Metrics(sockets)
 	}
-	var result *train.Result
-	failures := make([]*train.Failure, world)
-	lc.OnEvent = func(rank int, line []byte) {
-		var e train.Event
-		if json.Unmarshal(bytes.TrimSpace(line), &e) != nil {
-			return
-		}
-		switch {
-		case e.Failure != nil:
-			failures[rank] = e.Failure
-		case e.Result != nil:
-			result = e.Result
-		case cfg.Events != nil:
-			cfg.Events(e)
-		}
-	}
 	if cfg.Log != nil {
-		lc.OnLog = func(rank int, line string) { cfg.Log(name(rank, j.Servers), line) }
+		lc.OnLog = func(rank int, line string) { cfg.Log(l.name(rank), line) }
 	}
 	err = launch.Run(ctx, lc)
 	if err != nil {
-		return nil, explain(err, failures, j.Servers)
+		return nil, explain(err, l.failures, l.name)
 	}
-	if result == nil {
+	if l.result == nil {
 		return nil, errors.New("job: every rank ended well but none reported a result: please report this")
 	}
-	return result, nil
+	return l.result, nil
 }
+
+// launcher is RunProcesses at work.
+type launcher struct {
+	job    *train.Job
+	cfg    ProcessConfig
+	dir    string
+	store  coord.Coordinator
+	result *train.Result
+
+	mu       sync.Mutex
+	starts   map[int]int            // by rank, after the first
+	failures map[int]*train.Failure // by rank
+}
+
+// rank is how rank r is started, the next time. Its sockets are new: what a process
+// before it left behind is in nobody's way.
+func (l *launcher) rank(r int) launch.Rank {
+	n := l.started(r)
+	listen := "rank-" + strconv.Itoa(r)
+	if n > 0 {
+		listen += "." + strconv.Itoa(n)
+		_ = os.Remove(metricsSocket(l.dir, r)) // of the process before, if it had made it
+	}
+	args := append(slices.Clone(l.cfg.Args),
+		"--rank", strconv.Itoa(r), "--world-size", strconv.Itoa(l.job.Servers+l.job.Workers),
+		"--coordinator", "unix:"+filepath.Join(l.dir, coordinatorName), "--token-file", filepath.Join(l.dir, tokenName),
+		"--listen", "unix:"+filepath.Join(l.dir, listen), "--metrics", "unix:"+metricsSocket(l.dir, r))
+	return launch.Rank{Name: l.name(r), Args: args, Env: append([]string{EnvLaunched + "=1"}, l.cfg.Env...)}
+}
+
+// started is how often a rank was started again.
+func (l *launcher) started(rank int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.starts[rank]
+}
+
+// name is how people know a rank.
+func (l *launcher) name(rank int) string { return nameIn(rank, l.job) }
+
+// event takes a line of a rank; launch calls it one at a time.
+func (l *launcher) event(rank int, line []byte) {
+	var e train.Event
+	if json.Unmarshal(bytes.TrimSpace(line), &e) != nil {
+		return
+	}
+	switch {
+	case e.Failure != nil:
+		l.mu.Lock()
+		l.failures[rank] = e.Failure
+		l.mu.Unlock()
+	case e.Result != nil:
+		l.result = e.Result
+	case l.cfg.Events != nil:
+		l.cfg.Events(e)
+	}
+}
+
+// In the launcher's directory.
+const (
+	coordinatorName = "coordinator" // a socket
+	tokenName       = "token"
+)
 
 // RankFailure is a job's end because a rank could not go on.
 type RankFailure struct {
@@ -126,20 +182,21 @@ func (f *RankFailure) BadInput() bool { return f.Failure.BadInput }
 // explain prefers what the ranks said to how they exited: the first failure
 // that is not another's consequence. A rank that a signal took said nothing,
 // and is the cause whatever the others say.
-func explain(err error, failures []*train.Failure, servers int) error {
+func explain(err error, failures map[int]*train.Failure, name func(rank int) string) error {
 	var death *launch.Death
 	if !errors.As(err, &death) {
 		return err
 	}
 	if death.Signal == 0 {
-		for r, f := range failures {
-			if f != nil && f.BadInput {
-				return &RankFailure{Rank: name(r, servers), Failure: *f}
+		ranks := slices.Sorted(maps.Keys(failures))
+		for _, r := range ranks {
+			if f := failures[r]; f.BadInput {
+				return &RankFailure{Rank: name(r), Failure: *f}
 			}
 		}
-		for r, f := range failures {
-			if f != nil && !f.Secondary {
-				return &RankFailure{Rank: name(r, servers), Failure: *f}
+		for _, r := range ranks {
+			if f := failures[r]; !f.Secondary {
+				return &RankFailure{Rank: name(r), Failure: *f}
 			}
 		}
 	}

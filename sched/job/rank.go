@@ -35,6 +35,11 @@ type RankConfig struct {
 	Events func(train.Event)
 	// Metrics is what the rank shows while it runs; may be nil.
 	Metrics *metrics.Rank
+	// Seen lets those who have the token look at the rank: psrt status, psrt doctor.
+	Seen bool
+	// StallAfter is how long a wait may last until it is told who waits for whom; 0:
+	// however long.
+	StallAfter time.Duration
 	// Check may refuse the job before the rank joins the others; may be nil.
 	Check func(*train.Job) error
 	// JoinTimeout bounds the wait for the job and for other ranks at the start.
@@ -46,7 +51,10 @@ type RankConfig struct {
 	Interface string
 	// Store, of a server other than rank 0, is the user's etcd.
 	Store StoreConfig
+	// HostLabel and Rack say what a server fails together with; "": its host, and no rack.
+	HostLabel, Rack string
 
+	met  string // where the coordinator was reached
 	near string // a listening address of this host that the coordinator's reaches
 }
 
@@ -61,22 +69,28 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if world := job.Servers + job.Workers; cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world {
+	late, err := comesLate(ctx, cfg, job)
+	if err != nil {
+		return nil, err
+	}
+	if world := job.Servers + job.Workers; !late && (cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world) {
 		return nil, &train.InputError{Err: fmt.Errorf("job: rank %d of %d, but the job has %d servers and %d workers: start %d ranks, or change --servers and --workers",
 			cfg.Rank, cfg.World, job.Servers, job.Workers, world)}
 	}
 	if cfg.Check != nil {
 		if err := cfg.Check(job); err != nil {
-			raise(cfg.Coord, name(cfg.Rank, job.Servers), err)
+			raise(cfg.Coord, nameIn(cfg.Rank, job), err)
 			leave(cfg)
 			return nil, err
 		}
 	}
-	if err := assemble(ctx, cfg, job); err != nil {
-		leave(cfg)
-		return nil, err
+	if !late {
+		if err := assemble(ctx, cfg, job); err != nil {
+			leave(cfg)
+			return nil, err
+		}
 	}
-	if cfg.Preflight {
+	if cfg.Preflight && !late {
 		if err := preflight(ctx, &cfg, job); err != nil {
 			leave(cfg)
 			return nil, err
@@ -85,8 +99,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 	if cfg.Coord, err = lasting(ctx, cfg); err != nil {
 		return nil, err
 	}
-	cfg.Metrics.Name(name(cfg.Rank, job.Servers))
-	go watchAbort(ctx, cfg.Coord, cancel)
+	defer beSeen(ctx, &cfg, job)()
+	cfg.Metrics.Name(nameIn(cfg.Rank, job))
+	watch := stallWatch(ctx, &cfg, job)
+	go watchAbort(ctx, cfg, job, cancel)
 	if cfg.Node >= 0 {
 		cfg.Devices.Node, cfg.Devices.HasNode = cfg.Node, true
 	}
@@ -95,9 +111,11 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 		return nil, err
 	}
 	defer host.Close()
-	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events, Metrics: cfg.Metrics}
+	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events, Metrics: cfg.Metrics, Stall: watch}
 	var res *train.Result
-	if cfg.Rank < job.Servers {
+	number, serves := serverOf(cfg.Rank, job)
+	if serves {
+		rank.Index, rank.Label, rank.Rack = number, hostLabel(cfg.HostLabel), cfg.Rack
 		err = train.RunServer(ctx, job, rank)
 	} else {
 		rank.Index -= job.Servers
@@ -111,7 +129,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 			leave(cfg)
 			return nil, cause // what ended the job explains more than what it broke here
 		}
-		raise(cfg.Coord, name(cfg.Rank, job.Servers), err)
+		if serves && outlived(cfg, job) { // it is for the others to go on
+			return nil, err
+		}
+		raise(cfg.Coord, nameIn(cfg.Rank, job), err)
 	}
 	return res, err
 }
@@ -219,11 +240,19 @@ func raise(c coord.Coordinator, rank string, cause error) {
 	coord.Abort(ctx, c, fmt.Sprintf("%s: %v", rank, cause))
 }
 
-// watchAbort cancels the rank when the flag goes up or the coordinator is lost.
-func watchAbort(ctx context.Context, c coord.Coordinator, cancel context.CancelCauseFunc) {
-	flag, err := coord.WatchAbort(ctx, c)
+// watchAbort cancels the rank when the flag goes up. So does the loss of the
+// coordinator, but in a job with chains, which goes on as far as it needs none.
+func watchAbort(ctx context.Context, cfg RankConfig, job *train.Job, cancel context.CancelCauseFunc) {
+	lost := func(err error) {
+		if !job.Chained() {
+			cancel(err)
+		} else if cfg.Events != nil {
+			cfg.Events(train.Event{Note: fmt.Sprintf("the coordinator is lost: training goes on until workers have to meet, and servers cannot change (%v); with --coordinator https://…, your etcd, it comes back", err)})
+		}
+	}
+	flag, err := coord.WatchAbort(ctx, cfg.Coord)
 	if err != nil {
-		cancel(fmt.Errorf("job: the coordinator is lost: %w", err))
+		lost(fmt.Errorf("job: the coordinator is lost: %w", err))
 		return
 	}
 	select {
@@ -231,7 +260,7 @@ func watchAbort(ctx context.Context, c coord.Coordinator, cancel context.CancelC
 		if ok {
 			cancel(&coord.AbortError{Reason: reason})
 		} else if ctx.Err() == nil {
-			cancel(&train.PeerLost{What: "the coordinator is gone"})
+			lost(&train.PeerLost{What: "the coordinator is gone"})
 		}
 	case <-ctx.Done():
 	}

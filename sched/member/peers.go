@@ -103,6 +103,23 @@ func (p *Peers) Tick(nodes []Node, now time.Duration) (beats []Beat) {
 	return beats
 }
 
+// Hurry makes the next beat to everybody due now.
+func (p *Peers) Hurry(now time.Duration) {
+	for _, q := range p.peers {
+		q.beat = min(q.beat, now)
+	}
+}
+
+// Heard is when the question was asked whose answer is the newest, and the highest
+// epoch that a node has named.
+func (p *Peers) Heard(n Node) (asked time.Duration, epoch uint64, ok bool) {
+	q := p.peers[n]
+	if q == nil {
+		return 0, 0, false
+	}
+	return q.asked, q.reached, q.answered
+}
+
 // Step takes a beat, and returns the answer to a question. newer says that the
 // sender has a newer map.
 func (p *Peers) Step(b Beat, now time.Duration) (answer Beat, answers, newer bool) {

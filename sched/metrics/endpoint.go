@@ -35,6 +35,7 @@ type Endpoint struct {
 	listener net.Listener
 	server   *http.Server
 	done     chan error
+	pages    map[string]func(context.Context) any
 }
 
 // Listen takes "HOST:PORT", where an empty HOST is every address of this
@@ -77,12 +78,29 @@ const (
 	closeWithin  = time.Second
 )
 
+// On makes an endpoint of a listener, which it closes.
+func On(l net.Listener) *Endpoint { return &Endpoint{listener: l, done: make(chan error, 1)} }
+
+// Page shows what f gives as JSON at a path; before Serve.
+func (e *Endpoint) Page(path string, f func(context.Context) any) {
+	if e.pages == nil {
+		e.pages = map[string]func(context.Context) any{}
+	}
+	e.pages[path] = f
+}
+
 // Serve answers until Close.
 func (e *Endpoint) Serve(g prometheus.Gatherer) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: answerWithin,
 	}))
+	if who, ok := g.(waiter); ok {
+		mux.HandleFunc("GET "+stallsPath, func(w http.ResponseWriter, r *http.Request) { showWaits(w, who.Waits(r.Context())) })
+	}
+	for path, page := range e.pages {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { showJSON(w, page(r.Context())) })
+	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("<html><body><a href=\"/metrics\">metrics</a></body></html>\n"))
 	})

@@ -1,8 +1,14 @@
 package metrics
 
 import (
+	"context"
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
+
+	"psrt/sched/stall"
 )
 
 // RankLabel is on every series: "server 0", "worker 3", "launcher".
@@ -12,6 +18,7 @@ const RankLabel = "rank"
 type Rank struct {
 	registry *prometheus.Registry
 	labelled prometheus.Registerer
+	stall    atomic.Pointer[stall.Watch]
 }
 
 // NewRank shows nothing before it has a name.
@@ -42,5 +49,22 @@ func (r *Rank) Server(s Server) { r.show(&serverCollector{server: s, named: map[
 // calls it.
 func (r *Rank) Worker(read func() Worker) { r.show(workerCollector(read)) }
 
+// Stalls shows what the rank waits for too long.
+func (r *Rank) Stalls(w *stall.Watch) {
+	if r == nil || w == nil {
+		return
+	}
+	r.stall.Store(w)
+	r.show(stallCollector{w})
+}
+
 // Gatherer is what an Endpoint serves.
-func (r *Rank) Gatherer() prometheus.Gatherer { return r.registry }
+func (r *Rank) Gatherer() prometheus.Gatherer { return shown{r} }
+
+// shown is a rank's figures and its stalls.
+type shown struct{ r *Rank }
+
+func (s shown) Gather() ([]*dto.MetricFamily, error) { return s.r.registry.Gather() }
+
+// Waits are what the rank waits for too long, with what is behind it.
+func (s shown) Waits(ctx context.Context) []stall.Wait { return s.r.stall.Load().Current(ctx) }

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+
+	"psrt/rdma/secure"
 )
 
 const (
@@ -23,33 +25,60 @@ const (
 	maxAnswer = 64 << 20
 )
 
-// Fetch asks an endpoint, at HOST:PORT or the path of a unix socket, for what it
-// shows.
-func Fetch(ctx context.Context, endpoint string) ([]*dto.MetricFamily, error) {
-	ctx, cancel := context.WithTimeout(ctx, rankWithin)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		network := "tcp"
-		if strings.ContainsRune(endpoint, '/') {
-			network = "unix"
-		}
-		return new(net.Dialer).DialContext(ctx, network, endpoint)
-	}}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://rank/metrics", nil)
-	if err != nil {
-		return nil, err
+// Place is where a rank shows itself: at HOST:PORT or the path of a unix socket, in
+// plain HTTP or, with the job's token, in a connection that both ends have proved.
+type Place struct {
+	Name  string // for people
+	Addr  string
+	Token []byte
+}
+
+func (p *Place) dial(ctx context.Context) (net.Conn, error) {
+	network := "tcp"
+	if strings.ContainsRune(p.Addr, '/') {
+		network = "unix"
 	}
-	format := expfmt.NewFormat(expfmt.TypeProtoDelim)
-	req.Header.Set("Accept", string(format))
+	if p.Token != nil {
+		return secure.Dial(ctx, network, p.Addr, p.Token)
+	}
+	return new(net.Dialer).DialContext(ctx, network, p.Addr)
+}
+
+// Get asks for one page, within a time; read takes it.
+func (p *Place) Get(ctx context.Context, path, accept string, within time.Duration, read func(io.Reader, http.Header) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) }}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://rank"+path, nil)
+	if err != nil {
+		return err
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics: %s answers %s", endpoint, resp.Status)
+		return fmt.Errorf("metrics: %s answers %s", p.Addr, resp.Status)
 	}
-	return decode(io.LimitReader(resp.Body, maxAnswer), expfmt.ResponseFormat(resp.Header))
+	return read(io.LimitReader(resp.Body, maxAnswer), resp.Header)
+}
+
+// Fetch asks an endpoint, at HOST:PORT or the path of a unix socket, for what it
+// shows.
+func Fetch(ctx context.Context, endpoint string) ([]*dto.MetricFamily, error) {
+	return (&Place{Addr: endpoint}).figures(ctx)
+}
+
+func (p *Place) figures(ctx context.Context) (all []*dto.MetricFamily, err error) {
+	err = p.Get(ctx, "/metrics", string(expfmt.NewFormat(expfmt.TypeProtoDelim)), rankWithin, func(r io.Reader, h http.Header) (err error) {
+		all, err = decode(r, expfmt.ResponseFormat(h))
+		return err
+	})
+	return all, err
 }
 
 func decode(r io.Reader, format expfmt.Format) (all []*dto.MetricFamily, err error) {

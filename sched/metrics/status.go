@@ -10,12 +10,16 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"psrt/sched/stall"
 )
 
 // Snapshot is what endpoints showed at one moment.
 type Snapshot struct {
 	at      time.Time
 	missing int // endpoints
+	silent  []SilentRank
+	stalls  []stall.Wait
 	values  map[series]float64
 }
 
@@ -28,16 +32,30 @@ type series struct {
 
 // Look asks endpoints, HOST:PORT or paths of unix sockets, all at once.
 func Look(ctx context.Context, endpoints []string) Snapshot {
-	s := Snapshot{at: time.Now(), values: map[series]float64{}}
-	parts := make([][]*dto.MetricFamily, len(endpoints))
-	var wg sync.WaitGroup
+	places := make([]Place, len(endpoints))
 	for i, e := range endpoints {
-		wg.Go(func() { parts[i], _ = Fetch(ctx, e) })
+		places[i].Addr = e
+	}
+	return LookAt(ctx, places)
+}
+
+// LookAt asks ranks, all at once, for their figures and their stalls.
+func LookAt(ctx context.Context, places []Place) Snapshot {
+	s := Snapshot{at: time.Now(), values: map[series]float64{}}
+	parts, waits, errs := make([][]*dto.MetricFamily, len(places)), make([][]stall.Wait, len(places)), make([]error, len(places))
+	var wg sync.WaitGroup
+	for i := range places {
+		wg.Go(func() { parts[i], errs[i] = places[i].figures(ctx) })
+		wg.Go(func() { waits[i] = places[i].waits(ctx) })
 	}
 	wg.Wait()
-	for _, p := range parts {
+	for i, p := range parts {
+		s.stalls = append(s.stalls, waits[i]...)
 		if p == nil {
 			s.missing++
+			if places[i].Name != "" {
+				s.silent = append(s.silent, SilentRank{places[i].Name, places[i].Addr, errs[i].Error()})
+			}
 		}
 		for _, f := range p {
 			if !strings.HasPrefix(f.GetName(), "psrt_") && !strings.HasPrefix(f.GetName(), "process_") {
@@ -80,8 +98,18 @@ type Status struct {
 	PID     int            `json:"pid,omitempty"` // of the launcher
 	Seconds float64        `json:"seconds"`       // between the looks: what rates are over
 	Missing int            `json:"ranks_missing"`
+	// Silent are those of them whose names are known.
+	Silent  []SilentRank   `json:"silent,omitempty"`
+	Stalls  []stall.Wait   `json:"stalls,omitempty"`
 	Servers []ServerStatus `json:"servers"`
 	Workers []WorkerStatus `json:"workers"`
+}
+
+// SilentRank is one that did not answer.
+type SilentRank struct {
+	Rank string `json:"rank"`
+	Addr string `json:"addr"`
+	Why  string `json:"why"`
 }
 
 // ServerStatus is a server's part. Rates are a second's.
@@ -135,7 +163,7 @@ type WorkerStatus struct {
 // Between tells what has happened from one look to the next.
 func Between(before, after Snapshot) Status {
 	b := between{before, after, after.at.Sub(before.at).Seconds()}
-	st := Status{Seconds: b.seconds, Missing: after.missing}
+	st := Status{Seconds: b.seconds, Missing: after.missing, Silent: after.silent, Stalls: after.stalls}
 	for _, rank := range after.ranks() {
 		switch {
 		case strings.HasPrefix(rank, "server "):

@@ -71,7 +71,7 @@ func GroupsFor(servers, slots int) int {
 	for n < 32*servers {
 		n *= 2
 	}
-	return min(n, slots)
+	return min(n, slots, MaxGroups)
 }
 
 // NewChains is the first map of a job. Every member has Joined = 0: it begins
@@ -111,6 +111,8 @@ func (c *Chains) checkShape() error {
 		return fmt.Errorf("place: %d slots, want 1 to %d", c.Slots, MaxSlots)
 	case len(c.Groups) < 1 || len(c.Groups) > c.Slots:
 		return fmt.Errorf("place: %d groups of %d slots, want 1 to as many as slots", len(c.Groups), c.Slots)
+	case len(c.Groups) > MaxGroups:
+		return fmt.Errorf("place: %d groups, want at most %d", len(c.Groups), MaxGroups)
 	case c.Replicas < 1 || c.Replicas > MaxReplicas:
 		return fmt.Errorf("place: %d replicas, want 1 to %d", c.Replicas, MaxReplicas)
 	}

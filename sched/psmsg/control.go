@@ -5,25 +5,6 @@ import (
 	"psrt/tiers/accessor"
 )
 
-// Hello is the application's part of the connection handshake.
-type Hello struct {
-	Protocol int `json:"protocol"`
-	Worker   int `json:"worker"`
-	// Client is a number drawn by each client: it tells a worker that came back
-	// from another process that claims to be the same worker.
-	Client uint64 `json:"client"`
-	// Any says that Worker is only a wish: a server whose trainers come and go
-	// gives another number where that one is taken.
-	Any bool `json:"any,omitempty"`
-}
-
-// Welcome answers it.
-type Welcome struct {
-	Server int `json:"server"`
-	Lanes  int `json:"lanes"`
-	Worker int `json:"worker"` // the number that the client has
-}
-
 // Control methods, called over the connection's control channel.
 const (
 	MethodOpen   = "open"   // OpenRequest -> OpenReply: exchange the rings
@@ -56,6 +37,10 @@ type OpenReply struct {
 	// Eager is how many bytes of payload a request may carry in its slot; what
 	// has more, the server fetches.
 	Eager int `json:"eager"`
+	// Standing is by lane. Of a group Last is committed: a new client goes on after it,
+	// and one that is not new finds it less than what was acknowledged only where
+	// acknowledged pushes are lost.
+	Standing []Standing `json:"standing,omitempty"`
 }
 
 // DigestReply is the digest of all that a server's lanes hold, in hex, to be

@@ -60,7 +60,7 @@ type Reply struct {
 func (r *Reply) Encode(b []byte) {
 	b = b[:ReplyBytes]
 	le := binary.LittleEndian
-	b[0], b[1], b[2], b[3] = Version, byte(r.Code), 0, 0
+	b[0], b[1], b[2], b[3] = layout, byte(r.Code), 0, 0
 	le.PutUint32(b[4:], r.Slot)
 	le.PutUint64(b[8:], r.Seq)
 	le.PutUint64(b[16:], r.Ticket)
@@ -80,8 +80,8 @@ func (r *Reply) Decode(b []byte) error {
 	if got, want := le.Uint64(b[40:]), fold(b[:40]); got != want {
 		return fmt.Errorf("psmsg: reply check %#x, its bytes give %#x: the slot was torn or overwritten", got, want)
 	}
-	if b[0] != Version {
-		return fmt.Errorf("psmsg: reply version %d, this client speaks %d", b[0], Version)
+	if b[0] != layout {
+		return fmt.Errorf("psmsg: reply in layout %d, this client reads %d", b[0], layout)
 	}
 	r.Code = Code(b[1])
 	if r.Code >= codeEnd {

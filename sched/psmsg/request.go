@@ -7,10 +7,10 @@ import (
 	"psrt/rdma"
 )
 
-// Version changes whenever a layout below does, or what may be left out of a
-// message. A server refuses a client of
-// another version when the connection is made, not message by message.
-const Version = 4
+// layout is the version in headers: that of the protocol in which a layout below
+// changed last. Which protocol a connection speaks is settled when it is made, not
+// message by message; see Version.
+const layout = 4
 
 // Kind says what a request asks for.
 type Kind uint8
@@ -70,6 +70,9 @@ const (
 	// SlotBytes holds a request header and, for small requests, its payload:
 	// the keys of 8000 rows, or a few hundred gradients.
 	SlotBytes = 64 << 10
+	// ChainedSlotBytes is what a slot of a group's ring holds: groups are many, and
+	// requests to each the smaller.
+	ChainedSlotBytes = 8 << 10
 	// ReplySlotBytes is the distance of reply slots: a cache line each.
 	ReplySlotBytes = 64
 )
@@ -108,7 +111,7 @@ type Request struct {
 // Encode writes r into the first RequestBytes of b.
 func (r *Request) Encode(b []byte) {
 	b = b[:RequestBytes]
-	b[0], b[1], b[2], b[3] = Version, byte(r.Kind), byte(r.Flags), 0
+	b[0], b[1], b[2], b[3] = layout, byte(r.Kind), byte(r.Flags), 0
 	le := binary.LittleEndian
 	le.PutUint32(b[4:], r.Slot)
 	le.PutUint64(b[8:], r.Seq)
@@ -135,8 +138,8 @@ func (r *Request) Decode(b []byte) error {
 	if got, want := le.Uint64(b[80:]), fold(b[:80]); got != want {
 		return fmt.Errorf("psmsg: request check %#x, its bytes give %#x: the slot was torn or overwritten", got, want)
 	}
-	if b[0] != Version {
-		return fmt.Errorf("psmsg: request version %d, this server speaks %d", b[0], Version)
+	if b[0] != layout {
+		return fmt.Errorf("psmsg: request in layout %d, this server reads %d", b[0], layout)
 	}
 	r.Kind, r.Flags = Kind(b[1]), Flags(b[2])
 	if r.Kind == 0 || r.Kind >= kindEnd {

@@ -22,8 +22,10 @@ const (
 
 // DescribeReply is a job as any of its servers knows it.
 type DescribeReply struct {
-	Map     *place.Map `json:"map"` // with the addresses of all servers
-	Workers int        `json:"workers"`
+	// Map has the addresses of all servers. A job with replicas has Chains, and no Map.
+	Map     *place.Map    `json:"map,omitempty"`
+	Chains  *place.Chains `json:"chains,omitempty"`
+	Workers int           `json:"workers"`
 	// Open says that trainers come and go: Workers is the most there may be.
 	Open      bool `json:"open,omitempty"`
 	Staleness int  `json:"staleness"` // 0 BSP, -1 ASP

@@ -15,6 +15,7 @@ type barrier struct {
 	inside map[int]int   // worker to how many of its calls wait
 	open   chan struct{} // closed when all are inside
 	all    func() int    // how many are all, for the newest that came
+	since  time.Time     // when the first came
 }
 
 const (
@@ -33,7 +34,7 @@ func (b *barrier) wait(ctx context.Context, worker int, all func() int, limit ti
 	defer timer.Stop()
 	b.mu.Lock()
 	if b.inside == nil {
-		b.inside, b.open = map[int]int{}, make(chan struct{})
+		b.inside, b.open, b.since = map[int]int{}, make(chan struct{}), time.Now()
 	}
 	inside, open := b.inside, b.open
 	inside[worker]++

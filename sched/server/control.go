@@ -18,6 +18,11 @@ import (
 
 // control answers one call of a connection's control channel.
 func (s *Server) control(ctx context.Context, worker int, sessions []*session, method string, body json.RawMessage) (any, error) {
+	if s.cfg.Chain != nil && readsState[method] {
+		if err := s.lanes[0].chain.readable(ctx); err != nil {
+			return nil, err
+		}
+	}
 	switch method {
 	case psmsg.MethodOpen:
 		var req psmsg.OpenRequest
@@ -25,6 +30,8 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 			return nil, err
 		}
 		return s.open(sessions, req)
+	case psmsg.MethodGoOn:
+		return decoded(body, func(r psmsg.GoOnRequest) (any, error) { return struct{}{}, s.goOn(sessions, r) })
 	case psmsg.MethodLeave:
 		return struct{}{}, s.leave(worker)
 	case psmsg.MethodDigest:
@@ -54,6 +61,10 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 		return decoded(body, func(r psmsg.HappenRequest) (any, error) { return s.Happen(r) })
 	case psmsg.MethodSwept:
 		return struct{}{}, s.Swept(ctx)
+	case psmsg.MethodWaits:
+		return decoded(body, func(r psmsg.WaitsRequest) (any, error) {
+			return psmsg.WaitsReply{Waits: s.Waits(ctx, r.Worker, time.Duration(r.LeastMicros)*time.Microsecond)}, nil
+		})
 	case psmsg.MethodLives:
 		return decoded(body, func(r psmsg.LivesRequest) (any, error) { return s.Lives(r) })
 	}
@@ -61,7 +72,7 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 }
 
 func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenReply, error) {
-	rep := psmsg.OpenReply{Landing: make([]rdma.RemoteRange, len(sessions)), Eager: psmsg.SlotBytes - psmsg.RequestBytes}
+	rep := psmsg.OpenReply{Landing: make([]rdma.RemoteRange, len(sessions)), Eager: s.slotBytes() - psmsg.RequestBytes}
 	if len(req.Replies) != len(sessions) {
 		return rep, fmt.Errorf("server: open names %d reply rings for %d lanes", len(req.Replies), len(sessions))
 	}
@@ -74,13 +85,23 @@ func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenRep
 		if len(req.Next) > 0 {
 			next = req.Next[i]
 		}
+		if l.chain != nil {
+			if err := l.chain.enter(ses); err != nil {
+				return rep, err
+			}
+		}
 		var err error
-		if e := l.do(commandTimeout, func() { err = l.openSession(ses, req.Replies[i], next) }); e != nil || err != nil {
+		var standing psmsg.Standing
+		if e := l.do(commandTimeout, func() {
+			err = l.openSession(ses, req.Replies[i], next)
+			standing = l.standing(ses.worker)
+		}); e != nil || err != nil {
 			return rep, errors.Join(e, err)
 		}
 		rep.Landing[i] = ses.landing()
+		rep.Standing = append(rep.Standing, standing)
 		if ses.link != nil {
-			rep.Eager = eagerBytes
+			rep.Eager = min(rep.Eager, eagerBytes)
 		}
 	}
 	return rep, nil
@@ -92,6 +113,9 @@ func (s *Server) leave(worker int) error {
 	s.left[worker] = true
 	s.mu.Unlock()
 	defer s.barrier.look()
+	if s.cfg.Chain != nil {
+		return s.lanes[0].chain.leave(worker)
+	}
 	return s.each(func(l *lane) error {
 		l.clock.Leave(worker)
 		l.settle()

@@ -214,12 +214,17 @@ func (l *lane) applyDense(due []*request) {
 	sources, merges := l.plan(due)
 	sole := soleSource(sources, merges)
 	d.sum = grow(d.sum, densemap.BlockFloats)
-	refused := 0
+	refused, at := 0, 0
 	for i, b := range d.blocks {
 		l.keepFetching()
+		first := at
+		at += b.Len
 		part := func(r *request) []float32 {
 			if r == nil || r.Rows == 0 {
 				return nil // a worker without examples in this step
+			}
+			if r.chained { // this lane's blocks alone
+				return r.grads[first : first+b.Len]
 			}
 			return r.grads[b.Offset : b.Offset+b.Len]
 		}

@@ -21,7 +21,11 @@ func (s *Server) join(hello psmsg.Hello) (worker int, err error) {
 	if s.joining[worker] >= maxJoining {
 		return 0, fmt.Errorf("server %d: %d connections of worker %d are being set up already: wait until one is open", s.cfg.ID, s.joining[worker], worker)
 	}
-	if holder := s.holder[worker]; holder != client && s.connected(worker) && (!s.vacated || !s.left[worker]) {
+	newer, err := s.supersede(worker, hello.Generation)
+	if err != nil {
+		return 0, err
+	}
+	if holder := s.holder[worker]; !newer && holder != client && s.connected(worker) && (!s.vacated || !s.left[worker]) {
 		return 0, fmt.Errorf("server %d: another process is connected as worker %d: start every rank once", s.cfg.ID, worker)
 	}
 	if s.vacated {

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -48,6 +47,11 @@ type lane struct {
 	clock    *clock.Clock
 	lastSeq  []uint64 // by worker: exactly-once
 	client   []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
+	// generation is of the newest process that has a worker's number; frozen counts
+	// sessions: see freeze.
+	generation []int
+	frozen     int
+	thawed     bool // settle
 	past     past     // clients that had a number before
 	sessions []*session
 	current  []*session  // by worker: its newest session, nil when gone
@@ -72,6 +76,8 @@ type lane struct {
 	refusal  error        // why there was no memory for rows or values, newest
 	cs       [64]rdma.Completion
 
+	chain *chained // of a replica, nil without
+
 	links     []*link     // of this lane's sessions
 	granted   atomic.Bool // some link's inbox has grants for this lane
 	inbox     []granted
@@ -95,6 +101,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		tables:  map[uint32]*tableState{},
 		lastSeq: make([]uint64, cfg.Workers),
 		client:  make([]uint64, cfg.Workers),
+		generation: make([]int, cfg.Workers),
 		current: make([]*session, cfg.Workers),
 		later:   make([]rdma.Completion, 0, laterMax),
 		ahead:   make([]announced, cfg.Workers),
@@ -119,12 +126,15 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		l.closeTables()
 		return nil, err
 	}
+	if cfg.Chain != nil {
+		l.chain = newChained(l)
+	}
 	return l, nil
 }
 
 // openRows makes a table's rows, without any.
 func (l *lane) openRows(t *tableState) (err error) {
-	c := RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked || t.spec.Lifecycle != nil,
+	c := RowsConfig{Spec: t.spec, Seed: l.cfg.Seed, Node: l.cfg.Node, MaxBytes: l.tableBudget(), Budget: l.budget, Tracked: l.cfg.Tracked || t.spec.Lifecycle != nil || l.cfg.Chain != nil,
 		Server: l.cfg.ID, Lane: l.index, Wake: func() { t.wake(l) }}
 	switch {
 	case l.cfg.Rows != nil:
@@ -169,13 +179,17 @@ func (l *lane) run() {
 		n += l.readRows(late)
 		late = false
 		l.fetchGranted()
+		if l.chain != nil && l.chain.turn(start) {
+			n++
+		}
 		if n > 0 {
 			l.settle()
 			l.flush()
 			l.stats.busy += time.Since(start)
 		}
 		ran := l.commands()
-		if ran && len(l.starved) > 0 {
+		if ran && len(l.starved) > 0 || l.thawed {
+			l.thawed = false
 			l.settle()
 		}
 		gave := l.giveCut(n > 0)
@@ -213,6 +227,9 @@ func (l *lane) settle() {
 // nextLook is until when a lane with nothing to do may sleep.
 func (l *lane) nextLook(now time.Time) time.Time {
 	at := l.nextGrant(now)
+	if l.chain != nil && l.chain.nextTick.Before(at) {
+		at = l.chain.nextTick
+	}
 	if len(l.looking) > 0 { // a disk's word may be lost
 		if soon := now.Add(diskPause); soon.Before(at) {
 			at = soon
@@ -345,7 +362,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, err)
 		return
 	}
-	if c.Imm >= psmsg.Slots || s.reqs[c.Imm].busy || c.Bytes > psmsg.SlotBytes {
+	if c.Imm >= psmsg.Slots || s.reqs[c.Imm].busy || c.Bytes > s.slotLen {
 		l.drop(s, fmt.Errorf("server: worker %d wrote %d bytes to slot %d, which it may not use now", s.worker, c.Bytes, c.Imm))
 		return
 	}
@@ -384,6 +401,7 @@ func (l *lane) ready(r *request) {
 	case psmsg.KindAnnounce:
 		l.heed(r)
 	default:
+		l.thaw(r.s)
 		l.takePushes(r.s)
 	}
 }
@@ -416,12 +434,17 @@ func (l *lane) flush() {
 
 // unpark answers the pulls that the clocks allow; the others stay parked.
 func (l *lane) unpark() {
+	if l.chain != nil && len(l.parked) > 0 && !l.chain.mayRead() {
+		return
+	}
 	keep := l.parked[:0]
 	for _, r := range l.parked {
 		switch {
 		case r.s.broken: // flush drops it, and what it asked
 			keep = append(keep, r)
 		case r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock):
+			keep = append(keep, r)
+		case l.overtakes(r):
 			keep = append(keep, r)
 		case r.Kind == psmsg.KindPull:
 			l.pull(r)
@@ -433,68 +456,4 @@ func (l *lane) unpark() {
 	}
 	clear(l.parked[len(keep):])
 	l.parked = keep
-}
-
-// rowsBuf takes a row-id buffer of length n from the free list.
-func (l *lane) rowsBuf(n int) []uint32 {
-	for i := len(l.freeRows) - 1; i >= 0; i-- {
-		if b := l.freeRows[i]; cap(b) >= n {
-			last := len(l.freeRows) - 1
-			l.freeRows[i] = l.freeRows[last]
-			l.freeRows = l.freeRows[:last]
-			return b[:n]
-		}
-	}
-	return make([]uint32, n, n+n/4+64)
-}
-
-// freeRowsMax bounds the free list: two buffers for every request there can be.
-func (l *lane) putRows(b []uint32) {
-	if cap(b) > 0 && len(l.freeRows) < 2*psmsg.Slots*l.cfg.Workers {
-		l.freeRows = append(l.freeRows, b)
-	}
-}
-
-// drop ends a session. What its worker was promised stays: gradients of held
-// pushes are copied out of memory that goes away with the session.
-func (l *lane) drop(s *session, cause error) {
-	if l.sessions[s.id] == nil {
-		return
-	}
-	s.broken = true
-	s.seen.end()
-	l.rescueHeld(s)
-	keep := l.parked[:0]
-	for _, r := range l.parked {
-		if r.s != s {
-			keep = append(keep, r)
-		}
-	}
-	l.parked = keep
-	for i := range s.reqs {
-		l.forget(&s.reqs[i])
-	}
-	l.starved = slices.DeleteFunc(l.starved, func(r *request) bool { return r.s == s })
-	for i := range s.tickets {
-		if k := &s.tickets[i]; k.id != 0 {
-			l.giveBack(l.tables[k.table], k.rows)
-			*k = ticket{}
-		}
-	}
-	l.sessions[s.id] = nil
-	if l.current[s.worker] == s {
-		l.current[s.worker] = nil
-	}
-	s.close()
-	l.releaseAll(s)
-	if s.link != nil {
-		s.link.leave(s)
-	}
-	if s.hangUp != nil {
-		// A transport cannot always tell the worker that its endpoint is no more
-		// (what would tell it may be lost too), and a worker that only waits for
-		// an answer would not ask.
-		s.hangUp()
-	}
-	runtime.KeepAlive(cause)
 }

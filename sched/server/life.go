@@ -85,7 +85,9 @@ func (l *lane) happen(req psmsg.HappenRequest, events []accessor.Event) (rep psm
 	if len(events) > 0 {
 		l.lives.waiting = append(l.lives.waiting, happening{l.nextOrder(), req.Step, t, events})
 		rep.Len += len(events)
-		l.settle()
+		if l.chain == nil { // else the op goes on
+			l.settle()
+		}
 	}
 	return rep, nil
 }
@@ -145,6 +147,9 @@ func (l *lane) sweepSome(busy bool) (some bool) {
 		n = sweepBusy
 	}
 	left := false
+	if l.chain != nil && l.chain.copying.on { // a table has one walk
+		return false
+	}
 	for _, t := range l.order {
 		if t.sweep == sweepNone {
 			continue

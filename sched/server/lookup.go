@@ -203,6 +203,9 @@ func (l *lane) ended(t *tableState, r *request) {
 		l.looking = slices.Delete(l.looking, i, i+1)
 	}
 	r.finding = found
+	if r.chained { // who waits looks for that
+		return
+	}
 	if l.sessions[r.s.id] != r.s || r.s.broken { // nobody waits for it any more
 		l.forget(r)
 		return
@@ -217,6 +220,11 @@ func (l *lane) ended(t *tableState, r *request) {
 // goOn is what a request waited for its rows for.
 func (l *lane) goOn(r *request) {
 	if r.Kind == psmsg.KindPull {
+		if l.chain != nil && !l.chain.mayRead() { // not any more
+			l.forget(r)
+			l.parked = append(l.parked, r)
+			return
+		}
 		l.answerPull(r)
 		return
 	}

@@ -14,8 +14,8 @@ const MaxTables = 1024
 
 // openTable finds a table by name, or makes it on every lane.
 func (s *Server) openTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
-	s.tablesMu.Lock()
-	defer s.tablesMu.Unlock()
+	s.openMu.Lock()
+	defer s.openMu.Unlock()
 	refuse := func(code psmsg.TableCode, format string, args ...any) (psmsg.TableReply, error) {
 		return psmsg.TableReply{Code: code, Refused: fmt.Sprintf(format, args...)}, nil
 	}
@@ -44,6 +44,12 @@ func (s *Server) openTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
 	}
 	if i := slices.IndexFunc(s.tables, func(t table.Spec) bool { return t.ID == spec.ID }); i >= 0 {
 		return refuse(psmsg.TableInvalid, "server %d: the names %q and %q give the same table number %d; rename one", s.cfg.ID, r.Name, s.tables[i].Name, spec.ID)
+	}
+	if s.cfg.Chain != nil {
+		if _, err := s.lanes[0].chain.order(ctx, commandTimeout, order{Table: &spec}); err != nil {
+			return psmsg.TableReply{}, err
+		}
+		return psmsg.TableReply{Spec: spec, RowBytes: spec.RowBytes()}, nil
 	}
 	if err := s.each(func(l *lane) error { return l.addTable(spec) }); err != nil {
 		_ = s.each(func(l *lane) error { l.removeTable(spec.ID); return nil })

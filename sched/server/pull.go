@@ -125,7 +125,7 @@ func (l *lane) pull(r *request) {
 
 // creates says whether a pull makes the rows that are not there.
 func (l *lane) creates(r *request) bool {
-	return r.Flags&psmsg.FlagCreate != 0 && l.tables[r.Table].spec.CreatesOnPull()
+	return r.Flags&psmsg.FlagCreate != 0 && l.tables[r.Table].spec.CreatesOnPull() && l.chain == nil
 }
 
 // answerPull answers a pull whose lookup has ended.
@@ -163,12 +163,15 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 		return psmsg.CodeOK
 	}
 	l.stats.copied.Gathered += r.Values.Len
+	if l.chain != nil {
+		l.chain.absent(r, t, rows)
+	}
 	if r.s.mapped {
 		b, code := r.s.lend(r.Values)
 		if code != psmsg.CodeOK {
 			return code
 		}
-		t.rows.Gather(rows, mem.Float32s(b))
+		l.gather(t, rows, b)
 		return psmsg.CodeOK
 	}
 	// The keys may lie in the same staging area; they are not needed any more.
@@ -176,7 +179,7 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 	if err != nil {
 		return psmsg.CodeNoMemory
 	}
-	t.rows.Gather(rows, mem.Float32s(b))
+	l.gather(t, rows, b)
 	r.s.write(b, r.Values, r.slot, false)
 	return psmsg.CodeOK
 }

@@ -29,6 +29,10 @@ func (s *session) removePush(r *request) {
 // takePushes takes the session's pushes as far as they are complete and
 // without a gap in the sequence.
 func (l *lane) takePushes(s *session) {
+	if l.chain != nil {
+		l.chain.takePushes(s)
+		return
+	}
 	for len(s.order) > 0 && !s.broken {
 		r := s.order[0]
 		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1 || !l.resolved(r) {
@@ -158,7 +162,7 @@ func (l *lane) applyReady() {
 	}
 	for {
 		step, ok := l.nextWholeStep()
-		if !ok || l.readsBefore(step) {
+		if !ok || l.readsBefore(step) && (l.chain == nil || !l.chain.letRead()) {
 			return
 		}
 		l.beforeStep(step)
@@ -169,6 +173,11 @@ func (l *lane) applyReady() {
 // nextWholeStep is the lowest step with held pushes that every worker has
 // finished.
 func (l *lane) nextWholeStep() (step uint64, ok bool) {
+	step, ok = l.wholeStep()
+	return step, ok && l.mayAdd(step)
+}
+
+func (l *lane) wholeStep() (step uint64, ok bool) {
 	look := func(held []*request) {
 		for _, r := range held {
 			if r.Clock < l.clock.Min() && (!ok || r.Clock < step) {
@@ -261,6 +270,9 @@ func (l *lane) plan(due []*request) (sources []*request, merges []kernels.Merge)
 
 func (l *lane) applySparse(t *tableState, due []*request) {
 	refused := 0
+	if l.chain != nil && !l.chain.resolve(t, due) {
+		return
+	}
 	switch {
 	case len(due) == 1:
 		refused = l.applyRows(t, due[0].rows, due[0].grads)
@@ -310,6 +322,9 @@ func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused
 }
 
 func (l *lane) acknowledge(due []*request, version uint64, refused int) {
+	if l.chain != nil { // who waits is told when the op is committed
+		l.chain.taking.version, l.chain.taking.refused = version, refused
+	}
 	for _, r := range due {
 		r.grads, r.keys = nil, nil
 		l.reply(r, psmsg.CodeOK, 0, version, refused)

@@ -30,8 +30,9 @@ type Server struct {
 	watch    *watch
 	cfg      Config
 	lanes    []*lane
-	listener *dial.Listener
+	listener *dial.Listener // nil of a replica: see Handle
 	running  sync.WaitGroup
+	handlers sync.WaitGroup // of connections
 
 	mu     sync.Mutex
 	conns  map[*dial.Conn]int // to the worker's number
@@ -42,6 +43,8 @@ type Server struct {
 	// the client whose connections are a worker's.
 	joining map[int]int
 	holder  map[int]uint64
+	// generation is of the newest process that has a worker's number.
+	generation map[int]int
 
 	openWithin time.Duration // from hello to open
 
@@ -50,7 +53,8 @@ type Server struct {
 	cutMu sync.Mutex // one checkpoint is begun or ended at a time
 	cut   *checkpoint
 
-	tablesMu sync.Mutex // one table is opened at a time
+	openMu   sync.Mutex // one table is opened at a time
+	tablesMu sync.Mutex
 	tables   []table.Spec
 	barrier  barrier
 	vacated  bool // workers come and go; see Vacate
@@ -65,7 +69,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.ReconnectFor = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
-		joining: map[int]int{}, holder: map[int]uint64{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
+		joining: map[int]int{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
 	if s.cfg.Note == nil {
 		s.cfg.Note = func(string) {}
 	}
@@ -84,6 +88,10 @@ func New(cfg Config) (*Server, error) {
 	s.links.lanes = s.lanes
 	s.noteStorage()
 	s.noteDevice()
+	if cfg.Chain != nil {
+		s.lanes[0].chain.made = s.tableMade
+		return s, nil
+	}
 	var err error
 	if s.listener, err = cfg.Host.Listen(cfg.Listen); err != nil {
 		for _, l := range s.lanes {
@@ -110,27 +118,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	s.running.Go(func() { s.watch.run(watching) })
-	var handlers sync.WaitGroup
 	var failed error
 	if s.cfg.Begin != nil {
 		failed = s.cfg.Begin()
 	}
-	for failed == nil {
-		in, err := s.listener.Accept(ctx)
-		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, rdma.ErrClosed) {
-				failed = err
-			}
-			break
-		}
-		handlers.Add(1)
-		go func() {
-			defer handlers.Done()
-			s.handle(ctx, in)
-		}()
+	switch {
+	case failed != nil:
+	case s.listener == nil:
+		<-ctx.Done()
+	default:
+		failed = s.accept(ctx)
 	}
 	s.hangUp()
-	handlers.Wait() // they still need the lanes, to end their sessions
+	s.handlers.Wait() // they still need the lanes, to end their sessions
 	if s.cfg.End != nil && failed == nil {
 		failed = s.cfg.End()
 	}
@@ -140,6 +140,20 @@ func (s *Server) Serve(ctx context.Context) error {
 	unwatch()
 	s.running.Wait()
 	return failed
+}
+
+// accept serves whoever connects, until ctx ends.
+func (s *Server) accept(ctx context.Context) error {
+	for {
+		in, err := s.listener.Accept(ctx)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, rdma.ErrClosed) {
+				return err
+			}
+			return nil
+		}
+		go s.Handle(ctx, in)
+	}
 }
 
 // hangUp ends all connections and takes no new one. It leaves the endpoints to
@@ -155,19 +169,43 @@ func (s *Server) hangUp() {
 		t.Stop()
 	}
 	s.mu.Unlock()
-	s.listener.Close()
+	if s.listener != nil {
+		s.listener.Close()
+	}
 }
 
-// handle serves one connection from handshake to its end.
+// Handle serves one connection from handshake to its end.
+func (s *Server) Handle(ctx context.Context, in *dial.Incoming) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.handlers.Add(1)
+	}
+	s.mu.Unlock()
+	if closed {
+		in.Reject(fmt.Errorf("server %d is ending", s.cfg.ID))
+		return
+	}
+	defer s.handlers.Done()
+	s.handle(ctx, in)
+}
+
 func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	var hello psmsg.Hello
 	if err := json.Unmarshal(in.Hello, &hello); err != nil {
 		in.Reject(fmt.Errorf("server %d: the hello is not understood: %w", s.cfg.ID, err))
 		return
 	}
+	version, err := hello.Spoken()
 	switch {
-	case hello.Protocol != psmsg.Version:
-		in.Reject(fmt.Errorf("server %d speaks protocol %d, the client %d: run the same psrt version everywhere", s.cfg.ID, psmsg.Version, hello.Protocol))
+	case err != nil:
+		in.Reject(fmt.Errorf("server %d: %w", s.cfg.ID, err))
+		return
+	case s.cfg.Chain != nil && hello.Link != nil:
+		s.handleLink(ctx, in, hello)
+		return
+	case s.cfg.Chain != nil && !s.lanes[0].chain.served.Load():
+		in.Reject(s.lanes[0].chain.moved())
 		return
 	case hello.Worker == psmsg.Visitor && in.Count == 0:
 		s.visit(ctx, in)
@@ -188,7 +226,11 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	joined := sync.OnceFunc(func() { s.joined(hello.Worker) })
 	defer joined()
 	sessions := make([]*session, len(s.lanes))
-	welcome, _ := json.Marshal(psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes), Worker: worker})
+	said := psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes), Worker: worker, Protocol: version}
+	if s.cfg.Chain != nil {
+		said.Epoch = s.lanes[0].chain.epoch.Load()
+	}
+	welcome, _ := json.Marshal(said)
 	var failed error // an endpoint without a queue is refused, and then this says why
 	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
 		cfg, err := s.attach(in, i, d, hello, sessions)
@@ -240,10 +282,11 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	if old := sessions[i]; old != nil { // dial tries its next transport
 		l.do(commandTimeout, func() { l.drop(old, nil) })
 	}
-	ses, err := newSession(hello.Worker, hello.Client, d, s.cfg.Node)
+	ses, err := newSession(hello.Worker, hello.Client, d, s.slotBytes(), s.cfg.Node)
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
+	ses.generation = hello.Generation
 	var k *link
 	if s.grants(ses, in) {
 		if k, err = s.links.of(d, &s.cfg); err != nil {
@@ -309,8 +352,21 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 	if l.sessions[ses.id] == nil || ses.open {
 		return fmt.Errorf("server: lane %d: this session is not waiting to be opened", l.global)
 	}
+	taken, err := l.takeOver(ses)
+	if err != nil {
+		return err
+	}
+	if l.chain != nil {
+		if !l.chain.head {
+			return l.chain.moved()
+		}
+		taken = false // a newer client's Enter says where its sequence goes on
+	}
 	if old := l.current[ses.worker]; old != nil {
 		l.drop(old, nil) // the worker came back before its old connection was missed
+	}
+	if taken {
+		l.freeze(ses)
 	}
 	recvs := make([]rdma.Recv, psmsg.Slots)
 	for i := range recvs {
@@ -353,7 +409,7 @@ func (s *Server) gone(c *dial.Conn, worker int, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	if s.closed || s.left[worker] {
+	if s.closed || s.left[worker] || s.cfg.Chain != nil && !s.lanes[0].chain.served.Load() {
 		return
 	}
 	for _, w := range s.conns {

@@ -26,6 +26,10 @@ type request struct {
 	grads []float32 // likewise; for dense pushes the worker's whole vector
 	rows  []uint32  // of a push that was taken: pinned until it is applied
 
+	// Of an op of a group's chain: it belongs to no session.
+	chained bool
+	body    []byte
+
 	look    tiers.Lookup // from find to takeFound
 	finding finding
 	stage   stage
@@ -44,6 +48,9 @@ type session struct {
 	id         uint32 // index in lane.sessions
 	worker     int
 	client     uint64 // which client speaks for the worker
+	generation int    // of its process, 0 if it does not say
+	freezes    bool   // see lane.freeze
+	freezesFrom uint64
 	ep         rdma.Endpoint
 	lane       *lane
 	domain     rdma.Domain
@@ -57,6 +64,7 @@ type session struct {
 	broken     bool
 
 	ring    *mem.Arena // landing slots, then reply staging
+	slotLen int        // bytes of a landing slot
 	region  rdma.Region
 	replies rdma.RemoteRange
 
@@ -88,14 +96,12 @@ const (
 // written to it; further ones wait.
 const maxHolds = psmsg.Slots
 
-const ringBytes = psmsg.Slots*psmsg.SlotBytes + psmsg.Slots*psmsg.ReplySlotBytes
-
 // newSession allocates what a worker's connection to one lane needs.
-func newSession(worker int, client uint64, d rdma.Domain, node int) (*session, error) {
+func newSession(worker int, client uint64, d rdma.Domain, slotBytes, node int) (*session, error) {
 	caps := d.Caps()
-	s := &session{worker: worker, client: client, domain: d, mapped: caps.Mapped, maxMessage: caps.MaxMessage}
+	s := &session{worker: worker, client: client, domain: d, slotLen: slotBytes, mapped: caps.Mapped, maxMessage: caps.MaxMessage}
 	var err error
-	s.ring, err = mem.New(mem.Config{Size: ringBytes, Node: node, Purpose: "server landing ring", Share: true, Lock: true})
+	s.ring, err = mem.New(mem.Config{Size: psmsg.Slots * (slotBytes + psmsg.ReplySlotBytes), Node: node, Purpose: "server landing ring", Share: true, Lock: true})
 	if err != nil {
 		return nil, err
 	}
@@ -113,15 +119,15 @@ func newSession(worker int, client uint64, d rdma.Domain, node int) (*session, e
 
 // landing is the range that the client writes requests into.
 func (s *session) landing() rdma.RemoteRange {
-	return s.region.Remote().Slice(0, psmsg.Slots*psmsg.SlotBytes)
+	return s.region.Remote().Slice(0, uint64(psmsg.Slots*s.slotLen))
 }
 
 func (s *session) slotBytes(slot int) []byte {
-	return s.ring.Bytes()[slot*psmsg.SlotBytes : (slot+1)*psmsg.SlotBytes]
+	return s.ring.Bytes()[slot*s.slotLen : (slot+1)*s.slotLen]
 }
 
 func (s *session) replyBytes(slot int) []byte {
-	off := psmsg.Slots*psmsg.SlotBytes + slot*psmsg.ReplySlotBytes
+	off := psmsg.Slots*s.slotLen + slot*psmsg.ReplySlotBytes
 	return s.ring.Bytes()[off : off+psmsg.ReplyBytes]
 }
 

@@ -58,6 +58,17 @@ type Job struct {
 	Workers  int   `json:"workers"`
 	Threads  int   `json:"threads"`
 	Lanes    int   `json:"lanes"` // per server
+	// Replicas is how many servers have each row; 0 and 1: one. Groups is the number
+	// of chains, 0 where servers have lanes instead; see Chained.
+	Replicas int `json:"replicas,omitempty"`
+	Groups   int `json:"groups,omitempty"`
+	// AllowSameHost lets replicas of a group share a host.
+	AllowSameHost bool `json:"allow_same_host,omitempty"`
+	// OnWorkerLoss is what follows from the death of a worker: LossEnd, which "" is too,
+	// LossRestart or LossContinue. WorkerTimeout is the silence, in seconds, that is
+	// taken for it; 0: WorkerTimeout.
+	OnWorkerLoss  string  `json:"on_worker_loss,omitempty"`
+	WorkerTimeout float64 `json:"worker_timeout_s,omitempty"`
 	MaxBytes int64 `json:"max_bytes"`
 	// LookAhead is how many steps before its pull a worker announces a step's keys;
 	// 0: never.
@@ -122,6 +133,12 @@ func (j *Job) Validate() error {
 	if _, leaves := tree.Leaves(j.Batch); j.Workers > leaves {
 		return fmt.Errorf("train: --batch %d is cut into %d micro-batches, too few for --workers %d; use at most --workers %d, or --batch %d",
 			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
+	}
+	if err := j.validateChains(); err != nil {
+		return err
+	}
+	if err := j.validateLoss(); err != nil {
+		return err
 	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
 		return err

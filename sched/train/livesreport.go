@@ -53,7 +53,7 @@ func (w *worker) endPass(ctx context.Context, epoch int) error {
 	if w.job.Lifecycle == nil {
 		return nil
 	}
-	return w.lead(ctx, fmt.Sprintf("day-%d", epoch+1), func() error { return w.keeper.endPass(ctx) })
+	return w.lead(ctx, dayName(epoch), func() error { return w.keeper.endPass(ctx) })
 }
 
 // endLife ends it, before the model is saved.

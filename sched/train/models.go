@@ -39,7 +39,7 @@ func (w *worker) modelDir() string {
 
 // keep has worker 0 save the model as it is after epoch e.
 func (w *worker) keep(ctx context.Context, e int) error {
-	return w.lead(ctx, fmt.Sprintf("keep-%d", e+1), func() error {
+	return w.lead(ctx, keepName(e), func() error {
 		_, err := w.save(ctx, e)
 		return err
 	})
@@ -106,18 +106,24 @@ func (w *worker) finalModel(ctx context.Context, res *Result) error {
 		res.Digest = digest
 		return err
 	}
+	var err error
+	res.Digest, err = w.digest(ctx)
+	return err
+}
+
+// digest is all servers' together.
+func (w *worker) digest(ctx context.Context) (string, error) {
 	replies, err := callAll[psmsg.DigestReply](ctx, w, psmsg.MethodDigest, struct{}{})
 	if err != nil {
-		return err
+		return "", err
 	}
 	var sum table.Digest
 	for _, r := range replies {
 		if err := addHex(&sum, r.Digest); err != nil {
-			return err
+			return "", err
 		}
 	}
-	res.Digest = sum.String()
-	return nil
+	return sum.String(), nil
 }
 
 // wholeTimeout bounds saving or loading a whole model; see the server's.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"psrt/sched/coord"
+	"psrt/sched/stall"
 )
 
 func serverKey(i int) string { return fmt.Sprintf("server/%d", i) }
@@ -16,7 +17,9 @@ func serverAddrs(ctx context.Context, r *Rank, servers int) ([]string, error) {
 	defer cancel()
 	addrs := make([]string, servers)
 	for i := range addrs {
+		end := r.Stall.Begin(stall.Absent, fmt.Sprintf("server %d", i), "to say where it listens", nil)
 		v, err := coord.Await(ctx, r.Coord, serverKey(i))
+		end()
 		if err != nil {
 			return nil, fmt.Errorf("train: waiting for server %d to listen: %w", i, err)
 		}
@@ -36,7 +39,8 @@ func gather[T any](ctx context.Context, w *worker, name string, value T) ([]T, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
-	all, err := coord.Gather(ctx, w.rank.Coord, name, w.job.Workers, w.rank.Index, b)
+	defer w.rank.Stall.Begin(stall.Barrier, "the other workers", "to come to "+name, w.absent(name))()
+	all, err := w.party(name).Gather(ctx, w.rank.Coord, b)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +53,29 @@ func gather[T any](ctx context.Context, w *worker, name string, value T) ([]T, e
 	return out, nil
 }
 
+// absent says which workers have not come to a gathering.
+func (w *worker) absent(name string) stall.Ask {
+	return func(ctx context.Context) (all []stall.Wait) {
+		absent, err := coord.Absent(ctx, w.rank.Coord, name, w.job.Workers)
+		if err != nil {
+			return []stall.Wait{{Who: "the coordinator", Kind: stall.Silent, What: err.Error()}}
+		}
+		for _, i := range absent {
+			all = append(all, stall.Wait{Who: fmt.Sprintf("worker %d", i), Kind: stall.Absent, What: "it has not come yet"})
+		}
+		return all
+	}
+}
+
 // lead has worker 0 do something and tells every worker how it went; it is a
 // barrier before (the caller has just gathered) and after.
 func (w *worker) lead(ctx context.Context, name string, f func() error) error {
 	message := ""
-	if w.rank.Index == 0 {
+	said, err := w.said(ctx, name) // by a process before this one, that had done it
+	if err != nil {
+		return err
+	}
+	if w.rank.Index == 0 && said == nil {
 		if err := f(); err != nil {
 			message = err.Error()
 			if ctx.Err() != nil {

@@ -42,6 +42,9 @@ type Result struct {
 	// Checkpoints is what was written of them, where the job was to.
 	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`
 
+	// Takeovers are the workers that died, and whose part other processes went on with.
+	Takeovers []Takeover `json:"takeovers,omitempty"`
+
 	// Storage is how rows on disks came to memory, where there were any.
 	Storage *StorageUse `json:"storage,omitempty"`
 
@@ -78,6 +81,7 @@ type Event struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Epoch    *Epoch    `json:"epoch,omitempty"`
 	Note     string    `json:"note,omitempty"`
+	Stall    string    `json:"stall,omitempty"` // who waits for whom, and has done for too long
 	Result   *Result   `json:"result,omitempty"`
 	Failure  *Failure  `json:"failure,omitempty"`
 }

@@ -132,8 +132,17 @@ func (w *worker) resume(ctx context.Context) (position, error) {
 		return begin, nil
 	}
 	var mine resumption
-	if w.rank.Index == 0 {
-		var err error
+	said, err := w.said(ctx, "resume")
+	if err != nil {
+		return begin, err
+	}
+	switch {
+	case w.rank.Index > 0:
+	case said != nil: // the others may have begun to train
+		if err := w.inheritSaver(ctx); err != nil {
+			return begin, err
+		}
+	default:
 		if mine, err = w.reload(ctx, c); err != nil {
 			var bad *InputError
 			mine = resumption{Failure: err.Error(), BadInput: errors.As(err, &bad)}

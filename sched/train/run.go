@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -42,10 +43,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if w.job.Sync == SSP {
 		res.Staleness = &w.job.Staleness
 	}
-	if w.pos, err = w.resume(ctx); err != nil {
-		return nil, err
-	}
-	if err := w.beginLife(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
 	if err := w.trainAll(ctx, data, valid, res); err != nil {
@@ -75,6 +73,11 @@ type passReport struct {
 	Metrics  *metric.Accumulator `json:"metrics"`
 	Seconds  float64             `json:"seconds"`
 	Examples int64               `json:"examples"`
+	// Before are the examples, of all workers, that the pass had when the job was
+	// resumed; Clock and Steps are where the worker stands behind the pass.
+	Before int64  `json:"before,omitempty"`
+	Clock  uint64 `json:"clock"`
+	Steps  uint64 `json:"steps"`
 }
 
 // trainAll runs the epochs with early stopping and keeps the best. It begins
@@ -84,27 +87,39 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 	res.Epochs, res.Examples, res.TrainSeconds, w.epochRows = p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows
 	over := func() bool { return valid != nil && w.job.Patience > 0 && p.Since >= w.job.Patience }
 	var q *queue
-	var before int64 // examples of the first epoch that a checkpoint has
 	for p.Epoch < w.job.Epochs && !over() {
 		e := p.Epoch
-		if q == nil {
-			if err := data.Epoch(e); err != nil {
-				return err
-			}
-			var err error
-			if before, err = skip(data, p.Step); err != nil {
-				return err
-			}
-			q = w.newQueue(ctx, epochs(data, e, w.job.Epochs-1), &w.meter.io, w.job.LookAhead)
-			defer q.end()
+		said, err := w.said(ctx, trainName(e)) // by a process before this one
+		if err != nil {
+			return err
 		}
-		ep, err := w.trainEpoch(ctx, q, e, before, res)
-		before = 0
+		mine := passReport{Metrics: metric.NewAccumulator(w.job.Model.Task)}
+		if said != nil {
+			if err := json.Unmarshal(said, &mine); err != nil {
+				return err
+			}
+			w.clock, p.Steps = mine.Clock, mine.Steps
+		} else {
+			if q == nil {
+				if err := data.Epoch(e); err != nil {
+					return err
+				}
+				if mine.Before, mine.Examples, err = w.goOnAt(data); err != nil {
+					return err
+				}
+				q = w.newQueue(ctx, epochs(data, e, w.job.Epochs-1), &w.meter.io, w.job.LookAhead)
+				defer q.end()
+			}
+			if err := w.trainPass(ctx, q, e, &mine); err != nil {
+				return err
+			}
+		}
+		ep, err := w.endEpoch(ctx, e, mine, res)
 		if err != nil {
 			return err
 		}
 		if valid != nil {
-			acc, err := w.evaluate(ctx, valid, fmt.Sprintf("valid-%d", e+1))
+			acc, err := w.evaluate(ctx, valid, validName(e))
 			if err != nil {
 				return err
 			}
@@ -123,11 +138,14 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 			p.Best = e
 		}
 		res.Epochs = append(res.Epochs, *ep)
-		if w.rank.Index == 0 {
+		if w.rank.Index == 0 && said == nil {
 			w.rank.emit(Event{Epoch: ep})
 		}
 		p.Epoch, p.Step = e+1, 0
 		p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows = res.Epochs, res.Examples, res.TrainSeconds, w.epochRows
+		if err := errors.Join(w.stand(ctx), w.forget(ctx, p.Epoch-2)); err != nil {
+			return err
+		}
 	}
 	w.saver.settle()
 	if err := w.endLife(ctx); err != nil {
@@ -152,20 +170,28 @@ func (w *worker) score(r *metric.Report) float64 {
 	return *r.AUC
 }
 
-func (w *worker) trainEpoch(ctx context.Context, q *queue, e int, before int64, res *Result) (*Epoch, error) {
-	acc := metric.NewAccumulator(w.job.Model.Task)
+// trainPass trains this worker's part of a pass.
+func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passReport) error {
 	start, counted := time.Now(), w.meter.examples.Load()
-	if err := w.epoch(ctx, q, e, acc); err != nil {
-		return nil, err
+	if err := w.epoch(ctx, q, e, mine.Metrics); err != nil {
+		return err
 	}
-	reports, err := gather(ctx, w, fmt.Sprintf("train-%d", e+1), passReport{Metrics: acc, Examples: w.meter.examples.Load() - counted, Seconds: time.Since(start).Seconds()})
+	mine.Examples += w.meter.examples.Load() - counted
+	mine.Seconds = time.Since(start).Seconds()
+	mine.Clock, mine.Steps = w.clock, w.pos.Steps
+	return nil
+}
+
+// endEpoch brings the workers' parts together.
+func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Result) (*Epoch, error) {
+	reports, err := gather(ctx, w, trainName(e), mine)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.endPass(ctx, e); err != nil {
 		return nil, err
 	}
-	ep := &Epoch{Epoch: e + 1, Rows: before}
+	ep := &Epoch{Epoch: e + 1, Rows: reports[0].Before}
 	total := metric.NewAccumulator(w.job.Model.Task)
 	for _, r := range reports {
 		if err := total.Merge(r.Metrics); err != nil {
@@ -187,26 +213,13 @@ func (w *worker) trainEpoch(ctx context.Context, q *queue, e int, before int64, 
 // evaluate runs the reader's rows through the model as the servers have it,
 // and merges all workers' counts.
 func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (*metric.Accumulator, error) {
-	if err := r.Epoch(0); err != nil {
-		return nil, err
-	}
 	acc := metric.NewAccumulator(w.job.Model.Task)
-	q := w.newQueue(ctx, oneEpoch(r), nil, 0)
-	defer q.end()
-	err := w.stream(ctx, q, func(b *batch) error {
-		b.clock = w.clock
-		return w.pull(b, client.ReadOnly|client.AnyClock)
-	}, func(b *batch) error {
-		if err := w.waitPull(b); err != nil {
-			return err
-		}
-		err := w.predict(b, acc)
-		b.release()
-		w.free <- b
-		return err
-	})
-	if err != nil {
+	if said, err := w.said(ctx, name); err != nil {
 		return nil, err
+	} else if said == nil { // else gather has what the process before has counted
+		if err := w.predictAll(ctx, r, acc); err != nil {
+			return nil, err
+		}
 	}
 	all, err := gather(ctx, w, name, passReport{Metrics: acc})
 	if err != nil {
@@ -219,6 +232,27 @@ func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (
 		}
 	}
 	return total, nil
+}
+
+// predictAll scores this worker's rows of a reader.
+func (w *worker) predictAll(ctx context.Context, r *dataset.Reader, acc *metric.Accumulator) error {
+	if err := r.Epoch(0); err != nil {
+		return err
+	}
+	q := w.newQueue(ctx, oneEpoch(r), nil, 0)
+	defer q.end()
+	return w.stream(ctx, q, func(b *batch) error {
+		b.clock = w.clock
+		return w.pull(b, client.ReadOnly|client.AnyClock)
+	}, func(b *batch) error {
+		if err := w.waitPull(b); err != nil {
+			return err
+		}
+		err := w.predict(b, acc)
+		b.release()
+		w.free <- b
+		return err
+	})
 }
 
 // predict scores a batch's leaves.
@@ -265,6 +299,12 @@ func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) 
 	if err := w.lead(ctx, "final", func() error { return w.finalModel(ctx, res) }); err != nil {
 		return err
 	}
+	if w.rank.Index == 0 && res.Digest == "" { // the process before had it, and told nobody
+		var err error
+		if res.Digest, err = w.digest(ctx); err != nil {
+			return err
+		}
+	}
 	return w.usage(ctx, res)
 }
 
@@ -275,13 +315,14 @@ type workerUsage struct {
 	Stages  [3]float64         `json:"stages"` // io, comm, compute seconds
 	Reached []string           `json:"reached"`
 	Copied  client.CopiedBytes `json:"copied"`
+	Took    []Takeover         `json:"took,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
 	m := &w.meter
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(),
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Took: w.took,
 		Stages: [3]float64{m.io.Busy().Seconds(), m.comm.seconds(), m.compute.seconds()}})
 	if err != nil {
 		return err
@@ -306,6 +347,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}
+		res.Takeovers = append(res.Takeovers, u.Took...)
 		io += u.Stages[0]
 		comm += u.Stages[1]
 		compute += u.Stages[2]
@@ -332,7 +374,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		return err
 	}
 	if w.rank.Index == 0 {
-		if _, err := w.rank.Coord.Put(ctx, keyDone, []byte("1"), 0); err != nil {
+		if _, err := w.rank.Coord.Put(ctx, KeyDone, []byte("1"), 0); err != nil {
 			return err
 		}
 	}

@@ -3,14 +3,17 @@ package train
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"psrt/sched/coord"
 	"psrt/sched/server"
+	"psrt/sched/stall"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
 )
 
-const keyDone = "done"
+// KeyDone is there when the workers are done.
+const KeyDone = "done"
 
 // RunServer is a server rank's life: make the lanes, listen, serve until the
 // workers are done.
@@ -37,7 +40,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := server.New(server.Config{
+	cfg := server.Config{
 		ID: rank.Index, Map: placement, Host: rank.Host, Listen: rank.Listen,
 		Workers: job.Workers, Staleness: job.staleness(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
@@ -48,21 +51,27 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 				rank.emit(Event{Note: "server 0: " + note})
 			}
 		},
+		ReconnectFor: job.reconnectFor(),
 		OnWorkerLost: func(worker int, cause error) {
 			cancel(&PeerLost{fmt.Sprintf("worker %d broke its connection and did not come back", worker), cause})
 		},
-	})
+	}
+	if job.Chained() {
+		return runMember(ctx, job, rank, cfg)
+	}
+	s, err := server.New(cfg)
 	if err != nil {
 		return err
 	}
 	rank.Metrics.Server(s)
+	rank.Stall.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Waits(ctx, -1, after) })
 	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
 		return err
 	}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		if _, err := coord.Await(serving, rank.Coord, keyDone); err == nil {
+		if _, err := coord.Await(serving, rank.Coord, KeyDone); err == nil {
 			stop()
 		}
 	}()

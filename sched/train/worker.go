@@ -12,6 +12,7 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
 	"psrt/sched/metrics"
+	"psrt/sched/stall"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
@@ -21,16 +22,23 @@ import (
 // Rank is what a rank is given beside the job.
 type Rank struct {
 	Index  int // among the servers, or among the workers
+	// Generation counts the processes that have had a worker's number, from 1; 0 does
+	// not say.
+	Generation int
 	Coord  coord.Coordinator
 	Host   *dial.Host
 	Listen string // servers: control address
 	Node   int    // NUMA node, -1 any
+	// Label and Rack are what a server fails together with.
+	Label, Rack string
 	// Timeout bounds every wait for other ranks; 0 means two minutes.
 	Timeout time.Duration
 	// Events receives progress; may be nil. Worker 0 reports for all.
 	Events func(Event)
 	// Metrics is what the rank shows while it runs. May be nil.
 	Metrics *metrics.Rank
+	// Stall is told what the rank waits for. May be nil.
+	Stall *stall.Watch
 }
 
 func (r *Rank) timeout() time.Duration {
@@ -71,13 +79,21 @@ type worker struct {
 	saver  *saver   // worker 0's, where the job is checkpointed
 	keeper *keeper  // worker 0's, where features have a lifecycle
 	pos    position // before the next step
+	// inherited is nil where no process had the number before; took are the takeovers
+	// of it so far.
+	inherited *inherited
+	took      []Takeover
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
 }
 
 // RunWorker is a worker rank's life: connect, train, evaluate, leave. Every
-// worker returns the same figures.
+// worker returns the same figures; one that goes on for a process that had left
+// already has none.
 func RunWorker(ctx context.Context, job *Job, rank Rank) (*Result, error) {
+	if over, err := hadLeft(ctx, job, &rank); over || err != nil {
+		return nil, err
+	}
 	w, err := newWorker(ctx, job, &rank)
 	if err != nil {
 		return nil, err
@@ -103,7 +119,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.client, err = client.Open(ctx, client.Config{Worker: rank.Index, Map: placement, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Latencies: w.live.latencies(rank)})
+	w.client, err = client.Open(ctx, client.Config{Worker: rank.Index, Generation: rank.Generation, Map: placement, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Latencies: w.live.latencies(rank), Stall: rank.Stall})
 	if err != nil {
 		return nil, err
 	}
@@ -196,10 +212,12 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 		return nil
 	}
 	err := w.stream(ctx, q, func(b *batch) error {
-		if err := w.keeper.step(ctx); err != nil {
-			return err
+		if w.isNew() {
+			if err := w.keeper.step(ctx); err != nil {
+				return err
+			}
 		}
-		if w.saver != nil && !w.keeper.busy() {
+		if w.saver != nil && !w.keeper.busy() && w.isNew() {
 			w.saver.step(ctx, w.pos)
 		}
 		b.clock = w.clock

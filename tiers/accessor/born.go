@@ -1,6 +1,9 @@
 package accessor
 
-import "psrt/tiers/table"
+import (
+	"psrt/csrc/kernels"
+	"psrt/tiers/table"
+)
 
 const golden uint64 = 0x9e3779b97f4a7c15
 
@@ -52,4 +55,17 @@ func normal(words ...uint64) float32 {
 		sum += int32(x&0xffff) + int32(x>>16&0xffff) + int32(x>>32&0xffff) + int32(x>>48)
 	}
 	return float32(2*sum-12*65535) * (1.0 / (1 << 17))
+}
+
+// Newborn writes what a pull would give of a row that is born now to weights, dim of
+// them; zeros where none would be.
+func (a *Accessor) Newborn(key uint64, weights []float32) {
+	if !a.Admit(key) {
+		clear(weights)
+		return
+	}
+	row := make([]float32, a.RowFloats())
+	a.Born(key, row)
+	rows := kernels.Rows{Bases: []*float32{&row[0]}, Stride: len(row), Count: 1}
+	a.Gather(&rows, []uint32{0}, weights)
 }
