@@ -1,0 +1,244 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/rdma/secure"
+	"psrt/sched/psmsg"
+	"psrt/sched/stall"
+)
+
+// A client of a job with replicas connects its groups again beside its owner, who may
+// be computing, or waiting for something that needs them: a keeper for each group
+// that has lost its head. A stepped client has an owner who does that.
+
+// turns lets the client's owner and its keepers take turns: whoever holds mu may
+// touch the client, but while the owner is in Await the queues are in use.
+type turns struct {
+	on    bool
+	mu    sync.Mutex
+	idle  *sync.Cond
+	rests bool // the owner is in Await
+	wants int  // keepers that wait for it to end
+	over  bool // the client is closed
+}
+
+func (c *Client) lock() {
+	if c.turn.on {
+		c.turn.mu.Lock()
+	}
+}
+
+func (c *Client) unlock() {
+	if c.turn.on {
+		c.turn.mu.Unlock()
+	}
+}
+
+// rest is Await by the owner, who has the turn and gives it up meanwhile.
+func (c *Client) rest(until time.Time) {
+	t := &c.turn
+	if !t.on {
+		c.Await(until)
+		return
+	}
+	for t.wants > 0 {
+		t.idle.Wait()
+	}
+	t.rests = true
+	t.mu.Unlock()
+	c.Await(until)
+	t.mu.Lock()
+	t.rests = false
+	t.idle.Broadcast()
+}
+
+// alone runs f in a keeper's turn; false: the client is closed.
+func (c *Client) alone(f func()) bool {
+	t := &c.turn
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wants++
+	for t.rests {
+		c.mux.Wake()
+		t.idle.Wait()
+	}
+	t.wants--
+	defer t.idle.Broadcast()
+	if t.over {
+		return false
+	}
+	f()
+	return true
+}
+
+// heal has a keeper for every group that is broken and has none. With the turn.
+func (c *Client) heal() {
+	for _, r := range c.Broken() {
+		c.keepers.Go(func() { c.keep(r, c.cfg.Timeout) })
+	}
+}
+
+// lost is told by any goroutine that a control connection has ended.
+func (c *Client) lost() {
+	if c.turn.on {
+		c.alone(c.heal)
+		return
+	}
+	c.mux.Wake()
+	if c.cfg.Lost != nil {
+		c.cfg.Lost()
+	}
+}
+
+// watch tells when a connection has ended: a transport may have nothing under way
+// that would fail.
+func (c *Client) watch(conn *dial.Conn) {
+	c.watchers.Go(func() {
+		<-conn.Done()
+		if c.ctx.Err() == nil {
+			c.lost()
+		}
+	})
+}
+
+// refusedFor is how long a client that is opened takes a server's no for one that
+// may change: the server has not noticed that the process before this one is gone.
+const refusedFor = time.Second
+
+// keep connects a group, however often its head is another one, for at most limit.
+func (c *Client) keep(r *Repair, limit time.Duration) {
+	began := time.Now()
+	defer c.cfg.Stall.Begin(stall.Connection, fmt.Sprintf("the head of group %d", r.Server), r.why(), nil)()
+	for n := 0; ; n++ {
+		err := c.attempt(r, began.Add(limit))
+		if err == nil {
+			return
+		}
+		r.Fail()
+		if c.ctx.Err() != nil || !c.alone(func() { r.s.trouble = err }) {
+			return
+		}
+		past := time.Since(began)
+		_, moved := psmsg.MovedIn(err)
+		switch {
+		case errors.As(err, new(*LostPushesError)), errors.Is(err, ErrTakenOver), errors.Is(err, secure.ErrToken),
+			r.Cause == nil && past > refusedFor && errors.Is(err, dial.ErrRefused) && !moved:
+			c.fail(err)
+			return
+		case past > limit:
+			c.fail(fmt.Errorf("client: worker %d: group %d (%s) is not reached within %v: %w; %s", c.worker, r.Server, r.why(), limit, err, c.resolver.report()))
+			return
+		}
+		r.Pause(c.ctx, n)
+	}
+}
+
+func (c *Client) attempt(r *Repair, deadline time.Time) (err error) {
+	ctx, cancel := context.WithDeadline(c.ctx, deadline)
+	defer cancel()
+	turn := func(f func() error) error {
+		if !c.alone(func() { err = f() }) {
+			return errors.New("client: it is closed")
+		}
+		return err
+	}
+	if err := turn(func() error { r.Collect(); return nil }); err != nil {
+		return err
+	}
+	if err := r.Dial(ctx); err != nil {
+		return err
+	}
+	if err := turn(r.Attach); err != nil {
+		return err
+	}
+	if err := r.Exchange(ctx); err != nil {
+		return err
+	}
+	return turn(r.Finish)
+}
+
+// fail ends what waits for servers, with err, now and ever after.
+func (c *Client) fail(err error) {
+	c.alone(func() {
+		if c.failed == nil {
+			c.failed = err
+			close(c.dead)
+		}
+	})
+}
+
+// failure is what fail was told.
+func (c *Client) failure() error {
+	c.lock()
+	defer c.unlock()
+	return c.failed
+}
+
+// openGroups connects all groups at once.
+func (c *Client) openGroups(deadline time.Time) error {
+	c.turn.on = true
+	c.turn.mu.Lock()
+	for i, s := range c.servers {
+		s.down = true
+		r := &Repair{Server: i, c: c, s: s}
+		if i == 0 && c.cfg.Any { // it gives the number by which the others know us
+			c.turn.mu.Unlock()
+			c.keep(r, time.Until(deadline))
+			c.turn.mu.Lock()
+			if c.failed != nil {
+				break
+			}
+			continue
+		}
+		c.keepers.Go(func() { c.keep(r, time.Until(deadline)) })
+	}
+	err := c.awaitGroups(deadline)
+	c.turn.mu.Unlock()
+	if err == nil && c.cfg.Stepped {
+		c.keepers.Wait() // they are done
+		c.turn.on = false
+	}
+	return err
+}
+
+// awaitGroups returns when no group is down. With the turn.
+func (c *Client) awaitGroups(deadline time.Time) error {
+	for {
+		var down *serverConn
+		for _, s := range c.servers {
+			if s.down {
+				down = s
+			}
+		}
+		switch {
+		case c.failed != nil:
+			return c.failed
+		case down == nil:
+			return nil
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
+		case time.Now().After(deadline):
+			return fmt.Errorf("client: worker %d: group %d is not reached: %w; %s", c.worker, down.index, errors.Join(down.trouble, context.DeadlineExceeded), c.resolver.report())
+		}
+		c.rest(deadline)
+	}
+}
+
+// closeGroups ends what runs beside the owner. Connections are closed after it.
+func (c *Client) closeGroups() {
+	if c.resolver == nil {
+		return
+	}
+	c.turn.mu.Lock()
+	c.turn.over = true
+	c.turn.mu.Unlock()
+	c.end(errors.New("client: it is closed"))
+	c.keepers.Wait()
+	c.asking.Wait()
+}

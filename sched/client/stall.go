@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/psmsg"
+	"psrt/sched/stall"
+)
+
+// asked is a server that owes answers, and how it is asked why.
+type asked struct {
+	name string
+	conn *dial.Conn
+}
+
+// describeStall says what the client's goroutine waits for: it runs there, once a
+// wait, when that has become too long.
+func (c *Client) describeStall() {
+	var on, what []string
+	var ask []asked
+	for _, s := range c.servers {
+		owed := ""
+		for _, l := range c.lanesOf(s) {
+			for i := range l.parts {
+				if p := &l.parts[i]; p.active && owed == "" {
+					owed = fmt.Sprintf("%s at clock %d, lane %d", p.kind, p.clock, l.index-s.firstLane)
+				}
+			}
+		}
+		if owed == "" {
+			continue
+		}
+		name := fmt.Sprintf("server %d", s.index)
+		on, what = append(on, name), append(what, owed)
+		ask = append(ask, asked{name + " (" + s.addr + ")", s.conn})
+	}
+	kind := stall.Completion
+	if c.waitsForSlot {
+		kind = stall.Credit
+	}
+	if len(on) > 0 {
+		what = what[:1] // of the others it is the same, or nearly
+	}
+	c.gate.Describe(stall.Wait{On: stall.List(on), Kind: kind, What: strings.Join(what, "")}, askAll(ask, c.worker))
+}
+
+// stallLeast leaves out what servers have in hand in passing.
+const stallLeast = 100 * time.Millisecond
+
+// askAll asks servers, all at once, what they wait for.
+func askAll(servers []asked, worker int) stall.Ask {
+	return func(ctx context.Context) (all []stall.Wait) {
+		said := make([][]stall.Wait, len(servers))
+		var wg sync.WaitGroup
+		for i, s := range servers {
+			wg.Go(func() { said[i] = askOne(ctx, s, worker) })
+		}
+		wg.Wait()
+		for _, w := range said {
+			all = append(all, w...)
+		}
+		return all
+	}
+}
+
+func askOne(ctx context.Context, s asked, worker int) []stall.Wait {
+	if s.conn == nil {
+		return nil
+	}
+	began := time.Now()
+	var rep psmsg.WaitsReply
+	err := s.conn.Call(ctx, psmsg.MethodWaits, psmsg.WaitsRequest{Worker: worker, LeastMicros: stallLeast.Microseconds()}, &rep)
+	switch {
+	case err == nil:
+		return rep.Waits
+	case ctx.Err() != nil:
+		return []stall.Wait{{Who: s.name, Kind: stall.Silent, What: fmt.Sprintf("asked %.1f s ago: it is stopped, hung or cut off", time.Since(began).Seconds())}}
+	}
+	return []stall.Wait{{Who: s.name, Kind: stall.Silent, What: err.Error()}}
+}
+
+// slowCall is around a control call.
+func (c *Client) slowCall(server int, method string) (end func()) {
+	if c.cfg.Stall == nil {
+		return func() {}
+	}
+	s := c.servers[server]
+	return beginCall(c.cfg.Stall, asked{fmt.Sprintf("server %d (%s)", server, s.addr), s.conn}, server, method)
+}
+
+func beginCall(w *stall.Watch, s asked, server int, method string) (end func()) {
+	kind := stall.Completion
+	switch method {
+	case psmsg.MethodBarrier:
+		kind = stall.Barrier
+	case psmsg.MethodCut, psmsg.MethodCutParts, psmsg.MethodCutDone, psmsg.MethodSave:
+		kind = stall.Checkpoint
+	}
+	return w.Begin(kind, fmt.Sprintf("server %d", server), "control call "+method, askAll([]asked{s}, -1))
+}

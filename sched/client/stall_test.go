@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"psrt/csrc/seedtest"
+	"psrt/sched/server/slowtest"
+	"psrt/sched/stall"
+	"psrt/tiers/table"
+)
+
+// stallOf is a client whose stalls are told to lines.
+func (w *world) stallOf(ctx context.Context, worker int, after time.Duration) (c *Client, lines chan string) {
+	w.t.Helper()
+	lines = make(chan string, 64)
+	watch := stall.New(stall.Config{Rank: "worker 0", After: after, Say: func(line string) {
+		select {
+		case lines <- line:
+		default:
+		}
+	}})
+	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: w.host(), Timeout: 2 * time.Minute, Node: -1, Stall: watch})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	ctx, cancel := context.WithCancel(ctx)
+	w.t.Cleanup(cancel)
+	go watch.Run(ctx)
+	return c, lines
+}
+
+// says waits for a line that has all words.
+func says(t *testing.T, lines chan string, words ...string) {
+	t.Helper()
+	for line := range lines {
+		has := true
+		for _, word := range words {
+			has = has && strings.Contains(line, word)
+		}
+		t.Log(line)
+		if has {
+			return
+		}
+	}
+}
+
+// Under BSP a worker that stands still is named by those who wait for it.
+func TestStallNamesTheWorkerThatIsBehind(t *testing.T) {
+	for _, transport := range []string{"shm", "tcp"} {
+		t.Run(transport, func(t *testing.T) {
+			w := newWorld(t, worldConfig{transport: transport, servers: 2, lanes: 1, workers: 3, tables: []table.Spec{sumTable(1, 4)}})
+			c, lines := w.stallOf(t.Context(), 0, 300*time.Millisecond)
+			waiting := make(chan error, 1)
+			r := w.rows(c, sumTable(1, 4))
+			keys := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
+			plan(t, r, keys)
+			pull(t, c, r, 0, 0)
+			others := []*Client{w.open(1), w.open(2)}
+			sets := []*Rows{w.rows(others[0], sumTable(1, 4)), w.rows(others[1], sumTable(1, 4))}
+			for i, o := range others {
+				plan(t, sets[i], keys)
+				pull(t, o, sets[i], 0, 0)
+			}
+			var pushed, first Call
+			must(t, others[0].Push(sets[0], 0, true, &first))
+			must(t, c.Push(r, 0, true, &pushed))
+			go func() { waiting <- c.Wait(&pushed) }()
+			says(t, lines, "stall: worker 0 waits for server 0, server 1 since ", "no completion", "server 1 lane 0 waits for worker 2 since ",
+				": step (a push of worker 0 at clock 0; worker 2 is in step 0, nothing was heard of it for ")
+			push(t, others[1], sets[1], 0)
+			must(t, <-waiting)
+			must(t, others[0].Wait(&first))
+			says(t, lines, "stall over: worker 0 waits for server 0, server 1")
+			// And a pull of the next step.
+			next := make(chan error, 1)
+			push(t, others[0], sets[0], 1, 0)
+			var ahead Call
+			must(t, c.Pull(r, 2, 0, &ahead))
+			go func() { next <- c.Wait(&ahead) }()
+			says(t, lines, "no completion (pull at clock 2", ": clock (a pull of worker 0 at clock 2; worker 0 is in step 1", "waits for worker 2")
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"psrt/sched/psmsg"
+)
+
+// ErrTakenOver: another process has this worker's number now.
+var ErrTakenOver = errors.New("client: this worker's number was taken over by another process: this one ends; what it had pushed counts once")
+
+// takenOver makes a server's refusal ErrTakenOver.
+func takenOver(err error) error {
+	if psmsg.IsTakenOver(err) {
+		return fmt.Errorf("%w (%v)", ErrTakenOver, err)
+	}
+	return err
+}
+
+// Standing is, by lane, how far the worker had come when the client was opened: of
+// one with a Generation above 1, under the processes before it.
+func (c *Client) Standing() []psmsg.Standing {
+	all := make([]psmsg.Standing, len(c.lanes))
+	for i, l := range c.lanes {
+		all[i] = l.standing
+	}
+	return all
+}
+
+// GoOn has the client go on for the processes before it: the pushes of step from and
+// those after it are the next ones, and pushed is how many of the steps before it each
+// lane has been sent. A lane that has some of them already answers that, and counts
+// them once. Call it before anything is pulled or pushed.
+func (c *Client) GoOn(ctx context.Context, from uint64, pushed func(lane int) uint64) error {
+	for i, l := range c.lanes {
+		l.seq = pushed(i)
+	}
+	for i := range c.servers {
+		if err := c.CallAgain(ctx, i, psmsg.MethodGoOn, psmsg.GoOnRequest{From: from}, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lanes is the number of lanes of all servers.
+func (c *Client) Lanes() int { return len(c.lanes) }
+
+// Lanes are those that have a part of the vector.
+func (d *Dense) Lanes() []int { return d.lanes }
