@@ -1,0 +1,227 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/member"
+	"psrt/sched/place"
+	"psrt/sched/psmsg"
+)
+
+const (
+	// maxBeats are questions to one peer without an answer: more are not asked.
+	maxBeats = 16
+	// dialTimeout bounds one try to connect. Until a connection that has ended is
+	// back, or for backWithin, its end is no sign of death: a connection may break
+	// for other reasons, and whoever died refuses the next one at once.
+	dialTimeout  = time.Second
+	backWithin   = 100 * time.Millisecond
+	leastPause   = 50 * time.Millisecond
+	mostPause    = 500 * time.Millisecond
+	silenceTimes = 4 // Suspects without an answer after which a connection is given up
+)
+
+// link is the connection over which this process asks one other.
+type link struct {
+	m      *Member
+	node   place.Node
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	conn  *dial.Conn
+	out   int       // questions on the way
+	heard time.Time // when the newest answer came, or the connection was made
+}
+
+// connect makes links to all that are to be asked, and ends the others. With mu.
+func (m *Member) connect(ctx context.Context) {
+	nodes := m.core.nodes()
+	for n, l := range m.links {
+		if !slices.Contains(nodes, n) {
+			l.cancel()
+			delete(m.links, n)
+		}
+	}
+	for _, n := range nodes {
+		if m.links[n] == nil {
+			l := &link{m: m, node: n}
+			life, cancel := context.WithCancel(ctx)
+			l.cancel = cancel
+			m.links[n] = l
+			m.running.Go(func() { l.run(life) })
+		}
+	}
+}
+
+// run keeps the link connected.
+func (l *link) run(ctx context.Context) {
+	pause, limit := leastPause, dialTimeout
+	for ctx.Err() == nil {
+		conn := l.dial(ctx, limit)
+		if conn != nil {
+			pause, limit = leastPause, backWithin
+			l.hold(ctx, conn)
+			continue
+		}
+		l.broken(ctx)
+		limit = dialTimeout
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause = min(2*pause, mostPause)
+		}
+	}
+}
+
+// dial connects as a visitor, who asks and brings no rings.
+func (l *link) dial(ctx context.Context, limit time.Duration) *dial.Conn {
+	addr, ok := l.m.dialAddr(l.node)
+	if !ok {
+		return nil
+	}
+	hello, err := json.Marshal(psmsg.Hello{Worker: psmsg.Visitor}.Says())
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, _, err := l.m.cfg.Host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) { return rdma.EndpointConfig{}, nil })
+	if err != nil {
+		return nil
+	}
+	return conn
+}
+
+// hold keeps a connection until it ends, or nothing has come over it for so long
+// that a new one may do better.
+func (l *link) hold(ctx context.Context, conn *dial.Conn) {
+	l.mu.Lock()
+	l.conn, l.heard = conn, time.Now()
+	l.mu.Unlock()
+	l.m.hurry()
+	silence := silenceTimes * l.m.suspect()
+	t := time.NewTicker(silence / 4)
+	defer t.Stop()
+	for open := true; open; {
+		select {
+		case <-conn.Done():
+			open = false
+		case <-ctx.Done():
+			open = false
+		case <-t.C:
+			l.mu.Lock()
+			open = time.Since(l.heard) < silence
+			l.mu.Unlock()
+		}
+	}
+	l.mu.Lock()
+	l.conn = nil
+	l.mu.Unlock()
+	conn.Close()
+}
+
+// broken has the node suspected.
+func (l *link) broken(ctx context.Context) {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if ctx.Err() == nil {
+		l.m.core.peers.Broken(l.node, l.m.now())
+	}
+}
+
+// beat asks the node, without waiting for it. With Member.mu.
+func (l *link) beat(ctx context.Context, b member.Beat, req psmsg.BeatRequest) {
+	l.mu.Lock()
+	conn := l.conn
+	if conn == nil || l.out >= maxBeats {
+		l.mu.Unlock()
+		return
+	}
+	l.out++
+	l.mu.Unlock()
+	l.m.running.Go(func() {
+		// A later answer is worth nothing for a lease.
+		ctx, cancel := context.WithTimeout(ctx, l.m.leaseTime())
+		defer cancel()
+		var reply psmsg.BeatReply
+		err := conn.Call(ctx, psmsg.MethodBeat, req, &reply)
+		l.mu.Lock()
+		l.out--
+		if err == nil {
+			l.heard = time.Now()
+		}
+		l.mu.Unlock()
+		if err == nil {
+			l.m.answered(b, reply)
+		}
+	})
+}
+
+// ask asks the node for its newest map.
+func (l *link) ask(ctx context.Context) *place.Chains {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	if conn == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var r psmsg.MapReply
+	if err := conn.Call(ctx, psmsg.MethodMap, psmsg.MapRequest{}, &r); err != nil {
+		return nil
+	}
+	return r.Chains
+}
+
+// answered takes the answer to a beat.
+func (m *Member) answered(asked member.Beat, r psmsg.BeatReply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	newer := m.core.answered(asked, r, now)
+	m.lease(now, &asked.To)
+	if newer {
+		m.fetch(m.links[asked.To])
+	}
+}
+
+// fetch looks for a newer map: at a server that has one, and in the store, which may
+// be away. With mu.
+func (m *Member) fetch(from *link) {
+	if m.fetching || m.life.Err() != nil {
+		return
+	}
+	m.fetching = true
+	m.running.Go(func() {
+		var c *place.Chains
+		if from != nil {
+			c = from.ask(m.life)
+		}
+		if c == nil {
+			c, _ = m.stored(m.life)
+		}
+		if c != nil {
+			m.learn(c)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.fetching = false
+	})
+}
+
+// hurry has the next beats go out at once.
+func (m *Member) hurry() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.core.peers.Hurry(m.now())
+}
+
+func (m *Member) suspect() time.Duration   { return m.core.peers.Times().Suspect }
+func (m *Member) leaseTime() time.Duration { return m.core.peers.Times().Lease }

@@ -1,0 +1,138 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"psrt/sched/chain"
+	"psrt/sched/place"
+)
+
+// seat is this process's part in one group. Member.mu guards it.
+type seat struct {
+	group int
+	cfg   chain.Config // of the newest map that the process has named or is about to
+	nodes []place.Node // of cfg
+	// pending are the chains that the process has named while the group's server
+	// was being made: it adopts them in order, or it would not know whom to fence.
+	pending []chain.Config
+	server  Group // nil while it is being made
+	ready   bool  // it has adopted all that the process has named
+	until   time.Time
+	held    uint64 // the epoch in which it was told to drain
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // all of it is free
+}
+
+// take makes a chain the seat's own.
+func (s *seat) take(cfg chain.Config) { s.cfg, s.nodes = cfg, cfg.Nodes() }
+
+// concerns says whether a node's answer is about this seat's lease; nil: nobody's is.
+func (s *seat) concerns(n *place.Node) bool {
+	if n == nil {
+		return len(s.nodes) == 1
+	}
+	return slices.Contains(s.nodes, *n)
+}
+
+// sit gives this process a part in a group. Nobody waits for the server to be
+// made: until it is, it serves nobody, and has nothing to take back. With mu.
+func (m *Member) sit(ctx context.Context, group int, c *place.Chains) {
+	s := &seat{group: group, done: make(chan struct{})}
+	s.take(chain.ConfigOf(c, group))
+	s.pending = []chain.Config{s.cfg}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	m.seats[group] = s
+	before := m.closing[group]
+	m.running.Go(func() {
+		defer close(s.done)
+		if before != nil {
+			<-before
+		}
+		if err := m.serve(s, c); err != nil && s.ctx.Err() == nil {
+			m.fail(fmt.Errorf("replica: group %d: %w", group, err))
+		}
+	})
+}
+
+// serve makes a group's server and runs it until the seat is given up.
+func (m *Member) serve(s *seat, c *place.Chains) error {
+	if s.ctx.Err() != nil {
+		return nil
+	}
+	server, err := m.cfg.Open(Seat{Group: s.group, Self: m.core.self, Map: c, Dial: m.dialAddr, OnReport: func(r chain.Report) { m.report(report{s.group, r}) }})
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	m.running.Go(func() { served <- server.Serve(s.ctx) })
+	m.mu.Lock()
+	s.server = server
+	m.mu.Unlock()
+	for {
+		cfg, more := m.nextPending(s)
+		if !more {
+			break
+		}
+		if err := server.Adopt(cfg); err != nil && s.ctx.Err() == nil {
+			s.cancel()
+			<-served
+			return fmt.Errorf("adopting epoch %d: %w", cfg.Epoch, err)
+		}
+	}
+	return <-served
+}
+
+// nextPending is what the seat's server has to adopt; where there is nothing, it is
+// ready.
+func (m *Member) nextPending(s *seat) (cfg chain.Config, more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(s.pending) == 0 {
+		s.ready = true
+		m.settle()
+		m.core.peers.Hurry(m.now())
+		return cfg, false
+	}
+	cfg, s.pending = s.pending[0], s.pending[1:]
+	return cfg, true
+}
+
+// rise gives a seat up. With mu.
+func (m *Member) rise(s *seat) {
+	delete(m.seats, s.group)
+	m.closing[s.group] = s.done
+	s.cancel()
+	m.running.Go(func() {
+		<-s.done
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.closing[s.group] == s.done {
+			delete(m.closing, s.group)
+		}
+	})
+}
+
+func (m *Member) dialAddr(to place.Node) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.core.addr(to)
+}
+
+// report takes what a group's machine reports, in any goroutine.
+func (m *Member) report(r report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	said := len(m.core.said)
+	wants := m.core.report(r, m.now())
+	if len(m.core.said) != said {
+		m.core.peers.Hurry(m.now())
+	}
+	if wants {
+		m.fetch(nil)
+	}
+}
