@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"psrt/sched/chain"
 )
 
-func putCheck(b []byte) { binary.LittleEndian.PutUint64(b[32:], fold(b[:32])) }
-
 // TestBothWays sends all kinds of messages in both directions at a time, through rings
 // from the smallest to such that nothing waits.
 func TestBothWays(t *testing.T) {
@@ -19,7 +16,8 @@ func TestBothWays(t *testing.T) {
 		for _, opt := range []Options{{RingBytes: minRing, BackBytes: minRing, Depth: minDepth}, {RingBytes: 64 << 10, BackBytes: minRing}, {}} {
 			t.Run(name, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed(t), 3))
-				da, db := open(t)
+				d := open(t)
+				da, db := d(), d()
 				var sent, got [2][]*chain.Message
 				take := func(i int) func(m *chain.Message) {
 					return func(m *chain.Message) { got[i] = append(got[i], clone(m)) }
@@ -63,7 +61,8 @@ func TestBothWays(t *testing.T) {
 func TestWindow(t *testing.T) {
 	for name, open := range transports {
 		t.Run(name, func(t *testing.T) {
-			da, db := open(t)
+			d := open(t)
+			da, db := d(), d()
 			n, sum := 0, 0
 			a, b := joined(t, da, db, Options{}, func(*chain.Message) {}, func(m *chain.Message) {
 				if n++; m.Seq != uint64(n) || m.Bytes[0] != byte(n) || m.Bytes[len(m.Bytes)-1] != byte(n) {
@@ -96,7 +95,8 @@ func TestWindow(t *testing.T) {
 func TestFull(t *testing.T) {
 	for name, open := range transports {
 		t.Run(name, func(t *testing.T) {
-			da, db := open(t)
+			d := open(t)
+			da, db := d(), d()
 			var got []uint64
 			opt := Options{RingBytes: minRing, Depth: minDepth, QueueMessages: 40}
 			a, b := joined(t, da, db, opt, func(*chain.Message) {}, func(m *chain.Message) { got = append(got, m.Seq) })
@@ -135,7 +135,8 @@ func TestFull(t *testing.T) {
 func TestOneWay(t *testing.T) {
 	for name, open := range transports {
 		t.Run(name, func(t *testing.T) {
-			da, db := open(t)
+			d := open(t)
+			da, db := d(), d()
 			n := 0
 			a, b := joined(t, da, db, Options{RingBytes: minRing, Depth: minDepth}, func(*chain.Message) {}, func(m *chain.Message) { n++ })
 			const all = 2000

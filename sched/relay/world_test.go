@@ -31,37 +31,40 @@ func seed(t testing.TB) uint64 {
 	return s
 }
 
-// transports makes two domains that reach each other, by name.
-var transports = map[string]func(t testing.TB) (a, b rdma.Domain){
-	"sim": func(t testing.TB) (a, b rdma.Domain) { return simulated(t, sim.Config{}) },
-	"sim, slow and lossy": func(t testing.TB) (a, b rdma.Domain) {
+// transports make what opens domains that reach each other, by name.
+var transports = map[string]func(t testing.TB) func() rdma.Domain{
+	"sim": func(t testing.TB) func() rdma.Domain { return simulated(t, sim.Config{}) },
+	"sim, slow and lossy": func(t testing.TB) func() rdma.Domain {
 		return simulated(t, sim.Config{LatencyMicros: 50, JitterMicros: 100, Loss: 0.01})
 	},
-	"shm": func(t testing.TB) (a, b rdma.Domain) {
-		return both(t, func() (rdma.Domain, error) { return shm.New(shm.Config{}) })
+	"shm": func(t testing.TB) func() rdma.Domain {
+		return func() rdma.Domain { return must(t)(shm.New(shm.Config{})) }
 	},
-	"tcp": func(t testing.TB) (a, b rdma.Domain) {
-		return both(t, func() (rdma.Domain, error) { return tcp.New(tcp.Config{Listen: "127.0.0.1:0"}) })
+	"tcp": func(t testing.TB) func() rdma.Domain {
+		return func() rdma.Domain { return must(t)(tcp.New(tcp.Config{Listen: "127.0.0.1:0"})) }
 	},
 }
 
-func simulated(t testing.TB, cfg sim.Config) (a, b rdma.Domain) {
+func simulated(t testing.TB, cfg sim.Config) func() rdma.Domain {
 	n, err := sim.New(seed(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n.Domain("a"), n.Domain("b")
+	made := 0
+	return func() rdma.Domain {
+		made++
+		return n.Domain(strconv.Itoa(made))
+	}
 }
 
-func both(t testing.TB, open func() (rdma.Domain, error)) (a, b rdma.Domain) {
-	a, err := open()
-	if err != nil {
-		t.Fatal(err)
+func must(t testing.TB) func(d rdma.Domain, err error) rdma.Domain {
+	return func(d rdma.Domain, err error) rdma.Domain {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
 	}
-	if b, err = open(); err != nil {
-		t.Fatal(err)
-	}
-	return a, b
 }
 
 // end is a Link with the queue under it.
