@@ -175,6 +175,9 @@ func (m *Machine) receive(msg *Message) {
 		return
 	case op == nil:
 		op = &Op{Header: *h}
+		if h.Kind != Void && h.Size > len(msg.Bytes) { // room for all of it: appending chunks would move it again and again
+			op.Body = make([]byte, 0, min(h.Size, m.opt.LogBytes))
+		}
 		m.append(op)
 	case h.Kind == Void:
 		m.logBytes -= op.Size
