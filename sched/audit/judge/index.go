@@ -1,0 +1,190 @@
+package judge
+
+import "psrt/sched/audit"
+
+// pushID names a push to one lane.
+type pushID struct {
+	client
+	seq uint64
+}
+
+// push is one worker's push to one lane.
+type push struct {
+	pushID
+	clock   uint64
+	flags   audit.Flags
+	sent    []place // its gradients; nil: nobody recorded that it was sent
+	acked   bool
+	done    int // when it was answered, by the worker's count of records
+	refused uint32
+
+	taken   bool
+	leftOut bool
+	version uint64 // of the table with it
+}
+
+func (p *push) ref() *PushRef {
+	return &PushRef{Worker: int(p.worker), Step: p.clock, Seq: p.seq, Version: p.version}
+}
+
+// pull is one lane's answer to a pull.
+type pull struct {
+	client
+	call    uint64
+	clock   uint64
+	flags   audit.Flags
+	version uint64
+	asked   int // when, by the worker's count of records
+	seen    int
+	values  []place
+	best    *mismatch // of the states that the version had; see replay
+	right   bool
+}
+
+func (p *pull) look() bool { return p.flags&audit.AnyClock != 0 }
+
+func (p *pull) ref() *PullRef {
+	return &PullRef{Worker: int(p.worker), Step: p.clock, Call: p.call, Version: p.version, Look: p.look()}
+}
+
+// event is what a lane did to a table.
+type event struct {
+	kind    audit.Kind // Take, Load or Reset
+	flags   audit.Flags
+	version uint64
+	pushes  []audit.Push
+	rows    place // Load
+}
+
+// log is one file's events of one table.
+type log struct {
+	file   int
+	events []event
+}
+
+// history is all that is known of one table in one lane.
+type history struct {
+	tableKey
+	head   *audit.LaneHeader // that has the lane's dense blocks
+	pushes map[pushID]*push
+	pulls  []*pull
+	logs   []*log
+
+	events []event // of all logs, stitched
+	whole  bool    // events are all that happened
+	ends   string  // why not
+}
+
+func (r *run) history(lane, table uint32) *history {
+	k := tableKey{lane, table}
+	h := r.tables[k]
+	if h == nil {
+		h = &history{tableKey: k, pushes: map[pushID]*push{}}
+		r.tables[k] = h
+	}
+	return h
+}
+
+// index takes in one file.
+func (r *run) index(i int) error {
+	if r.files[i].Header.Worker != nil {
+		return r.indexWorker(i)
+	}
+	return r.indexLane(i)
+}
+
+func (r *run) indexWorker(i int) error {
+	head := r.files[i].Header.Worker
+	who := client{uint32(head.Worker), head.Client}
+	r.workers[who] = r.files[i]
+	asked := map[uint64]int{}
+	var lastPull *pull
+	var lastPush *push
+	count := 0
+	return r.each(i, func(at place, rec *audit.Record) {
+		count++
+		for _, k := range rec.Keys {
+			if rec.Table != audit.DenseTable {
+				r.keys[k] = struct{}{}
+			}
+		}
+		if rec.Kind == audit.Ask {
+			asked[rec.Call] = count
+			return
+		}
+		h := r.history(rec.Lane, rec.Table)
+		switch rec.Kind {
+		case audit.Seen:
+			if n := len(h.pulls); n > 0 && h.pulls[n-1] == lastPull && lastPull.call == rec.Call { // the rest of it
+				lastPull.values = append(lastPull.values, at)
+				return
+			}
+			lastPull = &pull{client: who, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: asked[rec.Call], seen: count, values: []place{at}}
+			h.pulls = append(h.pulls, lastPull)
+		case audit.Send:
+			id := pushID{who, rec.Seq}
+			if p := h.pushes[id]; p != nil && p == lastPush {
+				p.sent = append(p.sent, at)
+				return
+			}
+			lastPush = &push{pushID: id, clock: rec.Clock, flags: rec.Flags, sent: []place{at}}
+			h.pushes[id] = lastPush
+			r.out.Steps = max(r.out.Steps, rec.Clock+1)
+		case audit.Done:
+			if p := h.pushes[pushID{who, rec.Seq}]; p != nil {
+				p.acked, p.done, p.refused = p.acked || rec.Code <= codeDuplicate, count, rec.Refused
+			}
+		}
+	})
+}
+
+// codeDuplicate is psmsg's: it and CodeOK before it say that a push counts.
+const codeDuplicate = 1
+
+func (r *run) indexLane(i int) error {
+	head := r.files[i].Header.Lane
+	logs := map[uint32]*log{}
+	for _, t := range append(tableIDs(head), audit.DenseTable) {
+		if t == audit.DenseTable && len(head.Dense.Blocks) == 0 {
+			continue
+		}
+		h := r.history(uint32(head.Lane), t)
+		h.head = head
+		logs[t] = &log{file: i}
+		h.logs = append(h.logs, logs[t])
+	}
+	return r.each(i, func(at place, rec *audit.Record) {
+		l := logs[rec.Table]
+		if l == nil { // of a table that was made later, or ticks to a lane without dense blocks
+			l = &log{file: i}
+			logs[rec.Table] = l
+			h := r.history(uint32(head.Lane), rec.Table)
+			h.head = head
+			h.logs = append(h.logs, l)
+		}
+		e := event{kind: rec.Kind, flags: rec.Flags, version: rec.Version}
+		switch rec.Kind {
+		case audit.Take:
+			if n := len(l.events); n > 0 {
+				if b := &l.events[n-1]; b.kind == audit.Take && b.version == e.version && b.flags == e.flags && e.flags&audit.LeftOut == 0 {
+					b.pushes = append(b.pushes, rec.Pushes...)
+					return
+				}
+			}
+			e.pushes = append([]audit.Push(nil), rec.Pushes...)
+		case audit.Load:
+			e.rows = at
+		case audit.Reset:
+		default:
+			return
+		}
+		l.events = append(l.events, e)
+	})
+}
+
+func tableIDs(h *audit.LaneHeader) (ids []uint32) {
+	for i := range h.Tables {
+		ids = append(ids, h.Tables[i].ID)
+	}
+	return ids
+}

@@ -1,0 +1,213 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"psrt/sched/audit"
+)
+
+// InputError marks an error as the input's fault.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string  { return e.Err.Error() }
+func (e *InputError) Unwrap() error  { return e.Err }
+func (e *InputError) BadInput() bool { return true }
+
+// Dir judges every run that has records in a directory.
+func Dir(ctx context.Context, dir string) (*Report, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, &InputError{fmt.Errorf("audit: %w", err)}
+	}
+	byRun := map[string][]*audit.Reader{}
+	defer func() {
+		for _, files := range byRun {
+			for _, f := range files {
+				f.Close()
+			}
+		}
+	}()
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), audit.Ext) {
+			continue
+		}
+		f, err := audit.Open(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, &InputError{err}
+		}
+		byRun[f.Header.Run] = append(byRun[f.Header.Run], f)
+	}
+	if len(byRun) == 0 {
+		return nil, &InputError{fmt.Errorf("audit: no records (*%s) in %s; psrt train --audit %s writes them", audit.Ext, dir, dir)}
+	}
+	rep := &Report{Dir: dir, Consistent: true}
+	for _, name := range sorted(byRun) {
+		run, err := judgeRun(ctx, name, byRun[name])
+		if err != nil {
+			return nil, err
+		}
+		rep.Runs = append(rep.Runs, run)
+		rep.Consistent = rep.Consistent && run.Consistent
+	}
+	return rep, nil
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// place is a record in a file.
+type place struct {
+	file int
+	at   int64
+}
+
+// source is a file with what is known of its end.
+type source struct {
+	*audit.Reader
+	end string // why it ended before its process did; "" where nothing is missing
+}
+
+// run is all records of one run, indexed.
+type run struct {
+	ctx     context.Context
+	out     *Run
+	files   []*source
+	head    *audit.LaneHeader // the first lane's: what all agree upon
+	rate    float64
+	workers map[client]*source
+	tables  map[tableKey]*history
+	keys    map[uint64]struct{}
+}
+
+type client struct {
+	worker uint32
+	client uint64
+}
+
+type tableKey struct {
+	lane  uint32
+	table uint32
+}
+
+func judgeRun(ctx context.Context, name string, files []*audit.Reader) (*Run, error) {
+	r := &run{ctx: ctx, out: &Run{Run: name}, workers: map[client]*source{}, tables: map[tableKey]*history{}, keys: map[uint64]struct{}{}}
+	lanes, workers := map[int]bool{}, map[int]bool{}
+	for _, f := range files {
+		h := &f.Header
+		r.files = append(r.files, &source{Reader: f})
+		switch {
+		case r.rate == 0:
+			r.rate = h.Rate
+		case r.rate != h.Rate:
+			return nil, &InputError{fmt.Errorf("audit: %s has %v of the keys, another file of run %s %v: they are of different jobs", f.Path(), h.Rate, name, r.rate)}
+		}
+		switch {
+		case h.Worker != nil:
+			workers[h.Worker.Worker] = true
+		case r.head == nil:
+			r.head = h.Lane
+			fallthrough
+		default:
+			lanes[h.Lane.Lane] = true
+			if h.Lane.Staleness != r.head.Staleness || h.Lane.Workers != r.head.Workers || h.Lane.Seed != r.head.Seed ||
+				!slices.Equal(h.Lane.Merges, r.head.Merges) || !reflect.DeepEqual(h.Lane.Tables, r.head.Tables) {
+				return nil, &InputError{fmt.Errorf("audit: %s describes another job than lane %d does, though both are of run %s", f.Path(), r.head.Lane, name)}
+			}
+		}
+	}
+	if r.head == nil {
+		return nil, &InputError{fmt.Errorf("audit: run %s has records of workers only: put those of its servers' hosts into the same directory", name)}
+	}
+	r.out.Consistency, r.out.Workers, r.out.Lanes = ModeOf(r.head.Staleness), len(workers), len(lanes)
+	for i := range r.files {
+		if err := r.index(i); err != nil {
+			return nil, err
+		}
+	}
+	for _, k := range r.order() {
+		if err := r.judge(k); err != nil {
+			return nil, err
+		}
+	}
+	r.out.Keys = len(r.keys)
+	r.out.Consistent = r.out.Broken == 0
+	return r.out, nil
+}
+
+// order is the tables of all lanes, one after the other.
+func (r *run) order() []tableKey {
+	keys := make([]tableKey, 0, len(r.tables))
+	for k := range r.tables {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b tableKey) int {
+		if a.lane != b.lane {
+			return int(a.lane) - int(b.lane)
+		}
+		return int(int64(a.table) - int64(b.table))
+	})
+	return keys
+}
+
+func (r *run) note(format string, args ...any) {
+	if n := fmt.Sprintf(format, args...); !slices.Contains(r.out.Notes, n) {
+		r.out.Notes = append(r.out.Notes, n)
+	}
+}
+
+// read reads a record again.
+func (r *run) read(p place, rec *audit.Record) error { return r.files[p.file].ReadAt(p.at, rec) }
+
+// each calls f for all records of a file.
+func (r *run) each(i int, f func(at place, rec *audit.Record)) error {
+	src := r.files[i]
+	var rec audit.Record
+	ended := false
+	for n := 0; ; n++ {
+		if n%4096 == 0 && r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		at, err := src.Next(&rec)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if rec.Kind == audit.End {
+			ended = true
+			switch rec.Code {
+			case audit.Full:
+				src.end = "it reached its limit; a larger --audit-limit, or a lower --audit-rate, records more"
+			case audit.NoRoom:
+				src.end = "its disk took no more"
+			}
+			continue
+		}
+		f(place{i, at}, &rec)
+	}
+	switch {
+	case src.Torn() != nil:
+		src.end = src.Torn().Error()
+		r.note("%s", src.end)
+	case src.end != "":
+		r.note("%s ends early: %s", filepath.Base(src.Path()), src.end)
+	case !ended:
+		r.note("%s was not closed: its process was killed, or still runs; what it recorded is whole", filepath.Base(src.Path()))
+	}
+	return nil
+}
