@@ -14,15 +14,15 @@ type Kind uint8
 
 // The kinds. Head is first in every file, End last in one that was closed.
 const (
-	Head Kind = iota + 1
-	Ask       // worker: a pull is about to be posted
-	Seen      // worker: a lane has answered it
-	Send      // worker: a push to a lane is about to be posted
-	Done      // worker: the lane has answered
-	Take      // lane: pushes are in the table, as its next version
-	Load      // lane: rows, or a dense block, are as a checkpoint has them
-	Reset     // lane: a table has been emptied, to be loaded
-	End       // nothing follows, and why
+	Head  Kind = iota + 1
+	Ask        // worker: a pull is about to be posted
+	Seen       // worker: a lane has answered it
+	Send       // worker: a push to a lane is about to be posted
+	Done       // worker: the lane has answered
+	Take       // lane: pushes are in the table, as its next version
+	Load       // lane: rows, or a dense block, are as a checkpoint has them
+	Reset      // lane: a table has been emptied, to be loaded
+	End        // nothing follows, and why
 	kindEnd
 )
 

@@ -337,4 +337,3 @@ func (j *judgement) session() {
 		}
 	}
 }
-
