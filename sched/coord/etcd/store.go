@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: etcd at %s: %w", coord.ErrUnavailable, strings.Join(cfg.Endpoints, ","), err)
+		return nil, cfg.refused(ctx, fmt.Errorf("%w: %w", coord.ErrUnavailable, err))
 	}
 	s := over(c, cfg.Prefix)
 	if _, ok := ctx.Deadline(); !ok {
@@ -66,9 +67,49 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if _, err := s.Get(ctx, "hello"); err != nil && !errors.Is(err, coord.ErrNotFound) {
 		_ = c.Close()
-		return nil, fmt.Errorf("etcd at %s: %w; check --coordinator, --tls-ca, --tls-cert, --tls-key and the user's rights on %s", strings.Join(cfg.Endpoints, ","), err, s.prefix)
+		return nil, cfg.refused(ctx, err)
 	}
 	return s, nil
+}
+
+// refused says why nothing came of a Dial. What TLS has against it the client
+// keeps to itself, so that it is asked for.
+func (cfg *Config) refused(ctx context.Context, err error) error {
+	if why := cfg.shake(ctx); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return fmt.Errorf("etcd at %s: %w; check --coordinator, --tls-ca, --tls-cert, --tls-key and the user's rights on %s", strings.Join(cfg.Endpoints, ","), err, cfg.Prefix)
+}
+
+// shake is the first endpoint's word on the certificates, nil if it has none.
+func (cfg *Config) shake(ctx context.Context) error {
+	if len(cfg.Endpoints) == 0 {
+		return nil
+	}
+	at, err := url.Parse(cfg.Endpoints[0])
+	if err != nil || at.Scheme != "https" || ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	t := cfg.TLS.Clone()
+	if t == nil {
+		t = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	t.NextProtos = []string{"h2"}
+	c, err := (&tls.Dialer{Config: t}).DialContext(ctx, "tcp", at.Host)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	end, _ := ctx.Deadline()
+	if err := c.SetReadDeadline(end); err != nil {
+		return err
+	}
+	// A server says what it thinks of the client's certificate after the handshake.
+	// One that is content says its settings.
+	_, err = c.Read(make([]byte, 1))
+	return err
 }
 
 func over(c *clientv3.Client, prefix string) *Store {
