@@ -67,6 +67,8 @@ type Config struct {
 	// OnWorkerLost is called once per worker that broke its connection without
 	// leaving and did not come back. May be nil.
 	OnWorkerLost func(worker int, cause error)
+	// Chain makes the server a replica of a group, nil: it is none.
+	Chain *ChainConfig
 	// Begin is called when the lanes run and nobody is let in yet, End when the
 	// last connection has ended and the lanes still run. Either may be nil; Serve
 	// returns its error.
@@ -91,6 +93,9 @@ func (c *Config) validate() error {
 	}
 	if c.Staleness < Async {
 		return fmt.Errorf("server: staleness %d, want 0 (BSP), a positive bound (SSP) or %d (ASP)", c.Staleness, Async)
+	}
+	if err := c.validateChain(); err != nil {
+		return err
 	}
 	seen := map[uint32]string{}
 	for i := range c.Tables {

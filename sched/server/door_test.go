@@ -95,7 +95,7 @@ func newDoor(t testing.TB, how reach) (*lane, *session, *fakeWorker) {
 	n, err := sim.New(1, sim.Config{})
 	must(t, err)
 	d := n.Domain("server")
-	s, err := newSession(0, 1, d, -1)
+	s, err := newSession(0, 1, d, psmsg.SlotBytes, -1)
 	must(t, err)
 	ep := &fakeWorker{mem: make([]byte, 1<<16)}
 	s.mapped, s.ep, s.open = how == mapped, ep, true

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -41,40 +40,40 @@ type lane struct {
 	quit   bool
 	gone   chan struct{} // closed when run has returned
 
-	tables   map[uint32]*tableState
-	order    []*tableState // by table ID, for digests and saving
-	dense    denseState
-	clock    *clock.Clock
-	lastSeq  []uint64 // by worker: exactly-once
-	client   []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
+	tables  map[uint32]*tableState
+	order   []*tableState // by table ID, for digests and saving
+	dense   denseState
+	clock   *clock.Clock
+	lastSeq []uint64 // by worker: exactly-once
+	client  []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
 	// generation is of the newest process that has a worker's number; frozen counts
 	// sessions: see freeze.
 	generation []int
 	frozen     int
 	thawed     bool // settle
-	past     past     // clients that had a number before
-	sessions []*session
-	current  []*session  // by worker: its newest session, nil when gone
-	parked   []*request  // pulls that wait for the clocks
-	looking  []*request  // that wait for a disk
-	starved  []*request  // that wait for rows to be let go, oldest first
-	disks    atomic.Bool // some table is woken
-	tickets  uint64      // given so far: their ages
-	ahead    []announced // by worker
-	passed   uint64      // the step that tables were told of last
-	storage  *storage    // nil without disks
-	cut      *cutting    // of a checkpoint, nil where none is under way
-	lives    lives
-	leads    leads
-	freeRows [][]uint32
-	merge    mergeScratch
-	stats    laneStats
-	traffic  traffic
-	began    time.Time    // the work that a poll has brought
-	pinned   error        // why the thread could not be kept on its node
-	budget   *dram.Budget // of the tables that lie in memory, later ones too; nil without
-	refusal  error        // why there was no memory for rows or values, newest
-	cs       [64]rdma.Completion
+	past       past // clients that had a number before
+	sessions   []*session
+	current    []*session  // by worker: its newest session, nil when gone
+	parked     []*request  // pulls that wait for the clocks
+	looking    []*request  // that wait for a disk
+	starved    []*request  // that wait for rows to be let go, oldest first
+	disks      atomic.Bool // some table is woken
+	tickets    uint64      // given so far: their ages
+	ahead      []announced // by worker
+	passed     uint64      // the step that tables were told of last
+	storage    *storage    // nil without disks
+	cut        *cutting    // of a checkpoint, nil where none is under way
+	lives      lives
+	leads      leads
+	freeRows   [][]uint32
+	merge      mergeScratch
+	stats      laneStats
+	traffic    traffic
+	began      time.Time    // the work that a poll has brought
+	pinned     error        // why the thread could not be kept on its node
+	budget     *dram.Budget // of the tables that lie in memory, later ones too; nil without
+	refusal    error        // why there was no memory for rows or values, newest
+	cs         [64]rdma.Completion
 
 	chain *chained // of a replica, nil without
 
@@ -95,16 +94,16 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:     dial.NewMux(cfg.Workers * sessionsEach * (sendDepth + recvDepth)),
-		cmds:    make(chan func(), 16),
-		gone:    make(chan struct{}),
-		tables:  map[uint32]*tableState{},
-		lastSeq: make([]uint64, cfg.Workers),
-		client:  make([]uint64, cfg.Workers),
+		mux:        dial.NewMux(cfg.Workers * sessionsEach * (sendDepth + recvDepth)),
+		cmds:       make(chan func(), 16),
+		gone:       make(chan struct{}),
+		tables:     map[uint32]*tableState{},
+		lastSeq:    make([]uint64, cfg.Workers),
+		client:     make([]uint64, cfg.Workers),
 		generation: make([]int, cfg.Workers),
-		current: make([]*session, cfg.Workers),
-		later:   make([]rdma.Completion, 0, laterMax),
-		ahead:   make([]announced, cfg.Workers),
+		current:    make([]*session, cfg.Workers),
+		later:      make([]rdma.Completion, 0, laterMax),
+		ahead:      make([]announced, cfg.Workers),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
 	if cfg.MaxBytes > 0 {

@@ -39,6 +39,9 @@ func (s *Server) Happen(req psmsg.HappenRequest) (psmsg.HappenReply, error) {
 	if err != nil {
 		return psmsg.HappenReply{}, err
 	}
+	if s.cfg.Chain != nil {
+		return s.happenChained(req)
+	}
 	s.lifeMu.Lock() // every lane gets them in the same order
 	defer s.lifeMu.Unlock()
 	replies := make([]psmsg.HappenReply, len(s.lanes))

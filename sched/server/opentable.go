@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -13,14 +14,15 @@ import (
 const MaxTables = 1024
 
 // openTable finds a table by name, or makes it on every lane.
-func (s *Server) openTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
+func (s *Server) openTable(ctx context.Context, r psmsg.TableRequest) (psmsg.TableReply, error) {
 	s.openMu.Lock()
 	defer s.openMu.Unlock()
+	tables := s.Tables()
 	refuse := func(code psmsg.TableCode, format string, args ...any) (psmsg.TableReply, error) {
 		return psmsg.TableReply{Code: code, Refused: fmt.Sprintf(format, args...)}, nil
 	}
-	if i := slices.IndexFunc(s.tables, func(t table.Spec) bool { return t.Name == r.Name }); i >= 0 {
-		have := s.tables[i]
+	if i := slices.IndexFunc(tables, func(t table.Spec) bool { return t.Name == r.Name }); i >= 0 {
+		have := tables[i]
 		if r.Spec != nil && !sameTable(have, *r.Spec) {
 			return refuse(psmsg.TableMismatch, "table %q is %s at server %d; asked for is %s", r.Name, describeTable(have), s.cfg.ID, describeTable(*r.Spec))
 		}
@@ -28,10 +30,10 @@ func (s *Server) openTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
 	}
 	switch {
 	case r.Spec == nil:
-		return refuse(psmsg.TableMissing, "server %d has no table %q (it has %s); describe it in the client's tables, or in the servers'", s.cfg.ID, r.Name, s.tableNames())
+		return refuse(psmsg.TableMissing, "server %d has no table %q (it has %s); describe it in the client's tables, or in the servers'", s.cfg.ID, r.Name, tableNames(tables))
 	case s.cfg.Trainers.NewTable == nil:
-		return refuse(psmsg.TableMissing, "server %d has no table %q (it has %s) and makes none", s.cfg.ID, r.Name, s.tableNames())
-	case len(s.tables) >= MaxTables:
+		return refuse(psmsg.TableMissing, "server %d has no table %q (it has %s) and makes none", s.cfg.ID, r.Name, tableNames(tables))
+	case len(tables) >= MaxTables:
 		return refuse(psmsg.TableInvalid, "server %d has %d tables already, the limit: table %q is not made", s.cfg.ID, MaxTables, r.Name)
 	}
 	if err := s.cfg.Trainers.NewTable(&r); err != nil {
@@ -42,8 +44,8 @@ func (s *Server) openTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
 	if err := spec.Validate(); err != nil {
 		return refuse(psmsg.TableInvalid, "server %d: %v", s.cfg.ID, err)
 	}
-	if i := slices.IndexFunc(s.tables, func(t table.Spec) bool { return t.ID == spec.ID }); i >= 0 {
-		return refuse(psmsg.TableInvalid, "server %d: the names %q and %q give the same table number %d; rename one", s.cfg.ID, r.Name, s.tables[i].Name, spec.ID)
+	if i := slices.IndexFunc(tables, func(t table.Spec) bool { return t.ID == spec.ID }); i >= 0 {
+		return refuse(psmsg.TableInvalid, "server %d: the names %q and %q give the same table number %d; rename one", s.cfg.ID, r.Name, tables[i].Name, spec.ID)
 	}
 	if s.cfg.Chain != nil {
 		if _, err := s.lanes[0].chain.order(ctx, commandTimeout, order{Table: &spec}); err != nil {
@@ -55,18 +57,25 @@ func (s *Server) openTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
 		_ = s.each(func(l *lane) error { l.removeTable(spec.ID); return nil })
 		return psmsg.TableReply{}, fmt.Errorf("server %d: making table %q: %w", s.cfg.ID, r.Name, err)
 	}
-	s.tables = append(s.tables, spec)
+	s.tableMade(spec)
 	return psmsg.TableReply{Spec: spec, RowBytes: spec.RowBytes()}, nil
 }
 
-func (s *Server) tableNames() string {
-	if len(s.tables) == 0 {
+// tableMade notes a table that there is from now on.
+func (s *Server) tableMade(spec table.Spec) {
+	s.tablesMu.Lock()
+	s.tables = append(s.tables, spec)
+	s.tablesMu.Unlock()
+}
+
+func tableNames(tables []table.Spec) string {
+	if len(tables) == 0 {
 		return "none"
 	}
 	names := ""
-	for i, t := range s.tables {
+	for i, t := range tables {
 		if i == 10 {
-			return fmt.Sprintf("%s and %d more", names, len(s.tables)-i)
+			return fmt.Sprintf("%s and %d more", names, len(tables)-i)
 		}
 		if i > 0 {
 			names += ", "

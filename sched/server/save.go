@@ -116,23 +116,28 @@ func (l *lane) covers() []ckpt.Range {
 func (s *Server) Load(req psmsg.LoadRequest) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	defer cancel()
-	var m *ckpt.Model
-	var err error
-	if req.Generation != 0 {
-		m, err = ckpt.OpenAt(ctx, req.Dir, req.Generation)
-	} else {
-		m, err = ckpt.Open(req.Dir)
-	}
+	m, err := openModel(ctx, req)
 	if err != nil {
 		return err
 	}
 	if m.WeightsOnly {
 		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
 	}
+	if s.cfg.Chain != nil {
+		_, err := s.lanes[0].chain.order(ctx, wholeTimeout, order{Load: &req})
+		return err
+	}
 	return s.eachWithin(wholeTimeout, func(l *lane) error {
 		l.goOnFrom(req.Leads)
 		return l.load(m, req)
 	})
+}
+
+func openModel(ctx context.Context, req psmsg.LoadRequest) (*ckpt.Model, error) {
+	if req.Generation != 0 {
+		return ckpt.OpenAt(ctx, req.Dir, req.Generation)
+	}
+	return ckpt.Open(req.Dir)
 }
 
 // forgetRows lets go all rows of a table that is about to be made anew, but for

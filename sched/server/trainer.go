@@ -58,7 +58,7 @@ func (s *Server) trainer(ctx context.Context, worker int, method string, body js
 	case psmsg.MethodEnter:
 		return decoded(body, func(r psmsg.EnterRequest) (any, error) { return s.enter(worker, r) })
 	case psmsg.MethodTable:
-		return decoded(body, func(r psmsg.TableRequest) (any, error) { return s.openTable(r) })
+		return decoded(body, func(r psmsg.TableRequest) (any, error) { return s.openTable(ctx, r) })
 	case psmsg.MethodBarrier:
 		return decoded(body, func(r psmsg.BarrierRequest) (any, error) {
 			return s.barrier.wait(ctx, worker, s.meeting(r.Workers), time.Duration(r.TimeoutMicros)*time.Microsecond), nil
@@ -105,6 +105,9 @@ func (s *Server) directory(ctx context.Context) (*place.Map, error) {
 
 // enter lets a worker take part in the clocks (again).
 func (s *Server) enter(worker int, r psmsg.EnterRequest) (psmsg.EnterReply, error) {
+	if s.cfg.Chain != nil && r.Step != nil {
+		return s.enterChained(worker, *r.Step)
+	}
 	var mu sync.Mutex
 	var rep psmsg.EnterReply
 	err := s.each(func(l *lane) error {

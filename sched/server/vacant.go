@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 
 	"psrt/sched/psmsg"
@@ -16,6 +17,9 @@ func (s *Server) Vacate() {
 		s.left[w] = true
 		for _, l := range s.lanes {
 			l.clock.Leave(w)
+			if l.chain != nil {
+				l.chain.vacant = true
+			}
 		}
 	}
 }
@@ -75,7 +79,9 @@ func (s *Server) Leave(worker int) error {
 }
 
 // OpenTable finds a table by name, or makes it; see psmsg.TableRequest.
-func (s *Server) OpenTable(r psmsg.TableRequest) (psmsg.TableReply, error) { return s.openTable(r) }
+func (s *Server) OpenTable(r psmsg.TableRequest) (psmsg.TableReply, error) {
+	return s.openTable(context.Background(), r)
+}
 
 // Tables are the tables that there are now.
 func (s *Server) Tables() []table.Spec {

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"psrt/rdma/mem"
+	"psrt/sched/chain"
+	"psrt/sched/psmsg"
+)
+
+// A push's body:
+//
+//	 0  kind u8 | flags u8 | 0 u16 | table u32
+//	 8  clock u64
+//	16  rows u32 | 0 u32
+//	24  keys, 8 bytes each; gradients. Of dense values the blocks of this lane, one
+//	    behind the other
+const bodyHeader = 24
+
+var errBody = errors.New("server: the body of an op is not what its kind says")
+
+// bodySize is how long a push's body is.
+func (c *chained) bodySize(r *request) int {
+	switch {
+	case r.Kind == psmsg.KindPush:
+		return bodyHeader + int(r.Rows)*8 + len(r.grads)*4
+	case r.Rows == 0:
+		return bodyHeader
+	}
+	return bodyHeader + c.l.dense.floats*4
+}
+
+// encode copies a push out of its worker's memory, the one copy that is made here.
+func (c *chained) encode(r *request, size int) []byte {
+	b := make([]byte, size)
+	b[0], b[1] = byte(r.Kind), byte(r.Flags&psmsg.FlagTick)
+	le := binary.LittleEndian
+	le.PutUint32(b[4:], r.Table)
+	le.PutUint64(b[8:], r.Clock)
+	le.PutUint32(b[16:], r.Rows)
+	to := b[bodyHeader:]
+	switch {
+	case r.Kind == psmsg.KindPush:
+		n := copy(to, mem.Bytes(r.keys))
+		copy(to[n:], mem.Bytes(r.grads))
+	case r.Rows > 0:
+		for _, block := range c.l.dense.blocks {
+			to = to[copy(to, mem.Bytes(r.grads[block.Offset:block.Offset+block.Len])):]
+		}
+	}
+	return b
+}
+
+// decode makes a request of a body, which it goes on to refer to. It belongs to no
+// session.
+func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
+	if len(b) < bodyHeader || int(h.Worker) >= c.l.cfg.Workers {
+		return nil, fmt.Errorf("%w: %d bytes of worker %d", errBody, len(b), h.Worker)
+	}
+	le := binary.LittleEndian
+	r := &request{s: &session{worker: int(h.Worker), client: h.Client, broken: true}, chained: true, body: b}
+	r.Seq = h.Push
+	r.Kind, r.Flags = psmsg.Kind(b[0]), psmsg.Flags(b[1])&psmsg.FlagTick
+	r.Table, r.Clock, r.Rows = le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint32(b[16:])
+	b = b[bodyHeader:]
+	switch r.Kind {
+	case psmsg.KindPush:
+		t := c.l.tables[r.Table]
+		if t == nil {
+			return nil, fmt.Errorf("%w: no table %d", errBody, r.Table)
+		}
+		keys := uint64(r.Rows) * 8
+		if uint64(len(b)) != keys+uint64(r.Rows)*uint64(t.spec.PushFloats())*4 {
+			return nil, fmt.Errorf("%w: %d rows of table %d in %d bytes", errBody, r.Rows, r.Table, len(b))
+		}
+		r.keys, r.grads = mem.Uint64s(b[:keys]), mem.Float32s(b[keys:])
+	case psmsg.KindPushDense:
+		if r.Rows > 0 && len(b) != c.l.dense.floats*4 || r.Rows == 0 && len(b) != 0 {
+			return nil, fmt.Errorf("%w: %d bytes for %d dense floats", errBody, len(b), c.l.dense.floats)
+		}
+		r.grads = mem.Float32s(b)
+	default:
+		return nil, fmt.Errorf("%w: a push of kind %d", errBody, uint8(r.Kind))
+	}
+	return r, nil
+}

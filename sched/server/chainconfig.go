@@ -1,0 +1,89 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"psrt/sched/chain"
+	"psrt/sched/psmsg"
+)
+
+// ChainConfig makes a server a replica of one group: its one lane is the group's, and
+// Config.ID is the group's number. It does not listen; connections come by Handle.
+type ChainConfig struct {
+	Self    chain.Node
+	Group   int
+	Options chain.Options
+	// Dial says where another member's process listens; not ok: unknown as yet.
+	Dial func(to chain.Node) (addr string, ok bool)
+	// OnReport is told what has to be done about the group, in the lane's goroutine: it
+	// must not wait.
+	OnReport func(chain.Report)
+	// Send carries messages to other members, for tests; they come back by Deliver. nil:
+	// over links of the lane's own.
+	Send func(chain.Message)
+}
+
+// ChainStats is what a replica has and does.
+type ChainStats struct {
+	Epoch     uint64 `json:"epoch"`
+	Position  int    `json:"position"` // in the chain; -1: not in it
+	Members   int    `json:"members"`
+	Head      bool   `json:"head,omitempty"`
+	Joining   bool   `json:"joining,omitempty"`
+	Leased    bool   `json:"leased,omitempty"`
+	Committed uint64 `json:"committed"` // ops
+	LogOps    int    `json:"log_ops"`
+	LogBytes  int    `json:"log_bytes"`
+	Waiting   int    `json:"waiting"`          // pushes ordered and not committed
+	Failed    string `json:"failed,omitempty"` // why its copy is not one any more
+}
+
+func (c *Config) validateChain() error {
+	k := c.Chain
+	if k == nil {
+		return nil
+	}
+	if c.Map.Index(c.ID) < 0 || c.Map.LanesOf(c.ID) != 1 {
+		return fmt.Errorf("server: group %d must be a server of one lane in Config.Map", c.ID)
+	}
+	if k.OnReport == nil || k.Dial == nil && k.Send == nil {
+		return fmt.Errorf("server: group %d: ChainConfig.OnReport and Dial must be set", c.ID)
+	}
+	return nil
+}
+
+// Adopt takes the group's chain of a newer epoch, and returns when the lane has. A
+// lane that is at something long (a model being loaded) keeps its caller waiting.
+func (s *Server) Adopt(cfg chain.Config) error {
+	c := s.lanes[0].chain
+	return c.l.do(wholeTimeout, func() { c.adopt(cfg) })
+}
+
+// Lease lets the group's head of an epoch serve readers until a moment. It may be
+// called from any goroutine and does not wait.
+func (s *Server) Lease(epoch uint64, until time.Time) { s.lanes[0].chain.setLease(epoch, until) }
+
+// Fenced says that none of the nodes that a Fence has named serves readers any more.
+func (s *Server) Fenced(epoch uint64) error {
+	c := s.lanes[0].chain
+	return c.l.do(commandTimeout, func() { c.m.Fenced(epoch) })
+}
+
+// Hold has the head order nothing more in this epoch.
+func (s *Server) Hold(epoch uint64) error {
+	c := s.lanes[0].chain
+	return c.l.do(commandTimeout, func() { c.m.Hold(epoch) })
+}
+
+// Deliver takes a message that another member's ChainConfig.Send was given, from any
+// goroutine. Where too many wait it is lost.
+func (s *Server) Deliver(m chain.Message) { s.lanes[0].chain.deliver(m) }
+
+// ChainStats is as the lane was a moment ago; it does not wait for it.
+func (s *Server) ChainStats() ChainStats { return *s.lanes[0].chain.stats.Load() }
+
+// moved is what a client is told that asks a member that is not the head.
+func (c *chained) moved() error {
+	return &psmsg.Moved{Group: c.cfg.Group, Epoch: c.epoch.Load(), Server: c.cfg.Self.Server}
+}

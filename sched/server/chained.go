@@ -1,0 +1,265 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"psrt/sched/chain"
+	"psrt/sched/psmsg"
+	"psrt/tiers/table"
+)
+
+const (
+	// tickBusy and tickIdle are between two ticks of a lane that waits for others of its
+	// chain, and of one that does not.
+	tickBusy = 25 * time.Millisecond
+	tickIdle = 200 * time.Millisecond
+	// maxInbox bounds the messages that wait to be delivered.
+	maxInbox = 1024
+)
+
+// chained is a lane's part in its group's chain: the shell around the machine. All of
+// it is the lane's, but for what says otherwise.
+type chained struct {
+	l   *lane
+	cfg *ChainConfig
+	m   *chain.Machine
+
+	head     bool // of the chain as adopted, and with the state
+	failed   error
+	waiting  [][]*request // by worker: ordered pushes, by rising sequence
+	results  []result     // of the ops that this turn has committed
+	calls    []*chainCall
+	orderer  uint64           // the client as which this head orders what is no worker's; 0: not entered
+	orders   uint64           // the last of these that has a place
+	made     func(table.Spec) // tells the server of a table that was opened while the job runs
+	nextTick time.Time
+	taking   taking
+	copying  copying
+	unborn   []uint64 // of the pull that is being answered
+	dirty    bool     // something was taken or installed
+	vacant   bool     // workers begin as having left
+
+	epoch  atomic.Uint64 // adopted
+	served atomic.Bool   // head
+	stats  atomic.Pointer[ChainStats]
+
+	// The lease, in nanoseconds since start; any goroutine's.
+	start      time.Time
+	leaseMu    sync.Mutex
+	leaseEpoch uint64
+	leaseUntil time.Time
+
+	mu    sync.Mutex
+	inbox []chain.Message
+}
+
+// result is what an op that was committed has led to.
+type result struct {
+	seq     uint64
+	code    psmsg.Code
+	version uint64
+	refused int
+	value   any
+	err     error
+}
+
+func newChained(l *lane) *chained {
+	c := &chained{l: l, cfg: l.cfg.Chain, waiting: make([][]*request, l.cfg.Workers), start: time.Now()}
+	c.m = chain.New(c.cfg.Self, c.cfg.Group, c.cfg.Options, c)
+	c.publish()
+	return c
+}
+
+func (c *chained) setLease(epoch uint64, until time.Time) {
+	now := time.Now()
+	c.leaseMu.Lock()
+	was := c.leaseEpoch == epoch && now.Before(c.leaseUntil)
+	c.leaseEpoch, c.leaseUntil = epoch, until
+	c.leaseMu.Unlock()
+	if !was && now.Before(until) {
+		c.l.mux.Wake()
+	}
+}
+
+// lease tells the machine whether readers may be served at this moment.
+func (c *chained) lease() bool {
+	c.leaseMu.Lock()
+	on := c.leaseEpoch == c.m.Epoch() && time.Now().Before(c.leaseUntil)
+	c.leaseMu.Unlock()
+	c.m.Lease(on && c.failed == nil)
+	return on && c.failed == nil
+}
+
+func (c *chained) deliver(m chain.Message) {
+	c.mu.Lock()
+	full := len(c.inbox) >= maxInbox
+	if !full {
+		c.inbox = append(c.inbox, m)
+	}
+	c.mu.Unlock()
+	if !full {
+		c.l.mux.Wake()
+	}
+}
+
+// adopt takes a newer chain. A head that is one no more ends its sessions: their
+// workers ask for the map and send again what was not acknowledged.
+func (c *chained) adopt(cfg chain.Config) {
+	if cfg.Epoch <= c.m.Epoch() {
+		return
+	}
+	stays := len(cfg.Chain) > 0 && cfg.Chain[0].Node == c.cfg.Self
+	if !stays {
+		c.endSessions()
+		c.l.endCut(false)
+	}
+	c.failed = nil
+	c.stopCopy()
+	wasHead := c.head
+	c.m.Adopt(cfg)
+	c.head = c.m.Head()
+	if !c.head || !wasHead {
+		c.orderer = 0
+	}
+	if !c.head {
+		c.endSessions()
+	}
+	c.epoch.Store(cfg.Epoch)
+	c.served.Store(c.head)
+	c.nextTick = time.Time{}
+	c.turn(time.Now())
+}
+
+// endSessions ends the sessions of workers, and the calls that wait for an op.
+func (c *chained) endSessions() {
+	for _, s := range slices.Clone(c.l.sessions) {
+		if s != nil {
+			c.l.drop(s, c.moved())
+		}
+	}
+	for w := range c.waiting {
+		c.waiting[w] = nil
+	}
+	for _, k := range c.calls {
+		k.end(nil, c.moved())
+	}
+	c.calls = nil
+}
+
+// turn goes on with the chain: what others have sent, what sessions have for it, and
+// what came of both. It returns whether there was anything.
+func (c *chained) turn(now time.Time) (some bool) {
+	c.mu.Lock()
+	inbox := c.inbox
+	c.inbox = nil
+	c.mu.Unlock()
+	if c.failed != nil {
+		return c.sitOut(now)
+	}
+	c.lease()
+	for i := range inbox {
+		c.m.Step(inbox[i])
+	}
+	some = len(inbox) > 0
+	due := !now.Before(c.nextTick)
+	if due {
+		c.m.Tick()
+		c.nextTick = now.Add(tickIdle)
+		c.publish()
+		some = true
+	}
+	some = c.flush() || some
+	if some || len(c.calls) > 0 {
+		c.again()
+		c.flush()
+	}
+	if soon := now.Add(tickBusy); soon.Before(c.nextTick) && c.isBusy() {
+		c.nextTick = soon
+	}
+	return some
+}
+
+// sitOut says again that this copy is none.
+func (c *chained) sitOut(now time.Time) bool {
+	if now.Before(c.nextTick) {
+		return false
+	}
+	c.nextTick = now.Add(tickIdle)
+	c.publish()
+	c.cfg.OnReport(chain.Report{Kind: chain.LostState, Epoch: c.m.Epoch()})
+	return false
+}
+
+// isBusy says whether the lane waits for somebody.
+func (c *chained) isBusy() bool {
+	cfg := c.m.Config()
+	return c.m.LogOps() > 0 || cfg.Joiner != nil || len(c.calls) > 0 || len(c.l.parked) > 0
+}
+
+// again tries what could not be ordered.
+func (c *chained) again() {
+	for _, s := range c.l.current {
+		if s != nil && len(s.order) > 0 {
+			c.takePushes(s)
+		}
+	}
+	c.tryCalls()
+}
+
+// flush does what the machine wants, and returns whether that was anything.
+func (c *chained) flush() (some bool) {
+	for {
+		out := c.m.Outputs()
+		if len(out.Messages)+len(out.Done)+len(out.Reports) == 0 {
+			c.results = c.results[:0]
+			return some
+		}
+		some = true
+		for _, m := range out.Messages {
+			c.send(m)
+		}
+		for _, d := range out.Done {
+			c.done(d)
+		}
+		for _, r := range out.Reports {
+			c.cfg.OnReport(r)
+		}
+	}
+}
+
+func (c *chained) send(m chain.Message) {
+	if c.failed != nil {
+		return
+	}
+	if c.cfg.Send != nil {
+		c.cfg.Send(m)
+	}
+}
+
+// fail gives this copy up: it differs from the others', or would. Who decides cuts it
+// out; until then it takes part in nothing.
+func (c *chained) fail(err error) {
+	if c.failed != nil {
+		return
+	}
+	c.failed = err
+	c.l.refusal = err
+	c.cfg.OnReport(chain.Report{Kind: chain.LostState, Epoch: c.m.Epoch()})
+}
+
+func (c *chained) publish() {
+	cfg := c.m.Config()
+	st := &ChainStats{Epoch: cfg.Epoch, Position: slices.IndexFunc(cfg.Chain, func(m chain.Member) bool { return m.Node == c.cfg.Self }),
+		Members: len(cfg.Chain), Head: c.head, Joining: cfg.Joiner != nil && cfg.Joiner.Node == c.cfg.Self, Leased: c.lease(),
+		Committed: c.m.Committed(), LogOps: c.m.LogOps(), LogBytes: c.m.LogBytes()}
+	for _, w := range c.waiting {
+		st.Waiting += len(w)
+	}
+	if c.failed != nil {
+		st.Failed = c.failed.Error()
+	}
+	c.stats.Store(st)
+}

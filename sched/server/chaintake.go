@@ -1,0 +1,199 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/sched/chain"
+	"psrt/sched/psmsg"
+	"psrt/tiers"
+	"psrt/tiers/table"
+)
+
+// taking is the op that is being done to the lane's state. Rows are looked up when
+// they are changed, and pinned no longer: between two ops none is.
+type taking struct {
+	noting  bool
+	born    map[*tableState][]uint64 // keys of rows that this op has made, where noting
+	partial bool                     // rows have not all come: others are left out, but for these
+	make    map[uint32]map[uint64]bool
+	version uint64
+	refused int
+}
+
+// Take does the next op; see chain.State.
+func (c *chained) Take(op *chain.Op, note bool) []byte {
+	c.taking = taking{noting: note}
+	c.take(op)
+	return c.takeNote()
+}
+
+// TakePart does an op as far as its rows have come.
+func (c *chained) TakePart(op *chain.Op, note []byte) {
+	made, err := readNote(note)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.taking = taking{partial: true, make: made}
+	c.take(op)
+}
+
+func (c *chained) take(op *chain.Op) {
+	if c.failed != nil {
+		c.results = append(c.results, result{seq: op.Seq, code: psmsg.CodeNoMemory, err: c.failed})
+		return
+	}
+	c.dirty = true
+	res := result{seq: op.Seq}
+	switch op.Kind {
+	case chain.Push:
+		res.code = c.takePush(op)
+	case chain.Order:
+		res.value, res.err = c.takeOrder(op)
+	case chain.Leave:
+		c.l.clock.Leave(int(op.Worker))
+	}
+	c.l.applyReady()
+	res.version, res.refused = c.taking.version, c.taking.refused
+	if c.failed != nil {
+		res.code, res.err = psmsg.CodeNoMemory, c.failed
+	}
+	c.results = append(c.results, res)
+}
+
+// takePush counts a push. In BSP it is held until its step is whole, in the op that
+// makes it so; else it is applied now, by itself.
+func (c *chained) takePush(op *chain.Op) psmsg.Code {
+	l := c.l
+	r, err := c.decode(&op.Header, op.Body)
+	if err != nil {
+		return psmsg.CodeBadRequest
+	}
+	w := r.s.worker
+	if !l.clock.MayPush(w, r.Clock) {
+		return psmsg.CodeClock
+	}
+	l.stats.pushes++
+	switch {
+	case l.notePush(r):
+		l.leaveOut(r)
+	default:
+		c.hold(r)
+	}
+	if r.Flags&psmsg.FlagTick != 0 {
+		if err := l.clock.Tick(w, r.Clock); err != nil {
+			c.fail(err)
+		}
+	}
+	return psmsg.CodeOK
+}
+
+func (c *chained) hold(r *request) {
+	if r.Kind == psmsg.KindPush {
+		t := c.l.tables[r.Table]
+		t.held = append(t.held, r)
+		return
+	}
+	c.l.dense.held = append(c.l.dense.held, r)
+}
+
+// takeWithin bounds how long an op waits for disks.
+const takeWithin = time.Minute
+
+// letRead has the pulls read that must not see the next step: what an op leads to is
+// done with the op.
+func (c *chained) letRead() bool {
+	if err := c.l.settleReads(takeWithin); err != nil {
+		c.fail(err)
+		return false
+	}
+	return true
+}
+
+// resolve finds the rows of pushes that are due, and makes those that are to be made.
+func (c *chained) resolve(t *tableState, due []*request) bool {
+	for i, r := range due {
+		if err := c.find(t, r); err != nil {
+			for _, r := range due[:i] {
+				c.l.giveBack(t, r.rows)
+				r.rows = nil
+			}
+			c.fail(fmt.Errorf("server: group %d: a replica cannot do a push to table %q: %w", c.cfg.Group, t.spec.Name, err))
+			return false
+		}
+	}
+	return true
+}
+
+func (c *chained) find(t *tableState, r *request) (err error) {
+	if !c.taking.noting && !c.taking.partial {
+		r.rows, _, err = c.look(t, r.keys, true)
+		return err
+	}
+	rows, _, err := c.look(t, r.keys, false)
+	if err != nil {
+		return err
+	}
+	var absent []uint64
+	var at []int
+	for i, row := range rows {
+		if row == table.NoRow && (!c.taking.partial || c.taking.make[t.spec.ID][r.keys[i]]) {
+			absent, at = append(absent, r.keys[i]), append(at, i)
+		}
+	}
+	r.rows = rows
+	if len(absent) == 0 {
+		return nil
+	}
+	made, _, err := c.look(t, absent, true)
+	if err != nil {
+		c.l.giveBack(t, rows)
+		r.rows = nil
+		return err
+	}
+	for k, row := range made {
+		rows[at[k]] = row
+		if row != table.NoRow && c.taking.noting {
+			if c.taking.born == nil {
+				c.taking.born = map[*tableState][]uint64{}
+			}
+			c.taking.born[t] = append(c.taking.born[t], absent[k])
+		}
+	}
+	c.l.putRows(made)
+	return nil
+}
+
+// look resolves keys and waits for it: an op is done as a whole.
+func (c *chained) look(t *tableState, keys []uint64, create bool) (rows []uint32, created int, err error) {
+	q := &request{chained: true, s: &session{broken: true}}
+	q.Kind, q.Table = psmsg.KindPush, t.spec.ID
+	for end := time.Now().Add(takeWithin); ; {
+		q.look = tiers.Lookup{Keys: keys, Rows: c.l.rowsBuf(len(keys)), Create: create, Owner: q, Aside: true}
+		if !t.rows.Start(&q.look) {
+			t.stir(c.l)
+			q.finding = reading
+			c.l.looking = append(c.l.looking, q)
+			t.looking++
+			for q.finding == reading && time.Now().Before(end) {
+				if c.l.readRows(true) == 0 {
+					time.Sleep(20 * time.Microsecond)
+				}
+			}
+			if q.finding == reading { // the table has it still: this lane is done with it
+				return nil, 0, errors.New("a disk has not answered for a minute")
+			}
+		}
+		t.stir(c.l)
+		rows, created, err = q.takeFound()
+		if err == nil {
+			return rows, created, nil
+		}
+		c.l.putRows(rows)
+		if !errors.Is(err, tiers.ErrPinned) || len(c.l.looking) == 0 || !c.letRead() {
+			return nil, 0, err
+		}
+	}
+}

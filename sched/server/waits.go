@@ -1,0 +1,166 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"psrt/sched/clock"
+	"psrt/sched/psmsg"
+	"psrt/sched/stall"
+)
+
+// laneSays is how long a lane is waited for that is asked what it waits for.
+const laneSays = 500 * time.Millisecond
+
+// Waits is what this server's lanes and its barrier wait for, since least or
+// longer: for requests of one worker, or with -1 of all.
+func (s *Server) Waits(ctx context.Context, worker int, least time.Duration) []stall.Wait {
+	said := make([]chan []stall.Wait, len(s.lanes))
+	for i, l := range s.lanes {
+		said[i] = make(chan []stall.Wait, 1)
+		go func() {
+			if l.do(laneSays, func() { said[i] <- l.waits(worker, time.Now(), least) }) != nil {
+				said[i] <- []stall.Wait{{Who: l.name(), Kind: stall.Busy, Seconds: max(laneSays, least).Seconds(),
+					What: fmt.Sprintf("it has not come to the next request for at least %v: a disk, a large batch, or no core for it", laneSays)}}
+			}
+		}()
+	}
+	all := s.barrier.waits(s.cfg.ID, worker, time.Now(), least)
+	for _, c := range said {
+		select {
+		case w := <-c:
+			all = append(all, w...)
+		case <-ctx.Done():
+			return all
+		}
+	}
+	return all
+}
+
+func (l *lane) name() string { return fmt.Sprintf("server %d lane %d", l.cfg.ID, l.index) }
+
+// waits groups what the requests in hand wait for. It runs on the lane.
+func (l *lane) waits(worker int, now time.Time, least time.Duration) (all []stall.Wait) {
+	for _, s := range l.current {
+		if s == nil || worker >= 0 && s.worker != worker {
+			continue
+		}
+		for i := range s.reqs {
+			r := &s.reqs[i]
+			age := now.Sub(r.began)
+			if !r.busy || age < least {
+				continue
+			}
+			for _, w := range l.why(r, now) {
+				w.Who, w.Seconds = l.name(), age.Seconds()
+				j := slices.IndexFunc(all, func(o stall.Wait) bool { return o.On == w.On && o.Kind == w.Kind })
+				if j < 0 {
+					all = append(all, w)
+				} else if all[j].Seconds < w.Seconds {
+					all[j] = w
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b stall.Wait) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return all
+}
+
+// why says what a request waits for that is in hand.
+func (l *lane) why(r *request, now time.Time) []stall.Wait {
+	is := func(list []*request) bool { return slices.Contains(list, r) }
+	what := fmt.Sprintf("a %s of worker %d at clock %d", r.Kind, r.s.worker, r.Clock)
+	one := func(on string, kind stall.Kind, more string) []stall.Wait {
+		return []stall.Wait{{On: on, Kind: kind, What: what + more}}
+	}
+	switch {
+	case r.finding == reading:
+		return one("its disks", stall.Disk, "")
+	case r.finding == waiting:
+		return one("rows that others have pinned", stall.Memory, "; raise --mem-budget")
+	case r.fetch.left > 0 && r.fetch.id != 0 && r.fetch.left == r.fetch.total:
+		return one(fmt.Sprintf("a grant to read from worker %d", r.s.worker), stall.Credit, "")
+	case r.fetch.left > 0:
+		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, fmt.Sprintf(", of which %d bytes have not come; %s", r.fetch.left, l.heard(r.s.worker, now)))
+	case is(l.parked):
+		if r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock) {
+			return l.blamed(l.clock.Blocks(r.Clock), stall.Clock, what, now)
+		}
+		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, ", which has not acknowledged earlier values")
+	case l.isHeld(r):
+		return l.blamed(l.clock.Missing(r.Clock), stall.Step, what, now)
+	case is(r.s.order) && r.Seq > l.lastSeq[r.s.worker]+1:
+		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, fmt.Sprintf(", behind an earlier push that has not come; %s", l.heard(r.s.worker, now)))
+	}
+	return one("", stall.Busy, "")
+}
+
+func (l *lane) isHeld(r *request) bool {
+	for _, t := range l.order {
+		if slices.Contains(t.held, r) {
+			return true
+		}
+	}
+	return slices.Contains(l.dense.held, r)
+}
+
+// blamed are waits for workers; those of a few are told one by one.
+func (l *lane) blamed(workers []int, kind stall.Kind, what string, now time.Time) (all []stall.Wait) {
+	if len(workers) == 0 {
+		return []stall.Wait{{Kind: stall.Step, What: what + ", whose step is whole and waits for readers of the one before"}}
+	}
+	for i, w := range workers {
+		if i == maxBlamed {
+			break
+		}
+		at := "has left"
+		if l.clock.At(w) != clock.None {
+			at = fmt.Sprintf("is in step %d", l.clock.At(w))
+		}
+		all = append(all, stall.Wait{On: fmt.Sprintf("worker %d", w), Kind: kind, What: fmt.Sprintf("%s; worker %d %s, %s", what, w, at, l.heard(w, now))})
+	}
+	if n := len(workers) - maxBlamed; n > 0 {
+		all[0].What += fmt.Sprintf("; and for %d more workers", n)
+	}
+	return all
+}
+
+const maxBlamed = 4
+
+// heard is when a worker was heard of last.
+func (l *lane) heard(worker int, now time.Time) string {
+	s := l.current[worker]
+	if s == nil {
+		return "it is not connected"
+	}
+	var last time.Time
+	for i := range s.reqs {
+		if s.reqs[i].began.After(last) {
+			last = s.reqs[i].began
+		}
+	}
+	if last.IsZero() {
+		return "it has asked nothing yet"
+	}
+	return fmt.Sprintf("nothing was heard of it for %.1f s", now.Sub(last).Seconds())
+}
+
+// waits is a wait for those who have not come.
+func (b *barrier) waits(server, worker int, now time.Time, least time.Duration) []stall.Wait {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	age := now.Sub(b.since)
+	if len(b.inside) == 0 || worker >= 0 && b.inside[worker] == 0 || age < least {
+		return nil
+	}
+	var inside []string
+	for w := range b.inside {
+		inside = append(inside, fmt.Sprintf("worker %d", w))
+	}
+	slices.Sort(inside)
+	return []stall.Wait{{Who: fmt.Sprintf("server %d", server), On: fmt.Sprintf("%d more workers", b.all()-len(b.inside)), Kind: stall.Barrier,
+		What: "inside are " + stall.List(inside), Seconds: age.Seconds()}}
+}
