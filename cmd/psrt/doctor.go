@@ -1,37 +1,121 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"psrt/cmd/internal/cli"
 	"psrt/sched/doctor"
+	"psrt/sched/job"
+	"psrt/sched/metrics"
 )
 
+// doctorFlags are those of psrt doctor.
+type doctorFlags struct {
+	json                      bool
+	peers, ssd, listen, iface string
+	device                    string
+	port, gid                 int
+	memory, need              cli.Bytes
+	reach                     reachFlags
+}
+
 func newDoctor() *cobra.Command {
-	asJSON := false
+	f := &doctorFlags{}
 	c := &cobra.Command{
-		Use: "doctor", Short: "What this machine offers, and what would make it faster",
+		Use: "doctor", Short: "What this machine offers, what would make it faster, and what is wrong with the way to others",
 		Long: `One line for each thing that psrt can use: ok, warn or missing, the figure, and the
-command that mends it. Nothing is changed.`,
+command that mends it. Nothing is changed. With --peers, or with --coordinator and
+--token-file for a job that runs, the way from here to each of them is tried, too:
+dead, stopped, cut off, another token, the wrong interface, a smaller MTU; and the
+ranks of a job tell what their own machines lack.
+
+Exit: 0, or 1 where something that was asked for by a flag is not ok.`,
 		Example: `  psrt doctor
-  psrt doctor --json`,
+  psrt doctor --json | jq '.findings[] | select(.state != "ok")'
+  psrt doctor --peers node1,node2:7700 --interface ib0
+  psrt doctor --coordinator node0:7000 --token-file token
+  psrt doctor --ssd /nvme0/rows,/nvme1/rows --need 200GiB --lock 64GiB --listen :7700
+  psrt doctor --device mlx5_0 --gid-index 3 --peers node1`,
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object on stdout")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		found := doctor.Here()
-		if asJSON {
-			return json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"findings": found})
-		}
-		for _, f := range found {
-			line := fmt.Sprintf("%-8s %-40s %s", f.State, f.Name, f.Figure)
-			if f.Mend != "" {
-				line += "; try: " + f.Mend
-			}
-			fmt.Fprintln(c.OutOrStdout(), line)
-		}
-		return nil
-	}
+	fl := c.Flags()
+	fl.BoolVar(&f.json, "json", false, "one JSON object on stdout")
+	fl.StringVar(&f.peers, "peers", "", "other `hosts` to look at: HOST or HOST:PORT of a psrt there, comma separated")
+	f.reach.register(fl)
+	fl.StringVar(&f.ssd, "ssd", "", "`directories` that rows, checkpoints or models are to go to, comma separated")
+	fl.Var(&f.need, "need", "bytes that each of them must have free, such as 200GiB")
+	fl.Var(&f.memory, "lock", "memory that a process is to lock, such as 64GiB: --mem-budget and some")
+	fl.StringVar(&f.listen, "listen", "", "`addresses` HOST:PORT that are to be listened at, comma separated")
+	fl.StringVar(&f.iface, "interface", "", "network by which others are to be reached: an interface's `name`, or such as 10.0.0.0/8")
+	fl.StringVar(&f.device, "device", "", "RDMA `device` to use")
+	fl.IntVar(&f.port, "port", 0, "`port` of the RDMA device (0: any)")
+	fl.IntVar(&f.gid, "gid-index", -1, "`index` of the RDMA port's GID to use (-1: as psrt finds it)")
+	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c) }
 	return c
+}
+
+func (f *doctorFlags) run(c *cobra.Command) error {
+	ctx, stop := cli.Interruptible()
+	defer stop()
+	cfg := doctor.Config{Need: int64(f.need), Memory: int64(f.memory), Interface: f.iface, Device: f.device, Port: f.port, GID: f.gid}
+	if f.gid < -1 {
+		return cli.Usagef("--gid-index %d: must be 0 or more, or -1", f.gid)
+	}
+	if f.ssd != "" {
+		cfg.Dirs = paths(f.ssd)
+	}
+	if f.listen != "" {
+		cfg.Listen = paths(f.listen)
+	}
+	var token []byte
+	var err error
+	if f.reach.tokenFile != "" || f.reach.coordinator != "" {
+		if token, err = f.reach.token(); err != nil {
+			return err
+		}
+	}
+	if f.peers != "" {
+		for _, p := range paths(f.peers) {
+			cfg.Peers = append(cfg.Peers, doctor.Peer{Place: metrics.Place{Addr: p, Token: token}})
+		}
+	}
+	var found []doctor.Finding
+	if f.reach.coordinator != "" {
+		ranks, finding := f.ranks(ctx, token)
+		cfg.Peers = append(cfg.Peers, ranks...)
+		found = append(found, finding)
+	}
+	found = append(doctor.Examine(ctx, cfg), found...)
+	if ctx.Err() != nil {
+		return cli.InterruptedOr(ctx, ctx.Err())
+	}
+	if f.json {
+		err = json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"findings": found})
+	} else {
+		for i := range found {
+			fmt.Fprintln(c.OutOrStdout(), &found[i])
+		}
+	}
+	if n := doctor.Failed(found); n > 0 && err == nil {
+		err = &cli.Reported{Err: fmt.Errorf("%d findings are not as they were asked for", n)}
+	}
+	return err
+}
+
+// ranks are those of a job that runs, by its coordinator.
+func (f *doctorFlags) ranks(ctx context.Context, token []byte) ([]doctor.Peer, doctor.Finding) {
+	places, err := f.reach.places(ctx, f.reach.coordinator, token)
+	if err != nil {
+		// What is wrong with the way there is found like that to any other.
+		return []doctor.Peer{{Place: metrics.Place{Name: "the coordinator", Addr: f.reach.coordinator, Token: token}}},
+			doctor.Finding{Name: "coordinator", Peer: f.reach.coordinator, State: doctor.Missing, Asked: true, Figure: err.Error(), Mend: "start rank 0; check --coordinator and --token-file"}
+	}
+	var all []doctor.Peer
+	for _, p := range places {
+		all = append(all, doctor.Peer{Place: p, Doctor: job.DoctorPath})
+	}
+	return all, doctor.Finding{Name: "coordinator", Peer: f.reach.coordinator, State: doctor.OK, Asked: true, Figure: fmt.Sprintf("answers, and knows %d ranks", len(places))}
 }

@@ -76,13 +76,65 @@ func TestStallNamesTheWorkerThatIsBehind(t *testing.T) {
 			must(t, <-waiting)
 			must(t, others[0].Wait(&first))
 			says(t, lines, "stall over: worker 0 waits for server 0, server 1")
-			// And a pull of the next step.
-			next := make(chan error, 1)
-			push(t, others[0], sets[0], 1, 0)
-			var ahead Call
-			must(t, c.Pull(r, 2, 0, &ahead))
-			go func() { next <- c.Wait(&ahead) }()
-			says(t, lines, "no completion (pull at clock 2", ": clock (a pull of worker 0 at clock 2; worker 0 is in step 1", "waits for worker 2")
 		})
+	}
+}
+
+// A pull that would be too far ahead names whom it waits for.
+func TestStallOfAPullThatIsAhead(t *testing.T) {
+	w := newWorld(t, worldConfig{transport: "tcp", servers: 1, lanes: 1, workers: 2, staleness: 1, tables: []table.Spec{sumTable(1, 4)}})
+	c, lines := w.stallOf(t.Context(), 0, 300*time.Millisecond)
+	r := w.rows(c, sumTable(1, 4))
+	plan(t, r, []uint64{1, 2, 3})
+	for clock := range uint64(2) {
+		pull(t, c, r, clock, 0)
+		push(t, c, r, clock)
+	}
+	var ahead Call
+	must(t, c.Pull(r, 2, 0, &ahead))
+	waiting := make(chan error, 1)
+	go func() { waiting <- c.Wait(&ahead) }()
+	says(t, lines, "no completion (pull at clock 2, lane 0)", "server 0 lane 0 waits for worker 1 since ",
+		": clock (a pull of worker 0 at clock 2; worker 1 is in step 0, it is not connected)")
+	o := w.open(1)
+	set := w.rows(o, sumTable(1, 4))
+	plan(t, set, []uint64{1})
+	pull(t, o, set, 0, 0)
+	push(t, o, set, 0)
+	must(t, <-waiting)
+}
+
+// A disk that is silent is named by whom it keeps waiting.
+func TestStallOfADisk(t *testing.T) {
+	w := newWorld(t, worldConfig{transport: "tcp", servers: 2, lanes: 1, workers: 1, tables: []table.Spec{sumTable(1, 4)},
+		slow: &slowtest.Config{Seed: seedtest.Seed(t), Late: 1000 * time.Hour, Always: true}})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c, lines := w.stallOf(ctx, 0, 300*time.Millisecond)
+	r := w.rows(c, sumTable(1, 4))
+	plan(t, r, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	var call Call
+	must(t, c.Pull(r, 0, 0, &call))
+	waiting := make(chan error, 1)
+	go func() { waiting <- c.Wait(&call) }()
+	says(t, lines, "worker 0 waits for server 0, server 1 since ", "server 0 lane 0 waits for its disks since ", ": disk (a pull of worker 0 at clock 0)", "server 1 lane 0 waits for its disks")
+	over := errors.New("the test is over")
+	cancel(over)
+	if err := <-waiting; !errors.Is(err, over) {
+		t.Error(err)
+	}
+}
+
+// Things that come late, and in the end do, are no stall.
+func TestNoStallInASlowJob(t *testing.T) {
+	w := newWorld(t, worldConfig{transport: "tcp" + late, servers: 2, lanes: 2, workers: 1, tables: []table.Spec{sumTable(1, 4)}})
+	c, lines := w.stallOf(t.Context(), 0, time.Minute)
+	r := w.rows(c, sumTable(1, 4))
+	plan(t, r, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	for clock := range uint64(50) {
+		pull(t, c, r, clock, 0)
+		push(t, c, r, clock)
+	}
+	if len(lines) != 0 {
+		t.Error(<-lines)
 	}
 }

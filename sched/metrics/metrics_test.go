@@ -18,6 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 	"psrt/sched/usage"
 )
 
@@ -256,6 +257,7 @@ func TestNamesAreDocumented(t *testing.T) {
 	s.stats.Tables[0].Tiers = &psmsg.TierStats{Device: "a fake"}
 	s.stats.Disks = &psmsg.DiskStats{LimitBytes: 1}
 	r.Server(s)
+	r.Stalls(stall.New(stall.Config{After: time.Minute}))
 	r.Worker(func() Worker {
 		return Worker{Calls: map[psmsg.Kind]usage.Counts{psmsg.KindPush: {}}}
 	})

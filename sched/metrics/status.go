@@ -95,9 +95,9 @@ func (s *Snapshot) add(name string, m *dto.Metric) {
 
 // Status is a job between two looks.
 type Status struct {
-	PID     int            `json:"pid,omitempty"` // of the launcher
-	Seconds float64        `json:"seconds"`       // between the looks: what rates are over
-	Missing int            `json:"ranks_missing"`
+	PID     int     `json:"pid,omitempty"` // of the launcher
+	Seconds float64 `json:"seconds"`       // between the looks: what rates are over
+	Missing int     `json:"ranks_missing"`
 	// Silent are those of them whose names are known.
 	Silent  []SilentRank   `json:"silent,omitempty"`
 	Stalls  []stall.Wait   `json:"stalls,omitempty"`

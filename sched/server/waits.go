@@ -22,7 +22,7 @@ func (s *Server) Waits(ctx context.Context, worker int, least time.Duration) []s
 	for i, l := range s.lanes {
 		said[i] = make(chan []stall.Wait, 1)
 		go func() {
-			if l.do(laneSays, func() { said[i] <- l.waits(worker, time.Now(), least) }) != nil {
+			if l.do(laneSays, func() { said[i] <- l.stalls(worker, time.Now(), least) }) != nil {
 				said[i] <- []stall.Wait{{Who: l.name(), Kind: stall.Busy, Seconds: max(laneSays, least).Seconds(),
 					What: fmt.Sprintf("it has not come to the next request for at least %v: a disk, a large batch, or no core for it", laneSays)}}
 			}
@@ -42,8 +42,8 @@ func (s *Server) Waits(ctx context.Context, worker int, least time.Duration) []s
 
 func (l *lane) name() string { return fmt.Sprintf("server %d lane %d", l.cfg.ID, l.index) }
 
-// waits groups what the requests in hand wait for. It runs on the lane.
-func (l *lane) waits(worker int, now time.Time, least time.Duration) (all []stall.Wait) {
+// stalls groups what the requests in hand wait for. It runs on the lane.
+func (l *lane) stalls(worker int, now time.Time, least time.Duration) (all []stall.Wait) {
 	for _, s := range l.current {
 		if s == nil || worker >= 0 && s.worker != worker {
 			continue

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"psrt/cmd/internal/cli"
+	"psrt/sched/job"
+	"psrt/sched/metrics"
+)
+
+// reachFlags say how a running job is reached from a machine that has no part in it.
+type reachFlags struct {
+	coordinator, tokenFile string
+	tlsCA, tlsCert, tlsKey string
+}
+
+func (f *reachFlags) register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.coordinator, "coordinator", "", "`address` of the job's rank 0, or of its etcd, as the ranks have it: HOST:PORT or https://HOST:PORT")
+	fl.StringVar(&f.tokenFile, "token-file", "", "`file` with the job's secret, as the ranks have it")
+	fl.StringVar(&f.tlsCA, "tls-ca", "", "`file` with the certificates that etcd's is checked against")
+	fl.StringVar(&f.tlsCert, "tls-cert", "", "`file` with this machine's certificate for etcd")
+	fl.StringVar(&f.tlsKey, "tls-key", "", "`file` with its key")
+}
+
+func (f *reachFlags) token() ([]byte, error) {
+	if f.tokenFile == "" {
+		return nil, cli.Usagef("--coordinator %s needs --token-file: the file with the job's secret that its ranks have", f.coordinator)
+	}
+	b, err := os.ReadFile(f.tokenFile)
+	if err != nil {
+		return nil, cli.Usagef("--token-file: %w", err)
+	}
+	if len(b) < 16 {
+		return nil, cli.Usagef("--token-file %s has %d bytes, want at least 16", f.tokenFile, len(b))
+	}
+	return b, nil
+}
+
+// reachWithin bounds what is asked of a coordinator.
+const reachWithin = 3 * time.Second
+
+// job finds the ranks of a job, now and each time that it is looked at.
+func (f *reachFlags) job(ctx context.Context, addr string, token []byte) (target, error) {
+	places, err := f.places(ctx, addr, token)
+	if err != nil {
+		return target{}, err
+	}
+	return target{places: places, again: func(ctx context.Context) []metrics.Place {
+		if now, err := f.places(ctx, addr, token); err == nil {
+			places = now // else those that were: the coordinator may be what hangs
+		}
+		return places
+	}}, nil
+}
+
+func (f *reachFlags) places(ctx context.Context, addr string, token []byte) ([]metrics.Place, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer in %v", reachWithin))
+	defer cancel()
+	c, err := job.Reach(ctx, addr, token, job.StoreConfig{CA: f.tlsCA, Cert: f.tlsCert, Key: f.tlsKey,
+		User: os.Getenv("PSRT_ETCD_USER"), Password: os.Getenv("PSRT_ETCD_PASSWORD")})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	places, err := job.Places(ctx, c, token)
+	if err == nil && len(places) == 0 {
+		err = fmt.Errorf("the job at %s has no rank yet that can be asked: try again", addr)
+	}
+	return places, err
+}
+
+func plain(addrs []string) []metrics.Place {
+	all := make([]metrics.Place, len(addrs))
+	for i, a := range addrs {
+		all[i].Addr = a
+	}
+	return all
+}

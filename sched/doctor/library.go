@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// library is one that is loaded where it is there, by its soname, and what psrt
+// calls in it.
+type library struct {
+	name, file, since, mend string
+	symbols                 []string
+}
+
+// known are all of them; since is the version that has all symbols.
+func known() []library {
+	return []library{
+		{"CUDA driver", "libcuda.so.1", "CUDA 11", "install the GPU's driver", []string{"cuInit", "cuDeviceGet", "cuCtxGetDevice", "cuMemAlloc_v2", "cuLaunchKernel"}},
+		{"NCCL", "libnccl.so.2", "NCCL 2.4", "install NVIDIA's libnccl2", []string{"ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank", "ncclCommGetAsyncError", "ncclCommAbort", "ncclAllReduce", "ncclGroupStart", "ncclGroupEnd"}},
+		{"PMIx", "libpmix.so.2", "PMIx 3", "apt-get install libpmix2", []string{"PMIx_Init", "PMIx_Finalize", "PMIx_Put", "PMIx_Commit", "PMIx_Fence", "PMIx_Get", "PMIx_Error_string"}},
+		{"libibverbs", "libibverbs.so.1", "rdma-core 32", "apt-get install libibverbs1 ibverbs-providers", []string{"ibv_get_device_list", "ibv_open_device", "ibv_reg_mr", "ibv_create_qp", "ibv_create_srq", "_ibv_query_gid_ex", "_ibv_query_gid_table"}},
+	}
+}
+
+// libraries looks where the loader does.
+func (x *examiner) libraries() (all []Finding) {
+	for _, l := range known() {
+		all = append(all, x.library(l))
+	}
+	return all
+}
+
+var usualPlaces = []string{"usr/lib/*-linux-gnu/", "lib/*-linux-gnu/", "usr/lib64/", "lib64/", "usr/lib/", "usr/local/lib/", "usr/local/cuda/lib64/"}
+
+func (x *examiner) library(l library) Finding {
+	f := Finding{Name: "library " + l.name, State: Missing, Figure: "no " + l.file + " where libraries usually are", Mend: l.mend}
+	var at []string
+	for _, dir := range x.cfg.Libraries {
+		if path := filepath.Join(dir, l.file); fileThere(path) {
+			at = append(at, path)
+		}
+	}
+	for _, dir := range usualPlaces {
+		at = append(at, x.glob(dir+l.file)...)
+	}
+	if len(at) == 0 {
+		return f
+	}
+	path := at[0] // the loader takes the first that suits this machine
+	why := errors.New("")
+	for _, p := range at {
+		if why = fits(p, l); !errors.Is(why, errForeign) {
+			path = p
+			break
+		}
+	}
+	f.State, f.Figure, f.Mend = OK, path, ""
+	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) != l.file {
+		f.Figure += " (" + strings.TrimPrefix(filepath.Base(real), l.file+".") + ")"
+	}
+	if why != nil {
+		f.State, f.Figure = Warn, fmt.Sprintf("%s: %v", f.Figure, why)
+		f.Mend = l.mend + ", " + l.since + " or newer"
+		for _, dir := range x.cfg.Libraries {
+			if filepath.Dir(path) == filepath.Clean(dir) {
+				f.Mend = "take " + dir + " out of LD_LIBRARY_PATH, or: " + f.Mend
+			}
+		}
+	}
+	return f
+}
+
+func fileThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+var errForeign = errors.New("wrong library: for another machine")
+
+// machines are Go's names of what psrt runs on.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// fits says why a file is not the library that is wanted.
+func fits(path string, l library) error {
+	lib, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("wrong library: %w", err)
+	}
+	defer lib.Close()
+	if m, ok := machines[runtime.GOARCH]; ok && lib.Machine != m {
+		return fmt.Errorf("%w, %v", errForeign, lib.Machine)
+	}
+	symbols, err := lib.DynamicSymbols()
+	if err != nil {
+		return fmt.Errorf("wrong library: %w", err)
+	}
+	has := map[string]bool{}
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			has[s.Name] = true
+		}
+	}
+	var lacks []string
+	for _, s := range l.symbols {
+		if !has[s] {
+			lacks = append(lacks, s)
+		}
+	}
+	switch {
+	case len(lacks) == len(l.symbols):
+		return fmt.Errorf("wrong library: it is no %s at all", l.name)
+	case len(lacks) > 0:
+		return fmt.Errorf("wrong library: it has no %s: older than %s", strings.Join(lacks, ", "), l.since)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"psrt/rdma/secure"
+	"psrt/sched/coord"
+	"psrt/sched/coord/remote"
+	"psrt/sched/doctor"
+	"psrt/sched/launch"
+	"psrt/sched/metrics"
+	"psrt/sched/train"
+)
+
+// statusPrefix begins the keys under which ranks say where they show themselves.
+const statusPrefix = "status/"
+
+// statusCard is a rank's.
+type statusCard struct {
+	Name string `json:"name"` // "worker 1"
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	Addr string `json:"addr"` // "host:port" or a path
+}
+
+// joined is what a rank leaves in a folder that only its user can enter, so that
+// psrt status finds the job on this host.
+type joined struct {
+	Coordinator string `json:"coordinator"`
+	Token       []byte `json:"token"`
+}
+
+const joinedName = "job"
+
+// beSeen lets whoever holds the job's token look at this rank until end. What
+// cannot be shown is only told: the job does not depend on it.
+func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
+	if !cfg.Seen {
+		return func() {}
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = metrics.NewRank()
+	}
+	note := func(err error) {
+		if cfg.Events != nil {
+			cfg.Events(train.Event{Note: fmt.Sprintf("psrt status will not see this rank: %v", err)})
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		note(err)
+		return func() {}
+	}
+	network, address := seenAt(cfg.Listen)
+	l, err := secure.Listen(network, address, cfg.Token)
+	if err != nil {
+		note(err)
+		return func() {}
+	}
+	e := metrics.On(l)
+	e.Page(DoctorPath, func(context.Context) any { return doctor.Here() })
+	e.Serve(cfg.Metrics.Gatherer())
+	card := statusCard{Name: name(cfg.Rank, job.Servers), Host: host, PID: os.Getpid(), Addr: l.Addr().String()}
+	text, err := json.Marshal(card)
+	if err == nil { // it stays: a rank that is dead is to be missed
+		_, err = cfg.Coord.Put(ctx, fmt.Sprintf("%s%d", statusPrefix, cfg.Rank), text, 0)
+	}
+	if err != nil {
+		note(err)
+	}
+	scratch, err := leaveJoined(cfg)
+	if err != nil {
+		note(err)
+	}
+	return func() {
+		_ = e.Close() // whoever looks at an ending job can look again
+		if scratch != nil {
+			_ = scratch.Close() // the next launcher sweeps it
+		}
+	}
+}
+
+// seenAt is beside where the rank listens.
+func seenAt(listen string) (network, address string) {
+	network, address = splitAddr(listen)
+	switch host, _, err := net.SplitHostPort(address); {
+	case network == "unix":
+		return network, address + ".status"
+	case err == nil:
+		return network, net.JoinHostPort(host, "0")
+	}
+	return "tcp", "127.0.0.1:0"
+}
+
+func leaveJoined(cfg *RankConfig) (*launch.Scratch, error) {
+	if cfg.met == "" {
+		return nil, nil
+	}
+	scratch, err := launch.OpenScratch(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(joined{cfg.met, cfg.Token})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(scratch.Path, joinedName), text, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, scratch.Close())
+	}
+	return scratch, nil
+}
+
+// DoctorPath of a rank's endpoint has what its machine offers.
+const DoctorPath = "/doctor"
+
+// Joined is a job of which ranks of this user run on this machine.
+type Joined struct {
+	Coordinator string
+	Token       []byte
+}
+
+// JoinedJobs finds those that launchers elsewhere have started ranks of here.
+func JoinedJobs(parent string) (all []Joined, err error) {
+	list, err := launch.Running(parent)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, l := range list {
+		text, err := os.ReadFile(filepath.Join(l.Path, joinedName))
+		var j joined
+		if err != nil || json.Unmarshal(text, &j) != nil || seen[j.Coordinator+string(j.Token)] {
+			continue // a launcher of its own ranks, or another rank of the same job
+		}
+		seen[j.Coordinator+string(j.Token)] = true
+		all = append(all, Joined(j))
+	}
+	return all, nil
+}
+
+// Reach connects to a job's coordinator: rank 0's, or the user's etcd. It does not
+// wait for one that is not there.
+func Reach(ctx context.Context, addr string, token []byte, sc StoreConfig) (coord.Coordinator, error) {
+	if sc.Endpoints = Endpoints(addr); sc.Durable() {
+		return openStore(ctx, sc, token, false)
+	}
+	network, address := splitAddr(addr)
+	c, err := remote.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return secure.Dial(ctx, network, address, token) })
+	if err != nil {
+		return nil, fmt.Errorf("job: the coordinator at %s: %w", addr, err)
+	}
+	return c, nil
+}
+
+// Places are where the job's ranks show themselves to who has the token, by rank.
+func Places(ctx context.Context, c coord.Coordinator, token []byte) ([]metrics.Place, error) {
+	list, _, err := c.List(ctx, statusPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []metrics.Place
+	for _, kv := range list {
+		var card statusCard
+		if err := json.Unmarshal(kv.Value, &card); err != nil {
+			return nil, fmt.Errorf("job: %s is not understood: %w; run the same psrt everywhere", strings.TrimPrefix(kv.Key, statusPrefix), err)
+		}
+		all = append(all, metrics.Place{Name: fmt.Sprintf("%s on %s (pid %d)", card.Name, card.Host, card.PID), Addr: card.Addr, Token: token})
+	}
+	return all, nil
+}
