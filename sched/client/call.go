@@ -3,6 +3,7 @@ package client
 import (
 	"time"
 
+	"psrt/sched/audit"
 	"psrt/sched/psmsg"
 )
 
@@ -16,6 +17,7 @@ type Call struct {
 	what    psmsg.Kind
 	clock   uint64
 	inUse   *int
+	number  uint64    // of a pull in the record
 	began   time.Time // when all requests are out; zero where nobody wants to know
 }
 
@@ -71,7 +73,7 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 	c.lock()
 	defer c.unlock()
 	began := c.start()
-	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls}
+	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls, number: c.noteAsk(r.spec.ID, clock, opt)}
 	for i := range c.lanes {
 		lane := c.rotate(i)
 		if r.laneOff[lane+1] == r.laneOff[lane] {
@@ -112,7 +114,7 @@ func (c *Client) PullDense(d *Dense, clock uint64, opt PullOption, call *Call) e
 	c.lock()
 	defer c.unlock()
 	began := c.start()
-	*call = Call{what: psmsg.KindPullDense, clock: clock, inUse: &d.calls}
+	*call = Call{what: psmsg.KindPullDense, clock: clock, inUse: &d.calls, number: c.noteAsk(audit.DenseTable, clock, opt)}
 	for _, lane := range d.lanes {
 		if err := c.issue(part{call: call, kind: psmsg.KindPullDense, flags: opt.flags() &^ psmsg.FlagCreate, clock: clock, dense: d, lane: lane}); err != nil {
 			return err

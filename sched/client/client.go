@@ -11,6 +11,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/sched/audit"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 )
@@ -31,7 +32,8 @@ type Client struct {
 	stale    []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
 	waited   time.Duration
 	copied   CopiedBytes
-	gate     *stall.Gate // where it waits
+	audit    *audit.Worker // nil: nobody wants a record
+	gate     *stall.Gate   // where it waits
 	// waitsForSlot: it does for room, not for an answer.
 	waitsForSlot bool
 	slotBytes    int // of its own rings
@@ -129,6 +131,10 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 			return nil, err
 		}
 	}
+	if err := c.record(); err != nil {
+		c.Close()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -208,6 +214,7 @@ func (c *Client) issue(p part) error {
 	p.call.left++
 	*p.call.inUse++
 	l.parts[slot] = p
+	c.noteSend(&l.parts[slot])
 	return c.send(l, slot, deadline)
 }
 
@@ -435,6 +442,7 @@ func (c *Client) complete(comp *rdma.Completion) {
 func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	p := &l.parts[slot]
 	call := p.call
+	c.noteAnswer(p, rep)
 	switch rep.Code {
 	case psmsg.CodeOK, psmsg.CodeDuplicate:
 		switch p.kind {

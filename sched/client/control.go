@@ -115,5 +115,6 @@ func (c *Client) Close() {
 			l.buf.close()
 		}
 	}
+	_ = c.audit.Close() // the record says itself how it ended
 	c.mux.Close()
 }

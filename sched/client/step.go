@@ -7,6 +7,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/sched/audit"
 	"psrt/sched/psmsg"
 )
 
@@ -101,6 +102,7 @@ func (c *Client) place(p part) {
 	p.call.left++
 	*p.call.inUse++
 	l.parts[slot] = p
+	c.noteSend(&l.parts[slot])
 	c.try(l, slot)
 }
 
@@ -151,7 +153,7 @@ func (c *Client) TryPull(r *Rows, clock uint64, opt PullOption, call *Call) bool
 			return false
 		}
 	}
-	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls}
+	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls, number: c.noteAsk(r.spec.ID, clock, opt)}
 	for i := range c.lanes {
 		if lane := c.rotate(i); r.laneOff[lane+1] > r.laneOff[lane] {
 			c.place(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane})
@@ -194,6 +196,9 @@ func (c *Client) TryDense(d *Dense, push bool, clock uint64, opt PullOption, cal
 		kind = psmsg.KindPushDense
 	}
 	*call = Call{what: kind, clock: clock, inUse: &d.calls}
+	if !push {
+		call.number = c.noteAsk(audit.DenseTable, clock, opt)
+	}
 	for _, lane := range d.lanes {
 		p := part{call: call, kind: kind, clock: clock, dense: d, lane: lane}
 		if push {

@@ -11,6 +11,7 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/tcp"
+	"psrt/sched/audit"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/server"
@@ -42,6 +43,9 @@ type worldConfig struct {
 	maxBytes                int64
 	watch                   server.Watch
 	slow                    *slowtest.Config // tables that answer late
+	audit                   *audit.Config    // what workers and lanes record, may be nil
+	rows                    func(server.RowsConfig) (tiers.Rows, error)
+	optimizer               table.Optimizer // of the dense vector; the zero value is a sum
 }
 
 // transports is what every test runs over: one where memory is mapped, one
@@ -95,12 +99,15 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	var dense server.DenseConfig
 	if c.dense > 0 {
 		dense = server.DenseConfig{Ranges: []densemap.Range{{Offset: 0, Len: c.dense, Rule: "grad"}}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}, Init: make([]float32, c.dense)}
+		if c.optimizer.Kind != "" {
+			dense.Optimizer = c.optimizer
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for i := range list {
 		s, err := server.New(server.Config{ID: i, Map: m, Host: w.hostWith(c.wrap), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
-			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch, Rows: w.openRows()})
+			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch, Rows: w.openRows(), Audit: c.audit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +133,7 @@ const late = " late"
 // openRows makes tables late where the test asks for it.
 func (w *world) openRows() func(server.RowsConfig) (tiers.Rows, error) {
 	if w.config.slow == nil {
-		return nil
+		return w.config.rows
 	}
 	return func(c server.RowsConfig) (tiers.Rows, error) {
 		rows, err := server.InMemory(c)
@@ -182,7 +189,7 @@ func (w *world) openFor(ctx context.Context, worker int) *Client {
 
 func (w *world) openBy(ctx context.Context, worker int, h *dial.Host) *Client {
 	w.t.Helper()
-	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: h, Timeout: 20 * time.Second, Node: -1})
+	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: h, Timeout: 20 * time.Second, Node: -1, Audit: w.recorder()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
+	"psrt/sched/audit"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/tree"
@@ -58,6 +59,8 @@ type Config struct {
 	// and for the policy that grants.
 	Watch      Watch
 	WatchEvery time.Duration
+	// Audit has lanes record what they do to their rows; nil: not.
+	Audit *audit.Config
 	// Note is told, once, what an operator wants to know and nobody has to act
 	// on. May be nil.
 	Note func(string)

@@ -252,6 +252,7 @@ func (l *lane) applyDense(due []*request) {
 	}
 	d.version++
 	l.stats.refused += uint64(refused)
+	l.noteTaken(denseTable, d.version, 0, due...)
 	l.acknowledge(due, d.version, refused)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/sched/audit"
 	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 	"psrt/tiers"
@@ -69,6 +70,7 @@ type lane struct {
 	merge      mergeScratch
 	stats      laneStats
 	traffic    traffic
+	audit      *audit.Lane  // nil: nobody wants a record
 	began      time.Time    // the work that a poll has brought
 	pinned     error        // why the thread could not be kept on its node
 	budget     *dram.Budget // of the tables that lie in memory, later ones too; nil without
@@ -127,6 +129,10 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 	}
 	if cfg.Chain != nil {
 		l.chain = newChained(l)
+	}
+	if err := l.record(); err != nil {
+		l.closeTables()
+		return nil, err
 	}
 	return l, nil
 }
@@ -316,6 +322,7 @@ func (l *lane) closeTables() {
 		}
 	}
 	l.dense.close()
+	_ = l.audit.Close() // the record says itself how it ended
 	if err := l.storage.close(); err != nil {
 		l.refusal = err
 	}

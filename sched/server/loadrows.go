@@ -23,6 +23,7 @@ func (l *lane) loadRows(ctx context.Context, m *ckpt.Model, t *tableState) error
 			}
 			n++
 		}
+		l.audit.Loaded(t.spec.ID, t.version, keys[:n], rows[:n*width], width)
 		return t.rows.LoadRows(keys[:n], rows[:n*width])
 	})
 }

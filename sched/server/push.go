@@ -5,6 +5,7 @@ import (
 
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
+	"psrt/sched/audit"
 	"psrt/sched/psmsg"
 	"psrt/tiers/accessor"
 )
@@ -124,6 +125,7 @@ func (l *lane) leaveOut(r *request) {
 		l.giveBack(t, r.rows)
 		r.rows, version = nil, t.version
 	}
+	l.noteTaken(tableOf(r), l.versionOf(tableOf(r)), audit.LeftOut, r)
 	l.acknowledge([]*request{r}, version, 0)
 }
 
@@ -290,6 +292,7 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 		l.giveBack(t, r.rows)
 		r.rows = nil
 	}
+	l.noteTaken(t.spec.ID, t.version, 0, due...)
 	l.acknowledge(due, t.version, refused)
 }
 
@@ -393,7 +396,7 @@ func (l *lane) rescueHeld(s *session) {
 			if r.s != s {
 				continue
 			}
-			orphan := &request{Request: r.Request, s: &session{worker: s.worker, broken: true}, rows: r.rows}
+			orphan := &request{Request: r.Request, s: &session{worker: s.worker, client: s.client, broken: true}, rows: r.rows}
 			orphan.grads = slices.Clone(r.grads)
 			l.stats.copied.Rescued += uint64(len(r.grads)) * 4
 			r.rows = nil

@@ -198,6 +198,7 @@ func (l *lane) load(m *ckpt.Model, req psmsg.LoadRequest) error {
 		if err := t.rows.Reset(); err != nil {
 			return err
 		}
+		l.audit.Emptied(t.spec.ID, t.version)
 		if err := l.restoreLife(t, m.Lifecycle[t.spec.ID], req.KeepOpen); err != nil {
 			return fmt.Errorf("server: %s: %w", m.Dir(), err)
 		}
@@ -216,6 +217,7 @@ func (l *lane) load(m *ckpt.Model, req psmsg.LoadRequest) error {
 		if i < 0 {
 			return nil // another lane's
 		}
+		l.audit.LoadedBlock(l.dense.blocks[i].Index, l.dense.version, values, state)
 		return l.dense.vector.Load(i, values, state)
 	})
 	l.dense.vector.Publish()

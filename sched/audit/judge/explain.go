@@ -22,7 +22,7 @@ type change struct {
 // explain finds the smallest fault that gives what was seen: words for it, and the
 // push it is about.
 func (p *replay) explain(q *pull, w wrong) (string, *PushRef) {
-	if p.count >= eachMost { // it would not be shown
+	if p.count[Value] >= eachMost { // it would not be shown
 		return "", nil
 	}
 	if k, ok := p.swapped(q, w); ok {

@@ -21,8 +21,16 @@ func (e *InputError) Error() string  { return e.Err.Error() }
 func (e *InputError) Unwrap() error  { return e.Err }
 func (e *InputError) BadInput() bool { return true }
 
+// Options change what is judged.
+type Options struct {
+	// Promise is the staleness to judge by (0 BSP, -1 ASP), nil that of the job.
+	Promise *int
+	// Run is the one run to be judged, "" for all.
+	Run string
+}
+
 // Dir judges every run that has records in a directory.
-func Dir(ctx context.Context, dir string) (*Report, error) {
+func Dir(ctx context.Context, dir string, opt Options) (*Report, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, &InputError{fmt.Errorf("audit: %w", err)}
@@ -45,12 +53,18 @@ func Dir(ctx context.Context, dir string) (*Report, error) {
 		}
 		byRun[f.Header.Run] = append(byRun[f.Header.Run], f)
 	}
+	if opt.Run != "" && byRun[opt.Run] == nil && len(byRun) > 0 {
+		return nil, &InputError{fmt.Errorf("audit: %s has no records of run %s, but of %s", dir, opt.Run, strings.Join(sorted(byRun), ", "))}
+	}
 	if len(byRun) == 0 {
 		return nil, &InputError{fmt.Errorf("audit: no records (*%s) in %s; psrt train --audit %s writes them", audit.Ext, dir, dir)}
 	}
 	rep := &Report{Dir: dir, Consistent: true}
 	for _, name := range sorted(byRun) {
-		run, err := judgeRun(ctx, name, byRun[name])
+		if opt.Run != "" && name != opt.Run {
+			continue
+		}
+		run, err := judgeRun(ctx, name, byRun[name], opt.Promise)
 		if err != nil {
 			return nil, err
 		}
@@ -88,6 +102,7 @@ type run struct {
 	files   []*source
 	head    *audit.LaneHeader // the first lane's: what all agree upon
 	rate    float64
+	promise int // staleness
 	workers map[client]*source
 	tables  map[tableKey]*history
 	keys    map[uint64]struct{}
@@ -103,7 +118,7 @@ type tableKey struct {
 	table uint32
 }
 
-func judgeRun(ctx context.Context, name string, files []*audit.Reader) (*Run, error) {
+func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *int) (*Run, error) {
 	r := &run{ctx: ctx, out: &Run{Run: name}, workers: map[client]*source{}, tables: map[tableKey]*history{}, keys: map[uint64]struct{}{}}
 	lanes, workers := map[int]bool{}, map[int]bool{}
 	for _, f := range files {
@@ -132,7 +147,11 @@ func judgeRun(ctx context.Context, name string, files []*audit.Reader) (*Run, er
 	if r.head == nil {
 		return nil, &InputError{fmt.Errorf("audit: run %s has records of workers only: put those of its servers' hosts into the same directory", name)}
 	}
-	r.out.Consistency, r.out.Workers, r.out.Lanes = ModeOf(r.head.Staleness), len(workers), len(lanes)
+	r.promise = r.head.Staleness
+	if promise != nil {
+		r.promise = *promise
+	}
+	r.out.Consistency, r.out.Workers, r.out.Lanes = ModeOf(r.promise), len(workers), len(lanes)
 	for i := range r.files {
 		if err := r.index(i); err != nil {
 			return nil, err

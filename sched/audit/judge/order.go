@@ -12,14 +12,14 @@ import (
 type judgement struct {
 	r     *run
 	h     *history
-	table string // its name
-	count int    // violations
+	table string         // its name
+	count map[string]int // violations, by kind
 	steps map[uint32]*workerSteps
 }
 
 func (r *run) judge(k tableKey) error {
 	h := r.tables[k]
-	j := &judgement{r: r, h: h, table: r.tableName(k.table)}
+	j := &judgement{r: r, h: h, table: r.tableName(k.table), count: map[string]int{}}
 	if len(h.logs) == 0 {
 		if len(h.pushes)+len(h.pulls) > 0 {
 			r.note("there is no record of lane %d: what its workers asked (%d pulls, %d pushes of table %s) is not judged", k.lane, len(h.pulls), len(h.pushes), j.table)
@@ -33,8 +33,8 @@ func (r *run) judge(k tableKey) error {
 	}
 	j.takes()
 	j.lost()
-	j.wholeSteps()
 	j.pulls()
+	j.wholeSteps()
 	return j.replay()
 }
 
@@ -54,7 +54,7 @@ func (r *run) tableName(id uint32) string {
 func (j *judgement) broken(v *Violation) {
 	v.Lane, v.Table = int(j.h.lane), j.table
 	j.r.out.Broken++
-	if j.count++; j.count <= eachMost {
+	if j.count[v.Kind]++; j.count[v.Kind] <= eachMost {
 		j.r.out.Violations = append(j.r.out.Violations, v)
 	}
 }
@@ -204,7 +204,7 @@ func (s *workerSteps) early(step, version uint64) *push {
 
 // wholeSteps: a version of a BSP lane is one step of all workers, in their order.
 func (j *judgement) wholeSteps() {
-	if j.r.head.Staleness != 0 {
+	if j.r.promise != 0 {
 		return
 	}
 	step, some := uint64(0), false
@@ -261,7 +261,7 @@ func (j *judgement) pulls() {
 
 // clocks: what a pull of a step must and must not see.
 func (j *judgement) clocks(p *pull) {
-	s := j.r.head.Staleness
+	s := j.r.promise
 	if s < 0 {
 		return
 	}

@@ -78,7 +78,7 @@ type Run struct {
 	Values      int    `json:"values"` // compared
 	// Notes say what could not be judged, and why.
 	Notes []string `json:"notes,omitempty"`
-	// Violations are the first of each table and lane; Broken counts all.
+	// Violations are the first of each kind, table and lane; Broken counts all.
 	Violations []*Violation `json:"violations,omitempty"`
 	Broken     int          `json:"broken"`
 }
@@ -90,8 +90,8 @@ type Report struct {
 	Runs       []*Run `json:"runs"`
 }
 
-// eachMost bounds the violations of a table in a lane that are reported.
-const eachMost = 5
+// eachMost bounds the violations of each kind that are reported of a table in a lane.
+const eachMost = 3
 
 // ModeOf is a staleness in words.
 func ModeOf(staleness int) string {

@@ -36,11 +36,29 @@ func (l *log) last() uint64 {
 	return l.events[len(l.events)-1].version
 }
 
+// cut appends a log's pieces without a gap: a replica that was cut out and came
+// back has rows that it did not make.
+func (l *log) cut(h *history, to []*log) []*log {
+	from := 0
+	for i := range l.events {
+		if i > from && l.events[i].version != l.events[i-1].version+h.step(&l.events[i]) {
+			to, from = append(to, &log{l.file, l.events[from:i]}), i
+		}
+	}
+	if from < len(l.events) {
+		to = append(to, &log{l.file, l.events[from:]})
+	}
+	return to
+}
+
 // stitch makes one history of the records of one table in one lane. Replicas do
 // the same ops in the same order, so where two records overlap they are equal.
 func (h *history) stitch(j *judgement) {
 	h.whole = true
-	logs := slices.DeleteFunc(slices.Clone(h.logs), func(l *log) bool { return len(l.events) == 0 })
+	var logs []*log
+	for _, l := range h.logs {
+		logs = l.cut(h, logs)
+	}
 	slices.SortStableFunc(logs, func(a, b *log) int {
 		return cmp.Or(cmp.Compare(a.first(h), b.first(h)), cmp.Compare(b.last(), a.last()))
 	})
@@ -77,7 +95,7 @@ func (h *history) stitch(j *judgement) {
 		last = l
 	}
 	for _, l := range h.logs {
-		if end := j.r.files[l.file].end; end != "" && (len(logs) < 2 || l == last) {
+		if end := j.r.files[l.file].end; end != "" && (len(h.logs) < 2 || last == nil || l.file == last.file) {
 			h.whole, h.ends = false, fmt.Sprintf("%s: %s", filepath.Base(j.r.files[l.file].Path()), end)
 		}
 	}

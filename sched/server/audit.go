@@ -1,0 +1,42 @@
+package server
+
+import (
+	"psrt/sched/audit"
+	"psrt/tiers/table"
+)
+
+// record begins the lane's record, where one is wanted.
+func (l *lane) record() (err error) {
+	a := l.cfg.Audit
+	if a == nil {
+		return nil
+	}
+	h := audit.LaneHeader{Lane: l.global, Server: l.cfg.ID, Workers: l.cfg.Workers, Staleness: l.cfg.Staleness, Merges: l.cfg.Merges, Seed: l.cfg.Seed,
+		Tables: append([]table.Spec{}, l.cfg.Tables...), Dense: audit.Dense{Optimizer: l.cfg.Dense.Optimizer, EMA: l.cfg.Dense.EMA}}
+	for _, b := range l.dense.blocks {
+		h.Dense.Blocks = append(h.Dense.Blocks, a.NewBlock(b.Index, b.Rule, l.cfg.Dense.Init[b.Offset:b.Offset+b.Len]))
+	}
+	l.audit, err = audit.NewLane(*a, h)
+	return err
+}
+
+// versionOf is how many pushes a table has.
+func (l *lane) versionOf(table uint32) uint64 {
+	if table == denseTable {
+		return l.dense.version
+	}
+	return l.tables[table].version
+}
+
+// noteTaken records that pushes are in a table, in the order in which they were
+// added up. It comes before anybody is told.
+func (l *lane) noteTaken(table uint32, version uint64, flags audit.Flags, of ...*request) {
+	if l.audit == nil {
+		return
+	}
+	l.audit.Begin()
+	for _, r := range of {
+		l.audit.Add(audit.Push{Worker: uint32(r.s.worker), Client: r.s.client, Seq: r.Seq, Clock: r.Clock})
+	}
+	l.audit.Took(table, version, flags)
+}
