@@ -79,8 +79,10 @@ func (m *Member) adopt(ctx context.Context, next *place.Chains) error {
 		}
 	}
 	m.settle()
-	for _, note := range describe(before, next) {
-		m.note(note)
+	if next.Servers[0].ID == m.core.self.Server { // the others' are the same
+		for _, note := range describe(before, next) {
+			m.note(note)
+		}
 	}
 	return nil
 }
