@@ -118,6 +118,7 @@ func (s *Server) leave(worker int) error {
 	}
 	return s.each(func(l *lane) error {
 		l.clock.Leave(worker)
+		l.release(worker)
 		l.settle()
 		return nil
 	})

@@ -47,11 +47,12 @@ type lane struct {
 	clock   *clock.Clock
 	lastSeq []uint64 // by worker: exactly-once
 	client  []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
-	// generation is of the newest process that has a worker's number; frozen counts
-	// sessions: see freeze.
+	// generation is, by worker, of the newest process that has its number; held counts
+	// the pauses that are on, and released says that one has ended.
 	generation []int
-	frozen     int
-	thawed     bool // settle
+	pauses     []hold
+	held       int
+	released   bool
 	past       past // clients that had a number before
 	sessions   []*session
 	current    []*session  // by worker: its newest session, nil when gone
@@ -103,6 +104,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		lastSeq:    make([]uint64, cfg.Workers),
 		client:     make([]uint64, cfg.Workers),
 		generation: make([]int, cfg.Workers),
+		pauses:     make([]hold, cfg.Workers),
 		current:    make([]*session, cfg.Workers),
 		later:      make([]rdma.Completion, 0, laterMax),
 		ahead:      make([]announced, cfg.Workers),
@@ -193,8 +195,8 @@ func (l *lane) run() {
 			l.stats.busy += time.Since(start)
 		}
 		ran := l.commands()
-		if ran && len(l.starved) > 0 || l.thawed {
-			l.thawed = false
+		if ran && len(l.starved) > 0 || l.released {
+			l.released = false
 			l.settle()
 		}
 		gave := l.giveCut(n > 0)
@@ -407,7 +409,7 @@ func (l *lane) ready(r *request) {
 	case psmsg.KindAnnounce:
 		l.heed(r)
 	default:
-		l.thaw(r.s)
+		l.release(r.s.worker)
 		l.takePushes(r.s)
 	}
 }

@@ -35,7 +35,6 @@ func (l *lane) drop(s *session, cause error) {
 	}
 	s.broken = true
 	s.seen.end()
-	l.thaw(s)
 	if l.chain != nil {
 		l.chain.forgetSession(s)
 	} else {
@@ -61,6 +60,9 @@ func (l *lane) drop(s *session, cause error) {
 	l.sessions[s.id] = nil
 	if l.current[s.worker] == s {
 		l.current[s.worker] = nil
+		if s.generation > 0 {
+			l.hold(s.worker)
+		}
 	}
 	s.close()
 	l.releaseAll(s)

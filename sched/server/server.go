@@ -352,21 +352,16 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 	if l.sessions[ses.id] == nil || ses.open {
 		return fmt.Errorf("server: lane %d: this session is not waiting to be opened", l.global)
 	}
-	taken, err := l.takeOver(ses)
-	if err != nil {
+	if err := l.takeOver(ses); err != nil {
 		return err
 	}
 	if l.chain != nil {
 		if !l.chain.head {
 			return l.chain.moved()
 		}
-		taken = false // a newer client's Enter says where its sequence goes on
 	}
 	if old := l.current[ses.worker]; old != nil {
 		l.drop(old, nil) // the worker came back before its old connection was missed
-	}
-	if taken {
-		l.freeze(ses)
 	}
 	recvs := make([]rdma.Recv, psmsg.Slots)
 	for i := range recvs {
@@ -386,6 +381,9 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 	}
 	ses.replies, ses.open = replies, true
 	l.current[ses.worker] = ses
+	if !l.pauses[ses.worker].taken { // it is back
+		l.release(ses.worker)
+	}
 	return nil
 }
 

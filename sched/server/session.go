@@ -45,23 +45,21 @@ type ticket struct {
 
 // session is one worker's connection to one lane. Only the lane touches it.
 type session struct {
-	id          uint32 // index in lane.sessions
-	worker      int
-	client      uint64 // which client speaks for the worker
-	generation  int    // of its process, 0 if it does not say
-	freezes     bool   // see lane.freeze
-	freezesFrom uint64
-	ep          rdma.Endpoint
-	lane        *lane
-	domain      rdma.Domain
-	link        *link // nil: nobody grants
-	source      int   // in link
-	seen        *seen // by the watch
-	mapped      bool
-	maxMessage  int
-	open        bool   // rings exchanged, requests may come
-	hangUp      func() // ends the whole connection
-	broken      bool
+	id         uint32 // index in lane.sessions
+	worker     int
+	client     uint64 // which client speaks for the worker
+	generation int    // of its process, 0 if it does not say
+	ep         rdma.Endpoint
+	lane       *lane
+	domain     rdma.Domain
+	link       *link // nil: nobody grants
+	source     int   // in link
+	seen       *seen // by the watch
+	mapped     bool
+	maxMessage int
+	open       bool   // rings exchanged, requests may come
+	hangUp     func() // ends the whole connection
+	broken     bool
 
 	ring    *mem.Arena // landing slots, then reply staging
 	slotLen int        // bytes of a landing slot

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"slices"
+
+	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 )
 
@@ -22,48 +25,60 @@ func (s *Server) supersede(worker, generation int) (newer bool, err error) {
 	return true, nil
 }
 
+// hold keeps a lane of bsp from adding steps up for a worker's sake, from a step on.
+type hold struct {
+	on    bool
+	taken bool // another process has taken the worker over, and pushed nothing yet
+	from  uint64
+}
+
 // takeOver gives a worker's number to the client of a session that is about to be
-// open, and reports whether another had it before. Its sequence goes on.
-func (l *lane) takeOver(ses *session) (taken bool, err error) {
+// open. Where another had it before, its sequence goes on.
+func (l *lane) takeOver(ses *session) error {
 	w := ses.worker
 	if ses.generation < l.generation[w] {
-		return false, &psmsg.TakenOverError{Worker: w}
+		return &psmsg.TakenOverError{Worker: w}
 	}
 	l.generation[w] = ses.generation
-	if ses.generation == 0 || l.client[w] == 0 || l.client[w] == ses.client {
-		return false, nil
+	if ses.generation > 0 && l.client[w] != 0 && l.client[w] != ses.client {
+		l.client[w] = ses.client
+		l.hold(w)
+		l.pauses[w].taken = l.pauses[w].on
 	}
-	l.client[w] = ses.client
-	return true, nil
+	return nil
 }
 
-// freeze keeps steps from being added up until the session that took a worker over
-// has sent its first push: until then it pulls the step in which the process before
-// it died, whose updates other lanes may lack. Those before that step, which goOn
-// tells, are free, so that of several such sessions one can always go on.
-func (l *lane) freeze(s *session) {
-	if l.cfg.Staleness == 0 && !s.freezes {
-		s.freezes, s.freezesFrom = true, 0
-		l.frozen++
+// hold begins when a worker's connection breaks, and lasts until it is back, or else
+// until the process that took it over has sent its first push: that process pulls the
+// step in which the one before it died, whose updates other lanes may lack. Steps
+// before that one, which goOn tells, are free, so that of several such workers one can
+// always go on. A replica does not pause: it adds up where the order says so.
+func (l *lane) hold(worker int) {
+	if l.chain != nil || l.cfg.Staleness != 0 || l.clock.At(worker) == clock.None {
+		return
 	}
-}
-
-// thaw ends what freeze began.
-func (l *lane) thaw(s *session) {
-	if s.freezes {
-		s.freezes = false
-		l.frozen--
-		l.thawed = true
+	if !l.pauses[worker].on {
+		l.pauses[worker] = hold{on: true}
+		l.held++
 	}
 }
 
-// goOn is the step at which those go on that have taken workers over.
+// release ends a hold.
+func (l *lane) release(worker int) {
+	if l.pauses[worker].on {
+		l.pauses[worker] = hold{}
+		l.held--
+		l.released = true
+	}
+}
+
+// goOn is the step at which those go on that have taken a worker over.
 func (s *Server) goOn(sessions []*session, req psmsg.GoOnRequest) error {
 	for i, ses := range sessions {
 		l := s.lanes[i]
 		if err := l.do(commandTimeout, func() {
-			ses.freezesFrom = req.From
-			l.thawed = true
+			l.pauses[ses.worker].from = req.From
+			l.released = true
 		}); err != nil {
 			return err
 		}
@@ -71,22 +86,14 @@ func (s *Server) goOn(sessions []*session, req psmsg.GoOnRequest) error {
 	return nil
 }
 
-// mayAdd says whether no session keeps a step from being added up.
+// mayAdd says whether no hold keeps a step from being added up.
 func (l *lane) mayAdd(step uint64) bool {
-	if l.frozen == 0 {
-		return true
-	}
-	for _, s := range l.current {
-		if s != nil && s.freezes && step >= s.freezesFrom {
-			return false
-		}
-	}
-	return true
+	return l.held == 0 || !slices.ContainsFunc(l.pauses, func(h hold) bool { return h.on && step >= h.from })
 }
 
 // overtakes says whether a pull's step is beyond one that is whole and not added up.
 func (l *lane) overtakes(r *request) bool {
-	if l.frozen == 0 || l.cfg.Staleness != 0 || r.Flags&psmsg.FlagNoClock != 0 {
+	if l.held == 0 || r.Flags&psmsg.FlagNoClock != 0 {
 		return false
 	}
 	step, ok := l.wholeStep()
@@ -96,9 +103,6 @@ func (l *lane) overtakes(r *request) bool {
 // standing is how far a worker has come here.
 func (l *lane) standing(worker int) psmsg.Standing {
 	st := psmsg.Standing{Last: l.lastSeq[worker], At: l.clock.At(worker)}
-	if l.chain != nil {
-		st.Last = l.chain.m.Client(uint32(worker)).Last
-	}
 	if l.cfg.Staleness == 0 {
 		var ok bool
 		if st.Applied, ok = l.wholeStep(); !ok {
