@@ -58,7 +58,7 @@ func mustName(t *testing.T, e *end, err error) {
 
 // TestPeerGone ends the peer's end in the middle of messages, at either end.
 func TestPeerGone(t *testing.T) {
-	for name, open := range transports {
+	for name, open := range transports() {
 		for _, dialler := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				d := open(t)

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"psrt/rdma/shm"
+	"psrt/rdma/sim"
 	"psrt/sched/chain"
 )
 
 // TestBothWays sends all kinds of messages in both directions at a time, through rings
 // from the smallest to such that nothing waits.
 func TestBothWays(t *testing.T) {
-	for name, open := range transports {
+	for name, open := range transports() {
 		for _, opt := range []Options{{RingBytes: minRing, BackBytes: minRing, Depth: minDepth}, {RingBytes: 64 << 10, BackBytes: minRing}, {}} {
 			t.Run(name, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed(t), 3))
@@ -59,7 +60,7 @@ func TestBothWays(t *testing.T) {
 // TestWindow has a machine's window of chunks on its way to a reader that does not
 // come: nothing is dropped, and nothing is lost when it comes at last.
 func TestWindow(t *testing.T) {
-	for name, open := range transports {
+	for name, open := range transports() {
 		t.Run(name, func(t *testing.T) {
 			d := open(t)
 			da, db := d(), d()
@@ -93,7 +94,7 @@ func TestWindow(t *testing.T) {
 // TestFull sends until messages are dropped. Those that were taken come, in order,
 // and then there is room again.
 func TestFull(t *testing.T) {
-	for name, open := range transports {
+	for name, open := range transports() {
 		t.Run(name, func(t *testing.T) {
 			d := open(t)
 			da, db := d(), d()
@@ -130,10 +131,52 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestAgain: what waits is not taken twice, what has changed or is in records is.
+func TestAgain(t *testing.T) {
+	d := simulated(t, sim.Config{})
+	var got []uint64
+	opt := Options{RingBytes: minRing}
+	a, b := joined(t, d(), d(), opt, func(*chain.Message) {}, func(m *chain.Message) { got = append(got, m.Seq) })
+	data := func(epoch, seq uint64, kind chain.Kind) *chain.Message {
+		return &chain.Message{Kind: chain.Data, Group: testGroup, From: nodeA, To: nodeB, Epoch: epoch, Seq: seq,
+			Header: chain.Header{Kind: kind, Size: minRing}, Bytes: make([]byte, minRing)} // more than the ring
+	}
+	var want []uint64
+	send := func(m *chain.Message, taken bool) {
+		t.Helper()
+		before := a.link.Stats()
+		if !a.link.Send(m) {
+			t.Fatalf("dropped: %+v", a.link.Stats())
+		}
+		if was := a.link.Stats().Spared == before.Spared; was != taken {
+			t.Errorf("epoch %d, op %d: taken %v, want %v", m.Epoch, m.Seq, was, taken)
+		}
+		if taken {
+			want = append(want, m.Seq)
+		}
+	}
+	for seq := uint64(1); seq <= 5; seq++ {
+		send(data(1, seq, chain.Push), true)
+	}
+	for seq := uint64(1); seq <= 5; seq++ {
+		send(data(1, seq, chain.Push), false)
+	}
+	send(data(1, 5, chain.Void), true)
+	send(data(2, 3, chain.Push), true)
+	send(data(1, 4, chain.Push), false)
+	send(data(1, 6, chain.Push), true)
+	until(t, func() bool { return len(got) == len(want) }, a, b)
+	send(data(2, 3, chain.Push), true)
+	until(t, func() bool { return len(got) == len(want) }, a, b)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // TestOneWay sends far more than a ring in one direction only: credits come without
 // records then.
 func TestOneWay(t *testing.T) {
-	for name, open := range transports {
+	for name, open := range transports() {
 		t.Run(name, func(t *testing.T) {
 			d := open(t)
 			da, db := d(), d()
@@ -173,6 +216,7 @@ func TestAllocates(t *testing.T) {
 	data := chain.Message{Kind: chain.Data, Group: testGroup, From: nodeA, To: nodeB, Bytes: body, Header: chain.Header{Kind: chain.Push, Size: len(body)}}
 	turn := func() {
 		want := acked + 1
+		data.Seq++
 		ends[0].link.Send(&data)
 		for acked < want {
 			for _, e := range ends {

@@ -29,7 +29,9 @@ func (q *queue) push(m *chain.Message, size int) {
 	q.bytes += size
 }
 
-func (q *queue) first() *chain.Message { return &q.ring[q.at].msg }
+func (q *queue) first() *chain.Message { return q.peek(0) }
+
+func (q *queue) peek(i int) *chain.Message { return &q.ring[(q.at+i)%len(q.ring)].msg }
 
 func (q *queue) pop() {
 	w := &q.ring[q.at]

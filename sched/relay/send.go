@@ -30,6 +30,8 @@ type outgoing struct {
 	quiet  int      // bytes likewise
 
 	wrs []rdma.WR // made and not posted
+
+	newest [chain.Moved + 1]key // by kind: taken last of those sent for the first time
 }
 
 func (o *outgoing) begin(ring, depth int, peer rdma.RemoteRange) {
@@ -45,8 +47,9 @@ func (o *outgoing) drop() {
 
 // Send takes a message for the peer. What it refers to may not be changed before it
 // is in records, at the latest when Pending is 0; an op's body may be once it is
-// committed, because then the peer has it and looks at it no more. false: there was no
-// room, the link is broken, or the message is for another; it is dropped.
+// committed, because then the peer has it and looks at it no more. What is sent again
+// while it waits is not taken twice. false: there was no room, the link is broken, or
+// the message is for another; it is dropped.
 func (l *Link) Send(m *chain.Message) bool {
 	size := sizeOf(m)
 	if l.err == nil && max(size, m.Header.Size) > l.opt.MaxMessageBytes {
@@ -54,7 +57,14 @@ func (l *Link) Send(m *chain.Message) bool {
 			ErrTooLarge, m.Kind, size, m.Header.Size, l.opt.MaxMessageBytes))
 	}
 	q := &l.out.queue
-	if l.err != nil || l.closed || m.Group != l.cfg.Group || m.To != l.cfg.Peer || q.count >= l.opt.QueueMessages || q.count > 0 && q.bytes+size > l.opt.QueueBytes {
+	switch {
+	case l.err != nil || l.closed || m.Group != l.cfg.Group || m.To != l.cfg.Peer:
+		l.stats.Dropped++
+		return false
+	case l.out.waits(m):
+		l.stats.Spared++
+		return true
+	case q.count >= l.opt.QueueMessages || q.count > 0 && q.bytes+size > l.opt.QueueBytes:
 		l.stats.Dropped++
 		return false
 	}

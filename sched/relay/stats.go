@@ -5,7 +5,8 @@ type Stats struct {
 	SentMessages, SentBytes, SentRecords             uint64
 	ReceivedMessages, ReceivedBytes, ReceivedRecords uint64
 	// Dropped messages found no room in the queue, or a broken link.
-	Dropped uint64
+	// Spared ones were sent again while the first waited.
+	Dropped, Spared uint64
 	// Waits counts how often a message waited for the peer to be done with others,
 	// Credits how often the peer was told so without a record.
 	Waits, Credits uint64

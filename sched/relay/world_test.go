@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	ibv "psrt/csrc/verbs"
 	"psrt/rdma"
+	"psrt/rdma/feature"
 	"psrt/rdma/shm"
 	"psrt/rdma/sim"
 	"psrt/rdma/tcp"
+	"psrt/rdma/verbs"
 	"psrt/sched/chain"
 )
 
@@ -31,8 +34,16 @@ func seed(t testing.TB) uint64 {
 	return s
 }
 
-// transports make what opens domains that reach each other, by name.
-var transports = map[string]func(t testing.TB) func() rdma.Domain{
+// transports make what opens domains that reach each other, by name. The lab is for
+// what there is nowhere else.
+func transports() map[string]func(t testing.TB) func() rdma.Domain {
+	if os.Getenv("PSRT_LAB") != "" {
+		return map[string]func(t testing.TB) func() rdma.Domain{"verbs": all["verbs"]}
+	}
+	return all
+}
+
+var all = map[string]func(t testing.TB) func() rdma.Domain{
 	"sim": func(t testing.TB) func() rdma.Domain { return simulated(t, sim.Config{}) },
 	"sim, slow and lossy": func(t testing.TB) func() rdma.Domain {
 		return simulated(t, sim.Config{LatencyMicros: 50, JitterMicros: 100, Loss: 0.01})
@@ -43,6 +54,21 @@ var transports = map[string]func(t testing.TB) func() rdma.Domain{
 	"tcp": func(t testing.TB) func() rdma.Domain {
 		return func() rdma.Domain { return must(t)(tcp.New(tcp.Config{Listen: "127.0.0.1:0"})) }
 	},
+	"verbs": devices, // in the lab, see LAB_TESTS of the Makefile
+}
+
+// devices opens this machine's devices in turn.
+func devices(t testing.TB) func() rdma.Domain {
+	feature.SkipUnless(t, feature.NewProber("").Check(feature.RDMADevice))
+	names, err := ibv.Devices()
+	if err != nil || len(names) == 0 {
+		t.Fatalf("the kernel has a device, libibverbs lists %v: %v", names, err)
+	}
+	made := 0
+	return func() rdma.Domain {
+		made++
+		return must(t)(verbs.New(verbs.Config{Device: names[made%len(names)]}))
+	}
 }
 
 func simulated(t testing.TB, cfg sim.Config) func() rdma.Domain {
