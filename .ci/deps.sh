@@ -68,6 +68,7 @@ look_test() { # the same for the tests; those of the bindings (csrc/examples) us
 	command -v pkg-config >/dev/null || need pkg-config "finds the C library, as users' builds do"
 	[ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
 	command -v mpirun >/dev/null || need openmpi-bin "starts jobs on the tests' hosts, as on a user's"
+	command -v mpiexec.hydra >/dev/null || need mpich "so does MPICH's launcher"
 	[ -x /usr/sbin/slurmctld ] || need slurmctld "so does SLURM: its controller"
 	[ -x /usr/sbin/slurmd ] || need slurmd "its daemon on each host"
 	command -v srun >/dev/null || need slurm-client "its commands"

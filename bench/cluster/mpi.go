@@ -33,3 +33,18 @@ func (h *Hosts) MPIRun(t testing.TB, n int) []string {
 	return []string{"mpirun", "-n", fmt.Sprint(n), "--allow-run-as-root", "--oversubscribe", "--map-by", "node", "--host", strings.Join(names, ","),
 		"--mca", "plm_rsh_agent", script, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", network}
 }
+
+// Hydra is the same with MPICH's launcher.
+func (h *Hosts) Hydra(t testing.TB, n int) []string {
+	t.Helper()
+	Need(t, Hydra)
+	script := filepath.Join(t.TempDir(), "rsh")
+	if err := os.WriteFile(script, []byte(fmt.Sprintf(rsh, h.tag)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := 1; i <= h.N; i++ {
+		names = append(names, h.Name(i))
+	}
+	return []string{"mpiexec.hydra", "-n", fmt.Sprint(n), "-hosts", strings.Join(names, ","), "-launcher", "rsh", "-launcher-exec", script, "-iface", "br0"}
+}

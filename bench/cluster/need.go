@@ -23,6 +23,10 @@ var (
 		Name: "mpirun", Requirement: "Open MPI's mpirun and the PMIx library", Remedy: "apt-get install openmpi-bin",
 		Probe: programs("mpirun"),
 	}
+	Hydra = feature.Test{
+		Name: "mpiexec.hydra", Requirement: "MPICH's launcher", Remedy: "apt-get install mpich",
+		Probe: programs("mpiexec.hydra"),
+	}
 	SLURM = feature.Test{
 		Name: "SLURM", Requirement: "munged, slurmctld, slurmd, srun and sbatch",
 		Remedy: "apt-get install slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins",

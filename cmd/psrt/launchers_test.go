@@ -144,6 +144,34 @@ func TestMPIRun(t *testing.T) {
 	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, mpirun(4, append(endless(t), "--servers", "2")...)) })
 }
 
+// MPICH's launcher speaks PMI-1 over a descriptor.
+func TestHydra(t *testing.T) {
+	t.Parallel()
+	h := cluster.New(t, 3)
+	flags, digest := launcherJob(t, t.TempDir())
+	hydra := func(n int, args ...string) func(context.Context) *exec.Cmd {
+		return func(ctx context.Context) *exec.Cmd { return h.Command(ctx, 0, append(h.Hydra(t, n), args...)...) }
+	}
+	job := append([]string{os.Args[0]}, flags...)
+	t.Run("three hosts", func(t *testing.T) {
+		o := onCluster(t, hydra(4, append(job, "--json")...))
+		same(t, o, digest, "tcp", "[server 0 h1] 4 ranks on 3 hosts met by PMI", " at "+h.Addr(1)+" (eth0)", "[worker 0 h")
+	})
+	t.Run("one host", func(t *testing.T) {
+		o := onCluster(t, func(ctx context.Context) *exec.Cmd {
+			return exec.CommandContext(ctx, "mpiexec.hydra", append(append(strings.Fields("-n 4"), job...), "--json")...)
+		})
+		same(t, o, digest, "shm", "4 ranks on one host met by PMI")
+	})
+	t.Run("bad data", func(t *testing.T) {
+		o := onCluster(t, hydra(3, os.Args[0], "train", "--data", "/nope", "--servers", "1"))
+		if !strings.Contains(o.stderr, "/nope") {
+			t.Errorf("exit %d: %s", o.code, o.stderr)
+		}
+	})
+	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, hydra(4, append(endless(t), "--servers", "2")...)) })
+}
+
 // endless is a job that a signal ends.
 func endless(t *testing.T) []string {
 	return []string{os.Args[0], "train", "--data", write(t, t.TempDir(), "train.libffm", rows(3000, 1)), "--epochs", "1000000", "--sync", "bsp", "--dim", "4"}
