@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"psrt/sched/client"
 	"psrt/sched/coord"
+	"psrt/sched/place"
+	"psrt/sched/replica"
 	"psrt/sched/stall"
 )
 
@@ -26,6 +29,34 @@ func serverAddrs(ctx context.Context, r *Rank, servers int) ([]string, error) {
 		addrs[i] = string(v)
 	}
 	return addrs, nil
+}
+
+// servers tells a client where the job's are, as soon as it is known.
+func servers(ctx context.Context, job *Job, rank *Rank, cfg *client.Config) error {
+	if job.Chained() {
+		m, err := firstMap(ctx, rank)
+		cfg.Chains = m
+		return err
+	}
+	addrs, err := serverAddrs(ctx, rank, job.Servers)
+	if err == nil {
+		cfg.Map, err = job.placement(addrs)
+	}
+	return err
+}
+
+// firstMap waits until the servers have made the shard map.
+func firstMap(ctx context.Context, rank *Rank) (*place.Chains, error) {
+	ctx, cancel := context.WithTimeout(ctx, rank.timeout())
+	defer cancel()
+	if _, err := coord.Await(ctx, rank.Coord, replica.KeyMap); err != nil {
+		return nil, fmt.Errorf("train: waiting for the servers to share out the rows: %w", err)
+	}
+	kv, err := rank.Coord.Get(ctx, replica.KeyMap)
+	if err != nil {
+		return nil, err
+	}
+	return place.Decode(kv.Value, uint64(kv.Revision))
 }
 
 // gather gives every worker the values of all, in worker order. It is also a

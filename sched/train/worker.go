@@ -21,14 +21,14 @@ import (
 
 // Rank is what a rank is given beside the job.
 type Rank struct {
-	Index  int // among the servers, or among the workers
+	Index int // among the servers, or among the workers
 	// Generation counts the processes that have had a worker's number, from 1; 0 does
 	// not say.
 	Generation int
-	Coord  coord.Coordinator
-	Host   *dial.Host
-	Listen string // servers: control address
-	Node   int    // NUMA node, -1 any
+	Coord      coord.Coordinator
+	Host       *dial.Host
+	Listen     string // servers: control address
+	Node       int    // NUMA node, -1 any
 	// Label and Rack are what a server fails together with.
 	Label, Rack string
 	// Timeout bounds every wait for other ranks; 0 means two minutes.
@@ -111,16 +111,11 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if w.share, err = job.share(rank.Index); err != nil {
 		return nil, err
 	}
-	addrs, err := serverAddrs(ctx, rank, job.Servers)
-	if err != nil {
+	cfg := client.Config{Worker: rank.Index, Generation: rank.Generation, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Latencies: w.live.latencies(rank), Stall: rank.Stall}
+	if err := servers(ctx, job, rank, &cfg); err != nil {
 		return nil, err
 	}
-	placement, err := job.placement(addrs)
-	if err != nil {
-		return nil, err
-	}
-	w.client, err = client.Open(ctx, client.Config{Worker: rank.Index, Generation: rank.Generation, Map: placement, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Latencies: w.live.latencies(rank), Stall: rank.Stall})
-	if err != nil {
+	if w.client, err = client.Open(ctx, cfg); err != nil {
 		return nil, err
 	}
 	blocks, err := densemap.Cut(w.ranges)

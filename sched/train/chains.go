@@ -1,0 +1,41 @@
+package train
+
+import (
+	"fmt"
+
+	"psrt/sched/place"
+)
+
+// GroupsEach is how many groups a lane of a server has where nobody says.
+const GroupsEach = 4
+
+// Chained says that the rows are in groups with chains of servers, which may lose
+// members and get others while training goes on: with replicas, or because --groups
+// asks for it. Else each lane has its slots, for as long as the job runs.
+func (j *Job) Chained() bool { return j.Groups > 0 }
+
+// SettleChains fills in the groups of a job with replicas.
+func (j *Job) SettleChains() {
+	if j.Replicas > 1 && j.Groups == 0 {
+		j.Groups = min(GroupsEach*j.Servers*j.Lanes, place.DefaultSlots)
+	}
+}
+
+func (j *Job) validateChains() error {
+	switch {
+	case j.Replicas < 0 || j.Replicas > place.MaxReplicas:
+		return fmt.Errorf("train: --replicas %d, want 1 to %d", j.Replicas, place.MaxReplicas)
+	case j.Groups < 0 || j.Groups > place.DefaultSlots:
+		return fmt.Errorf("train: --groups %d, want 1 to %d", j.Groups, place.DefaultSlots)
+	case j.Replicas > j.Servers:
+		return fmt.Errorf("train: --replicas %d want as many servers, the job has %d: give --servers %d, or --replicas %d", j.Replicas, j.Servers, j.Replicas, j.Servers)
+	case j.Replicas > 1 && j.Groups == 0:
+		return fmt.Errorf("train: %d replicas without groups: please report this", j.Replicas)
+	}
+	return nil
+}
+
+// chains is what the first map of the job's servers is made from.
+func (j *Job) chains() place.ChainsConfig {
+	return place.ChainsConfig{Slots: place.DefaultSlots, Groups: j.Groups, Replicas: max(1, j.Replicas), AllowSameHost: j.AllowSameHost}
+}
