@@ -6,6 +6,7 @@ import (
 
 	"psrt/sched/chain"
 	"psrt/sched/psmsg"
+	"psrt/sched/relay"
 )
 
 // ChainConfig makes a server a replica of one group: its one lane is the group's, and
@@ -25,19 +26,7 @@ type ChainConfig struct {
 }
 
 // ChainStats is what a replica has and does.
-type ChainStats struct {
-	Epoch     uint64 `json:"epoch"`
-	Position  int    `json:"position"` // in the chain; -1: not in it
-	Members   int    `json:"members"`
-	Head      bool   `json:"head,omitempty"`
-	Joining   bool   `json:"joining,omitempty"`
-	Leased    bool   `json:"leased,omitempty"`
-	Committed uint64 `json:"committed"` // ops
-	LogOps    int    `json:"log_ops"`
-	LogBytes  int    `json:"log_bytes"`
-	Waiting   int    `json:"waiting"`          // pushes ordered and not committed
-	Failed    string `json:"failed,omitempty"` // why its copy is not one any more
-}
+type ChainStats = psmsg.ChainStats
 
 func (c *Config) validateChain() error {
 	k := c.Chain
@@ -51,6 +40,14 @@ func (c *Config) validateChain() error {
 		return fmt.Errorf("server: group %d: ChainConfig.OnReport and Dial must be set", c.ID)
 	}
 	return nil
+}
+
+// linkDepth is the room in the lane's queues for links to other members.
+func (c *Config) linkDepth() int {
+	if c.Chain == nil {
+		return 0
+	}
+	return 2 * maxPeers * relay.Options{}.QueueDepth()
 }
 
 // Adopt takes the group's chain of a newer epoch, and returns when the lane has. A

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,9 @@ type chained struct {
 	leaseEpoch uint64
 	leaseUntil time.Time
 
+	peers peers
+	heard bool // something came over a link in this turn
+
 	mu    sync.Mutex
 	inbox []chain.Message
 }
@@ -68,6 +72,8 @@ type result struct {
 
 func newChained(l *lane) *chained {
 	c := &chained{l: l, cfg: l.cfg.Chain, waiting: make([][]*request, l.cfg.Workers), start: time.Now()}
+	c.peers.all, c.peers.dialing = map[uint32]*peer{}, map[chain.Node]bool{}
+	c.peers.ctx, c.peers.cancel = context.WithCancel(context.Background())
 	c.m = chain.New(c.cfg.Self, c.cfg.Group, c.cfg.Options, c)
 	c.publish()
 	return c
@@ -129,7 +135,8 @@ func (c *chained) adopt(cfg chain.Config) {
 	}
 	c.epoch.Store(cfg.Epoch)
 	c.served.Store(c.head)
-	c.nextTick = time.Time{}
+	c.nextTick, c.peers.retry = time.Time{}, time.Time{}
+	c.leaveOthers()
 	c.turn(time.Now())
 }
 
@@ -163,7 +170,8 @@ func (c *chained) turn(now time.Time) (some bool) {
 	for i := range inbox {
 		c.m.Step(inbox[i])
 	}
-	some = len(inbox) > 0
+	some = len(inbox) > 0 || c.heard
+	c.heard = false
 	due := !now.Before(c.nextTick)
 	if due {
 		c.m.Tick()
@@ -176,6 +184,8 @@ func (c *chained) turn(now time.Time) (some bool) {
 		c.again()
 		c.flush()
 	}
+	c.reach(now)
+	c.post()
 	if soon := now.Add(tickBusy); soon.Before(c.nextTick) && c.isBusy() {
 		c.nextTick = soon
 	}
@@ -184,6 +194,7 @@ func (c *chained) turn(now time.Time) (some bool) {
 
 // sitOut says again that this copy is none.
 func (c *chained) sitOut(now time.Time) bool {
+	c.post()
 	if now.Before(c.nextTick) {
 		return false
 	}
@@ -236,6 +247,9 @@ func (c *chained) send(m chain.Message) {
 	}
 	if c.cfg.Send != nil {
 		c.cfg.Send(m)
+	} else if p := c.peerOf(m.To); p != nil {
+		p.link.Send(&m)
+		p.moved = true
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"psrt/rdma/dial"
 	"psrt/sched/chain"
 	"psrt/sched/psmsg"
 )
@@ -65,10 +64,4 @@ func (s *Server) happenChained(req psmsg.HappenRequest) (psmsg.HappenReply, erro
 	}
 	rep, _ := v.(psmsg.HappenReply)
 	return rep, nil
-}
-
-// handleLink serves another member's connection.
-func (s *Server) handleLink(_ context.Context, in *dial.Incoming, hello psmsg.Hello) {
-	in.Reject(fmt.Errorf("server %d: links are not served yet", s.cfg.ID))
-	_ = hello
 }

@@ -97,17 +97,18 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:        dial.NewMux(cfg.Workers * sessionsEach * (sendDepth + recvDepth)),
-		cmds:       make(chan func(), 16),
-		gone:       make(chan struct{}),
-		tables:     map[uint32]*tableState{},
-		lastSeq:    make([]uint64, cfg.Workers),
-		client:     make([]uint64, cfg.Workers),
-		generation: make([]int, cfg.Workers),
-		pauses:     make([]hold, cfg.Workers),
-		current:    make([]*session, cfg.Workers),
-		later:      make([]rdma.Completion, 0, laterMax),
-		ahead:      make([]announced, cfg.Workers),
+		mux:     dial.NewMux(cfg.Workers*sessionsEach*(sendDepth+recvDepth) + cfg.linkDepth()),
+		cmds:    make(chan func(), 16),
+		gone:    make(chan struct{}),
+		tables:  map[uint32]*tableState{},
+		lastSeq: make([]uint64, cfg.Workers),
+		client:  make([]uint64, cfg.Workers),
+
+		generation: make([]int, cfg.Workers), pauses: make([]hold, cfg.Workers),
+
+		current: make([]*session, cfg.Workers),
+		later:   make([]rdma.Completion, 0, laterMax),
+		ahead:   make([]announced, cfg.Workers),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
 	if cfg.MaxBytes > 0 {
@@ -212,6 +213,11 @@ func (l *lane) run() {
 	for _, s := range l.sessions {
 		if s != nil {
 			s.close()
+		}
+	}
+	if l.chain != nil {
+		for _, p := range l.chain.peers.all {
+			p.link.Close()
 		}
 	}
 	l.closeTables()
@@ -335,6 +341,9 @@ func (l *lane) closeTables() {
 func (l *lane) complete(c *rdma.Completion) {
 	s := l.sessionOf(c)
 	if s == nil {
+		if l.chain != nil {
+			l.chain.completed(c)
+		}
 		return
 	}
 	if c.Status != rdma.StatusOK {

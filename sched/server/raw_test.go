@@ -87,31 +87,42 @@ type raw struct {
 // knock does the handshake and no more.
 func (x *target) knock(worker int, client uint64) (*raw, error) {
 	x.t.Helper()
-	w := &raw{t: x.t, mux: dial.NewMux(256)}
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: worker, Client: client})
+	w, err := knockAt(x.t, x.host(), x.Addr(), psmsg.Hello{Protocol: psmsg.Version, Worker: worker, Client: client})
+	if err == nil {
+		x.t.Cleanup(w.close)
+	}
+	return w, err
+}
+
+func knockAt(t *testing.T, h *dial.Host, addr string, hello psmsg.Hello) (*raw, error) {
+	t.Helper()
+	w := &raw{t: t, mux: dial.NewMux(256)}
+	text, _ := json.Marshal(hello)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var err error
-	w.conn, _, err = x.host().Dial(ctx, x.Addr(), hello, 1, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
+	w.conn, _, err = h.Dial(ctx, addr, text, 1, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := w.mux.Queue(d)
 		return rdma.EndpointConfig{Queue: q, SendDepth: 64, RecvDepth: 64, Peer: "server", OpTimeout: 2 * time.Second}, err
 	})
 	if err != nil {
+		w.mux.Close()
 		return nil, err
 	}
-	x.t.Cleanup(w.close)
 	w.arena, err = mem.New(mem.Config{Size: rawBytes, Node: -1, Purpose: "raw worker", Share: true})
-	must(x.t, err)
+	must(t, err)
 	w.region, err = w.conn.Domains[0].Register(w.arena, rdma.AccessAll, "raw worker")
-	must(x.t, err)
-	_, err = w.conn.Endpoints[0].PostRecv(make([]rdma.Recv, 64))
-	must(x.t, err)
+	must(t, err)
+	if _, err = w.conn.Endpoints[0].PostRecv(make([]rdma.Recv, 64)); err != nil {
+		w.close()
+		return nil, err
+	}
 	return w, nil
 }
 
 func (w *raw) open() error {
 	var rep psmsg.OpenReply
-	err := w.call(psmsg.MethodOpen, psmsg.OpenRequest{Replies: []rdma.RemoteRange{w.at(0, psmsg.Slots*psmsg.ReplySlotBytes)}}, &rep)
+	err := w.call(psmsg.MethodOpen, psmsg.OpenRequest{Replies: w.replies()}, &rep)
 	if err == nil {
 		w.landing = rep.Landing[0]
 	}
@@ -144,6 +155,10 @@ func (w *raw) close() {
 
 func (w *raw) at(off, n int) rdma.RemoteRange { return w.region.Remote().Slice(uint64(off), uint64(n)) }
 
+func (w *raw) replies() []rdma.RemoteRange {
+	return []rdma.RemoteRange{w.at(0, psmsg.Slots*psmsg.ReplySlotBytes)}
+}
+
 // write puts bytes into a slot and rings with imm, and returns when the server's
 // memory has them.
 func (w *raw) write(slot int, imm uint32, b []byte) {
@@ -151,7 +166,7 @@ func (w *raw) write(slot int, imm uint32, b []byte) {
 	local := w.arena.Bytes()[rawBytes-psmsg.SlotBytes:][:len(b)]
 	copy(local, b)
 	_, err := w.conn.Endpoints[0].Post([]rdma.WR{{Op: rdma.OpWriteImm, Signaled: true, Imm: imm, Local: local,
-		Remote: w.landing.Slice(uint64(slot*psmsg.SlotBytes), uint64(len(b)))}})
+		Remote: w.landing.Slice(uint64(slot)*w.landing.Len/psmsg.Slots, uint64(len(b)))}})
 	if err != nil {
 		w.t.Logf("posting: %v", err) // the server has hung up, which wait tells
 		return

@@ -130,6 +130,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		failed = s.accept(ctx)
 	}
 	s.hangUp()
+	if s.cfg.Chain != nil {
+		s.lanes[0].chain.peers.dials.Wait()
+	}
 	s.handlers.Wait() // they still need the lanes, to end their sessions
 	if s.cfg.End != nil && failed == nil {
 		failed = s.cfg.End()
@@ -169,6 +172,9 @@ func (s *Server) hangUp() {
 		t.Stop()
 	}
 	s.mu.Unlock()
+	if s.cfg.Chain != nil {
+		s.lanes[0].chain.peers.cancel()
+	}
 	if s.listener != nil {
 		s.listener.Close()
 	}

@@ -103,6 +103,9 @@ func (l *lane) overtakes(r *request) bool {
 // standing is how far a worker has come here.
 func (l *lane) standing(worker int) psmsg.Standing {
 	st := psmsg.Standing{Last: l.lastSeq[worker], At: l.clock.At(worker)}
+	if l.chain != nil { // what the group has, whoever its head was
+		st.Last = l.chain.m.Client(uint32(worker)).Last
+	}
 	if l.cfg.Staleness == 0 {
 		var ok bool
 		if st.Applied, ok = l.wholeStep(); !ok {
