@@ -21,7 +21,7 @@ import (
 
 const (
 	connectWithin = 1500 * time.Millisecond
-	answerWithin  = 1200 * time.Millisecond
+	answerWithin  = 2200 * time.Millisecond
 	doctorWithin  = 3 * time.Second
 )
 

@@ -79,7 +79,21 @@ const (
 )
 
 // On makes an endpoint of a listener, which it closes.
-func On(l net.Listener) *Endpoint { return &Endpoint{listener: l, done: make(chan error, 1)} }
+func On(l net.Listener) *Endpoint {
+	return &Endpoint{listener: opaque{l}, done: make(chan error, 1)}
+}
+
+// opaque hides what kind of connections a listener gives: package http closes TLS
+// ones that speak a protocol that it does not know the name of.
+type opaque struct{ net.Listener }
+
+func (o opaque) Accept() (net.Conn, error) {
+	c, err := o.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return struct{ net.Conn }{c}, nil
+}
 
 // Page shows what f gives as JSON at a path; before Serve.
 func (e *Endpoint) Page(path string, f func(context.Context) any) {

@@ -45,8 +45,11 @@ func LookAt(ctx context.Context, places []Place) Snapshot {
 	parts, waits, errs := make([][]*dto.MetricFamily, len(places)), make([][]stall.Wait, len(places)), make([]error, len(places))
 	var wg sync.WaitGroup
 	for i := range places {
-		wg.Go(func() { parts[i], errs[i] = places[i].figures(ctx) })
-		wg.Go(func() { waits[i] = places[i].waits(ctx) })
+		wg.Go(func() {
+			if parts[i], errs[i] = places[i].figures(ctx); errs[i] == nil {
+				waits[i] = places[i].waits(ctx)
+			}
+		})
 	}
 	wg.Wait()
 	for i, p := range parts {

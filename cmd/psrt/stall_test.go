@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"psrt/sched/doctor"
+	"psrt/sched/metrics"
+)
+
+// handJob is a job whose four ranks a test has started one by one: two servers,
+// two workers.
+type handJob struct {
+	t           *testing.T
+	coordinator string
+	token       string
+	ranks       []*exec.Cmd
+	lines       [4]chan string // of stderr; the newest are dropped where nobody reads
+}
+
+func startByHand(t *testing.T, more ...string) *handJob {
+	t.Helper()
+	dir := t.TempDir()
+	j := &handJob{t: t, coordinator: freeAddr(t), token: write(t, dir, "token", strings.Repeat("secret", 8))}
+	data := write(t, dir, "train.libffm", rows(3000, 1))
+	ctx, cancel := context.WithCancel(context.Background())
+	var reading sync.WaitGroup
+	t.Cleanup(func() {
+		for i := range j.ranks {
+			j.signal(i, syscall.SIGCONT) // it may be stopped
+		}
+		cancel()
+		reading.Wait()
+		for _, c := range j.ranks {
+			_ = c.Wait() // killed
+		}
+	})
+	for rank := range j.lines {
+		args := append([]string{"train", "--data", data, "--servers", "2", "--workers", "2", "--sync", "bsp", "--transport", "tcp", "--epochs", "1000000", "--dim", "4",
+			"--world-size", "4", "--coordinator", j.coordinator, "--token-file", j.token, "--rank", fmt.Sprint(rank)}, more...)
+		c := command(ctx, args...)
+		tmp := filepath.Join(dir, fmt.Sprint("tmp", rank)) // as on a host of its own
+		if err := os.Mkdir(tmp, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.Env = append(c.Env, "TMPDIR="+tmp)
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		stderr, err := c.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		j.ranks = append(j.ranks, c)
+		j.lines[rank] = make(chan string, 1000)
+		reading.Go(func() { j.read(stderr, rank) })
+	}
+	return j
+}
+
+func (j *handJob) read(r io.Reader, rank int) {
+	defer close(j.lines[rank])
+	for in := bufio.NewScanner(r); in.Scan(); {
+		select {
+		case j.lines[rank] <- in.Text():
+		default:
+		}
+	}
+}
+
+func (j *handJob) signal(rank int, s syscall.Signal) {
+	_ = syscall.Kill(j.ranks[rank].Process.Pid, s) // it may have ended
+}
+
+// hears waits for a line of a rank that has all words.
+func (j *handJob) hears(rank int, words ...string) {
+	j.t.Helper()
+	var last []string
+	for line := range j.lines[rank] {
+		has := true
+		for _, w := range words {
+			has = has && strings.Contains(line, w)
+		}
+		if has {
+			j.t.Log(line)
+			return
+		}
+		last = append(last, line)
+	}
+	j.t.Fatalf("rank %d never said %q: %q", rank, words, last[max(0, len(last)-5):])
+}
+
+// status is what psrt status says of the job, from outside.
+func (j *handJob) status(env string, args ...string) (s metrics.Status, o outcome) {
+	j.t.Helper()
+	o = onCluster(j.t, func(ctx context.Context) *exec.Cmd {
+		c := exec.CommandContext(ctx, os.Args[0], append([]string{"status", "--json", "--interval", "100ms"}, args...)...)
+		c.Env = append(os.Environ(), env)
+		return c
+	})
+	if o.code == 0 {
+		if err := json.Unmarshal([]byte(o.stdout), &s); err != nil {
+			j.t.Fatalf("%v: %s", err, o.stdout)
+		}
+	}
+	return s, o
+}
+
+// Whoever stands still is named by those who wait, in psrt status from anywhere and
+// by psrt doctor, and the job goes on when it does.
+func TestStalls(t *testing.T) {
+	t.Parallel()
+	j := startByHand(t, "--stall-after", "700ms")
+	from := []string{"--coordinator", j.coordinator, "--token-file", j.token}
+	j.hears(2, "epoch  1")
+
+	t.Run("nothing stalls", func(t *testing.T) {
+		s, o := j.status("TMPDIR="+t.TempDir(), from...)
+		if o.code != 0 || len(s.Servers) != 2 || len(s.Workers) != 2 || s.Missing != 0 || len(s.Silent) != 0 {
+			t.Errorf("exit %d, %+v: %s", o.code, s, o.stderr)
+		}
+		// On a host of the job it needs to be told nothing.
+		s, o = j.status("TMPDIR=" + filepath.Join(filepath.Dir(j.token), "tmp3"))
+		if o.code != 0 || len(s.Servers) != 2 || len(s.Workers) != 2 || s.Missing != 0 {
+			t.Errorf("exit %d, %+v: %s", o.code, s, o.stderr)
+		}
+		if _, o = j.status("TMPDIR=" + t.TempDir()); o.code != 1 || !strings.Contains(o.stderr, "--coordinator and --token-file") {
+			t.Errorf("exit %d: %s", o.code, o.stderr)
+		}
+		wrong := write(t, t.TempDir(), "token", strings.Repeat("another", 8))
+		if _, o = j.status("TMPDIR="+t.TempDir(), "--coordinator", j.coordinator, "--token-file", wrong); o.code == 0 || !strings.Contains(o.stderr, "token") {
+			t.Errorf("exit %d: %s", o.code, o.stderr)
+		}
+		found, code := diagnose(t, here, from...)
+		if expect(t, found, j.coordinator, "coordinator", doctor.OK, "knows 4 ranks"); code != 0 {
+			t.Errorf("exit %d: %+v", code, found)
+		}
+	})
+	t.Run("a stopped worker", func(t *testing.T) {
+		j.signal(3, syscall.SIGSTOP)
+		j.hears(2, "stall: worker 0 waits for server ", " lane 0 waits for worker 1 since ", ": step (a push", "worker 1 is in step ", "nothing was heard of it for ")
+		s, o := j.status("TMPDIR="+t.TempDir(), from...)
+		if o.code != 0 || s.Missing != 1 || len(s.Silent) != 1 || !strings.HasPrefix(s.Silent[0].Rank, "worker 1 on ") {
+			t.Errorf("exit %d, %+v: %s", o.code, s, o.stderr)
+		}
+		named := false
+		for _, w := range s.Stalls {
+			named = named || strings.Contains(w.String(), "waits for worker 1 since ") && w.Seconds >= 0.7
+		}
+		if !named {
+			t.Errorf("nobody waits for worker 1: %+v", s.Stalls)
+		}
+		who := fmt.Sprintf("worker 1 on %s (pid %d)", hostname(t), j.ranks[3].Process.Pid)
+		found, code := diagnose(t, here, from...)
+		if expect(t, found, who, "peer", doctor.Missing, "stopped: "); code != 1 {
+			t.Errorf("exit %d", code)
+		}
+		j.signal(3, syscall.SIGCONT)
+		j.hears(2, "stall over: worker 0 ")
+	})
+	t.Run("a stopped server", func(t *testing.T) {
+		j.signal(1, syscall.SIGSTOP)
+		j.hears(2, "stall: worker 0 waits for server 1 since ", "server 1 (", "): no answer (asked ", "it is stopped, hung or cut off")
+		j.signal(1, syscall.SIGCONT)
+		j.hears(2, "stall over: worker 0 ")
+	})
+	j.hears(2, "epoch ")
+}
+
+func hostname(t *testing.T) string {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
