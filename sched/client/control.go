@@ -14,6 +14,9 @@ import (
 // CallServer calls a control method of one server.
 func (c *Client) CallServer(ctx context.Context, server int, method string, req, resp any) error {
 	defer c.slowCall(server, method)()
+	if c.resolver != nil {
+		return c.callGroup(ctx, server, method, req, resp)
+	}
 	if err := c.servers[server].conn.Call(ctx, method, req, resp); err != nil {
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.worker, method, server, err)
 	}
@@ -27,6 +30,9 @@ const brokenWithin = time.Second
 // CallAgain is CallServer for what may be asked twice: where the connection breaks
 // it is made again, and the server asked anew.
 func (c *Client) CallAgain(ctx context.Context, server int, method string, req, resp any) error {
+	if c.resolver != nil { // which asks again by itself
+		return c.CallServer(ctx, server, method, req, resp)
+	}
 	for {
 		conn := c.servers[server].conn
 		err := c.CallServer(ctx, server, method, req, resp)
@@ -48,8 +54,10 @@ func (c *Client) CallAgain(ctx context.Context, server int, method string, req, 
 }
 
 // Caller calls control methods beside the client's goroutine, over the
-// connections that there were when it was made.
+// connections that there were when it was made; in a job with replicas over those
+// that there are.
 type Caller struct {
+	groups *Client // nil without replicas
 	worker int
 	conns  []*dial.Conn
 	stall  *stall.Watch
@@ -58,6 +66,10 @@ type Caller struct {
 // Caller makes one.
 func (c *Client) Caller() *Caller {
 	k := &Caller{worker: c.worker, stall: c.cfg.Stall}
+	if c.resolver != nil {
+		k.groups = c
+		return k
+	}
 	for _, s := range c.servers {
 		k.conns = append(k.conns, s.conn)
 	}
@@ -66,6 +78,9 @@ func (c *Client) Caller() *Caller {
 
 // CallServer is Client's, from any goroutine.
 func (k *Caller) CallServer(ctx context.Context, server int, method string, req, resp any) error {
+	if k.groups != nil {
+		return k.groups.CallServer(ctx, server, method, req, resp)
+	}
 	defer beginCall(k.stall, asked{fmt.Sprintf("server %d", server), k.conns[server]}, server, method)()
 	if err := k.conns[server].Call(ctx, method, req, resp); err != nil {
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", k.worker, method, server, err)
@@ -74,7 +89,12 @@ func (k *Caller) CallServer(ctx context.Context, server int, method string, req,
 }
 
 // Servers is the number of servers.
-func (k *Caller) Servers() int { return len(k.conns) }
+func (k *Caller) Servers() int {
+	if k.groups != nil {
+		return k.groups.Servers()
+	}
+	return len(k.conns)
+}
 
 // Servers is the number of servers.
 func (c *Client) Servers() int { return len(c.servers) }
@@ -82,6 +102,12 @@ func (c *Client) Servers() int { return len(c.servers) }
 // Transports says how each server is reached and why.
 func (c *Client) Transports() []string {
 	var out []string
+	if c.resolver != nil {
+		for _, l := range c.Links() {
+			out = append(out, fmt.Sprintf("server %d (%d groups, %d queue pairs) by %s", l.Server, l.Groups, l.QueuePairs, l.Reason))
+		}
+		return out
+	}
 	for _, s := range c.servers {
 		out = append(out, fmt.Sprintf("server %d by %s", s.index, s.conn.Reason))
 	}
@@ -89,10 +115,17 @@ func (c *Client) Transports() []string {
 }
 
 // Transport is the name of the transport to a server.
-func (c *Client) Transport(server int) string { return c.servers[server].conn.Transport }
+func (c *Client) Transport(server int) string {
+	c.lock()
+	defer c.unlock()
+	return c.servers[server].conn.Transport
+}
 
 // Leave tells every server that this worker's clock no longer counts.
 func (c *Client) Leave(ctx context.Context) error {
+	if c.resolver != nil {
+		return c.leaveGroups(ctx)
+	}
 	for i := range c.servers {
 		if err := c.CallServer(ctx, i, psmsg.MethodLeave, struct{}{}, &struct{}{}); err != nil {
 			return err
@@ -104,16 +137,21 @@ func (c *Client) Leave(ctx context.Context) error {
 // Close ends all connections. Working sets are closed by their owner, before.
 func (c *Client) Close() {
 	c.unwatch()
+	c.closeGroups()
 	c.gate.Close()
 	for _, s := range c.servers {
 		if s.conn != nil {
 			s.conn.Close()
 		}
 	}
+	c.watchers.Wait()
 	for _, l := range c.lanes {
-		if l.buf != nil {
+		if l.buf != nil && l.buf != c.rings {
 			l.buf.close()
 		}
+	}
+	if c.rings != nil {
+		c.rings.close()
 	}
 	_ = c.audit.Close() // the record says itself how it ended
 	c.mux.Close()

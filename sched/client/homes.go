@@ -163,3 +163,33 @@ func ended(ctx context.Context, conn *dial.Conn, changed <-chan struct{}, patien
 	}
 	return false
 }
+
+// leavesAtOnce bounds the groups that are told at a time that the worker leaves.
+const leavesAtOnce = 16
+
+// leaveGroups tells all groups. A group that was told is not connected again, which
+// would have the worker take part once more.
+func (c *Client) leaveGroups(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(c.servers))
+	slots := make(chan struct{}, leavesAtOnce)
+	for g := range c.servers {
+		slots <- struct{}{}
+		go func() {
+			err := c.CallServer(ctx, g, psmsg.MethodLeave, struct{}{}, &struct{}{})
+			if err != nil {
+				cancel()
+			}
+			errs <- err
+			<-slots
+		}()
+	}
+	var first error
+	for range c.servers {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -9,6 +9,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
+	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 )
@@ -47,8 +48,11 @@ func (c *Client) rest(until time.Time) {
 		c.Await(until)
 		return
 	}
-	for t.wants > 0 {
-		t.idle.Wait()
+	if t.wants > 0 { // what they do is news
+		for t.wants > 0 {
+			t.idle.Wait()
+		}
+		return
 	}
 	t.rests = true
 	t.mu.Unlock()
@@ -115,6 +119,8 @@ const refusedFor = time.Second
 func (c *Client) keep(r *Repair, limit time.Duration) {
 	began := time.Now()
 	defer c.cfg.Stall.Begin(stall.Connection, fmt.Sprintf("the head of group %d", r.Server), r.why(), nil)()
+	var noSince time.Time // the same head has said no
+	var by place.Node
 	for n := 0; ; n++ {
 		err := c.attempt(r, began.Add(limit))
 		if err == nil {
@@ -125,10 +131,14 @@ func (c *Client) keep(r *Repair, limit time.Duration) {
 			return
 		}
 		past := time.Since(began)
-		_, moved := psmsg.MovedIn(err)
+		if _, moved := psmsg.MovedIn(err); moved || !errors.Is(err, dial.ErrRefused) {
+			noSince = time.Time{}
+		} else if noSince.IsZero() || by != r.to.node {
+			noSince, by = time.Now(), r.to.node
+		}
 		switch {
 		case errors.As(err, new(*LostPushesError)), errors.Is(err, ErrTakenOver), errors.Is(err, secure.ErrToken),
-			r.Cause == nil && past > refusedFor && errors.Is(err, dial.ErrRefused) && !moved:
+			r.Cause == nil && !noSince.IsZero() && time.Since(noSince) > refusedFor:
 			c.fail(err)
 			return
 		case past > limit:
