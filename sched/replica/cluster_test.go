@@ -30,8 +30,9 @@ type cluster struct {
 	first place.ChainsConfig
 	start int // servers of the first map
 	ttl   time.Duration
-	open  func(Seat) (Group, error) // nil: a fake group
-	procs map[int]*proc
+	// openAt makes a group's server; nil: a fake group.
+	openAt func(*dial.Host, Seat) (Group, error)
+	procs  map[int]*proc
 }
 
 // proc is one server process.
@@ -153,9 +154,9 @@ func (c *cluster) begin(id int) *proc {
 		c.t.Fatal(err)
 	}
 	p := &proc{host: host, store: &mortal{Coordinator: c.store}, ended: make(chan error, 1)}
-	open := c.open
-	if open == nil {
-		open = func(s Seat) (Group, error) { return newFakeGroup(c.hub, s, &p.gate), nil }
+	open := func(s Seat) (Group, error) { return newFakeGroup(c.hub, s, &p.gate), nil }
+	if c.openAt != nil {
+		open = func(s Seat) (Group, error) { return c.openAt(host, s) }
 	}
 	p.m, err = New(Config{ID: id, Host: host, Listen: "127.0.0.1:0", Coord: p.store, First: c.first, FirstServers: c.start, Times: c.times, LeaseTTL: c.ttl, Open: open,
 		Note: func(note string) { c.t.Logf("server %d: %s", id, note) }})
@@ -181,6 +182,17 @@ func (c *cluster) kill(id int) {
 	p.host.Close()
 	p.stop()
 	<-p.ended // whatever it says: it is dead
+}
+
+// gone is a process that has left by itself.
+func (c *cluster) gone(id int) {
+	c.t.Helper()
+	p := c.procs[id]
+	if err := <-p.ended; err != nil {
+		c.t.Error(err)
+	}
+	delete(c.procs, id)
+	p.host.Close()
 }
 
 // freeze stops a process; the result lets it go on.

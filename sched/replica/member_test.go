@@ -80,11 +80,7 @@ func TestAddAndLeave(t *testing.T) {
 	if err := p.m.Leave(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-p.ended; err != nil {
-		t.Fatal(err)
-	}
-	delete(c.procs, 0)
-	p.host.Close()
+	c.gone(0)
 	c.untilWhole(1, 2, 3)
 	w.more(3)
 	w.end()
@@ -303,7 +299,7 @@ var _ Group = (*fakeGroup)(nil)
 func TestOpenFails(t *testing.T) {
 	c := newCluster(t, 1, 1)
 	broken := errors.New("no room on this disk")
-	c.open = func(Seat) (Group, error) { return nil, broken }
+	c.openAt = func(*dial.Host, Seat) (Group, error) { return nil, broken }
 	p := c.begin(0)
 	if err := <-p.ended; !errors.Is(err, broken) {
 		t.Errorf("ends with %v", err)
