@@ -81,7 +81,8 @@ func (k *Caller) CallServer(ctx context.Context, server int, method string, req,
 	if k.groups != nil {
 		return k.groups.CallServer(ctx, server, method, req, resp)
 	}
-	defer beginCall(k.stall, asked{fmt.Sprintf("server %d", server), k.conns[server]}, server, method)()
+	name := fmt.Sprintf("server %d", server)
+	defer beginCall(k.stall, name, asked{name, k.conns[server]}, method)()
 	if err := k.conns[server].Call(ctx, method, req, resp); err != nil {
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", k.worker, method, server, err)
 	}

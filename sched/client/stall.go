@@ -35,9 +35,9 @@ func (c *Client) describeStall() {
 		if owed == "" {
 			continue
 		}
-		name := fmt.Sprintf("server %d", s.index)
+		name, peer := c.asks(s.index)
 		on, what = append(on, name), append(what, owed)
-		ask = append(ask, asked{name + " (" + s.addr + ")", s.conn})
+		ask = append(ask, peer)
 	}
 	kind := stall.Completion
 	if c.waitsForSlot {
@@ -89,11 +89,27 @@ func (c *Client) slowCall(server int, method string) (end func()) {
 	if c.cfg.Stall == nil {
 		return func() {}
 	}
-	s := c.servers[server]
-	return beginCall(c.cfg.Stall, asked{fmt.Sprintf("server %d (%s)", server, s.addr), s.conn}, server, method)
+	name, peer := c.asks(server)
+	return beginCall(c.cfg.Stall, name, peer, method)
 }
 
-func beginCall(w *stall.Watch, s asked, server int, method string) (end func()) {
+// asks is what a server, or in a job with replicas the head of a group, is called, and
+// how it is asked. Any goroutine, with groups; else the client's.
+func (c *Client) asks(server int) (name string, peer asked) {
+	if c.resolver == nil {
+		s := c.servers[server]
+		name = fmt.Sprintf("server %d", server)
+		return name, asked{name + " (" + s.addr + ")", s.conn}
+	}
+	name = fmt.Sprintf("group %d", server)
+	conn, _ := c.homes.of(server)
+	if conn == nil {
+		return name + " (its head is not reached)", asked{name, nil}
+	}
+	return name, asked{name + " (" + conn.Peer + ")", conn}
+}
+
+func beginCall(w *stall.Watch, name string, s asked, method string) (end func()) {
 	kind := stall.Completion
 	switch method {
 	case psmsg.MethodBarrier:
@@ -101,5 +117,5 @@ func beginCall(w *stall.Watch, s asked, server int, method string) (end func()) 
 	case psmsg.MethodCut, psmsg.MethodCutParts, psmsg.MethodCutDone, psmsg.MethodSave:
 		kind = stall.Checkpoint
 	}
-	return w.Begin(kind, fmt.Sprintf("server %d", server), "control call "+method, askAll([]asked{s}, -1))
+	return w.Begin(kind, name, "control call "+method, askAll([]asked{s}, -1))
 }

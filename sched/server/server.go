@@ -57,6 +57,7 @@ type Server struct {
 	tablesMu sync.Mutex
 	tables   []table.Spec
 	barrier  barrier
+	deaf     deaf
 	vacated  bool // workers come and go; see Vacate
 }
 

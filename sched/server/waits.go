@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"psrt/sched/clock"
@@ -21,12 +22,7 @@ func (s *Server) Waits(ctx context.Context, worker int, least time.Duration) []s
 	said := make([]chan []stall.Wait, len(s.lanes))
 	for i, l := range s.lanes {
 		said[i] = make(chan []stall.Wait, 1)
-		go func() {
-			if l.do(laneSays, func() { said[i] <- l.stalls(worker, time.Now(), least) }) != nil {
-				said[i] <- []stall.Wait{{Who: l.name(), Kind: stall.Busy, Seconds: max(laneSays, least).Seconds(),
-					What: fmt.Sprintf("it has not come to the next request for at least %v: a disk, a large batch, or no core for it", laneSays)}}
-			}
-		}()
+		go func() { said[i] <- s.deaf.ask(l, worker, least) }()
 	}
 	all := s.barrier.waits(s.cfg.ID, worker, time.Now(), least)
 	for _, c := range said {
@@ -40,7 +36,49 @@ func (s *Server) Waits(ctx context.Context, worker int, least time.Duration) []s
 	return all
 }
 
-func (l *lane) name() string { return fmt.Sprintf("server %d lane %d", l.cfg.ID, l.index) }
+// deaf notes since when lanes have not said what they wait for.
+type deaf struct {
+	mu    sync.Mutex
+	since map[*lane]time.Time
+}
+
+// ask asks a lane, which runs or has ended: then nobody waits there.
+func (d *deaf) ask(l *lane, worker int, least time.Duration) []stall.Wait {
+	began := time.Now()
+	said := make(chan []stall.Wait, 1)
+	err := l.do(laneSays, func() { said <- l.stalls(worker, time.Now(), least) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		delete(d.since, l)
+		return <-said
+	}
+	select {
+	case <-l.gone:
+		delete(d.since, l)
+		return nil
+	default:
+	}
+	since, known := d.since[l]
+	if !known {
+		if d.since == nil {
+			d.since = map[*lane]time.Time{}
+		}
+		since, d.since[l] = began, began
+	}
+	age := time.Since(since)
+	if age < least {
+		return nil
+	}
+	return []stall.Wait{{Who: l.name(), Kind: stall.Busy, Seconds: age.Seconds(), What: "it has not come to its next request since: a disk, a large batch, or no core for it"}}
+}
+
+func (l *lane) name() string {
+	if l.cfg.Chain != nil {
+		return fmt.Sprintf("group %d at server %d", l.cfg.Chain.Group, l.cfg.Chain.Self.Server)
+	}
+	return fmt.Sprintf("server %d lane %d", l.cfg.ID, l.index)
+}
 
 // stalls groups what the requests in hand wait for. It runs on the lane.
 func (l *lane) stalls(worker int, now time.Time, least time.Duration) (all []stall.Wait) {
@@ -85,6 +123,12 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 		return one(fmt.Sprintf("a grant to read from worker %d", r.s.worker), stall.Credit, "")
 	case r.fetch.left > 0:
 		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, fmt.Sprintf(", of which %d bytes have not come; %s", r.fetch.left, l.heard(r.s.worker, now)))
+	case l.chain != nil && is(l.chain.waiting[r.s.worker]):
+		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d", l.chain.m.LogOps()))
+	case l.chain != nil && is(l.parked) && !l.chain.mayRead():
+		return one("the lease of "+l.name(), stall.Replica, ": it has not heard of enough servers lately")
+	case l.chain != nil && is(r.s.order):
+		return one("a place in the group's order", stall.Replica, "")
 	case is(l.parked):
 		if r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock) {
 			return l.blamed(l.clock.Blocks(r.Clock), stall.Clock, what, now)
@@ -129,6 +173,20 @@ func (l *lane) blamed(workers []int, kind stall.Kind, what string, now time.Time
 }
 
 const maxBlamed = 4
+
+// others are the servers that confirm what this head orders.
+func (c *chained) others() string {
+	var names []string
+	for _, m := range c.m.Config().Chain {
+		if m.Node != c.cfg.Self {
+			names = append(names, fmt.Sprintf("server %d", m.Server))
+		}
+	}
+	if len(names) == 0 {
+		return "itself"
+	}
+	return stall.List(names)
+}
 
 // heard is when a worker was heard of last.
 func (l *lane) heard(worker int, now time.Time) string {

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"psrt/sched/stall"
+)
+
+// What waits at the barrier are told for whom; a worker that is not inside waits for
+// nobody.
+func TestWaitsAtTheBarrier(t *testing.T) {
+	var b barrier
+	over := make(chan bool)
+	all := func() int { return 3 }
+	go func() { over <- b.wait(t.Context(), 2, all, time.Minute).All }()
+	go func() { over <- b.wait(t.Context(), 0, all, time.Minute).All }()
+	inside := func(n int) {
+		for {
+			b.mu.Lock()
+			there := len(b.inside)
+			b.mu.Unlock()
+			if there == n {
+				return
+			}
+		}
+	}
+	inside(2)
+	now := time.Now().Add(12 * time.Second)
+	for worker, told := range map[int]bool{-1: true, 0: true, 2: true, 1: false} {
+		w := b.waits(4, worker, now, 10*time.Second)
+		if (len(w) == 1) != told {
+			t.Errorf("worker %d: %+v", worker, w)
+		}
+		if told && (w[0].Who != "server 4" || w[0].On != "1 more workers" || w[0].Kind != stall.Barrier || w[0].What != "inside are worker 0, worker 2" || w[0].Seconds < 12) {
+			t.Errorf("%+v", w)
+		}
+	}
+	if w := b.waits(4, -1, now, time.Hour); w != nil {
+		t.Errorf("%+v", w)
+	}
+	b.wait(t.Context(), 1, all, time.Minute)
+	if !<-over || !<-over {
+		t.Error("not all came")
+	}
+	if w := b.waits(4, -1, now, 0); w != nil {
+		t.Errorf("%+v", w)
+	}
+}
+
+// A lane that does not answer is told from when it was first asked, and one that has
+// ended waits for nobody.
+func TestALaneThatDoesNotAnswer(t *testing.T) {
+	l := &lane{cfg: &Config{ID: 3}, index: 1, cmds: make(chan func()), gone: make(chan struct{})}
+	var d deaf
+	if w := d.ask(l, -1, time.Hour); w != nil {
+		t.Errorf("at the first question: %+v", w)
+	}
+	d.since[l] = d.since[l].Add(-2 * time.Hour)
+	w := d.ask(l, -1, time.Hour)
+	if len(w) != 1 || w[0].Who != "server 3 lane 1" || w[0].Kind != stall.Busy || w[0].Seconds < 7200 {
+		t.Errorf("%+v", w)
+	}
+	close(l.gone)
+	if w := d.ask(l, -1, 0); w != nil || len(d.since) != 0 {
+		t.Errorf("of a lane that has ended: %+v", w)
+	}
+}
