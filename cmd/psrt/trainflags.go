@@ -47,6 +47,7 @@ type trainFlags struct {
 	memBudget                 cli.Bytes
 	storage                   storageFlags
 	checkpoint                snapshotFlags
+	audit                     auditFlags
 	out, json, report, config string
 	rank, world               int
 	coordinator, tokenFile    string
@@ -110,6 +111,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 	f.storage.register(fl)
 	f.checkpoint.register(fl)
+	f.audit.register(fl)
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
@@ -183,6 +185,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		j.LookAhead = train.LookAhead
 	}
 	if j.Checkpoint, err = f.checkpoint.describe(c); err != nil {
+		return nil, "", err
+	}
+	if j.Audit, err = f.audit.describe(c); err != nil {
 		return nil, "", err
 	}
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}

@@ -12,7 +12,7 @@ func (c *Client) record() (err error) {
 	if c.cfg.Audit == nil {
 		return nil
 	}
-	if c.audit, err = c.cfg.Audit(c.worker, c.id); err != nil {
+	if c.audit, err = c.cfg.Audit(c.worker, c.id, c.cfg.Map); err != nil {
 		return fmt.Errorf("client: worker %d: %w", c.worker, err)
 	}
 	return nil

@@ -12,22 +12,23 @@ import (
 	"psrt/csrc/seedtest"
 	"psrt/sched/audit"
 	"psrt/sched/audit/judge"
+	"psrt/sched/place"
 	"psrt/sched/server"
 	"psrt/tiers"
 	"psrt/tiers/table"
 )
 
 // recorder has a worker of this world record, if it is to.
-func (w *world) recorder() func(int, uint64) (*audit.Worker, error) {
+func (w *world) recorder() func(int, uint64, *place.Map) (*audit.Worker, error) {
 	a := w.config.audit
 	if a == nil {
 		return nil
 	}
-	blocks := []audit.DenseBlock{}
-	if w.config.dense > 0 {
-		blocks = append(blocks, audit.DenseBlock{Len: w.config.dense, Lane: w.m.LaneOfBlock(0, 1)})
-	}
-	return func(worker int, client uint64) (*audit.Worker, error) {
+	return func(worker int, client uint64, m *place.Map) (*audit.Worker, error) {
+		blocks := []audit.DenseBlock{}
+		if w.config.dense > 0 {
+			blocks = append(blocks, audit.DenseBlock{Len: w.config.dense, Lane: m.LaneOfBlock(0, 1)})
+		}
 		return audit.NewWorker(audit.WorkerConfig{Config: *a, Worker: worker, Client: client, Blocks: blocks})
 	}
 }

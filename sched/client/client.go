@@ -119,7 +119,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Chains != nil {
 		c.chained()
 		deadline, _ := opening.Deadline()
-		if err := c.openGroups(deadline); err != nil {
+		err := c.openGroups(deadline)
+		if err == nil {
+			err = c.record()
+		}
+		if err != nil {
 			c.Close()
 			return nil, err
 		}

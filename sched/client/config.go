@@ -33,7 +33,7 @@ type Config struct {
 	// Latencies is where the client counts how long its calls take. May be nil.
 	Latencies *Latencies
 	// Audit begins this client's record; nil: none is wanted.
-	Audit func(worker int, client uint64) (*audit.Worker, error)
+	Audit func(worker int, client uint64, m *place.Map) (*audit.Worker, error)
 	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
 	Stepped bool
 	// Lost is called, by any goroutine, when a stepped client of a job with replicas

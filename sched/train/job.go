@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 
+	"psrt/sched/audit"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
@@ -54,10 +55,10 @@ type Job struct {
 	Sync      string `json:"sync"`
 	Staleness int    `json:"staleness"`
 
-	Servers  int   `json:"servers"`
-	Workers  int   `json:"workers"`
-	Threads  int   `json:"threads"`
-	Lanes    int   `json:"lanes"` // per server
+	Servers int `json:"servers"`
+	Workers int `json:"workers"`
+	Threads int `json:"threads"`
+	Lanes   int `json:"lanes"` // per server
 	// Replicas is how many servers have each row; 0 and 1: one. Groups is the number
 	// of chains, 0 where servers have lanes instead; see Chained.
 	Replicas int `json:"replicas,omitempty"`
@@ -69,7 +70,7 @@ type Job struct {
 	// taken for it; 0: WorkerTimeout.
 	OnWorkerLoss  string  `json:"on_worker_loss,omitempty"`
 	WorkerTimeout float64 `json:"worker_timeout_s,omitempty"`
-	MaxBytes int64 `json:"max_bytes"`
+	MaxBytes      int64   `json:"max_bytes"`
 	// LookAhead is how many steps before its pull a worker announces a step's keys;
 	// 0: never.
 	LookAhead int `json:"look_ahead,omitempty"`
@@ -81,6 +82,8 @@ type Job struct {
 	// Checkpoint is where and how often snapshots of the running job are written;
 	// nil: never.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	// Audit has workers and lanes record for psrt audit; nil: nobody records.
+	Audit *audit.Config `json:"audit,omitempty"`
 	// Watch is how servers look at who sends how much: WatchAuto, WatchCounters,
 	// or WatchOff, which "" is too.
 	Watch string `json:"watch,omitempty"`
@@ -147,6 +150,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.Checkpoint.validate(j); err != nil {
+		return err
+	}
+	if err := j.Audit.Validate(); err != nil {
 		return err
 	}
 	if err := j.validateLife(); err != nil {

@@ -148,6 +148,9 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		}
 	}
 	w.saver.settle()
+	if err := w.lastLook(ctx); err != nil {
+		return err
+	}
 	if err := w.endLife(ctx); err != nil {
 		return err
 	}

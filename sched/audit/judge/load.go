@@ -147,6 +147,14 @@ func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *
 	if r.head == nil {
 		return nil, &InputError{fmt.Errorf("audit: run %s has records of workers only: put those of its servers' hosts into the same directory", name)}
 	}
+	if len(workers) == 0 {
+		return nil, &InputError{fmt.Errorf("audit: run %s has records of lanes only: put those of its workers' hosts into the same directory", name)}
+	}
+	for w := range r.head.Workers {
+		if !workers[w] {
+			r.note("there is no record of worker %d: what it pulled is not judged, nor values after its first push", w)
+		}
+	}
 	r.promise = r.head.Staleness
 	if promise != nil {
 		r.promise = *promise
