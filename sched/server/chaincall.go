@@ -53,6 +53,8 @@ func (c *chained) call(ctx context.Context, within time.Duration, k *chainCall) 
 		return k.value, k.err
 	case <-c.l.gone:
 		return nil, fmt.Errorf("server: group %d: its lane has ended", c.cfg.Group)
+	case <-c.peers.ctx.Done(): // the server ends
+		cancel()
 	case <-ctx.Done():
 	}
 	_ = c.l.do(commandTimeout, func() {

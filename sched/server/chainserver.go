@@ -24,8 +24,8 @@ func (s *Server) slotBytes() int {
 
 // enter makes a session's client the one whose pushes count, and returns when that is
 // committed.
-func (c *chained) enter(ses *session) error {
-	_, err := c.call(context.Background(), commandTimeout,
+func (c *chained) enter(ctx context.Context, ses *session) error {
+	_, err := c.call(ctx, commandTimeout,
 		&chainCall{h: chain.Header{Kind: chain.Enter, Worker: uint32(ses.worker), Client: ses.client}})
 	return err
 }

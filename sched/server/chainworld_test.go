@@ -316,9 +316,9 @@ func (w *chainWorld) members(group int) (out []*Server) {
 // until waits for something that must come about.
 func (w *chainWorld) until(what string, is func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.t.Fatalf("not within two minutes: %s\n%s", what, w.describe())
+			w.t.Fatalf("it does not come about: %s\n%s", what, w.describe())
 		}
 	}
 }
@@ -329,7 +329,15 @@ func (w *chainWorld) describe() (text string) {
 	for g, c := range w.groups {
 		text += fmt.Sprintf("group %d: %v joiner %v\n", g, c.Chain, c.Joiner)
 		for _, n := range w.nodes {
-			text += fmt.Sprintf("  server %d: %+v\n", n.node.Server, n.servers[g].ChainStats())
+			c := n.servers[g].lanes[0].chain
+			text += fmt.Sprintf("  server %d: %+v", n.node.Server, n.servers[g].ChainStats())
+			_ = c.l.do(time.Second, func() {
+				text += fmt.Sprintf(" %+v parked %d", c.m, len(c.l.parked))
+				for _, p := range c.peers.all {
+					text += fmt.Sprintf(" link to %d: pending %d %v %+v", p.node.Server, p.link.Pending(), p.link.Err(), p.link.Stats())
+				}
+			})
+			text += "\n"
 		}
 	}
 	return text
@@ -388,6 +396,9 @@ func (w *chainWorld) worker(number int, client uint64) *chainWorker {
 	return k
 }
 
+// patience is for what must come about, on a slow machine.
+const patience = 10 * time.Second
+
 var errGone = errors.New("the connection has ended")
 
 // at gives the connection to a group's head.
@@ -405,7 +416,7 @@ func (k *chainWorker) at(group int) (*raw, error) {
 		r.close()
 		return nil, err
 	}
-	r.landing = rep.Landing[0]
+	r.landing, r.why = rep.Landing[0], k.w.describe
 	if !k.known[group] {
 		k.known[group], k.seq[group] = true, rep.Standing[0].Last
 	}
@@ -423,19 +434,19 @@ func (k *chainWorker) lose(group int) {
 // ask sends a request until it is answered.
 func (k *chainWorker) ask(group int, make func(r *raw) psmsg.Request) (rep psmsg.Reply, from *raw) {
 	k.w.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; {
+	for end := time.Now().Add(patience); ; {
 		r, err := k.at(group)
 		if err == nil {
 			r.send(make(r))
 			var ok bool
-			if rep, ok = r.wait(time.Minute); ok {
+			if rep, ok = r.wait(patience); ok {
 				return rep, r
 			}
 			err = errGone
 			k.lose(group)
 		}
 		if time.Now().After(end) {
-			k.w.t.Fatalf("worker %d, group %d: no answer within two minutes: %v\n%s", k.number, group, err, k.w.describe())
+			k.w.t.Fatalf("worker %d, group %d: no answer: %v\n%s", k.number, group, err, k.w.describe())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

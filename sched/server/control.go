@@ -29,7 +29,7 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 		if err := json.Unmarshal(body, &req); err != nil {
 			return nil, err
 		}
-		return s.open(sessions, req)
+		return s.open(ctx, sessions, req)
 	case psmsg.MethodGoOn:
 		return decoded(body, func(r psmsg.GoOnRequest) (any, error) { return struct{}{}, s.goOn(sessions, r) })
 	case psmsg.MethodLeave:
@@ -71,7 +71,7 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 	return s.trainer(ctx, worker, method, body)
 }
 
-func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenReply, error) {
+func (s *Server) open(ctx context.Context, sessions []*session, req psmsg.OpenRequest) (psmsg.OpenReply, error) {
 	rep := psmsg.OpenReply{Landing: make([]rdma.RemoteRange, len(sessions)), Eager: s.slotBytes() - psmsg.RequestBytes}
 	if len(req.Replies) != len(sessions) {
 		return rep, fmt.Errorf("server: open names %d reply rings for %d lanes", len(req.Replies), len(sessions))
@@ -86,7 +86,7 @@ func (s *Server) open(sessions []*session, req psmsg.OpenRequest) (psmsg.OpenRep
 			next = req.Next[i]
 		}
 		if l.chain != nil {
-			if err := l.chain.enter(ses); err != nil {
+			if err := l.chain.enter(ctx, ses); err != nil {
 				return rep, err
 			}
 		}

@@ -82,6 +82,7 @@ type raw struct {
 	landing rdma.RemoteRange
 	cs      [1]rdma.Completion
 	kept    []rdma.Completion // polled by write
+	why     func() string     // said where there is no answer; may be nil
 }
 
 // knock does the handshake and no more.
@@ -205,6 +206,7 @@ func (w *raw) wait(patience time.Duration) (rep psmsg.Reply, ok bool) {
 			if c.Op != rdma.OpRecvImm {
 				continue
 			}
+			_, _ = w.conn.Endpoints[0].PostRecv(make([]rdma.Recv, 1)) // where it has ended, the next wait tells
 			must(w.t, rep.Decode(w.arena.Bytes()[c.Imm*psmsg.ReplySlotBytes:][:psmsg.ReplyBytes]))
 			return rep, true
 		}
@@ -214,6 +216,9 @@ func (w *raw) wait(patience time.Duration) (rep psmsg.Reply, ok bool) {
 		default:
 		}
 		w.mux.Wait(time.Now().Add(5 * time.Millisecond))
+	}
+	if w.why != nil {
+		w.t.Log(w.why())
 	}
 	w.t.Fatalf("neither a reply nor an end within %v", patience)
 	return rep, false
