@@ -25,7 +25,7 @@ processes on this machine; with --rank, --world-size and --coordinator this
 process is one rank of a job whose ranks are started elsewhere too (the first
 --servers ranks serve, the others work; rank 0 keeps the coordinator). All ranks
 may have the same flags; a flag that describes the job counts at rank 0, and
---json and --report at the first worker.`,
+--json and --report at the first worker. With --colocate every process is both.`,
 		Example: `  psrt train --data train.libffm --valid valid.libffm --test test.libffm --model fm --servers 2 --workers 2
   psrt train --data 'logs/*.tsv.gz' --format criteo --model deepfm --hidden 256,256 --out model --json
   psrt train --data a.csv --schema a.yaml --task regression --model lr --sync bsp --seed 7`,
@@ -49,6 +49,9 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		return f.labelled(runRank(ctx, c, f))
 	}
 	if err := f.onlyWithRank(c); err != nil {
+		return err
+	}
+	if err := f.together(c, f.servers); err != nil {
 		return err
 	}
 	j, note, err := f.describe(c)
@@ -78,8 +81,12 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	if endpoint != nil {
 		defer endpoint.Close()
 	}
+	args := append([]string{"train", "--numa", f.numa, "--stall-after", f.stallAfter.String()}, f.transport.args()...)
+	if f.colocate {
+		args = append(args, "--colocate")
+	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
-		Exe: exe, Args: append([]string{"train", "--numa", f.numa, "--stall-after", f.stallAfter.String()}, f.transport.args()...),
+		Exe: exe, Args: args, Colocate: f.colocate,
 		Events: show.event, Metrics: begin, Store: f.store(c, show.note),
 	})
 	show.end()
@@ -94,8 +101,11 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	switch {
 	case f.rank < 0:
 		return cli.Usagef("--rank %d: must be 0 or more; leave it out to have psrt start all ranks", f.rank)
-	case f.world < 2 || f.rank >= f.world:
+	case f.world < 2 && !f.colocate || f.rank >= f.world && os.Getenv(job.EnvLaunched) == "": // a launcher gives servers that come later the ranks behind
 		return cli.Usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
+	}
+	if err := f.together(c, f.world); err != nil {
+		return err
 	}
 	started := os.Getenv(job.EnvLaunched) != ""
 	events := func(train.Event) {}
@@ -112,7 +122,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.label = f.label()
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}
+	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, HostLabel: f.replicas.host, Rack: f.replicas.rack, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}
 	describe := func() (*train.Job, error) {
 		j, note, err := f.describe(c)
 		if err == nil {
@@ -157,13 +167,12 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if !started {
 		cfg.Events = show.event
 		cfg.Check = func(j *train.Job) (err error) {
-			if asked = j; f.rank == 0 {
-				return nil
+			if asked = j; f.rank != 0 {
+				if err := f.agree(c, j); err != nil {
+					return err
+				}
 			}
-			if err := f.agree(c, j); err != nil {
-				return err
-			}
-			if f.rank == j.Servers {
+			if f.rank == f.hasResult(j) {
 				out, err = f.openOutputs()
 			}
 			return err
@@ -181,7 +190,11 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			linger = host.Linger
 		}
 	}
-	res, err := job.JoinAndRun(ctx, f.coordinator, cfg)
+	run := job.JoinAndRun
+	if f.colocate {
+		run = job.JoinAndRunBoth
+	}
+	res, err := run(ctx, f.coordinator, cfg)
 	if ctx.Err() == nil {
 		linger(err)
 	}
@@ -192,7 +205,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			events(train.Event{Failure: job.Failure(err)})
 			return err
 		}
-		if res != nil && f.rank == f.world-res.Workers {
+		if res != nil && (f.rank == f.world-res.Workers || f.colocate && f.rank == 0) {
 			events(train.Event{Result: res})
 		}
 		return nil
@@ -200,7 +213,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
-	if res == nil || f.rank != f.world-res.Workers {
+	if res == nil || f.rank != f.hasResult(asked) {
 		return nil
 	}
 	return report(res, asked, f, out)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -293,3 +294,17 @@ func (v *View) Find(number int) *ServerInfo {
 // Whole says that nothing is being copied and nothing is missing, as far as there
 // are hosts for it.
 func (v *View) Whole() bool { return v.Joins == 0 && v.Short == 0 }
+
+// RunAdded is a server with a number that Reserve gave, in this process, until the job
+// ends or it was removed.
+func RunAdded(ctx context.Context, addr string, number int, k *Control, cfg RankConfig) (*train.Result, error) {
+	cfg.Rank, cfg.World = rankOf(number, k.Job), k.Job.Servers+k.Job.Workers
+	if len(cfg.Store.Endpoints) > 0 {
+		u, err := url.Parse(cfg.Store.Endpoints[0])
+		if err != nil {
+			return nil, err
+		}
+		addr = u.Host // for the way there
+	}
+	return JoinAndRun(ctx, addr, cfg)
+}

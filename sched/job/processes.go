@@ -24,11 +24,13 @@ import (
 type ProcessConfig struct {
 	// Exe and Args start one rank, with the transport it shall use; rank, world size, coordinator and token
 	// file are appended as flags.
-	Exe    string
-	Args   []string
-	Env    []string
-	Events func(train.Event)
-	Log    func(rank string, line string)
+	Exe  string
+	Args []string
+	Env  []string
+	// Colocate: every process is a server and a worker.
+	Colocate bool
+	Events   func(train.Event)
+	Log      func(rank string, line string)
 	// Store is where the job's keys are kept; Dir is filled in.
 	Store StoreConfig
 	// Metrics is told, before the ranks begin, the unix sockets on which each
@@ -73,11 +75,10 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	}
 	defer coordinator.Close()
 
-	world := j.Servers + j.Workers
 	l := &launcher{job: j, cfg: cfg, dir: dir, store: coordinator.store, failures: map[int]*train.Failure{}, starts: map[int]int{}}
 	lc := launch.Config{Exe: cfg.Exe, OnEvent: l.event}
 	var sockets []string
-	for r := range world {
+	for r := range l.processes() {
 		sockets = append(sockets, metricsSocket(dir, r))
 		lc.Ranks = append(lc.Ranks, l.rank(r))
 	}
@@ -128,10 +129,18 @@ func (l *launcher) rank(r int) launch.Rank {
 		_ = os.Remove(metricsSocket(l.dir, r)) // of the process before, if it had made it
 	}
 	args := append(slices.Clone(l.cfg.Args),
-		"--rank", strconv.Itoa(r), "--world-size", strconv.Itoa(l.job.Servers+l.job.Workers),
+		"--rank", strconv.Itoa(r), "--world-size", strconv.Itoa(l.processes()),
 		"--coordinator", "unix:"+filepath.Join(l.dir, coordinatorName), "--token-file", filepath.Join(l.dir, tokenName),
 		"--listen", "unix:"+filepath.Join(l.dir, listen), "--metrics", "unix:"+metricsSocket(l.dir, r))
 	return launch.Rank{Name: l.name(r), Args: args, Env: append([]string{EnvLaunched + "=1"}, l.cfg.Env...)}
+}
+
+// processes is how many the job begins with.
+func (l *launcher) processes() int {
+	if l.cfg.Colocate {
+		return l.job.Servers
+	}
+	return l.job.Servers + l.job.Workers
 }
 
 // started is how often a rank was started again.
@@ -142,7 +151,12 @@ func (l *launcher) started(rank int) int {
 }
 
 // name is how people know a rank.
-func (l *launcher) name(rank int) string { return nameIn(rank, l.job) }
+func (l *launcher) name(rank int) string {
+	if l.cfg.Colocate {
+		return fmt.Sprintf("rank %d", rank)
+	}
+	return nameIn(rank, l.job)
+}
 
 // event takes a line of a rank; launch calls it one at a time.
 func (l *launcher) event(rank int, line []byte) {
@@ -184,7 +198,8 @@ func (f *RankFailure) BadInput() bool { return f.Failure.BadInput }
 // and is the cause whatever the others say.
 func explain(err error, failures map[int]*train.Failure, name func(rank int) string) error {
 	var death *launch.Death
-	if !errors.As(err, &death) {
+	var lost *LostError
+	if errors.As(err, &lost) || !errors.As(err, &death) {
 		return err
 	}
 	if death.Signal == 0 {

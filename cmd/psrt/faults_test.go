@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"psrt/sched/job"
+	"psrt/sched/launch"
+	"psrt/sched/train"
+)
+
+// faultRuns is how many random fault runs there are: PSRT_FAULT_RUNS of them, else
+// the fixed seeds below and a fresh one.
+func faultSeeds(t *testing.T, fixed ...uint64) []uint64 {
+	t.Helper()
+	if s := os.Getenv("PSRT_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("PSRT_SEED=%s: %v", s, err)
+		}
+		return []uint64{n}
+	}
+	if s := os.Getenv("PSRT_FAULT_RUNS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("PSRT_FAULT_RUNS=%s: %v", s, err)
+		}
+		for range n {
+			fixed = append(fixed, rand.Uint64())
+		}
+		return fixed
+	}
+	if testing.Short() {
+		return append(fixed[:1:1], rand.Uint64())
+	}
+	return append(fixed, rand.Uint64())
+}
+
+// faultJob are the flags of the job that fault runs disturb, and the digest of the
+// model that it makes undisturbed, without replicas.
+func faultJob(t *testing.T) (flags []string, digest string) {
+	t.Helper()
+	flags = []string{"train", "--data", write(t, t.TempDir(), "train.libffm", rows(4000, 1)), "--sync", "bsp", "--dim", "4", "--batch", "128", "--epochs", "60", "--stall-after", "60s", "--json"}
+	o := psrt(t, append(flags, "--servers", "1", "--workers", "1")...)
+	var res train.Result
+	if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || res.Digest == "" {
+		t.Fatalf("%v: %s%s", err, o.stdout, o.stderr)
+	}
+	return flags, res.Digest
+}
+
+// victim is a job under way whose ranks are this test's to kill.
+type victim struct {
+	t       *testing.T
+	c       *exec.Cmd
+	out     bytes.Buffer
+	said    *watched
+	control *job.Control
+	ended   chan struct{}
+	err     error
+}
+
+// begin starts a job in a TMPDIR of its own and waits until it has trained an epoch.
+func begin(ctx context.Context, t *testing.T, args ...string) *victim {
+	t.Helper()
+	v := &victim{t: t, c: command(ctx, args...), said: &watched{want: "epoch  1", seen: make(chan struct{})}, ended: make(chan struct{})}
+	dir, err := os.MkdirTemp("", "pf") // short: sockets are in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	v.c.Env = append(v.c.Env, "TMPDIR="+dir)
+	v.c.Stdout, v.c.Stderr = &v.out, v.said
+	if err := v.c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { v.err = v.c.Wait(); close(v.ended) }()
+	t.Cleanup(func() {
+		_ = v.c.Process.Kill() // it may have ended; its ranks end with it
+		<-v.ended
+	})
+	v.await(ctx)
+	running, err := launch.Running(dir)
+	if err != nil || len(running) != 1 {
+		t.Fatalf("launchers %v, %v: %s", running, err, v.said.text())
+	}
+	token, err := os.ReadFile(job.TokenOf(running[0].Path))
+	if err == nil {
+		v.control, err = job.AttachLauncher(ctx, running[0].Path, token)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.control.Close() })
+	return v
+}
+
+func (v *victim) await(ctx context.Context) {
+	v.t.Helper()
+	select {
+	case <-v.said.seen:
+	case <-v.ended:
+		v.t.Fatalf("it ended before %q: %v: %s", v.said.want, v.err, v.said.text())
+	case <-ctx.Done():
+		v.t.Fatalf("never %q: %s", v.said.want, v.said.text())
+	}
+}
+
+// over says whether the job has ended.
+func (v *victim) over() bool {
+	select {
+	case <-v.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// pid is the process of a server at present, 0 for none.
+func (v *victim) pid(server int) int {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range all {
+		line, _ := os.ReadFile(f)
+		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "stat"))
+		after := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(after) > 1 && after[1] == strconv.Itoa(v.c.Process.Pid) && after[0] != "Z" &&
+			bytes.Contains(line, []byte("\x00--rank\x00"+strconv.Itoa(server)+"\x00")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			return pid
+		}
+	}
+	return 0
+}
+
+// whole waits until every group has all its replicas in a map after epoch, or the
+// job is over.
+func (v *victim) whole(ctx context.Context, epoch uint64) bool {
+	v.t.Helper()
+	wait, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-v.ended:
+			stop()
+		case <-wait.Done():
+		}
+	}()
+	err := v.control.Settle(wait, func(view *job.View) bool { return view.Epoch > epoch && view.Whole() }, func(*job.View) {})
+	switch {
+	case v.over():
+		return false
+	case err != nil:
+		view, _ := v.control.View(context.Background())
+		v.t.Fatalf("its groups are not whole again: %v: %+v: %s", err, view, v.said.text())
+	}
+	return true
+}
+
+// epoch is the map's at present.
+func (v *victim) epoch(ctx context.Context) uint64 {
+	v.t.Helper()
+	view, err := v.control.View(ctx)
+	if err != nil && !v.over() {
+		v.t.Fatal(err)
+	}
+	if err != nil {
+		return 0
+	}
+	return view.Epoch
+}
+
+// result waits for the end, and compares the digest.
+func (v *victim) result(ctx context.Context, digest string) {
+	v.t.Helper()
+	select {
+	case <-v.ended:
+	case <-ctx.Done():
+		v.t.Fatalf("it does not end: %s", v.said.text())
+	}
+	var res train.Result
+	if err := json.Unmarshal(v.out.Bytes(), &res); v.err != nil || err != nil {
+		v.t.Fatalf("%v, %v: %s", v.err, err, v.said.text())
+	}
+	if res.Digest != digest {
+		v.t.Errorf("digest %s, the undisturbed run's is %s: %s", res.Digest, digest, v.said.text())
+	}
+}
+
+// faultLimit bounds a run, which takes some seconds on a machine of its own.
+const faultLimit = 5 * time.Minute
+
+// Servers are killed and stopped at random moments, never more at a time than there
+// are replicas to spare: training finishes with the undisturbed model.
+func TestServersKilledAndStopped(t *testing.T) {
+	flags, digest := faultJob(t)
+	for _, seed := range faultSeeds(t, 1, 2, 3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 7))
+			servers, replicas := 3, 2+rng.IntN(2)
+			groups := []int{3, 6, 12}[rng.IntN(3)]
+			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+			defer cancel()
+			v := begin(ctx, t, append(flags, "--servers", fmt.Sprint(servers), "--workers", fmt.Sprint(1+rng.IntN(3)),
+				"--replicas", fmt.Sprint(replicas), "--groups", fmt.Sprint(groups), "--allow-same-host")...)
+			faults := 0
+			for after := uint64(0); faults < 4 && v.whole(ctx, after); {
+				time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond) // the moment is the fault's, not ours
+				after = v.epoch(ctx)
+				for _, s := range rng.Perm(servers)[:1+rng.IntN(replicas-1)] {
+					pid := v.pid(s)
+					if pid == 0 || v.over() {
+						continue
+					}
+					faults++
+					if rng.IntN(3) > 0 {
+						t.Logf("server %d (pid %d) is killed", s, pid)
+						_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+						continue
+					}
+					// Long enough to be cut out, so that the next fault finds all whole.
+					long := time.Duration(1000+rng.IntN(2000)) * time.Millisecond
+					t.Logf("server %d (pid %d) is stopped for %v", s, pid, long)
+					_ = syscall.Kill(pid, syscall.SIGSTOP)
+					time.AfterFunc(long, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+				}
+			}
+			v.result(ctx, digest)
+			if faults == 0 {
+				t.Error("nothing was disturbed")
+			}
+		})
+	}
+}
