@@ -64,18 +64,49 @@ func TestSuspicion(t *testing.T) {
 	pa.Tick([]Node{b}, 0)
 	answer(t, pa, pb, 10*ms, 10*ms)
 	if pa.Suspects(b, 200*ms) || !pa.Suspects(b, 320*ms) {
-		t.Error("suspicion is not after 250 ms without an answer, and a beat")
+		t.Error("suspicion is not after 200 ms without an answer, and a beat")
 	}
 	answer(t, pa, pb, 330*ms, 330*ms)
 	if pa.Suspects(b, 340*ms) {
 		t.Error("one that answers is suspected")
 	}
-	pa.Broken(b, 350*ms)
-	if !pa.Suspects(b, 350*ms) {
+	pa.Late(200 * ms) // a itself was away: that is no silence of b's
+	if pa.Suspects(b, 780*ms) || !pa.Suspects(b, 781*ms) {
+		t.Error("a server's own absence is held against others, or excuses them for longer")
+	}
+	answer(t, pa, pb, 850*ms, 850*ms)
+	if !pa.Suspects(b, 1160*ms) {
+		t.Error("an absence excuses twice")
+	}
+	// One whose answers take long is given longer, and not for ever.
+	q := Beat{From: a, To: b, Asked: 860 * ms}
+	r, _, _ := pb.Step(q, 900*ms)
+	pa.Step(r, 960*ms)
+	if pa.Suspects(b, 1300*ms) || !pa.Suspects(b, 1311*ms) {
+		t.Error("an answer that took 100 ms does not make it 400 ms")
+	}
+	for range 4 * fades {
+		pa.Step(r, 861*ms)
+	}
+	if !pa.Suspects(b, 1161*ms) {
+		t.Error("a slow answer is held in mind for ever")
+	}
+	pa.Step(r, 5*time.Second)
+	if pa.Suspects(b, 2910*ms) || !pa.Suspects(b, 2911*ms) {
+		t.Error("the longest time is not 2 s")
+	}
+	pa, pb = NewPeers(a, Times{}), NewPeers(b, Times{})
+	pa.Tick([]Node{b}, 0)
+	if pa.Suspects(b, 2050*ms) || !pa.Suspects(b, 2051*ms) {
+		t.Error("one that has never answered is not suspected after 2 s")
+	}
+	answer(t, pa, pb, 860*ms, 860*ms)
+	pa.Broken(b, 870*ms)
+	if !pa.Suspects(b, 870*ms) {
 		t.Error("a broken connection is no suspicion")
 	}
-	answer(t, pa, pb, 360*ms, 360*ms)
-	if pa.Suspects(b, 370*ms) {
+	answer(t, pa, pb, 880*ms, 880*ms)
+	if pa.Suspects(b, 890*ms) {
 		t.Error("it has answered since")
 	}
 }

@@ -11,8 +11,10 @@ type Node = place.Node
 
 // Times are the intervals of failure detection. Zero values get defaults.
 type Times struct {
-	Beat    time.Duration // between two beats to a peer, 50 ms
-	Suspect time.Duration // without an answer, 250 ms
+	Beat time.Duration // between two beats to a peer, 50 ms
+	// Suspect is how long a server may be without an answer, 200 ms; longer, up to
+	// patient times, where its answers took long of late: machines may be loaded.
+	Suspect time.Duration
 	Lease   time.Duration // that a confirmation is good for, from when it was asked for, 500 ms
 	Stagger time.Duration // between the proposals of servers with the same aim, 100 ms
 	Rejoin  time.Duration // that a server is left out after it was cut out, 2 s
@@ -21,6 +23,18 @@ type Times struct {
 	DriftPercent int
 }
 
+// A server is suspected after slowTimes as long as its slowest answer of late took,
+// and at least Suspect, at most patient times that: so long one may take that has
+// never answered. Each answer takes 1/fades off what is remembered.
+const (
+	slowTimes = 4
+	patient   = 10
+	fades     = 128
+)
+
+// Patience is the longest time after which a server is suspected.
+func (t Times) Patience() time.Duration { return patient * t.Suspect }
+
 func (t Times) orDefault() Times {
 	set := func(v *time.Duration, d time.Duration) {
 		if *v <= 0 {
@@ -28,7 +42,7 @@ func (t Times) orDefault() Times {
 		}
 	}
 	set(&t.Beat, 50*time.Millisecond)
-	set(&t.Suspect, 250*time.Millisecond)
+	set(&t.Suspect, 200*time.Millisecond)
 	set(&t.Lease, 500*time.Millisecond)
 	set(&t.Stagger, 100*time.Millisecond)
 	set(&t.Rejoin, 2*time.Second)
@@ -52,6 +66,7 @@ type Peers struct {
 	self  Node
 	times Times
 	epoch uint64
+	late  time.Duration // in all; see Late
 	peers map[Node]*peer
 }
 
@@ -66,6 +81,8 @@ type peer struct {
 	any      bool          // it was
 	broken   bool          // its connection ended with an error; until the next answer
 	brokenAt time.Duration
+	late     time.Duration // Peers.late at the newest answer, or first look
+	slow     time.Duration // the slowest answer of late
 }
 
 // NewPeers knows nobody.
@@ -83,7 +100,7 @@ func (p *Peers) Adopt(epoch uint64) { p.epoch = max(p.epoch, epoch) }
 func (p *Peers) peer(n Node, now time.Duration) *peer {
 	q := p.peers[n]
 	if q == nil {
-		q = &peer{since: now, beat: now}
+		q = &peer{since: now, beat: now, late: p.late}
 		p.peers[n] = q
 	}
 	return q
@@ -133,8 +150,9 @@ func (p *Peers) Step(b Beat, now time.Duration) (answer Beat, answers, newer boo
 		q.granted, q.any = now, true
 		return Beat{From: p.self, To: b.From, Answer: true, Asked: b.Asked, Epoch: p.epoch}, true, newer
 	}
+	q.slow = max(q.slow-q.slow/fades, now-b.Asked)
 	if !q.answered || b.Asked > q.asked {
-		q.asked, q.epoch, q.answered = b.Asked, b.Epoch, true
+		q.asked, q.epoch, q.answered, q.late = b.Asked, b.Epoch, true, p.late
 		if q.broken && b.Asked > q.brokenAt {
 			q.broken = false
 		}
@@ -149,17 +167,22 @@ func (p *Peers) Broken(n Node, now time.Duration) {
 	q.broken, q.brokenAt = true, now
 }
 
+// Late says that this server itself did nothing for so long beyond what was planned:
+// it was stopped, or got no processor. Nobody is suspected for a silence that long.
+// Leases and fences take no notice.
+func (p *Peers) Late(d time.Duration) { p.late += d }
+
 // Suspects says whether a node is believed dead.
 func (p *Peers) Suspects(n Node, now time.Duration) bool {
 	q := p.peers[n]
 	if n == p.self || q == nil {
 		return false
 	}
-	from := q.since
+	from, limit := q.since, p.times.Patience()
 	if q.answered {
-		from = q.asked
+		from, limit = q.asked, min(max(p.times.Suspect, slowTimes*q.slow), limit)
 	}
-	return q.broken || now-from > p.times.Suspect+p.times.Beat
+	return q.broken || now-from-(p.late-q.late) > limit+p.times.Beat
 }
 
 // Leased says whether this server may serve readers of a group that is of epoch

@@ -56,6 +56,8 @@ type BeatRequest struct {
 	Epoch uint64       `json:"epoch"` // of the map that From has adopted
 	Said  []Said       `json:"said,omitempty"`
 	Hold  []GroupEpoch `json:"hold,omitempty"` // To shall drain these, as their head
+	// Over: the job has ended, and so do its servers, one after the other.
+	Over bool `json:"over,omitempty"`
 }
 
 // BeatReply answers it.

@@ -35,6 +35,7 @@ type core struct {
 	fences  []fence
 	unnamed map[place.Node]time.Duration // since when neither map nor registration has it
 	last    decision
+	over    bool // the job has ended: servers that end are not missed
 }
 
 // saying is what a member said of a group.
@@ -140,6 +141,7 @@ func (c *core) forget(nodes []place.Node, now time.Duration) {
 func (c *core) asked(b psmsg.BeatRequest, now time.Duration) (reply psmsg.BeatReply, newer bool) {
 	a, _, newer := c.peers.Step(member.Beat{From: b.From, To: b.To, Epoch: b.Epoch}, now)
 	c.hear(b.From, b.Said)
+	c.over = c.over || b.Over
 	return psmsg.BeatReply{Epoch: a.Epoch, Said: c.says()}, newer
 }
 

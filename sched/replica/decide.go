@@ -12,8 +12,8 @@ import (
 	"psrt/sched/psmsg"
 )
 
-// aloneTurns is how many turns a server waits longer that suspects half of the
-// others or more: it may well be the one that is cut off.
+// aloneTurns is how many turns a server waits longer that suspects more than half of
+// the others: it may well be the one that is cut off.
 const aloneTurns = 3
 
 // proposal is what decide wants done.
@@ -32,7 +32,7 @@ type hold struct {
 // decide says what this process should do about the map. Only those that are in the
 // map decide.
 func (c *core) decide(now time.Duration) (p proposal) {
-	if !c.inMap() || c.known.Epoch > c.chains.Epoch {
+	if !c.inMap() || c.known.Epoch > c.chains.Epoch || c.over {
 		return p
 	}
 	servers := c.servers(now)
@@ -76,7 +76,7 @@ func (c *core) rank(servers []place.Server, suspects func(place.Node) bool) int 
 		}
 	}
 	rank := member.Rank(c.self, in, suspects)
-	if others := len(in) - 1; others > 1 && 2*suspected >= others {
+	if others := len(in) - 1; others > 1 && 2*suspected > others {
 		rank += aloneTurns
 	}
 	return rank

@@ -16,15 +16,16 @@ import (
 
 const (
 	// maxBeats are questions to one peer without an answer: more are not asked.
-	maxBeats = 16
+	maxBeats = 64
 	// dialTimeout bounds one try to connect. Until a connection that has ended is
 	// back, or for backWithin, its end is no sign of death: a connection may break
 	// for other reasons, and whoever died refuses the next one at once.
-	dialTimeout  = time.Second
-	backWithin   = 100 * time.Millisecond
-	leastPause   = 50 * time.Millisecond
-	mostPause    = 500 * time.Millisecond
-	silenceTimes = 4 // Suspects without an answer after which a connection is given up
+	dialTimeout = time.Second
+	// overWithin bounds the wait for servers to hear that the job has ended.
+	overWithin = 500 * time.Millisecond
+	backWithin = 100 * time.Millisecond
+	leastPause = 50 * time.Millisecond
+	mostPause  = 500 * time.Millisecond
 )
 
 // link is the connection over which this process asks one other.
@@ -105,7 +106,7 @@ func (l *link) hold(ctx context.Context, conn *dial.Conn) {
 	l.conn, l.heard = conn, time.Now()
 	l.mu.Unlock()
 	l.m.hurry()
-	silence := silenceTimes * l.m.suspect()
+	silence := l.m.times().Patience()
 	t := time.NewTicker(silence / 4)
 	defer t.Stop()
 	for open := true; open; {
@@ -146,8 +147,7 @@ func (l *link) beat(ctx context.Context, b member.Beat, req psmsg.BeatRequest) {
 	l.out++
 	l.mu.Unlock()
 	l.m.running.Go(func() {
-		// A later answer is worth nothing for a lease.
-		ctx, cancel := context.WithTimeout(ctx, l.m.leaseTime())
+		ctx, cancel := context.WithTimeout(ctx, l.m.times().Patience())
 		defer cancel()
 		var reply psmsg.BeatReply
 		err := conn.Call(ctx, psmsg.MethodBeat, req, &reply)
@@ -161,6 +161,19 @@ func (l *link) beat(ctx context.Context, b member.Beat, req psmsg.BeatRequest) {
 			l.m.answered(b, reply)
 		}
 	})
+}
+
+// sayOver tells the node that the job has ended. Its answer is not looked at.
+func (l *link) sayOver(self place.Node) {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), overWithin)
+	defer cancel()
+	_ = conn.Call(ctx, psmsg.MethodBeat, psmsg.BeatRequest{From: self, To: l.node, Over: true}, nil)
 }
 
 // ask asks the node for its newest map.
@@ -223,5 +236,4 @@ func (m *Member) hurry() {
 	m.core.peers.Hurry(m.now())
 }
 
-func (m *Member) suspect() time.Duration   { return m.core.peers.Times().Suspect }
-func (m *Member) leaseTime() time.Duration { return m.core.peers.Times().Lease }
+func (m *Member) times() member.Times { return m.core.peers.Times() }

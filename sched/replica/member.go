@@ -174,6 +174,21 @@ func (m *Member) note(text string) {
 	}
 }
 
+// Over says that the job has ended, before Run's context does: the others learn it,
+// and do not take servers that end for dead. It waits for them a moment at most.
+func (m *Member) Over() {
+	m.mu.Lock()
+	var all sync.WaitGroup
+	if c := m.core; c != nil && !c.over {
+		c.over = true
+		for _, l := range m.links {
+			all.Go(func() { l.sayOver(c.self) })
+		}
+	}
+	m.mu.Unlock()
+	all.Wait()
+}
+
 // fail ends the process's part for a reason. The first counts.
 func (m *Member) fail(err error) { m.stop(err) }
 
@@ -184,24 +199,28 @@ func (m *Member) now() time.Duration { return time.Since(m.began) }
 func (m *Member) tick(ctx context.Context) {
 	t := time.NewTicker(tickEvery)
 	defer t.Stop()
-	for {
+	for last := m.now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			m.look(ctx)
 		}
+		m.look(ctx, &last)
 	}
 }
 
-// look does what is due.
-func (m *Member) look(ctx context.Context) {
+// look does what is due. last is when it was done before.
+func (m *Member) look(ctx context.Context, last *time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.core, m.now()
+	if late := now - *last - tickEvery; late > tickEvery {
+		c.peers.Late(late)
+	}
+	*last = now
 	m.connect(ctx)
 	for _, b := range c.beats(now) {
-		m.links[b.To].beat(ctx, b, psmsg.BeatRequest{From: b.From, To: b.To, Epoch: b.Epoch, Said: c.says(), Hold: m.holdsFor(b.To)})
+		m.links[b.To].beat(ctx, b, psmsg.BeatRequest{From: b.From, To: b.To, Epoch: b.Epoch, Said: c.says(), Hold: m.holdsFor(b.To), Over: c.over})
 	}
 	m.endFences(now)
 	m.lease(now, nil)

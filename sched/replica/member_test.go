@@ -293,6 +293,38 @@ func TestVisitorsAndMoved(t *testing.T) {
 	}
 }
 
+// Servers that end because the job has are not taken for dead.
+func TestOver(t *testing.T) {
+	c := three(t)
+	epoch := c.chains().Epoch
+	for id := range 2 {
+		p := c.procs[id]
+		c.until("all answer it", func() bool {
+			for _, s := range p.m.State().Servers {
+				if s.AnswerSeconds < 0 {
+					return false
+				}
+			}
+			return true
+		})
+		p.m.Over()
+		p.stop()
+		c.gone(id)
+	}
+	last := c.procs[2].m
+	c.until("server 2 misses the others", func() bool {
+		s := last.State().Servers
+		return s[0].Suspected && s[1].Suspected
+	})
+	last.mu.Lock()
+	over := last.core.over
+	p := last.core.decide(last.now() + time.Hour)
+	last.mu.Unlock()
+	if now := c.chains().Epoch; !over || p.next != nil || now != epoch {
+		t.Errorf("over %v, epoch %d after %d, next %v", over, now, epoch, p.next)
+	}
+}
+
 var _ Group = (*fakeGroup)(nil)
 
 // An open that fails ends the process, with the reason.

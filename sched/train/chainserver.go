@@ -65,6 +65,7 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 	defer stop()
 	go func() {
 		if _, err := coord.Await(serving, rank.Coord, KeyDone); err == nil {
+			m.Over()
 			stop()
 		}
 	}()
