@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/mem"
 	"psrt/sched/chain"
@@ -38,14 +39,14 @@ type chainWorld struct {
 }
 
 type chainWorldConfig struct {
-	transport        string
-	groups, workers  int
-	staleness        int
-	tables           []table.Spec
-	dense            int
-	options          chain.Options
-	change           func(*Config) // of each server
-	checkpointFolder string
+	transport       string
+	groups, workers int
+	staleness       int
+	tables          []table.Spec
+	dense           int
+	options         chain.Options
+	change          func(*Config) // of each server
+	plain           bool          // servers without replicas
 }
 
 // chainNode is one server process.
@@ -134,18 +135,24 @@ func (w *chainWorld) config(group int, h *dial.Host) Config {
 	if w.cfg.change != nil {
 		w.cfg.change(&c)
 	}
+	if c.Storage != nil {
+		st := *c.Storage
+		st.Dirs = []string{w.t.TempDir()}
+		c.Storage = &st
+	}
 	return c
 }
 
 func (n *chainNode) open(group int) *Server {
 	w := n.w
 	c := w.config(group, n.host)
-	c.Chain = &ChainConfig{Self: n.node, Group: group, Options: w.cfg.options, Dial: w.addr, OnReport: func(r chain.Report) { w.report(n, group, r) }}
-	if c.Storage != nil {
-		st := *c.Storage
-		st.Dirs = []string{w.t.TempDir()}
-		c.Storage = &st
+	if w.cfg.plain {
+		c.Listen = "127.0.0.1:0"
+		s, err := New(c)
+		must(w.t, err)
+		return s
 	}
+	c.Chain = &ChainConfig{Self: n.node, Group: group, Options: w.cfg.options, Dial: w.addr, OnReport: func(r chain.Report) { w.report(n, group, r) }}
 	s, err := New(c)
 	must(w.t, err)
 	return s
@@ -221,6 +228,9 @@ func (w *chainWorld) report(n *chainNode, group int, r chain.Report) {
 
 // adopt has all that live take the chains as they are now.
 func (w *chainWorld) adopt() {
+	if w.cfg.plain {
+		return
+	}
 	w.mu.Lock()
 	groups, nodes := slices.Clone(w.groups), slices.Clone(w.nodes)
 	w.mu.Unlock()
@@ -291,6 +301,9 @@ func (w *chainWorld) caughtUp(group int, r chain.Report) {
 }
 
 func (w *chainWorld) head(group int) (addr string, epoch uint64) {
+	if w.cfg.plain {
+		return w.nodes[0].servers[group].Addr(), 0
+	}
 	w.mu.Lock()
 	node := w.groups[group].Chain[0].Node
 	epoch = w.groups[group].Epoch
@@ -324,6 +337,9 @@ func (w *chainWorld) until(what string, is func() bool) {
 }
 
 func (w *chainWorld) describe() (text string) {
+	if w.cfg.plain {
+		return "servers without replicas"
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for g, c := range w.groups {
@@ -347,6 +363,14 @@ func (w *chainWorld) describe() (text string) {
 // gives their sum.
 func (w *chainWorld) alike() (sum table.Digest) {
 	w.t.Helper()
+	if w.cfg.plain {
+		for _, s := range w.nodes[0].servers {
+			d, err := s.Digest()
+			must(w.t, err)
+			sum.Add(d)
+		}
+		return sum
+	}
 	for g := range w.groups {
 		var first table.Digest
 		w.until("all replicas have committed the same", func() bool {
@@ -379,12 +403,14 @@ type chainWorker struct {
 	raws   []*raw
 	seq    []uint64
 	known  []bool // seq
+	// unanswered are pushes to servers without replicas.
+	unanswered []int
 }
 
 func (w *chainWorld) worker(number int, client uint64) *chainWorker {
 	h, err := dial.New(dial.Config{Transport: w.cfg.transport, Token: w.token, Listen: "127.0.0.1:0"})
 	must(w.t, err)
-	k := &chainWorker{w: w, number: number, client: client, host: h, raws: make([]*raw, w.cfg.groups), seq: make([]uint64, w.cfg.groups), known: make([]bool, w.cfg.groups)}
+	k := &chainWorker{w: w, number: number, client: client, host: h, raws: make([]*raw, w.cfg.groups), seq: make([]uint64, w.cfg.groups), known: make([]bool, w.cfg.groups), unanswered: make([]int, w.cfg.groups)}
 	w.t.Cleanup(func() {
 		for _, r := range k.raws {
 			if r != nil {
@@ -407,7 +433,7 @@ func (k *chainWorker) at(group int) (*raw, error) {
 		return k.raws[group], nil
 	}
 	addr, epoch := k.w.head(group)
-	r, err := knockAt(k.w.t, k.host, addr, psmsg.Hello{Worker: k.number, Client: k.client, Chained: true, Group: group, Epoch: epoch}.Says())
+	r, err := knockAt(k.w.t, k.host, addr, psmsg.Hello{Worker: k.number, Client: k.client, Chained: !k.w.cfg.plain, Group: group, Epoch: epoch}.Says())
 	if err != nil {
 		return nil, err
 	}
@@ -455,51 +481,71 @@ func (k *chainWorker) ask(group int, make func(r *raw) psmsg.Request) (rep psmsg
 // push sends integers for keys, and with them a dense gradient's or the step's end.
 func (k *chainWorker) push(group int, clock uint64, keys []uint64, value float32, tick bool) psmsg.Code {
 	k.w.t.Helper()
-	seq := uint64(0)
-	rep, _ := k.ask(group, func(r *raw) psmsg.Request {
-		if seq == 0 {
-			seq = k.seq[group] + 1
-		}
-		r.put(keys, value)
-		req := r.push(0, seq, clock, len(keys))
-		if !tick {
-			req.Flags = 0
-		}
+	return k.send(group, tick, func(r *raw, slot uint32, seq uint64) psmsg.Request {
+		req := r.push(slot, seq, clock, len(keys))
+		req.Keys, req.Values = r.put(int(slot), keys, value)
 		return req
 	})
-	k.seq[group] = seq
-	return rep.Code
 }
 
 // pushDense sends one value for all dense elements.
 func (k *chainWorker) pushDense(group int, clock uint64, value float32, tick bool) psmsg.Code {
 	k.w.t.Helper()
-	seq, n := uint64(0), k.w.cfg.dense
-	rep, _ := k.ask(group, func(r *raw) psmsg.Request {
+	return k.send(group, tick, func(r *raw, slot uint32, seq uint64) psmsg.Request {
+		_, values := r.put(int(slot), make([]uint64, (k.w.cfg.dense+testDim-1)/testDim), value)
+		return psmsg.Request{Kind: psmsg.KindPushDense, Slot: slot, Seq: seq, Clock: clock, Rows: 1, Values: values.Slice(0, uint64(k.w.cfg.dense)*4)}
+	})
+}
+
+// send sends a push and waits for its answer: of a server without replicas later, when
+// the next step begins, because it answers when the step is whole.
+func (k *chainWorker) send(group int, tick bool, f func(r *raw, slot uint32, seq uint64) psmsg.Request) psmsg.Code {
+	k.w.t.Helper()
+	seq := uint64(0)
+	request := func(r *raw) psmsg.Request {
 		if seq == 0 {
 			seq = k.seq[group] + 1
 		}
-		r.put(nil, 0)
-		values := mem.Float32s(r.arena.Bytes()[rawValues : rawValues+n*4])
-		for i := range values {
-			values[i] = value
+		slot := uint32(0)
+		if k.w.cfg.plain {
+			slot = uint32(k.unanswered[group])
 		}
-		req := psmsg.Request{Kind: psmsg.KindPushDense, Seq: seq, Clock: clock, Rows: 1, Values: r.at(rawValues, n*4)}
+		req := f(r, slot, seq)
+		req.Flags = 0
 		if tick {
 			req.Flags = psmsg.FlagTick
 		}
 		return req
-	})
+	}
+	var code psmsg.Code
+	if k.w.cfg.plain {
+		r, err := k.at(group)
+		must(k.w.t, err)
+		r.send(request(r))
+		k.unanswered[group]++
+	} else {
+		rep, _ := k.ask(group, request)
+		code = rep.Code
+	}
 	k.seq[group] = seq
-	return rep.Code
+	return code
+}
+
+// collect waits for what is not answered.
+func (k *chainWorker) collect(group int) {
+	for ; k.unanswered[group] > 0; k.unanswered[group]-- {
+		if rep, ok := k.raws[group].wait(patience); !ok || rep.Code != psmsg.CodeOK {
+			k.w.t.Errorf("answered %v, %v", rep.Code, ok)
+		}
+	}
 }
 
 // pull reads rows; anyTime does not wait for clocks.
 func (k *chainWorker) pull(group int, clock uint64, keys []uint64, anyTime bool) []float32 {
 	k.w.t.Helper()
 	rep, r := k.ask(group, func(r *raw) psmsg.Request {
-		r.put(keys, 0)
 		req := r.pull(0, clock, len(keys))
+		req.Keys, req.Values = r.put(0, keys, 0)
 		if anyTime {
 			req.Flags |= psmsg.FlagNoClock
 		}
@@ -511,10 +557,12 @@ func (k *chainWorker) pull(group int, clock uint64, keys []uint64, anyTime bool)
 	return slices.Clone(r.values(len(keys)))
 }
 
-func (w *raw) put(keys []uint64, value float32) {
-	b := w.arena.Bytes()
-	copy(mem.Uint64s(b[rawKeys:rawKeys+len(keys)*8]), keys)
-	for i, values := 0, mem.Float32s(b[rawValues:rawValues+len(keys)*testDim*4]); i < len(values); i++ {
+// put fills a slot's part of the worker's memory: keys, and a value for each element.
+func (w *raw) put(slot int, keys []uint64, value float32) (k, v rdma.RemoteRange) {
+	b, atKeys, atValues := w.arena.Bytes(), rawKeys+slot<<12, rawValues+slot<<14
+	copy(mem.Uint64s(b[atKeys:atKeys+len(keys)*8]), keys)
+	for i, values := 0, mem.Float32s(b[atValues:atValues+len(keys)*testDim*4]); i < len(values); i++ {
 		values[i] = value
 	}
+	return w.at(atKeys, len(keys)*8), w.at(atValues, len(keys)*testDim*4)
 }
