@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -220,4 +221,35 @@ func (h *homes) server(group int) int {
 		return -1
 	}
 	return h.all[group].node.Server
+}
+
+// missingGroups names the groups that a call waits for, what is wrong with those that
+// are not connected, and what the servers say. With the turn.
+func (c *Client) missingGroups(call *Call) string {
+	text, named, more, down := "", 0, 0, false
+	for _, l := range c.lanes {
+		if !slices.ContainsFunc(l.parts, func(p part) bool { return p.active && p.call == call }) {
+			continue
+		}
+		down = down || l.server.down
+		if named++; named > maxReported {
+			more++
+			continue
+		}
+		switch {
+		case l.server.trouble != nil:
+			text += fmt.Sprintf("; group %d is not connected: %v", l.index, l.server.trouble)
+		case l.server.down:
+			text += fmt.Sprintf("; group %d is being connected to %s", l.index, l.server.addr)
+		default:
+			text += fmt.Sprintf("; waiting for group %d (server %d at %s)", l.index, c.homes.server(l.index), l.server.addr)
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf("; and for %d groups more", more)
+	}
+	if down {
+		text += "; " + c.resolver.report()
+	}
+	return text
 }

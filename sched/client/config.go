@@ -41,6 +41,8 @@ type Config struct {
 	Lost func()
 	// Stall is told what this client waits for. May be nil.
 	Stall *stall.Watch
+	// protocol is the only one that the client speaks, for tests; 0: see psmsg.
+	protocol int
 }
 
 func (c *Config) validate() error {

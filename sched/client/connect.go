@@ -50,6 +50,9 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello psmsg.Hello) (*dial.Conn, error) {
 	hello.Worker, hello.Client, hello.Generation, hello.Any = c.worker, c.id, c.cfg.Generation, c.cfg.Any
 	hello = hello.Says()
+	if c.cfg.protocol != 0 {
+		hello.Protocol, hello.Newest = c.cfg.protocol, 0
+	}
 	said, _ := json.Marshal(hello)
 	conn, reply, err := c.cfg.Host.Dial(ctx, addr, said, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := c.mux.Queue(d)

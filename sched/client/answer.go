@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"psrt/rdma"
+	"psrt/sched/psmsg"
+)
+
+func (c *Client) complete(comp *rdma.Completion) {
+	l := c.lanes[int(comp.ID>>32)%len(c.lanes)]
+	if comp.Endpoint != l.ep {
+		return // of a connection already replaced
+	}
+	if comp.Status != rdma.StatusOK {
+		if l.broken == nil {
+			l.broken = comp.Err
+		}
+		return
+	}
+	if comp.Op != rdma.OpRecvImm {
+		return
+	}
+	if _, err := l.ep.PostRecv([]rdma.Recv{{ID: comp.ID}}); err != nil {
+		l.broken = err
+		return
+	}
+	slot := int(comp.Imm)
+	if slot >= len(l.parts) || !l.parts[slot].active {
+		l.broken = fmt.Errorf("client: server %d answered slot %d, which asks nothing", l.server.index, slot)
+		return
+	}
+	var rep psmsg.Reply
+	if err := rep.Decode(l.replyBuf(slot)); err != nil {
+		l.broken = err
+		return
+	}
+	c.answer(l, slot, &rep)
+}
+
+// answer takes a reply and frees its slot, unless the request must go out again.
+func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
+	p := &l.parts[slot]
+	call := p.call
+	c.noteAnswer(p, rep)
+	switch rep.Code {
+	case psmsg.CodeOK, psmsg.CodeDuplicate:
+		switch p.kind {
+		case psmsg.KindPull:
+			p.rows.tickets[p.lane] = rep.Ticket
+			call.Created += int(rep.Rows)
+		case psmsg.KindPush, psmsg.KindPushDense:
+			call.Refused += int(rep.Rows)
+		}
+		call.Version = max(call.Version, rep.Version)
+	case psmsg.CodeStaleTicket:
+		p.rows.tickets[p.lane] = 0
+		// Not sent from here: sending may reconnect, and that polls.
+		c.stale = append(c.stale, slotRef{l, slot})
+		return
+	default:
+		err := &RefusedError{Worker: c.worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
+		if p.void { // it must be taken: what follows it waits
+			l.broken = err
+			return
+		}
+		if call.err == nil {
+			call.err = err
+			if rep.Code == psmsg.CodeNoMemory && !c.cfg.Stepped {
+				call.err = fmt.Errorf("%w%s; raise --mem-budget, add servers or lower --dim", err, c.refusal(l.server))
+			}
+			if rep.Code == psmsg.CodeStorage && !c.cfg.Stepped {
+				call.err = fmt.Errorf("%w%s; what was checkpointed or saved before is safe", err, c.refusal(l.server))
+			}
+		}
+		if c.cfg.Stepped && p.seq != 0 {
+			c.makeVoid(l, slot)
+			return
+		}
+	}
+	l.release(slot)
+	c.noteDone(call)
+}
+
+// RefusedError is a server's answer that is not what was asked for.
+type RefusedError struct {
+	Worker int
+	Kind   psmsg.Kind
+	Clock  uint64
+	Server int
+	Code   psmsg.Code
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("client: worker %d: %s at clock %d: server %d answers: %s", e.Worker, e.Kind, e.Clock, e.Server, e.Code)
+}
+
+// refusalTimeout bounds asking a server why it refused.
+const refusalTimeout = 5 * time.Second
+
+// refusal asks a server for the numbers behind a refused request.
+func (c *Client) refusal(s *serverConn) string {
+	ctx, cancel := context.WithTimeout(c.ctx, refusalTimeout)
+	defer cancel()
+	var st psmsg.StatsReply
+	if s.conn.Call(ctx, psmsg.MethodStats, struct{}{}, &st) != nil || st.Refusal == "" {
+		return ""
+	}
+	return " (" + st.Refusal + ")"
+}
