@@ -17,18 +17,18 @@ import (
 
 var sums = table.Spec{Name: "sum", ID: 1, Dim: 2, Init: table.Init{Kind: "zero"}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}}
 
-// realGroups has processes open servers with tables instead of fake groups.
-func (c *cluster) realGroups(workers, staleness int) {
-	_, leaves := tree.Leaves(1 << 14)
-	shares, err := tree.Shares(leaves, workers)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	merges, err := tree.Top(shares)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.openAt = func(h *dial.Host, s Seat) (Group, error) {
+// opener opens servers with tables.
+func opener(workers, staleness int) func(*dial.Host, Seat) (Group, error) {
+	return func(h *dial.Host, s Seat) (Group, error) {
+		_, leaves := tree.Leaves(1 << 14)
+		shares, err := tree.Shares(leaves, workers)
+		if err != nil {
+			return nil, err
+		}
+		merges, err := tree.Top(shares)
+		if err != nil {
+			return nil, err
+		}
 		return server.New(server.Config{ID: s.Group, Map: s.Map.GroupMap(), Host: h, Workers: workers, Staleness: staleness, Merges: merges, Seed: 1,
 			Tables: []table.Spec{sums}, Node: -1, ReconnectFor: time.Minute, Watch: server.WatchOff,
 			Chain: &server.ChainConfig{Self: s.Self, Group: s.Group, Dial: s.Dial, OnReport: s.OnReport}})
@@ -138,7 +138,7 @@ func TestTraining(t *testing.T) {
 			seed := seedtest.Seed(t)
 			const workers, rounds = 2, 15
 			c := newCluster(t, 3, 2)
-			c.realGroups(workers, staleness)
+			c.openAt = opener(workers, staleness)
 			for id := range 3 {
 				c.begin(id)
 			}
