@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -64,7 +65,7 @@ func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
 			return nil, sum, err
 		}
 		sum.Add(digest)
-		rw, err := w.Rows(fmt.Sprintf("t%d-lane%d", t.spec.ID, l.global), t.spec, l.covers())
+		rw, err := w.Rows(l.partFile(fmt.Sprint("t", t.spec.ID)), t.spec, l.covers())
 		if err != nil {
 			return nil, sum, err
 		}
@@ -83,7 +84,7 @@ func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
 		parts = append(parts, p)
 	}
 	if len(l.dense.blocks) > 0 {
-		dw, err := w.Dense(fmt.Sprintf("dense-lane%d", l.global), DenseID)
+		dw, err := w.Dense(l.partFile("dense"), DenseID)
 		if err != nil {
 			return nil, sum, err
 		}
@@ -100,6 +101,16 @@ func (l *lane) save(w *ckpt.Writer) ([]ckpt.Part, table.Digest, error) {
 		parts = append(parts, p)
 	}
 	return parts, sum, nil
+}
+
+// partFile names a part of a model that this lane writes. A group's next head writes it
+// again where this one dies in the middle: a part of each attempt has its own name.
+func (l *lane) partFile(of string) string {
+	name := fmt.Sprintf("%s-lane%d", of, l.global)
+	if l.chain != nil {
+		name += fmt.Sprintf("-%08x", rand.Uint32())
+	}
+	return name
 }
 
 // covers is the lane's slots in the checkpoint's terms.
