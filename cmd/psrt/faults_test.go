@@ -51,7 +51,7 @@ func faultSeeds(t *testing.T, fixed ...uint64) []uint64 {
 // model that it makes undisturbed, without replicas.
 func faultJob(t *testing.T) (flags []string, digest string) {
 	t.Helper()
-	flags = []string{"train", "--data", write(t, t.TempDir(), "train.libffm", rows(4000, 1)), "--sync", "bsp", "--dim", "4", "--batch", "128", "--epochs", "60", "--stall-after", "60s", "--json"}
+	flags = []string{"train", "--data", write(t, t.TempDir(), "train.libffm", rows(4000, 1)), "--sync", "bsp", "--dim", "4", "--batch", "128", "--epochs", "40", "--stall-after", "60s", "--json"}
 	o := psrt(t, append(flags, "--servers", "1", "--workers", "1")...)
 	var res train.Result
 	if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || res.Digest == "" {
@@ -60,10 +60,21 @@ func faultJob(t *testing.T) (flags []string, digest string) {
 	return flags, res.Digest
 }
 
+// server runs psrt server on the job.
+func (v *victim) server(ctx context.Context, args ...string) outcome {
+	c := command(ctx, append([]string{"server"}, args...)...)
+	c.Env = append(c.Env, "TMPDIR="+v.dir)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	_ = c.Run() // its exit code says
+	return outcome{code: c.ProcessState.ExitCode(), stdout: out.String(), stderr: errs.String()}
+}
+
 // victim is a job under way whose ranks are this test's to kill.
 type victim struct {
 	t       *testing.T
 	c       *exec.Cmd
+	dir     string // its TMPDIR
 	out     bytes.Buffer
 	said    *watched
 	control *job.Control
@@ -80,6 +91,7 @@ func begin(ctx context.Context, t *testing.T, args ...string) *victim {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	v.dir = dir
 	v.c.Env = append(v.c.Env, "TMPDIR="+dir)
 	v.c.Stdout, v.c.Stderr = &v.out, v.said
 	if err := v.c.Start(); err != nil {
@@ -129,13 +141,17 @@ func (v *victim) over() bool {
 
 // pid is the process of a server at present, 0 for none.
 func (v *victim) pid(server int) int {
+	rank := strconv.Itoa(server)
+	if v.control != nil && server >= v.control.Job.Servers {
+		rank = strconv.Itoa(server + v.control.Job.Workers)
+	}
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range all {
 		line, _ := os.ReadFile(f)
 		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "stat"))
 		after := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(after) > 1 && after[1] == strconv.Itoa(v.c.Process.Pid) && after[0] != "Z" &&
-			bytes.Contains(line, []byte("\x00--rank\x00"+strconv.Itoa(server)+"\x00")) {
+			bytes.Contains(line, []byte("\x00--rank\x00"+rank+"\x00")) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 			return pid
 		}
@@ -165,6 +181,18 @@ func (v *victim) whole(ctx context.Context, epoch uint64) bool {
 		v.t.Fatalf("its groups are not whole again: %v: %+v: %s", err, view, v.said.text())
 	}
 	return true
+}
+
+// any is the number of a server, 0 when the job is over.
+func (v *victim) any(ctx context.Context, rng *rand.Rand) int {
+	view, err := v.control.View(ctx)
+	if err != nil && !v.over() {
+		v.t.Fatal(err)
+	}
+	if err != nil {
+		return 0
+	}
+	return view.Servers[rng.IntN(len(view.Servers))].Server
 }
 
 // epoch is the map's at present.
@@ -215,9 +243,22 @@ func TestServersKilledAndStopped(t *testing.T) {
 				"--replicas", fmt.Sprint(replicas), "--groups", fmt.Sprint(groups), "--allow-same-host")...)
 			faults := 0
 			for after := uint64(0); faults < 4 && v.whole(ctx, after); {
+				if rng.IntN(4) == 0 { // one comes, and one goes where it is not too few
+					o := v.server(ctx, "add")
+					if o.code == 0 && v.whole(ctx, 0) {
+						o = v.server(ctx, "remove", fmt.Sprint(v.any(ctx, rng)))
+					}
+					if o.code != 0 && !v.over() {
+						t.Fatalf("exit %d: %s%s: %s", o.code, o.stdout, o.stderr, v.said.text())
+					}
+					after = 0
+					faults++
+					continue
+				}
 				time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond) // the moment is the fault's, not ours
 				after = v.epoch(ctx)
-				for _, s := range rng.Perm(servers)[:1+rng.IntN(replicas-1)] {
+				for range 1 + rng.IntN(replicas-1) {
+					s := v.any(ctx, rng)
 					pid := v.pid(s)
 					if pid == 0 || v.over() {
 						continue
@@ -240,5 +281,42 @@ func TestServersKilledAndStopped(t *testing.T) {
 				t.Error("nothing was disturbed")
 			}
 		})
+	}
+}
+
+// Servers come and go while a job trains, the first ones too.
+func TestServersComeAndGo(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	v := begin(ctx, t, append(endless(t)[1:], "--batch", "128", "--servers", "2", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host")...)
+	server := func(args ...string) outcome { return v.server(ctx, args...) }
+	for _, step := range []struct{ args, says string }{
+		{"add", "server 2 has joined"}, {"remove 0", "server 0 has left"}, {"add", "server 3 has joined"}, {"remove 1", "server 1 has left"},
+	} {
+		o := server(strings.Fields(step.args)...)
+		if v.over() {
+			t.Fatalf("the job was over before server %s: %s", step.args, v.said.text())
+		}
+		if o.code != 0 || !strings.Contains(o.stdout, step.says) {
+			t.Fatalf("server %s: exit %d: %s%s: %s", step.args, o.code, o.stdout, o.stderr, v.said.text())
+		}
+	}
+	var view job.View
+	if o := server("ls", "--json"); o.code != 0 || json.Unmarshal([]byte(o.stdout), &view) != nil || len(view.Servers) != 2 || view.Find(2) == nil || view.Find(3) == nil || !view.Whole() {
+		t.Errorf("ls: exit %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+	if o := server("remove", "7"); o.code != 2 || !strings.Contains(o.stderr, "there is no server 7") {
+		t.Errorf("remove 7: exit %d: %s", o.code, o.stderr)
+	}
+	_ = v.c.Process.Signal(os.Interrupt)
+	select {
+	case <-v.ended:
+	case <-ctx.Done():
+		t.Errorf("it does not end: %s", v.said.text())
+	}
+	for s := range 4 {
+		if pid := v.pid(s); pid != 0 {
+			t.Errorf("server %d (pid %d) is still there", s, pid)
+		}
 	}
 }
