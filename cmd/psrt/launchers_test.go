@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,7 +75,7 @@ func same(t *testing.T, o outcome, digest, transport string, says ...string) {
 		}
 	}
 	for line := range strings.Lines(o.stderr) {
-		if !strings.HasPrefix(line, "[server ") && !strings.HasPrefix(line, "[worker ") && !strings.HasPrefix(line, "srun: ") {
+		if !strings.HasPrefix(line, "[server ") && !strings.HasPrefix(line, "[worker ") && !strings.HasPrefix(line, "[rank ") && !strings.HasPrefix(line, "srun: ") {
 			t.Errorf("a line without a rank's name: %q", line)
 		}
 	}
@@ -103,6 +104,10 @@ func TestMPIRun(t *testing.T) {
 			return exec.CommandContext(ctx, "mpirun", append(append(strings.Fields("-n 4 --allow-run-as-root --oversubscribe"), job...), "--json")...)
 		})
 		same(t, o, digest, "shm", "4 ranks on one host met by PMIx")
+	})
+	t.Run("each serves and works", func(t *testing.T) {
+		o := onCluster(t, mpirun(2, append(slices.DeleteFunc(slices.Clone(job), func(a string) bool { return a == "--servers" || a == "2" }), "--colocate", "--json")...))
+		same(t, o, digest, "", "[rank 0 h1] ")
 	})
 	t.Run("eight ranks meet", func(t *testing.T) {
 		o := onCluster(t, mpirun(8, append(job, "--json")...))

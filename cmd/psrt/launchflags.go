@@ -34,6 +34,9 @@ func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
 		return false, cli.Usagef("--world-size %d, but %s says that there are %d ranks: leave the flag out", f.world, id.By, id.World)
 	}
 	f.world = id.World
+	if f.colocate {
+		return true, nil
+	}
 	if !c.Flags().Changed("workers") {
 		f.workers = id.World - f.servers
 	}
@@ -49,6 +52,28 @@ func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
 	return true, nil
 }
 
+// together sets the numbers of servers and workers where every process is both.
+func (f *trainFlags) together(c *cobra.Command, processes int) error {
+	if !f.colocate {
+		return nil
+	}
+	for name, n := range map[string]int{"servers": f.servers, "workers": f.workers} {
+		if c.Flags().Changed(name) && n != processes {
+			return cli.Usagef("--%s %d with --colocate in %d processes, each of which is a server and a worker: leave --%s out", name, n, processes, name)
+		}
+	}
+	f.servers, f.workers = processes, processes
+	return nil
+}
+
+// hasResult is the rank that prints the result: the one with the first worker.
+func (f *trainFlags) hasResult(j *train.Job) int {
+	if f.colocate {
+		return 0
+	}
+	return j.Servers
+}
+
 // label is the beginning of every line that a launched rank writes: the
 // launchers mix the lines of all ranks.
 func (f *trainFlags) label() string {
@@ -59,7 +84,11 @@ func (f *trainFlags) label() string {
 	if err != nil {
 		host = "?"
 	}
-	return fmt.Sprintf("[%s %s] ", job.RankName(f.rank, f.servers), host)
+	who := job.RankName(f.rank, f.servers)
+	if f.colocate {
+		who = fmt.Sprintf("rank %d", f.rank)
+	}
+	return fmt.Sprintf("[%s %s] ", who, host)
 }
 
 // meet finds the other ranks where a launcher has started this one and no

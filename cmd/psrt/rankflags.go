@@ -53,10 +53,10 @@ func (f *trainFlags) agree(c *cobra.Command, j *train.Job) error {
 		here, at0 := c.Flags().Lookup(name).Value.String() != "", j.Flags[name] != ""
 		switch {
 		case err != nil || here == at0:
-		case f.rank == j.Servers && !here:
+		case f.rank == f.hasResult(j) && !here:
 			err = cli.Usagef("rank 0 has --%s, but the result is with the first worker: give --%s to this rank, %d", name, name, f.rank)
-		case f.rank != j.Servers && here:
-			err = cli.Usagef("--%s at rank %d writes nothing: the result is with the first worker; give --%s to rank %d", name, f.rank, name, j.Servers)
+		case f.rank != f.hasResult(j) && here:
+			err = cli.Usagef("--%s at rank %d writes nothing: the result is with the first worker; give --%s to rank %d", name, f.rank, name, f.hasResult(j))
 		}
 	}
 	return err

@@ -41,6 +41,7 @@ type trainFlags struct {
 	staleness                 int
 	dataset                   *cli.Choice
 	servers, workers, threads int
+	colocate                  bool
 	lanes                     int
 	replicas                  replicaFlags
 	transport                 transportFlags
@@ -103,6 +104,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 	fl.IntVar(&f.servers, "servers", 1, "server processes")
 	fl.IntVar(&f.workers, "workers", 1, "worker processes")
+	fl.BoolVar(&f.colocate, "colocate", false, "every process serves and works: as many workers as --servers, or as many of both as ranks")
 	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
 	f.replicas.register(fl)

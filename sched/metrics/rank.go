@@ -19,10 +19,19 @@ type Rank struct {
 	registry *prometheus.Registry
 	labelled prometheus.Registerer
 	stall    atomic.Pointer[stall.Watch]
+	beside   bool // another one shows the process
 }
 
 // NewRank shows nothing before it has a name.
 func NewRank() *Rank { return &Rank{registry: prometheus.NewRegistry()} }
+
+// Beside is another rank in the same process. A worker's, beside a server's.
+func (r *Rank) Beside() *Rank {
+	if r == nil {
+		return nil
+	}
+	return &Rank{registry: r.registry, beside: true}
+}
 
 // Name says who it is, and begins with Go's own figures and the process's. It
 // is called once, before Server or Worker.
@@ -31,6 +40,9 @@ func (r *Rank) Name(name string) {
 		return
 	}
 	r.labelled = prometheus.WrapRegistererWith(prometheus.Labels{RankLabel: name}, r.registry)
+	if r.beside {
+		return
+	}
 	r.labelled.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
