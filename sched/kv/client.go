@@ -147,7 +147,7 @@ func (c *Client) goodbye() {
 	var all sync.WaitGroup
 	for i := range c.c.Servers() {
 		if !down[i] {
-			all.Go(c.guarded(func() { _ = c.c.Control(i).Call(ctx, psmsg.MethodLeave, struct{}{}, &struct{}{}) }))
+			all.Go(c.guarded(func() { _ = c.c.CallServer(ctx, i, psmsg.MethodLeave, struct{}{}, &struct{}{}) }))
 		}
 	}
 	all.Wait()

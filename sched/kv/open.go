@@ -98,8 +98,13 @@ const goneWithin = 2 * time.Second
 // connect opens the connections.
 func (c *Client) connect() (err error) {
 	for give := time.Now().Add(goneWithin); ; {
-		c.c, err = client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open, Map: c.job.Map, Host: c.host,
-			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true})
+		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss})
+		if err = e; err == nil {
+			c.mu.Lock()
+			c.c = k
+			c.mu.Unlock()
+		}
 		if !errors.Is(err, dial.ErrRefused) || time.Now().After(give) {
 			return err
 		}
@@ -156,9 +161,20 @@ func (c *Client) ask(ctx context.Context, addr string) error {
 	if err := conn.Call(ctx, psmsg.MethodDescribe, struct{}{}, &c.job); err != nil {
 		return err
 	}
+	if r := c.job.Chains; r != nil { // of a job with replicas; each server knows where all are
+		c.job.Map = r.GroupMap()
+		for _, s := range r.Servers {
+			if s.Addr == "" {
+				return errorf(Connect, "kv: the server at %s does not know the address of server %d yet", addr, s.ID)
+			}
+		}
+	}
 	m := c.job.Map
 	if m == nil || c.job.Workers < 1 {
 		return errorf(Refused, "kv: the server at %s describes no job; run the same psrt version everywhere", addr)
+	}
+	if c.job.Chains != nil {
+		return nil
 	}
 	if len(m.Servers) == 1 { // one server is where it was found, whatever it calls itself
 		m.Servers[0].Addr = addr
@@ -205,7 +221,7 @@ func (c *Client) enterSteps(ctx context.Context) error {
 		high, same := uint64(0), true
 		for i := range c.c.Servers() {
 			var rep psmsg.EnterReply
-			if err := c.c.Control(i).Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: step}, &rep); err != nil {
+			if err := c.c.CallServer(ctx, i, psmsg.MethodEnter, psmsg.EnterRequest{Step: step}, &rep); err != nil {
 				return err
 			}
 			same = same && step != nil && rep.Step == *step

@@ -17,18 +17,27 @@ const (
 // repair connects one server again, however long that takes.
 func (c *Client) repair(r *client.Repair) {
 	c.setLost(r.Server, fmt.Errorf("server %d is lost: %w", r.Server, r.Cause))
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	pause := firstPause
+	for n := 0; ; n++ {
 		err := c.attempt(r)
 		if err == nil {
 			return
 		}
 		r.Fail()
 		c.setLost(r.Server, fmt.Errorf("server %d is lost (%v) and cannot be reached again: %w", r.Server, r.Cause, err))
+		if c.job.Chains != nil { // the next head may be known at any moment
+			r.Pause(c.ctx, n)
+			if c.ctx.Err() != nil {
+				return
+			}
+			continue
+		}
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-time.After(pause):
 		}
+		pause = min(2*pause, lastPause)
 	}
 }
 

@@ -116,6 +116,9 @@ func (t *Table) reopen(call caller) error {
 
 // call calls a control method of one server; ctx bounds it.
 func (c *Client) call(ctx context.Context, server int, method string, req, resp any) error {
+	if c.job.Chains != nil {
+		return c.callGroup(ctx, server, method, req, resp)
+	}
 	c.mu.Lock()
 	conn, lost := c.c.Control(server), c.lost[server]
 	c.mu.Unlock()
@@ -138,11 +141,26 @@ func (c *Client) call(ctx context.Context, server int, method string, req, resp 
 	return coded(err, openCode(err))
 }
 
+// callGroup is call in a job with replicas: what may be asked twice, is, of whoever
+// is the group's head then.
+func (c *Client) callGroup(ctx context.Context, group int, method string, req, resp any) error {
+	err := c.c.CallServer(ctx, group, method, req, resp)
+	switch {
+	case err == nil:
+		return nil
+	case c.closed.Load():
+		return errClosed
+	}
+	return coded(err, openCode(err))
+}
+
 // noticeLoss begins the repair of connections that have ended.
 func (c *Client) noticeLoss() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settle()
+	if c.c != nil && c.over() == nil {
+		c.settle()
+	}
 }
 
 // deadline is when a call that begins now must be done.

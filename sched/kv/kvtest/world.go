@@ -51,6 +51,23 @@ func Counting(name string, dim int) table.Spec {
 // New starts servers; they end with the test.
 func New(t testing.TB, s Shape) *World {
 	t.Helper()
+	w := newWorld(t, s)
+	for i := range s.Servers {
+		w.Listen = append(w.Listen, "127.0.0.1:0")
+		w.servers = append(w.servers, nil)
+		w.Start(i)
+	}
+	t.Cleanup(func() {
+		for i := range w.servers {
+			w.Kill(i)
+		}
+	})
+	return w
+}
+
+// newWorld starts nothing yet.
+func newWorld(t testing.TB, s Shape) *World {
+	t.Helper()
 	w := &World{t: t, transport: s.Transport, Token: []byte("a token of this test alone")}
 	list := make([]place.Server, s.Servers)
 	for i := range list {
@@ -75,16 +92,6 @@ func New(t testing.TB, s Shape) *World {
 		w.cfg.Dense = server.DenseConfig{Ranges: []densemap.Range{{Len: s.Dense, Rule: "grad"}}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}, Init: make([]float32, s.Dense)}
 		w.cfg.Trainers.Dense = []psmsg.DensePart{{Name: "bias", First: 1, Len: 2}}
 	}
-	for i := range list {
-		w.Listen = append(w.Listen, "127.0.0.1:0")
-		w.servers = append(w.servers, nil)
-		w.Start(i)
-	}
-	t.Cleanup(func() {
-		for i := range w.servers {
-			w.Kill(i)
-		}
-	})
 	return w
 }
 

@@ -1,0 +1,117 @@
+package kvtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"psrt/rdma/dial"
+	"psrt/sched/coord/local"
+	"psrt/sched/densemap"
+	"psrt/sched/place"
+	"psrt/sched/psmsg"
+	"psrt/sched/replica"
+	"psrt/sched/server"
+)
+
+// Replicated is servers of a job with replicas, in this process.
+type Replicated struct {
+	t       testing.TB
+	world   *World // what every group's server is like
+	store   *local.Store
+	first   place.ChainsConfig
+	servers int
+	members map[int]*memberProcess
+
+	Token []byte
+}
+
+type memberProcess struct {
+	m     *replica.Member
+	host  *dial.Host
+	stop  func()
+	ended chan error
+}
+
+// NewReplicated starts s.Servers servers that have every group replicas times.
+func NewReplicated(t testing.TB, s Shape, replicas, groups int) *Replicated {
+	t.Helper()
+	w := newWorld(t, s)
+	r := &Replicated{t: t, world: w, store: local.New(), servers: s.Servers, members: map[int]*memberProcess{}, Token: w.Token,
+		first: place.ChainsConfig{Slots: 64, Groups: groups, Replicas: replicas, AllowSameHost: true}}
+	t.Cleanup(func() {
+		for _, p := range r.members {
+			p.stop()
+		}
+		for id, p := range r.members {
+			if err := <-p.ended; err != nil {
+				t.Errorf("server %d: %v", id, err)
+			}
+			p.host.Close()
+		}
+		r.store.Close()
+	})
+	for i := range s.Servers {
+		r.Start(i)
+	}
+	return r
+}
+
+// Start starts a server, as another process than those before it.
+func (r *Replicated) Start(id int) {
+	r.t.Helper()
+	h, err := dial.New(dial.Config{Transport: r.world.transport, Token: r.Token, Listen: "127.0.0.1:0"})
+	must(r.t, err)
+	open := func(seat replica.Seat) (replica.Group, error) {
+		cfg := r.world.cfg
+		cfg.ID, cfg.Map, cfg.Host, cfg.Watch = seat.Group, seat.Map.GroupMap(), h, server.WatchOff
+		cfg.Trainers.Directory = nil
+		cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport}
+		return server.New(cfg)
+	}
+	m, err := replica.New(replica.Config{ID: id, Host: h, Listen: "127.0.0.1:0", Coord: r.store, First: r.first, FirstServers: r.servers, Open: open, Describe: r.describe})
+	must(r.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &memberProcess{m: m, host: h, stop: cancel, ended: make(chan error, 1)}
+	go func() { p.ended <- m.Run(ctx) }()
+	r.members[id] = p
+}
+
+func (r *Replicated) describe(_ context.Context, c *place.Chains) (*psmsg.DescribeReply, error) {
+	cfg := &r.world.cfg
+	blocks, err := densemap.Cut(cfg.Dense.Ranges)
+	return &psmsg.DescribeReply{Chains: c, Workers: cfg.Workers, Staleness: cfg.Staleness, Tables: slices.Clone(cfg.Tables),
+		DenseLen: len(cfg.Dense.Init), DenseBlocks: len(blocks), Dense: cfg.Trainers.Dense}, err
+}
+
+// Addr is where a server listens, once all have a map.
+func (r *Replicated) Addr(id int) string {
+	r.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if r.members[id].m.Chains() != nil {
+			return r.members[id].m.Addr()
+		}
+	}
+	r.t.Fatalf("server %d has no map", id)
+	return ""
+}
+
+// Head is a server that is the head of some group.
+func (r *Replicated) Head() int {
+	for _, p := range r.members {
+		n, _ := p.m.Chains().Head(0)
+		return n.Server
+	}
+	return -1
+}
+
+// Kill ends a process as a signal does: it tells nobody.
+func (r *Replicated) Kill(id int) {
+	r.t.Helper()
+	p := r.members[id]
+	delete(r.members, id)
+	p.host.Close()
+	p.stop()
+	<-p.ended
+}
