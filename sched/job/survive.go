@@ -54,13 +54,9 @@ func (l *launcher) serverDied(ctx context.Context, d *launch.Death, number int, 
 	case errors.Is(err, coord.ErrNotFound): // there is no map as yet: nothing was to survive
 		return launch.Verdict{End: d}
 	case len(groups) > 0:
-		return launch.Verdict{End: &LostError{Death: d, Groups: groups, Replicas: max(1, l.job.Replicas), Saved: lastSaved(ctx, l.job)}}
+		return launch.Verdict{End: &LostError{Death: d, Why: l.why(d), Groups: groups, Replicas: max(1, l.job.Replicas), Saved: lastSaved(ctx, l.job)}}
 	}
-	why := d.Error()
-	if said := l.said(d.Rank); said != nil {
-		why = fmt.Sprintf("%s ended: %s", d.Name, said.Message)
-	}
-	l.tell(why + "; its groups go on with their other replicas, and it is started again")
+	l.tell(l.why(d) + "; its groups go on with their other replicas, and it is started again")
 	l.mu.Lock()
 	delete(l.failures, d.Rank)
 	l.starts[d.Rank]++
@@ -137,6 +133,18 @@ func (l *launcher) said(rank int) *train.Failure {
 	return l.failures[rank]
 }
 
+// why is how a rank ended, in its own words where it had some.
+func (l *launcher) why(d *launch.Death) string {
+	said := l.said(d.Rank)
+	switch {
+	case said != nil:
+		return fmt.Sprintf("%s ended: %s", d.Name, said.Message)
+	case d.Signal == 0 && len(d.Tail) > 0: // a panic, of which the beginning tells most
+		return fmt.Sprintf("%v: %s", d, joinLines(d.Tail))
+	}
+	return d.Error()
+}
+
 func (l *launcher) tell(note string) {
 	if l.cfg.Events != nil {
 		l.cfg.Events(train.Event{Note: note})
@@ -146,6 +154,7 @@ func (l *launcher) tell(note string) {
 // LostError is the end of a job that has lost rows.
 type LostError struct {
 	Death    *launch.Death
+	Why      string
 	Groups   []int
 	Replicas int
 	Saved    string // what is left of the job
@@ -160,7 +169,7 @@ func (e *LostError) Error() string {
 	if e.Replicas == 1 {
 		more = "there was one replica: --replicas 2 survives the death of a server"
 	}
-	return fmt.Sprintf("%v; nobody has the rows of %s %s any more (%s); %s", e.Death, which, numbers(e.Groups), more, e.Saved)
+	return fmt.Sprintf("%s; nobody has the rows of %s %s any more (%s); %s", e.Why, which, numbers(e.Groups), more, e.Saved)
 }
 
 func (e *LostError) Unwrap() error { return e.Death }
