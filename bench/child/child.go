@@ -28,6 +28,9 @@ type Child struct {
 // PID is the child's number as this process sees it.
 func (c *Child) PID() int { return c.pid }
 
+// Ended is closed when the child has ended.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
 // Command is a program to start.
 type Command struct {
 	Path string

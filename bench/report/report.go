@@ -45,6 +45,8 @@ type Row struct {
 	Rival *Rival `json:"rival,omitempty"`
 	// FanIn is what rows of that suite say besides.
 	FanIn *FanIn `json:"fan_in,omitempty"`
+	// Chain is what rows of that suite say besides.
+	Chain *Chain `json:"chain,omitempty"`
 	// Pair is what rows of one ordered pair of ranks say besides.
 	Pair *Pair `json:"pair,omitempty"`
 	// CPUSecondsPerGB is of both processes together.

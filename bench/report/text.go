@@ -101,10 +101,13 @@ func rivals(f func(*Rival) float64) func(*Row) float64 {
 }
 
 // columns are those of this report: all its rows are of one kind, but for those
-// of pairs.
+// of pairs and of chains.
 func (r *Report) columns() []column {
 	if r.Fabric != nil {
 		return slices.Concat(latencyColumns, bandwidthColumns, commonColumns, pairColumns)
+	}
+	if len(r.Rows) > 0 && r.Rows[0].Chain != nil {
+		return slices.Concat(latencyColumns, bandwidthColumns, commonColumns, chainColumns)
 	}
 	special := bandwidthColumns
 	if len(r.Rows) > 0 && r.Rows[0].Latency != nil {

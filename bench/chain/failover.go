@@ -1,0 +1,183 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/bench/report"
+	"psrt/bench/turns"
+	"psrt/sched/member"
+	"psrt/sched/place"
+)
+
+// roles of a chain's members, by their place.
+var roles = [servers]string{"head", "middle", "tail"}
+
+// watched are the workers that show how a cluster is.
+type watched struct {
+	filler       *worker
+	pulls, pushs *beat
+	rows, piece  int
+}
+
+// watch fills the cluster and begins to pull and push a few rows.
+func (st *station) watch(ctx context.Context, c *cluster) (w *watched, err error) {
+	w = &watched{rows: st.cfg.StateBytes / rowBytes, piece: st.cfg.Bytes / rowBytes}
+	where := to{chains: c.chains(ctx)}
+	var all [workers]*worker
+	for i := range all {
+		if all[i], err = st.worker(ctx, i, where); err != nil {
+			return nil, err
+		}
+	}
+	w.filler, w.pulls, w.pushs = all[0], &beat{w: all[1], pulls: true}, &beat{w: all[2]}
+	const apart = 1 << 40
+	if err := errors.Join(all[0].plan(1, 1, 1), all[1].plan(1, smallRows, apart), all[2].plan(1, smallRows, 2*apart)); err != nil {
+		return nil, err
+	}
+	if err := w.filler.fill(1, w.rows, w.piece); err != nil {
+		return nil, err
+	}
+	w.pulls.begin()
+	w.pushs.begin()
+	return w, nil
+}
+
+// end stops the workers, and compares all rows.
+func (w *watched) end() (checksum string, err error) {
+	if err := errors.Join(w.pulls.end(), w.pushs.end()); err != nil {
+		return "", err
+	}
+	if _, err := w.pushs.w.check(); err != nil {
+		return "", err
+	}
+	checksum, err = w.filler.look(1, w.rows, w.piece)
+	for _, k := range []*worker{w.filler, w.pulls.w, w.pushs.w} {
+		k.close()
+	}
+	return checksum, err
+}
+
+// failover kills each member of a chain, and starts it again at once.
+func (st *station) failover(ctx context.Context) error {
+	c, err := st.newCluster(ctx, 1, servers)
+	defer c.close()
+	if err != nil {
+		return err
+	}
+	var link float64
+	for _, p := range c.members {
+		rate, err := stream(p.says.Stream)
+		if err != nil {
+			return err
+		}
+		link = max(link, rate)
+	}
+	w, err := st.watch(ctx, c)
+	if err != nil {
+		return err
+	}
+	kills := make([][]killed, len(roles))
+	for range st.cfg.Rounds {
+		for i, role := range roles {
+			if err := st.step("failover: %s", role); err != nil {
+				return err
+			}
+			k, err := st.kill(ctx, c, w, i, link)
+			if err != nil {
+				return fmt.Errorf("%s: %w", role, err)
+			}
+			kills[i] = append(kills[i], k)
+		}
+	}
+	checksum, err := w.end()
+	if err != nil {
+		return err
+	}
+	var rows []report.Row
+	for i, role := range roles {
+		rows = append(rows, killRow(role, st.cfg, kills[i], checksum))
+	}
+	return st.say(stationSays{Rows: rows, Notes: []string{
+		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls and one pushes %d rows at a time; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows),
+		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: what is the longer of the fence and the start, and the bytes over the link's rate (%.1f MB/s, a plain TCP stream before); bar 25 %%", servers, st.cfg.StateBytes, link/1e6),
+	}})
+}
+
+// killed is what a kill did.
+type killed struct {
+	detected, joined    time.Duration // out of the map, and begun to copy
+	pullGap, pushGap    time.Duration
+	recovery, predicted time.Duration
+	pulls               report.Histogram
+}
+
+func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int, link float64) (k killed, err error) {
+	m, err := c.until(ctx, "a whole chain", func(m *place.Chains) bool { return whole(m, servers) })
+	if err != nil {
+		return k, err
+	}
+	time.Sleep(st.cfg.Duration)
+	victim := m.Groups[0].Chain[role].Server
+	at := c.cut(victim)
+	began := time.Now()
+	if err := c.begin(ctx, victim); err != nil {
+		return k, err
+	}
+	start := time.Since(began)
+	same := func(n *place.Chains) bool { return n.Index(victim) >= 0 && n.Node(victim) == m.Node(victim) }
+	if _, err := c.until(ctx, "a map without the dead", func(n *place.Chains) bool { return !same(n) }); err != nil {
+		return k, err
+	}
+	k.detected = time.Since(at)
+	if _, err := c.until(ctx, "a joiner", func(n *place.Chains) bool { return !same(n) && (n.Groups[0].Joiner != nil || whole(n, servers)) }); err != nil {
+		return k, err
+	}
+	k.joined = time.Since(at)
+	if _, err := c.until(ctx, "a whole chain again", func(n *place.Chains) bool {
+		return n.Epoch > m.Epoch && whole(n, servers) && n.Node(victim) != m.Node(victim)
+	}); err != nil {
+		return k, err
+	}
+	k.recovery = time.Since(at)
+	bytes := float64(w.rows) * (rowBytes + 8)
+	k.predicted = max(fence(), start) + time.Duration(bytes/link*float64(time.Second))
+	time.Sleep(st.cfg.Duration)
+	until := time.Now()
+	k.pullGap, k.pushGap = w.pulls.gap(at, until), w.pushs.gap(at, until)
+	for _, e := range w.pulls.between(at, until) {
+		k.pulls.Record(e.took)
+	}
+	return k, errors.Join(w.pulls.failed(), w.pushs.failed())
+}
+
+// fence is how long those left wait before they are sure that the dead one serves
+// nobody.
+func fence() time.Duration {
+	t := member.NewPeers(place.Node{}, member.Times{}).Times()
+	return t.Lease + t.Lease*time.Duration(t.DriftPercent)/100
+}
+
+func killRow(role string, cfg *Config, kills []killed, checksum string) report.Row {
+	var pulls report.Histogram
+	ms := func(f func(*killed) time.Duration) float64 {
+		var v []float64
+		for i := range kills {
+			v = append(v, float64(f(&kills[i]))/1e6)
+		}
+		return turns.Median(v)
+	}
+	for i := range kills {
+		pulls.Merge(&kills[i].pulls)
+	}
+	row := report.Row{Op: "kill " + role, Bytes: cfg.StateBytes, Iterations: int(pulls.Count()), Latency: pulls.Latency(), Load: report.Load(), Checksum: checksum,
+		Chain: &report.Chain{
+			DetectMillis: ms(func(k *killed) time.Duration { return k.detected }), JoinedMillis: ms(func(k *killed) time.Duration { return k.joined }),
+			PullGapMillis: ms(func(k *killed) time.Duration { return k.pullGap }), PushGapMillis: ms(func(k *killed) time.Duration { return k.pushGap }),
+			RecoverySeconds: ms(func(k *killed) time.Duration { return k.recovery }) / 1e3, PredictedSeconds: ms(func(k *killed) time.Duration { return k.predicted }) / 1e3}}
+	row.Limit = row.Chain.PredictedSeconds * 1e6
+	row.Ratio = row.Chain.RecoverySeconds / row.Chain.PredictedSeconds
+	return row
+}
