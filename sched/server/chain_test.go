@@ -6,11 +6,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"psrt/csrc/seedtest"
 	"psrt/sched/chain"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
+	"psrt/sched/server/slowtest"
+	"psrt/tiers"
 	"psrt/tiers/table"
 )
 
@@ -130,9 +133,12 @@ func chainRun(t *testing.T, cfg chainWorldConfig, steps, faults int) table.Diges
 		defer w.mu.Unlock()
 		return !slices.ContainsFunc(w.groups, func(c chain.Config) bool { return c.Joiner != nil })
 	})
+	if spec := &cfg.tables[0]; spec.Optimizer.Kind != table.SGD || spec.Init.Kind != "zero" {
+		return w.alike()
+	}
 	last := w.worker(cfg.workers-1, 1<<60)
 	for g := range cfg.groups {
-		keys := w.keysOf(g, 30)
+		keys := w.keysOf(g, max(w.cfg.rows, 30))
 		for i, v := range last.pull(g, 0, keys, true) {
 			if want := w.want(keys[i/testDim], steps); v != want {
 				t.Errorf("group %d: key %d element %d is %v, want %v", g, keys[i/testDim], i%testDim, v, want)
@@ -185,15 +191,15 @@ func (w *chainWorld) train(k *chainWorker, steps int) {
 	for s := range uint64(steps) {
 		for g := range w.cfg.groups {
 			k.collect(g)
-			all := w.keysOf(g, 30)
-			if s%4 == 1 && w.cfg.staleness == 0 {
-				k.pull(g, s, all, false)
-			}
-			by := map[float32][]uint64{}
+			all := w.keysOf(g, max(w.cfg.rows, 30))
+			by, any := map[float32][]uint64{}, []uint64{}
 			for _, key := range all {
 				if v := pushes(k.number, s, key); v > 0 {
-					by[v] = append(by[v], key)
+					by[v], any = append(by[v], key), append(any, key)
 				}
+			}
+			if s%4 == 1 && w.cfg.staleness == 0 {
+				k.pull(g, s, any, false) // where there are no replicas, it makes rows
 			}
 			for v := float32(1); v <= 5; v++ {
 				if len(by[v]) > 0 {
@@ -215,9 +221,9 @@ func (w *chainWorld) train(k *chainWorker, steps int) {
 // Servers die, join and change epochs while workers push: every push counts once, and
 // in BSP the bits are those of servers without replicas.
 func TestChainFaults(t *testing.T) {
-	for _, staleness := range []int{0, 2, Async} {
-		t.Run(fmt.Sprint("staleness ", staleness), func(t *testing.T) {
-			each(t, func(t *testing.T, transport string) {
+	for staleness, transports := range map[int][]string{0: {"shm", "tcp"}, 2: {"tcp"}, Async: {"shm"}} {
+		for _, transport := range transports {
+			t.Run(fmt.Sprint("staleness ", staleness, " ", transport), func(t *testing.T) {
 				cfg := chainWorldConfig{transport: transport, groups: 2, workers: 3, staleness: staleness, tables: []table.Spec{sgdTable()}, dense: 50}
 				got := chainRun(t, cfg, 16, 10)
 				if staleness != 0 {
@@ -228,6 +234,40 @@ func TestChainFaults(t *testing.T) {
 					t.Errorf("the digest is %s, of servers without replicas %s", got, want)
 				}
 			})
+		}
+	}
+}
+
+// Tables of all kinds are copied to those that join while workers push.
+func TestChainTables(t *testing.T) {
+	born := sgdTable()
+	born.Init, born.Optimizer = table.Init{Kind: table.InitUniform, Scale: 0.1}, table.Optimizer{Kind: table.AdaGrad, LR: 0.1, InitialAccumulator: 1}
+	other := born
+	other.Name, other.ID, other.Optimizer = "other", 2, table.Optimizer{Kind: table.Adam, LR: 0.1}
+	base := chainWorldConfig{transport: "tcp", groups: 2, workers: 2, tables: []table.Spec{born, other}, rows: 300, dense: 9,
+		options: chain.Options{ChunkBytes: 512, FeedBytes: 4096}}
+	for name, change := range map[string]func(*Config){
+		"memory": func(*Config) {},
+		"late": func(c *Config) {
+			seed := seedtest.Seed(t)
+			c.Rows = func(r RowsConfig) (tiers.Rows, error) {
+				rows, err := InMemory(r)
+				if err != nil {
+					return nil, err
+				}
+				return slowtest.New(rows, slowtest.Config{Seed: seed, Late: time.Millisecond, Wake: r.Wake, Report: t.Errorf}, &slowtest.Counts{}), nil
+			}
+		},
+		"disk": func(c *Config) { c.MaxBytes, c.Storage = 8<<20, &Storage{BatchRows: 32} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := base
+			cfg.change = change
+			got := chainRun(t, cfg, 8, 8)
+			cfg.plain, cfg.change = true, nil
+			if want := chainRun(t, cfg, 8, 0); got != want {
+				t.Errorf("the digest is %s, of servers without replicas %s", got, want)
+			}
 		})
 	}
 }

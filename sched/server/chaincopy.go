@@ -165,7 +165,7 @@ func (c *chained) clear() error {
 	if err := l.dense.init(l.cfg, l.global); err != nil {
 		return err
 	}
-	l.clock, l.passed = clock.New(l.cfg.Workers, l.cfg.Staleness), 0
+	l.clock = clock.New(l.cfg.Workers, l.cfg.Staleness)
 	clear(l.ahead)
 	if c.vacant {
 		for w := range l.cfg.Workers {

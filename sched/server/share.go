@@ -100,7 +100,7 @@ func (e *DirectoryError) BadInput() bool { return true }
 // dropStale removes what a server of this number that had more lanes has left
 // behind when it was killed. The first lane's directories are locked: it has ended.
 func (l *lane) dropStale() {
-	if l.index > 0 {
+	if l.index > 0 || l.cfg.Chain != nil {
 		return
 	}
 	prefix := fmt.Sprintf("psrt-server%d-lane", l.cfg.ID)

@@ -87,7 +87,7 @@ func (l *lane) openStorage() (err error) {
 		}()
 	}
 	for _, d := range c.Dirs {
-		dir := filepath.Join(d, fmt.Sprintf("psrt-server%d-lane%d", l.cfg.ID, l.index))
+		dir := filepath.Join(d, l.cfg.folder(l.index))
 		if err := emptyStale(dir); err != nil {
 			return err
 		}
@@ -106,6 +106,14 @@ func (l *lane) openStorage() (err error) {
 	l.storage = s
 	l.dropStale()
 	return nil
+}
+
+// folder is the name of a lane's folder. Replicas of a group may share a disk.
+func (c *Config) folder(lane int) string {
+	if c.Chain != nil {
+		return fmt.Sprintf("psrt-server%d-group%d", c.Chain.Self.Server, c.ID)
+	}
+	return fmt.Sprintf("psrt-server%d-lane%d", c.ID, lane)
 }
 
 // openTiered makes a table over the lane's disks. The buffers of these are part of

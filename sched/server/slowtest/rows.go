@@ -181,6 +181,7 @@ func (r *Rows) Release(rows []uint32) {
 			continue
 		}
 		r.counts.Pinned.Add(-1)
+		r.Rows.Release([]uint32{p.row})
 		r.unreserve(p.key)
 		if p.pins--; p.pins == 0 {
 			delete(r.ids, id)
