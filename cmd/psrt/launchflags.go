@@ -57,6 +57,9 @@ func (f *trainFlags) together(c *cobra.Command, processes int) error {
 	if !f.colocate {
 		return nil
 	}
+	if f.replicas.replicas > 1 || f.replicas.groups > 0 {
+		return cli.Usagef("--colocate with --replicas or --groups: a process that dies would take its worker along, and could not come back as a server alone; start servers and workers as processes of their own")
+	}
 	for name, n := range map[string]int{"servers": f.servers, "workers": f.workers} {
 		if c.Flags().Changed(name) && n != processes {
 			return cli.Usagef("--%s %d with --colocate in %d processes, each of which is a server and a worker: leave --%s out", name, n, processes, name)
