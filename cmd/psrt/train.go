@@ -56,6 +56,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	j, note, err := f.describe(c)
 	if err == nil {
+		f.workersLost.startedHere(j, f.colocate)
 		err = f.replicas.onOneHost(j.Servers)
 	}
 	if err != nil {
@@ -86,7 +87,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		args = append(args, "--colocate")
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
-		Exe: exe, Args: args, Colocate: f.colocate,
+		Exe: exe, Args: args, Colocate: f.colocate, WorkerRestarts: f.workersLost.restarts,
 		Events: show.event, Metrics: begin, Store: f.store(c, show.note),
 	})
 	show.end()
@@ -190,6 +191,8 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			linger = host.Linger
 		}
 	}
+	var first bool // this process goes on for the first worker, too
+	cfg.OnAdopt = func(worker int) { first = first || worker == 0 }
 	run := job.JoinAndRun
 	if f.colocate {
 		run = job.JoinAndRunBoth
@@ -205,7 +208,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			events(train.Event{Failure: job.Failure(err)})
 			return err
 		}
-		if res != nil && (f.rank == f.world-res.Workers || f.colocate && f.rank == 0) {
+		if res != nil && (first || f.rank == f.world-res.Workers || f.colocate && f.rank == 0) {
 			events(train.Event{Result: res})
 		}
 		return nil
@@ -213,8 +216,13 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
-	if res == nil || f.rank != f.hasResult(asked) {
+	if res == nil || !first && f.rank != f.hasResult(asked) {
 		return nil
+	}
+	if out == nil && first {
+		if out, err = f.openOutputs(); err != nil {
+			return err
+		}
 	}
 	return report(res, asked, f, out)
 }

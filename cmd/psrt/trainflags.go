@@ -44,6 +44,7 @@ type trainFlags struct {
 	colocate                  bool
 	lanes                     int
 	replicas                  replicaFlags
+	workersLost               workerFlags
 	transport                 transportFlags
 	memBudget                 cli.Bytes
 	storage                   storageFlags
@@ -108,6 +109,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
 	f.replicas.register(fl)
+	f.workersLost.register(fl)
 	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
@@ -173,6 +175,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
+	}
+	if err := f.workersLost.describe(c, j, f.colocate); err != nil {
+		return nil, "", err
 	}
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
 		return nil, "", err

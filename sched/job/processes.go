@@ -36,6 +36,9 @@ type ProcessConfig struct {
 	// Metrics is told, before the ranks begin, the unix sockets on which each
 	// will show its metrics. May be nil.
 	Metrics func(sockets []string)
+	// WorkerRestarts is how often each worker that dies is started again, of a job with
+	// train.LossRestart. After that, others go on for it.
+	WorkerRestarts int
 }
 
 // EnvLaunched is set for ranks that RunProcesses starts: they report on
@@ -75,7 +78,7 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	}
 	defer coordinator.Close()
 
-	l := &launcher{job: j, cfg: cfg, dir: dir, store: coordinator.store, failures: map[int]*train.Failure{}, starts: map[int]int{}}
+	l := &launcher{job: j, cfg: cfg, dir: dir, store: coordinator.store, failures: map[int]*train.Failure{}, starts: map[int]int{}, buried: map[int]int{}, lost: map[int]bool{}}
 	lc := launch.Config{Exe: cfg.Exe, OnEvent: l.event}
 	var sockets []string
 	for r := range l.processes() {
@@ -83,6 +86,13 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 		lc.Ranks = append(lc.Ranks, l.rank(r))
 	}
 	lc.OnDeath = l.deaths(ctx)
+	if j.Survives() {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		kill := make(chan int)
+		go l.killSilent(ctx, kill)
+		lc.Kill = kill
+	}
 	if j.Chained() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -117,6 +127,8 @@ type launcher struct {
 	mu       sync.Mutex
 	starts   map[int]int            // by rank, after the first
 	failures map[int]*train.Failure // by rank
+	buried   map[int]int            // by worker: the generation that is known to be dead
+	lost     map[int]bool           // ranks of workers that are not started again
 }
 
 // rank is how rank r is started, the next time. Its sockets are new: what a process

@@ -12,6 +12,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/coord/patient"
 	"psrt/sched/metrics"
+	"psrt/sched/psmsg"
 	"psrt/sched/train"
 )
 
@@ -53,13 +54,15 @@ type RankConfig struct {
 	Store StoreConfig
 	// HostLabel and Rack say what a server fails together with; "": its host, and no rack.
 	HostLabel, Rack string
+	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
+	OnAdopt func(worker int)
 
 	met  string // where the coordinator was reached
 	near string // a listening address of this host that the coordinator's reaches
 }
 
 // RunRank runs one rank until the job is done. A worker returns the result.
-func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
+func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error) {
 	if cfg.JoinTimeout == 0 {
 		cfg.JoinTimeout = time.Minute
 	}
@@ -84,13 +87,20 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 			return nil, err
 		}
 	}
+	mine, err := own(ctx, cfg, job)
+	if err != nil {
+		return nil, err
+	}
+	if mine != nil {
+		defer func() { mine.end(err == nil) }()
+	}
 	if !late {
 		if err := assemble(ctx, cfg, job); err != nil {
 			leave(cfg)
 			return nil, err
 		}
 	}
-	if cfg.Preflight && !late {
+	if cfg.Preflight && !late && !mine.replaces() {
 		if err := preflight(ctx, &cfg, job); err != nil {
 			leave(cfg)
 			return nil, err
@@ -112,19 +122,21 @@ func RunRank(ctx context.Context, cfg RankConfig) (*train.Result, error) {
 	}
 	defer host.Close()
 	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events, Metrics: cfg.Metrics, Stall: watch}
-	var res *train.Result
 	number, serves := serverOf(cfg.Rank, job)
 	if serves {
 		rank.Index, rank.Label, rank.Rack = number, hostLabel(cfg.HostLabel), cfg.Rack
 		err = train.RunServer(ctx, job, rank)
 	} else {
 		rank.Index -= job.Servers
-		res, err = train.RunWorker(ctx, job, rank)
+		res, err = runWorker(ctx, &cfg, job, rank, mine, cancel)
 	}
 	if err == nil {
 		leave(cfg)
 	}
 	if err != nil {
+		if takenOver(ctx, err) {
+			return nil, &psmsg.TakenOverError{Worker: rank.Index}
+		}
 		if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
 			leave(cfg)
 			return nil, cause // what ended the job explains more than what it broke here
@@ -170,7 +182,7 @@ func name(rank, servers int) string {
 func assemble(ctx context.Context, cfg RankConfig, job *train.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
-	party := coord.Party{Name: "join", N: cfg.World, ID: cfg.Rank, Who: func(id int) string {
+	party := coord.Party{Name: "join", N: cfg.World, ID: cfg.Rank, Stays: job.Survives(), Who: func(id int) string {
 		return fmt.Sprintf("rank %d (%s)", id, name(id, job.Servers))
 	}}
 	var aborted *coord.AbortError

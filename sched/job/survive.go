@@ -33,6 +33,12 @@ func (l *launcher) deaths(ctx context.Context) func(*launch.Death) launch.Verdic
 	again := map[int]*restarts{}
 	return func(d *launch.Death) launch.Verdict {
 		number, serves := l.serverOf(d.Rank)
+		if !serves && l.job.Survives() {
+			if again[d.Rank] == nil {
+				again[d.Rank] = &restarts{began: first}
+			}
+			return l.workerDied(ctx, d, again[d.Rank])
+		}
 		if said := l.said(d.Rank); !serves || !l.job.Chained() || said != nil && said.BadInput {
 			return launch.Verdict{End: d}
 		}

@@ -37,6 +37,9 @@ type Config struct {
 	OnDeath func(*Death) Verdict
 	// More yields ranks that begin while the job runs. May be nil, and is never closed.
 	More <-chan Later
+	// Kill yields ranks whose process is to be killed: it hangs. May be nil, and is
+	// never closed.
+	Kill <-chan int
 }
 
 // Later is a rank that begins while the job runs, and its number.
@@ -223,12 +226,27 @@ func (j *job) wait(ctx context.Context) error {
 				return err
 			}
 			left++
+		case rank := <-j.cfg.Kill:
+			j.kill(rank)
 		case <-ctx.Done():
 			j.end()
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// kill kills a rank's process, if it runs.
+func (j *job) kill(rank int) {
+	for _, p := range j.procs {
+		select {
+		case <-p.done:
+		default:
+			if p.rank == rank {
+				syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+			}
+		}
+	}
 }
 
 // verdict asks what follows from a death.

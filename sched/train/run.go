@@ -376,10 +376,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	if _, err := gather(ctx, w, "left", true); err != nil {
 		return err
 	}
-	if w.rank.Index == 0 {
-		if _, err := w.rank.Coord.Put(ctx, KeyDone, []byte("1"), 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	// Each of them says so: the first may have died meanwhile.
+	_, err = w.rank.Coord.Put(ctx, KeyDone, []byte("1"), 0)
+	return err
 }

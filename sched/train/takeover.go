@@ -93,7 +93,10 @@ type stood struct {
 	Took     []Takeover `json:"took,omitempty"`
 }
 
-func stoodKey(worker int) string { return fmt.Sprintf("stood/%d", worker) }
+// StoodPrefix begins the keys of workers that have begun.
+const StoodPrefix = "stood/"
+
+func stoodKey(worker int) string { return fmt.Sprintf("%s%d", StoodPrefix, worker) }
 
 // begin finds out where the job stands: anew, from a checkpoint, or from the process
 // that had this worker's number before.
@@ -129,6 +132,9 @@ func hadLeft(ctx context.Context, job *Job, rank *Rank) (bool, error) {
 
 // stand writes down where the worker is, for who goes on for it.
 func (w *worker) stand(ctx context.Context) error {
+	if w.rank.Generation == 0 {
+		return nil
+	}
 	b, err := json.Marshal(stood{w.pos, w.clock, w.took})
 	if err != nil {
 		return err
@@ -272,13 +278,13 @@ func (w *worker) said(ctx context.Context, name string) ([]byte, error) {
 // party is this worker's place at a gathering. What it says there stays until
 // forget: a process that goes on for it, or for another, may come later.
 func (w *worker) party(name string) coord.Party {
-	return coord.Party{Name: name, N: w.job.Workers, ID: w.rank.Index, Stays: true}
+	return coord.Party{Name: name, N: w.job.Workers, ID: w.rank.Index, Stays: w.rank.Generation > 0}
 }
 
 // forget removes what was said in the pass before the last: all have stood behind it
 // since.
 func (w *worker) forget(ctx context.Context, epoch int) error {
-	if epoch < 0 {
+	if epoch < 0 || w.rank.Generation == 0 {
 		return nil
 	}
 	for _, name := range []string{trainName(epoch), validName(epoch), keepName(epoch), dayName(epoch)} {

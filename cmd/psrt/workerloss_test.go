@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"psrt/csrc/seedtest"
+	"psrt/sched/train"
+)
+
+// lossRuns is how many jobs TestWorkersDie plays; make full plays more.
+const lossRuns = 6
+
+// job is a psrt train that runs.
+type runningJob struct {
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+	done           chan struct{}
+}
+
+func startJob(t *testing.T, ctx context.Context, args ...string) *runningJob {
+	t.Helper()
+	j := &runningJob{cmd: command(ctx, args...), done: make(chan struct{})}
+	j.cmd.Stdout, j.cmd.Stderr = &j.stdout, &j.stderr
+	if err := j.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(j.done)
+		j.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		j.cmd.Process.Signal(syscall.SIGTERM)
+		<-j.done
+	})
+	return j
+}
+
+// ranks are the processes of the job's ranks that run, by world rank.
+func (j *runningJob) ranks() map[int]int {
+	pids := map[int]int{}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", j.cmd.Process.Pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for _, field := range strings.Fields(string(text)) {
+			pid, _ := strconv.Atoi(field)
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			args := strings.Split(string(line), "\x00")
+			if i := slices.Index(args, "--rank"); i >= 0 && i+1 < len(args) {
+				rank, _ := strconv.Atoi(args[i+1])
+				pids[rank] = pid
+			}
+		}
+	}
+	return pids
+}
+
+func (j *runningJob) over() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (j *runningJob) result(t *testing.T) *train.Result {
+	t.Helper()
+	<-j.done
+	var res train.Result
+	if err := json.Unmarshal(j.stdout.Bytes(), &res); err != nil {
+		t.Fatalf("exit %d, %v; %s", j.cmd.ProcessState.ExitCode(), err, j.stderr.String())
+	}
+	return &res
+}
+
+// pushes is how many were counted by all servers.
+func pushes(res *train.Result) (n uint64) {
+	for _, s := range res.ServerUse {
+		n += s.Pushes
+	}
+	return n
+}
+
+// Workers are killed, or stopped, at random moments. They are started again, or others
+// go on for them; every push counts once, and bsp gives the model that it would have
+// given, unless the job says that it could not.
+func TestWorkersDie(t *testing.T) {
+	seed := seedtest.Seed(t)
+	runs := lossRuns
+	if n, err := strconv.Atoi(os.Getenv("PSRT_LOSS_RUNS")); err == nil {
+		runs = n
+	}
+	if testing.Short() {
+		runs = 2
+	}
+	dir := t.TempDir()
+	data, valid := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "valid.libffm", rows(1500, 2))
+	args := []string{"train", "--data", data, "--valid", valid, "--model", "fm", "--batch", "96", "--epochs", "3", "--patience", "0",
+		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "3s", "--seed", "7", "--json", "--quiet", "--stall-after", "0"}
+	want := map[string]*train.Result{}
+	for _, sync := range []string{"bsp", "asp"} {
+		o := psrt(t, append(args, "--sync", sync)...)
+		var res train.Result
+		if err := json.Unmarshal([]byte(o.stdout), &res); err != nil {
+			t.Fatalf("undisturbed: exit %d, %v; %s", o.code, err, o.stderr)
+		}
+		want[sync] = &res
+	}
+	taken := 0
+	for run := range runs {
+		rng := rand.New(rand.NewPCG(uint64(run), 3))
+		if run == runs-1 {
+			rng = rand.New(rand.NewPCG(seed, 3))
+		}
+		sync := []string{"bsp", "asp"}[run%2]
+		loss := []string{"restart", "continue"}[run/2%2]
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		more := []string{"--sync", sync, "--on-worker-loss", loss}
+		if run%3 == 0 {
+			more = append(more, "--checkpoint", filepath.Join(dir, fmt.Sprintf("history-%d", run)), "--checkpoint-every", "40steps")
+		}
+		j := startJob(t, ctx, append(slices.Clone(args), more...)...)
+		deaths := ""
+		for range 1 + rng.IntN(2) {
+			time.Sleep(time.Duration(300+rng.IntN(1500)) * time.Millisecond)
+			victim, stop := 2+rng.IntN(3), rng.IntN(4) == 0
+			pid := j.ranks()[victim]
+			if pid == 0 || j.over() {
+				continue
+			}
+			sig := syscall.SIGKILL
+			if stop {
+				sig = syscall.SIGSTOP
+			}
+			syscall.Kill(pid, sig)
+			deaths += fmt.Sprintf(" rank %d by %v", victim, sig)
+		}
+		res := j.result(t)
+		cancel()
+		w, name := want[sync], fmt.Sprintf("run %d (%s, %s):%s", run, sync, loss, deaths)
+		exact := !slices.ContainsFunc(res.Takeovers, func(t train.Takeover) bool { return !t.Exact })
+		t.Logf("%s: %v", name, res.Takeovers)
+		taken += len(res.Takeovers)
+		if res.Examples != w.Examples || pushes(res) != pushes(w) {
+			t.Errorf("%s: %d examples and %d pushes, undisturbed %d and %d", name, res.Examples, pushes(res), w.Examples, pushes(w))
+		}
+		if sync == "bsp" && exact && (res.Digest != w.Digest || *res.AUC != *w.AUC) {
+			t.Errorf("%s: digest %s, undisturbed %s", name, res.Digest, w.Digest)
+		}
+	}
+	if taken == 0 {
+		t.Error("nobody's number was taken over: the test proved nothing")
+	}
+}

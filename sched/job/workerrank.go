@@ -1,0 +1,73 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"psrt/sched/client"
+	"psrt/sched/psmsg"
+	"psrt/sched/train"
+)
+
+// own claims the number of a rank that is a worker of a job that survives its workers;
+// nil for others.
+func own(ctx context.Context, cfg RankConfig, job *train.Job) (*number, error) {
+	if _, serves := serverOf(cfg.Rank, job); serves || !job.Survives() {
+		return nil, nil
+	}
+	n, err := claim(ctx, cfg.Coord, job, cfg.Rank-job.Servers, cfg.Rank, cfg.JoinTimeout)
+	if err != nil {
+		return nil, &train.InputError{Err: err}
+	}
+	return n, nil
+}
+
+// replaces says whether another process had the number before.
+func (n *number) replaces() bool { return n != nil && n.generation > 1 }
+
+// runWorker is a worker's life, and that of those for whom this process goes on.
+func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.Rank, n *number, cancel context.CancelCauseFunc) (*train.Result, error) {
+	if n == nil {
+		return train.RunWorker(ctx, job, rank)
+	}
+	rank.Generation = n.generation
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go n.watch(ctx, cancel)
+	a := &adopter{cfg: cfg, job: job, life: ctx, cancel: cancel, self: process(os.Getpid(), cfg.Rank), away: map[int]since{}}
+	a.run = func(ctx context.Context, n *number) error {
+		other := rank
+		other.Index, other.Generation, other.Metrics = n.worker, n.generation, nil
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go n.watch(ctx, cancel)
+		_, err := train.RunWorker(ctx, job, other)
+		n.end(err == nil)
+		if err != nil && takenOver(ctx, err) {
+			return nil // somebody else goes on
+		}
+		return err
+	}
+	adopting, stop := context.WithCancel(ctx)
+	defer stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		a.watch(adopting)
+	}()
+	res, err := train.RunWorker(ctx, job, rank)
+	if err != nil {
+		end(err)
+	}
+	stop()
+	<-watched
+	a.adopted.Wait() // they end as this process's own part did
+	return res, err
+}
+
+// takenOver says whether a worker ended because another process has its number.
+func takenOver(ctx context.Context, err error) bool {
+	var t *psmsg.TakenOverError
+	return errors.As(context.Cause(ctx), &t) || errors.Is(err, client.ErrTakenOver) || psmsg.IsTakenOver(err)
+}
