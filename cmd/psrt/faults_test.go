@@ -320,3 +320,50 @@ func TestServersComeAndGo(t *testing.T) {
 		}
 	}
 }
+
+// Servers are killed while checkpoints are written, and then all at once, so that rows
+// are lost: the error says what to do, and a job that goes on from the newest
+// checkpoint makes the undisturbed model.
+func TestLostServersAndResume(t *testing.T) {
+	flags, digest := faultJob(t)
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	dir := filepath.Join(t.TempDir(), "ck")
+	chained := append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host", "--checkpoint", dir, "--checkpoint-every", "20steps")
+	v := begin(ctx, t, chained...)
+	for after, s := uint64(0), 0; s < 2 && v.whole(ctx, after); s++ {
+		after = v.epoch(ctx)
+		if pid := v.pid(s); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+	if !v.whole(ctx, 0) {
+		t.Fatalf("it was over too soon: %s", v.said.text())
+	}
+	for s := range 3 {
+		if pid := v.pid(s); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	select {
+	case <-v.ended:
+	case <-ctx.Done():
+		t.Fatalf("it does not end: %s", v.said.text())
+	}
+	if said := v.said.text(); v.c.ProcessState.ExitCode() != 1 || !strings.Contains(said, "nobody has the rows of group") || !strings.Contains(said, "go on with --resume from checkpoint") {
+		t.Fatalf("exit %d: %s", v.c.ProcessState.ExitCode(), said)
+	}
+	for name, args := range map[string][]string{
+		"with replicas":    append(chained, "--resume", "--checkpoint-every", "1000000steps"),
+		"without replicas": append(flags, "--servers", "2", "--workers", "1", "--checkpoint", dir, "--resume", "--checkpoint-every", "1000000steps"),
+	} {
+		o := psrt(t, args...)
+		var res train.Result
+		if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || res.Checkpoints == nil || res.Checkpoints.ResumedFrom == 0 {
+			t.Fatalf("%s: %v: %s%s", name, err, o.stdout, o.stderr)
+		}
+		if res.Digest != digest {
+			t.Errorf("%s: digest %s, the undisturbed run's is %s", name, res.Digest, digest)
+		}
+	}
+}

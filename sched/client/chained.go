@@ -253,3 +253,26 @@ func (c *Client) missingGroups(call *Call) string {
 	}
 	return text
 }
+
+// Head is who leads a group, and since when it has its rows.
+type Head struct {
+	place.Node
+	Joined uint64 // epoch
+}
+
+// Heads are those of all groups by the newest map that is known here; nil in a job
+// without chains. Any goroutine.
+func (c *Client) Heads() []Head {
+	if c.resolver == nil {
+		return nil
+	}
+	c.resolver.mu.Lock()
+	defer c.resolver.mu.Unlock()
+	m := c.resolver.newest
+	heads := make([]Head, len(m.Groups))
+	for g := range m.Groups {
+		first := m.Groups[g].Chain[0]
+		heads[g] = Head{m.Node(first.Server), first.Joined}
+	}
+	return heads
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"psrt/sched/client"
@@ -73,7 +74,8 @@ type saver struct {
 	w       *worker
 	h       *ckpt.History
 	cfg     *Checkpoint
-	deltas  int // since the base; -1: there is none that a delta could follow
+	deltas  int           // since the base; -1: there is none that a delta could follow
+	heads   []client.Head // that wrote the last one
 	at      uint64
 	when    time.Time
 	running chan outcome // of the one under way, nil if there is none
@@ -129,6 +131,10 @@ func (s *saver) step(ctx context.Context, pos position) {
 }
 
 func (s *saver) begin(ctx context.Context, pos position) error {
+	// What has changed since the last one is known to those who wrote that.
+	if heads := s.w.client.Heads(); !slices.Equal(heads, s.heads) {
+		s.heads, s.deltas = heads, -1
+	}
 	next, err := s.h.Begin(ckpt.NextOptions{Delta: s.deltas >= 0 && s.deltas < s.cfg.Deltas})
 	if err != nil {
 		return err
@@ -137,6 +143,9 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	k := s.w.client.Caller()
 	start := time.Now()
 	_, err = callEach[struct{}](ctx, k, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: s.w.clock, Delta: delta})
+	if err == nil && !slices.Equal(s.w.client.Heads(), s.heads) {
+		err = errors.New("train: servers have changed while it began")
+	}
 	if err != nil {
 		return errors.Join(err, s.end(ctx, k, false), next.Abort())
 	}
@@ -175,7 +184,11 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 	if _, err = next.Commit(ctx, m); err != nil {
 		return 0, errors.Join(err, s.end(ctx, k, false))
 	}
-	return pause, s.end(ctx, k, true)
+	err = s.end(ctx, k, true)
+	if s.w.job.Chained() { // a server that died meanwhile: the checkpoint is whole, and a base follows
+		err = nil
+	}
+	return pause, err
 }
 
 func (s *saver) end(ctx context.Context, k *client.Caller, committed bool) error {
