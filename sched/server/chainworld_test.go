@@ -489,7 +489,7 @@ func (k *chainWorker) push(group int, clock uint64, keys []uint64, value float32
 	k.w.t.Helper()
 	return k.send(group, tick, func(r *raw, slot uint32, seq uint64) psmsg.Request {
 		req := r.push(slot, seq, clock, len(keys))
-		req.Keys, req.Values = r.put(int(slot), keys, value)
+		req.Keys, req.Values = r.putRows(int(slot), keys, value, k.w.cfg.tables[0].PushFloats())
 		return req
 	})
 }
@@ -565,10 +565,14 @@ func (k *chainWorker) pull(group int, clock uint64, keys []uint64, anyTime bool)
 
 // put fills a slot's part of the worker's memory: keys, and a value for each element.
 func (w *raw) put(slot int, keys []uint64, value float32) (k, v rdma.RemoteRange) {
+	return w.putRows(slot, keys, value, testDim)
+}
+
+func (w *raw) putRows(slot int, keys []uint64, value float32, width int) (k, v rdma.RemoteRange) {
 	b, atKeys, atValues := w.arena.Bytes(), rawKeys+slot<<12, rawValues+slot<<14
 	copy(mem.Uint64s(b[atKeys:atKeys+len(keys)*8]), keys)
-	for i, values := 0, mem.Float32s(b[atValues:atValues+len(keys)*testDim*4]); i < len(values); i++ {
+	for i, values := 0, mem.Float32s(b[atValues:atValues+len(keys)*width*4]); i < len(values); i++ {
 		values[i] = value
 	}
-	return w.at(atKeys, len(keys)*8), w.at(atValues, len(keys)*testDim*4)
+	return w.at(atKeys, len(keys)*8), w.at(atValues, len(keys)*width*4)
 }
