@@ -18,7 +18,7 @@ func newAudit() *cobra.Command {
 	var staleness int
 	sync := cli.NewChoice("", "", train.BSP, train.SSP, train.ASP)
 	c := &cobra.Command{
-		Use: "audit DIR", Short: "Judge whether a recorded job kept its promise", Args: places(1),
+		Use: "audit DIR", Short: "Judge whether a recorded job kept its promise", Args: oneDirectory,
 		Long: `Read what psrt train --audit recorded, and decide whether the servers kept the
 promise of the job's --sync: every acknowledged push is in its rows once, every
 pull saw all that its clock asks for (bsp: and nothing else), no worker went back
@@ -71,6 +71,13 @@ could not be judged, and why, is said too.`,
 		return err
 	}
 	return c
+}
+
+func oneDirectory(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cli.Usagef("psrt audit takes one directory, that of psrt train --audit, not %d", len(args))
+	}
+	return nil
 }
 
 // brokenPromise is the exit code that the contract names.

@@ -223,7 +223,7 @@ func TestTheStateOfALoadedBlockIsSampled(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
-	cfg := config(t, 1, 2*windowBytes)
+	cfg := config(t, 1, leastLimit)
 	w, err := NewWorker(WorkerConfig{Config: cfg})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestLimit(t *testing.T) {
 	if last := all[len(all)-1]; last.Kind != End || last.Code != Full || r.at > cfg.Limit {
 		t.Errorf("%d records in %d bytes, last %+v", len(all), r.at, last)
 	}
-	if len(all) < 100 {
+	if len(all) < 60 {
 		t.Errorf("only %d records in %d bytes", len(all), cfg.Limit)
 	}
 }

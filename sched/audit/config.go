@@ -12,6 +12,9 @@ import (
 // DefaultLimit bounds each file.
 const DefaultLimit = 1 << 30
 
+// leastLimit is some pieces of a file.
+const leastLimit = 1 << 20
+
 // Ext is what the files end in.
 const Ext = ".psrt-audit"
 
@@ -48,8 +51,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("audit: records without a directory: give --audit DIR")
 	case c.Run == "" || filepath.Base(c.Run) != c.Run:
 		return fmt.Errorf("audit: a run named %q", c.Run)
-	case c.Limit < 2*windowBytes:
-		return fmt.Errorf("audit: at most %d bytes for each file, want at least %d", c.Limit, 2*windowBytes)
+	case c.Limit < leastLimit:
+		return fmt.Errorf("audit: at most %d bytes for each file, want at least %d", c.Limit, leastLimit)
 	}
 	return nil
 }

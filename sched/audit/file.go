@@ -24,7 +24,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // windowBytes is a piece of a file that is mapped at a time. The next one is made
 // ready while this one is filled.
-const windowBytes = 1 << 20
+const windowBytes = 512 << 10
 
 // windowWithin bounds how long a record waits for the next piece.
 const windowWithin = 10 * time.Second
@@ -57,9 +57,6 @@ func create(path string, limit int64, h *Header) (*file, error) {
 	head, err := headOf(h)
 	if err != nil {
 		return nil, err
-	}
-	if limit < 2*windowBytes {
-		return nil, fmt.Errorf("audit: a limit of %d bytes for each file, want at least %d", limit, 2*windowBytes)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -86,7 +86,7 @@ type Record struct {
 }
 
 // MaxRecord bounds a record's body.
-const MaxRecord = 512 << 10
+const MaxRecord = 256 << 10
 
 // fixedBytes is what is in every body, pushBytes one push in it.
 const (

@@ -15,7 +15,8 @@ type push struct {
 	flags   audit.Flags
 	sent    []place // its gradients; nil: nobody recorded that it was sent
 	acked   bool
-	done    int // when it was answered, by the worker's count of records
+	told    uint64 // the version that the lane answered with
+	done    int    // when it was answered, by the worker's count of records
 	refused uint32
 
 	taken   bool
@@ -67,19 +68,21 @@ type history struct {
 	tableKey
 	head   *audit.LaneHeader // that has the lane's dense blocks
 	pushes map[pushID]*push
+	newest map[client]uint64 // sequence of the last push that the worker recorded
 	pulls  []*pull
 	logs   []*log
 
 	events []event // of all logs, stitched
 	whole  bool    // events are all that happened
 	ends   string  // why not
+	closed bool    // and nothing can be missing behind them
 }
 
 func (r *run) history(lane, table uint32) *history {
 	k := tableKey{lane, table}
 	h := r.tables[k]
 	if h == nil {
-		h = &history{tableKey: k, pushes: map[pushID]*push{}}
+		h = &history{tableKey: k, pushes: map[pushID]*push{}, newest: map[client]uint64{}}
 		r.tables[k] = h
 	}
 	return h
@@ -128,11 +131,11 @@ func (r *run) indexWorker(i int) error {
 				return
 			}
 			lastPush = &push{pushID: id, clock: rec.Clock, flags: rec.Flags, sent: []place{at}}
-			h.pushes[id] = lastPush
+			h.pushes[id], h.newest[who] = lastPush, max(h.newest[who], rec.Seq)
 			r.out.Steps = max(r.out.Steps, rec.Clock+1)
 		case audit.Done:
 			if p := h.pushes[pushID{who, rec.Seq}]; p != nil {
-				p.acked, p.done, p.refused = p.acked || rec.Code <= codeDuplicate, count, rec.Refused
+				p.acked, p.told, p.done, p.refused = p.acked || rec.Code <= codeDuplicate, rec.Version, count, rec.Refused
 			}
 		}
 	})

@@ -93,6 +93,9 @@ type place struct {
 type source struct {
 	*audit.Reader
 	end string // why it ended before its process did; "" where nothing is missing
+	// closed: its process ended as it should. What a killed one recorded is whole, but
+	// a machine that lost power may have kept less than its others saw.
+	closed bool
 }
 
 // run is all records of one run, indexed.
@@ -203,7 +206,6 @@ func (r *run) read(p place, rec *audit.Record) error { return r.files[p.file].Re
 func (r *run) each(i int, f func(at place, rec *audit.Record)) error {
 	src := r.files[i]
 	var rec audit.Record
-	ended := false
 	for n := 0; ; n++ {
 		if n%4096 == 0 && r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
@@ -216,7 +218,7 @@ func (r *run) each(i int, f func(at place, rec *audit.Record)) error {
 			return err
 		}
 		if rec.Kind == audit.End {
-			ended = true
+			src.closed = rec.Code == audit.Closed
 			switch rec.Code {
 			case audit.Full:
 				src.end = "it reached its limit; a larger --audit-limit, or a lower --audit-rate, records more"
@@ -233,7 +235,7 @@ func (r *run) each(i int, f func(at place, rec *audit.Record)) error {
 		r.note("%s", src.end)
 	case src.end != "":
 		r.note("%s ends early: %s", filepath.Base(src.Path()), src.end)
-	case !ended:
+	case !src.closed:
 		r.note("%s was not closed: its process was killed, or still runs; what it recorded is whole", filepath.Base(src.Path()))
 	}
 	return nil

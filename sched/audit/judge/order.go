@@ -79,7 +79,7 @@ func (j *judgement) takes() {
 			if p == nil {
 				p = &push{pushID: id, clock: t.Clock}
 				j.h.pushes[id] = p
-				if src := j.r.workers[id.client]; src != nil && src.end == "" {
+				if src := j.r.workers[id.client]; src != nil && (src.closed || t.Seq < j.h.newest[id.client]) && src.end == "" {
 					j.broken(&Violation{Kind: Invented, Push: &PushRef{int(t.Worker), t.Clock, t.Seq, e.version},
 						Text: fmt.Sprintf("version %d has %s, which its worker did not send", e.version, p.ref())})
 				}
@@ -129,16 +129,19 @@ func (j *judgement) lost() {
 	all := j.h.sortedPushes()
 	j.steps = map[uint32]*workerSteps{}
 	for _, p := range all {
-		j.r.out.Pushes++
+		if j.r.out.Pushes++; p.sent == nil { // that it was sent is not recorded
+			j.r.out.Pushes--
+			j.r.out.Unjudged++
+		}
 		switch {
-		case !p.taken && p.acked && j.h.whole:
+		case !p.taken && p.acked && j.h.whole && (j.h.closed || p.told <= j.h.end()):
 			j.broken(&Violation{Kind: Lost, Push: p.ref(), Text: fmt.Sprintf("%s was acknowledged, and none of the lane's %d versions has it", p.ref(), j.h.end())})
-			fallthrough
+			continue
+		case !p.taken && p.acked: // the record ends before
+			j.r.out.Pushes--
+			j.r.out.Unjudged++
+			continue
 		case !p.taken: // nobody has to have seen it
-			if !j.h.whole {
-				j.r.out.Pushes--
-				j.r.out.Unjudged++
-			}
 			continue
 		}
 		s := j.steps[p.worker]
@@ -243,7 +246,7 @@ func (j *judgement) pulls() {
 	j.session()
 	for _, p := range j.h.pulls {
 		switch {
-		case p.version > j.h.end() && !j.h.whole:
+		case p.version > j.h.end() && !(j.h.whole && j.h.closed):
 			j.r.out.Unjudged++
 			continue
 		case !versions[p.version] && (j.h.whole || p.version <= j.h.end()):

@@ -194,7 +194,7 @@ func (p *replay) gather(t audit.Push) error {
 	if p.h.table == audit.DenseTable && sent.refused > 0 {
 		return &unjudgedError{fmt.Sprintf("dense values in lane %d are compared up to version %d: part of push %d of worker %d was not finite", p.h.lane, p.from, t.Seq, t.Worker)}
 	}
-	if sent.flags&audit.Absent != 0 && p.h.head != nil {
+	if sent.flags&audit.Absent != 0 && p.h.table == audit.DenseTable {
 		for i := range p.h.head.Dense.Blocks {
 			p.give(uint64(p.h.head.Dense.Blocks[i].Index), part{int(t.Worker), nil})
 		}
@@ -205,6 +205,9 @@ func (p *replay) gather(t audit.Push) error {
 			return err
 		}
 		w := int(p.rec.Width)
+		if err := p.state.fits(p.rec.Keys, w); err != nil {
+			return err
+		}
 		for k, key := range p.rec.Keys {
 			p.give(key, part{int(t.Worker), slices.Clone(p.rec.Floats[k*w : (k+1)*w])})
 		}

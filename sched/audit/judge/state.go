@@ -15,6 +15,8 @@ type state interface {
 	apply(key uint64, parts []part) error
 	load(key uint64, row []float32) error
 	reset() error
+	// fits checks that pushed rows are of a width that the keys can have.
+	fits(keys []uint64, width int) error
 	// hash is of a row's weights; other is what a look that makes no rows may see
 	// instead, where that is something else.
 	hash(key uint64) (is, other uint64)
@@ -95,10 +97,17 @@ func (r *rows) apply(key uint64, parts []part) error {
 
 func (r *rows) load(key uint64, row []float32) error {
 	if len(row) != r.spec.RowFloats() {
-		return fmt.Errorf("audit: table %s: a loaded row of %d floats, want %d", r.spec.Name, len(row), r.spec.RowFloats())
+		return &InputError{fmt.Errorf("audit: table %s: a loaded row of %d floats, want %d", r.spec.Name, len(row), r.spec.RowFloats())}
 	}
 	r.touched[key] = struct{}{}
 	return r.t.Load(key, row)
+}
+
+func (r *rows) fits(keys []uint64, width int) error {
+	if len(keys) > 0 && width != r.spec.PushFloats() {
+		return &InputError{fmt.Errorf("audit: table %s: a push with rows of %d floats, want %d", r.spec.Name, width, r.spec.PushFloats())}
+	}
+	return nil
 }
 
 func (r *rows) reset() error {
@@ -153,7 +162,7 @@ func newBlocks(head *audit.LaneHeader, rate float64) (*blocks, error) {
 func (b *blocks) apply(key uint64, parts []part) error {
 	i, ok := b.at[key]
 	if !ok {
-		return fmt.Errorf("audit: lane %d has no dense block %d, and a push to it", b.head.Lane, key)
+		return &InputError{fmt.Errorf("audit: lane %d has no dense block %d, and a push to it", b.head.Lane, key)}
 	}
 	n := len(b.v.Values(i))
 	for k := range parts { // all are as wide as the widest
@@ -182,15 +191,24 @@ func (b *blocks) apply(key uint64, parts []part) error {
 func (b *blocks) load(key uint64, row []float32) error {
 	i, ok := b.at[key]
 	if !ok {
-		return fmt.Errorf("audit: lane %d has no dense block %d, and loads it", b.head.Lane, key)
+		return &InputError{fmt.Errorf("audit: lane %d has no dense block %d, and loads it", b.head.Lane, key)}
 	}
 	n := len(b.v.Values(i))
 	if len(row) != n+len(b.v.State(i)) {
-		return fmt.Errorf("audit: lane %d: dense block %d is loaded with %d floats, want %d", b.head.Lane, key, len(row), n+len(b.v.State(i)))
+		return &InputError{fmt.Errorf("audit: lane %d: dense block %d is loaded with %d floats, want %d", b.head.Lane, key, len(row), n+len(b.v.State(i)))}
 	}
 	err := b.v.Load(i, row[:n], row[n:])
 	b.v.Publish()
 	return err
+}
+
+func (b *blocks) fits(keys []uint64, width int) error {
+	for _, k := range keys {
+		if i, ok := b.at[k]; !ok || len(b.v.Values(i)) > width {
+			return &InputError{fmt.Errorf("audit: lane %d: a push of %d floats to dense block %d", b.head.Lane, width, k)}
+		}
+	}
+	return nil
 }
 
 // reset has nothing to do: all blocks are loaded.

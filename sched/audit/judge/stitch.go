@@ -95,6 +95,9 @@ func (h *history) stitch(j *judgement) {
 		last = l
 	}
 	for _, l := range h.logs {
+		if f := j.r.files[l.file]; f.closed && (last == nil || l.file == last.file) {
+			h.closed = true
+		}
 		if end := j.r.files[l.file].end; end != "" && (len(h.logs) < 2 || last == nil || l.file == last.file) {
 			h.whole, h.ends = false, fmt.Sprintf("%s: %s", filepath.Base(j.r.files[l.file].Path()), end)
 		}

@@ -1,0 +1,163 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"psrt/sched/audit"
+	"psrt/sched/audit/judge"
+	"psrt/sched/dataset"
+	"psrt/sched/train"
+	"psrt/sched/train/model"
+	"psrt/sched/usage"
+	"psrt/tiers/table"
+)
+
+// recorded has a job record into a directory.
+func recorded(j *train.Job, dir string, rate float64) {
+	j.Audit = &audit.Config{Dir: dir, Rate: rate, Limit: audit.DefaultLimit, Run: audit.NewRun(time.Now())}
+}
+
+// kept judges all runs in a directory, each of which must have kept its promise
+// with everything judged.
+func kept(t *testing.T, dir string) []*judge.Run {
+	t.Helper()
+	rep, err := judge.Dir(t.Context(), dir, judge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rep.Runs {
+		for _, v := range r.Violations {
+			t.Error(v)
+		}
+		if !r.Consistent || r.Unjudged > 0 || r.Values == 0 || r.Pulls == 0 || r.Pushes == 0 || r.Keys == 0 {
+			t.Errorf("%+v", *r)
+		}
+	}
+	return rep.Runs
+}
+
+// Jobs of every mode, with running averages, evaluation in the middle and the best
+// epoch's model brought back, keep their promise, to the last float.
+func TestAuditOfJobs(t *testing.T) {
+	for _, c := range []struct{ mode, transport string }{{train.BSP, "shm"}, {train.SSP, "tcp"}, {train.ASP, "shm"}} {
+		for _, optimizer := range []string{table.Adam, table.FTRL} {
+			if optimizer == table.FTRL && c.mode != train.BSP {
+				continue
+			}
+			t.Run(c.mode+" "+optimizer, func(t *testing.T) {
+				j := *sampleJob(t, "deepfm")
+				j.Sync, j.Servers, j.Workers, j.Lanes, j.Batch, j.Epochs = c.mode, 2, 3, 2, 250, 3
+				j.Valid, j.Patience = j.Test, 1
+				j.Optimizer = table.Optimizer{Kind: optimizer, LR: 0.3}.WithDefaults() // so large that an earlier epoch is the best
+				if c.mode == train.SSP {
+					j.Staleness = 2
+				}
+				dir := t.TempDir()
+				recorded(&j, dir, 1)
+				run(t, j, c.transport)
+				runs := kept(t, dir)
+				if r := runs[0]; len(runs) != 1 || r.Workers != 3 || r.Lanes != 4 || len(r.Notes) > 0 {
+					t.Errorf("%d runs, %+v", len(runs), *r)
+				}
+			})
+		}
+	}
+}
+
+// A run that goes on from a checkpoint is judged from the rows that it was given.
+func TestAuditOfAResumedJob(t *testing.T) {
+	for _, mode := range []string{train.BSP, train.ASP} {
+		dir := t.TempDir()
+		j := *sampleJob(t, "deepfm")
+		j.Sync, j.Servers, j.Workers, j.Batch, j.Epochs, j.Dataset = mode, 2, 2, 250, 2, "queue"
+		j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 3, Resume: true, Deltas: 3, Keep: 2}
+		recorded(&j, dir, 1)
+		first := run(t, j, "shm")
+		j.Epochs = 4
+		recorded(&j, dir, 1)
+		if res := run(t, j, "shm"); res.Checkpoints.ResumedFrom == 0 || first.Checkpoints.Written == 0 {
+			t.Fatalf("%s: nothing was resumed: %+v", mode, *res.Checkpoints)
+		}
+		if runs := kept(t, dir); len(runs) != 2 || runs[0].Steps != 24 || runs[1].Steps < 24 {
+			t.Errorf("%s: %d runs", mode, len(runs))
+		}
+	}
+}
+
+// A record that has reached its limit is judged as far as it goes; the job goes on.
+func TestAuditLimit(t *testing.T) {
+	j := *sampleJob(t, "fm")
+	j.Workers, j.Batch, j.Epochs = 2, 100, 12
+	dir := t.TempDir()
+	recorded(&j, dir, 1)
+	j.Audit.Limit = 1 << 20
+	run(t, j, "shm")
+	rep, err := judge.Dir(t.Context(), dir, judge.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rep.Runs[0]
+	if !r.Consistent || r.Unjudged == 0 || r.Pulls == 0 || r.Values == 0 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "limit") }) {
+		t.Errorf("%+v: %v", *r, r.Violations)
+	}
+}
+
+// BenchmarkAudit trains with and without a record, in turns, and compares the
+// processor time and the wall time of training.
+func BenchmarkAudit(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.2, 10, 50_000)
+	var text strings.Builder
+	for range 30_000 {
+		fmt.Fprintf(&text, "%d", rng.IntN(2))
+		for f := range 39 {
+			fmt.Fprintf(&text, " %d:%d:1", f, uint64(f)<<20+zipf.Uint64())
+		}
+		text.WriteByte('\n')
+	}
+	data := filepath.Join(b.TempDir(), "train.libffm")
+	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	src, err := dataset.Open([]string{data}, dataset.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	adam := table.Optimizer{Kind: table.Adam, LR: 0.01}.WithDefaults()
+	base := train.Job{Data: []string{data}, Reading: src.Options(), Dataset: "memory", Shuffle: true,
+		Model:     model.Spec{Kind: model.FM, Dim: 16, Fields: src.Describe().Fields, Task: model.CTR, Seed: 5, MeanLabel: src.Describe().MeanLabel},
+		Optimizer: adam, DenseOptimizer: adam, Batch: 2048, Epochs: 4, Seed: 5, Sync: train.BSP, Servers: 1, Workers: 2, Threads: 1, Lanes: 1, Scratch: b.TempDir()}
+	var wall, cpu [2]float64
+	once := func(with int) {
+		j := base
+		if with == 1 {
+			recorded(&j, b.TempDir(), audit.DefaultRate)
+		}
+		_, before := usage.Process()
+		res, err := RunInProcess(context.Background(), &j, "shm", nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, after := usage.Process()
+		wall[with] += res.TrainSeconds
+		cpu[with] += after - before
+	}
+	once(0) // caches
+	wall, cpu = [2]float64{}, [2]float64{}
+	n := 0
+	for b.Loop() {
+		once(n % 2)
+		once(1 - n%2)
+		n++
+	}
+	b.ReportMetric(100*(wall[1]/wall[0]-1), "%wall")
+	b.ReportMetric(100*(cpu[1]/cpu[0]-1), "%cpu")
+}
