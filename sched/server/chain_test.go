@@ -3,7 +3,9 @@ package server
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -221,16 +223,17 @@ func (w *chainWorld) train(k *chainWorker, steps int) {
 // Servers die, join and change epochs while workers push: every push counts once, and
 // in BSP the bits are those of servers without replicas.
 func TestChainFaults(t *testing.T) {
+	steps, faults := howLong(12, 8)
 	for staleness, transports := range map[int][]string{0: {"shm", "tcp"}, 2: {"tcp"}, Async: {"shm"}} {
 		for _, transport := range transports {
 			t.Run(fmt.Sprint("staleness ", staleness, " ", transport), func(t *testing.T) {
 				cfg := chainWorldConfig{transport: transport, groups: 2, workers: 3, staleness: staleness, tables: []table.Spec{sgdTable()}, dense: 50}
-				got := chainRun(t, cfg, 16, 10)
+				got := chainRun(t, cfg, steps, faults)
 				if staleness != 0 {
 					return
 				}
 				cfg.plain = true
-				if want := chainRun(t, cfg, 16, 0); got != want {
+				if want := chainRun(t, cfg, steps, 0); got != want {
 					t.Errorf("the digest is %s, of servers without replicas %s", got, want)
 				}
 			})
@@ -240,6 +243,7 @@ func TestChainFaults(t *testing.T) {
 
 // Tables of all kinds are copied to those that join while workers push.
 func TestChainTables(t *testing.T) {
+	steps, faults := howLong(8, 6)
 	born := sgdTable()
 	born.Init, born.Optimizer = table.Init{Kind: table.InitUniform, Scale: 0.1}, table.Optimizer{Kind: table.AdaGrad, LR: 0.1, InitialAccumulator: 1}
 	other := born
@@ -263,11 +267,23 @@ func TestChainTables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := base
 			cfg.change = change
-			got := chainRun(t, cfg, 8, 8)
+			got := chainRun(t, cfg, steps, faults)
 			cfg.plain, cfg.change = true, nil
-			if want := chainRun(t, cfg, 8, 0); got != want {
+			if want := chainRun(t, cfg, steps, 0); got != want {
 				t.Errorf("the digest is %s, of servers without replicas %s", got, want)
 			}
 		})
 	}
+}
+
+// howLong is steps and faults of one run: PSRT_CHAIN_FAULTS says how many times as many.
+func howLong(steps, faults int) (int, int) {
+	n, _ := strconv.Atoi(os.Getenv("PSRT_CHAIN_FAULTS"))
+	if n > 0 {
+		return steps * n, faults * n
+	}
+	if testing.Short() {
+		return steps / 2, faults / 2
+	}
+	return steps, faults
 }

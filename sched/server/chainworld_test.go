@@ -273,7 +273,10 @@ func (w *chainWorld) change(group int, f func(c *chain.Config)) {
 // cut takes a node out of all chains that have others.
 func (w *chainWorld) cut(n *chainNode) {
 	for g := range w.groups {
-		if slices.ContainsFunc(w.groups[g].Chain, func(m chain.Member) bool { return m.Node == n.node }) || w.groups[g].Joiner != nil && w.groups[g].Joiner.Node == n.node {
+		w.mu.Lock()
+		c := w.groups[g]
+		w.mu.Unlock()
+		if slices.ContainsFunc(c.Chain, func(m chain.Member) bool { return m.Node == n.node }) || c.Joiner != nil && c.Joiner.Node == n.node {
 			n.servers[g].Lease(0, time.Time{})
 			w.change(g, func(c *chain.Config) {
 				c.Chain = slices.DeleteFunc(c.Chain, func(m chain.Member) bool { return m.Node == n.node })

@@ -94,7 +94,7 @@ func (l *lane) stalls(worker int, now time.Time, least time.Duration) (all []sta
 			}
 			for _, w := range l.why(r, now) {
 				w.Who, w.Seconds = l.name(), age.Seconds()
-				j := slices.IndexFunc(all, func(o stall.Wait) bool { return o.On == w.On && o.Kind == w.Kind })
+				j := slices.IndexFunc(all, func(o stall.Wait) bool { return o.On == w.On })
 				if j < 0 {
 					all = append(all, w)
 				} else if all[j].Seconds < w.Seconds {
@@ -131,7 +131,13 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 		return one("a place in the group's order", stall.Replica, "")
 	case is(l.parked):
 		if r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock) {
-			return l.blamed(l.clock.Blocks(r.Clock), stall.Clock, what, now)
+			blocks := l.clock.Blocks(r.Clock)
+			if i := slices.Index(blocks, r.s.worker); i >= 0 { // asked ahead of its own push, which is what counts
+				if blocks = slices.Delete(blocks, i, i+1); len(blocks) == 0 {
+					return nil
+				}
+			}
+			return l.blamed(blocks, stall.Clock, what, now)
 		}
 		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, ", which has not acknowledged earlier values")
 	case l.isHeld(r):
