@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +14,7 @@ import (
 	"psrt/sched/doctor"
 	"psrt/sched/job"
 	"psrt/sched/metrics"
+	"psrt/sched/rendezvous"
 )
 
 // doctorFlags are those of psrt doctor.
@@ -31,13 +35,15 @@ func newDoctor() *cobra.Command {
 command that mends it. Nothing is changed. With --peers, or with --coordinator and
 --token-file for a job that runs, the way from here to each of them is tried, too:
 dead, stopped, cut off, another token, the wrong interface, a smaller MTU; and the
-ranks of a job tell what their own machines lack.
+ranks of a job tell what their own machines lack. Under mpirun or srun all ranks
+look at their own machines and at each other, and rank 0 tells all of it.
 
 Exit: 0, or 1 where something that was asked for by a flag is not ok.`,
 		Example: `  psrt doctor
   psrt doctor --json | jq '.findings[] | select(.state != "ok")'
   psrt doctor --peers node1,node2:7700 --interface ib0
   psrt doctor --coordinator node0:7000 --token-file token
+  srun -N 16 --ntasks-per-node 1 --mpi=pmix psrt doctor --interface ib0
   psrt doctor --ssd /nvme0/rows,/nvme1/rows --need 200GiB --lock 64GiB --listen :7700
   psrt doctor --device mlx5_0 --gid-index 3 --peers node1`,
 	}
@@ -82,6 +88,11 @@ func (f *doctorFlags) run(c *cobra.Command) error {
 			cfg.Peers = append(cfg.Peers, doctor.Peer{Place: metrics.Place{Addr: p, Token: token}})
 		}
 	}
+	if f.peers == "" && f.reach.coordinator == "" {
+		if silent, err := f.launched(ctx, c, cfg); silent || err != nil {
+			return cli.InterruptedOr(ctx, err)
+		}
+	}
 	var found []doctor.Finding
 	if f.reach.coordinator != "" {
 		ranks, finding := f.ranks(ctx, token)
@@ -92,6 +103,10 @@ func (f *doctorFlags) run(c *cobra.Command) error {
 	if ctx.Err() != nil {
 		return cli.InterruptedOr(ctx, ctx.Err())
 	}
+	return f.show(c, found)
+}
+
+func (f *doctorFlags) show(c *cobra.Command, found []doctor.Finding) (err error) {
 	if f.json {
 		err = json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"findings": found})
 	} else {
@@ -103,6 +118,34 @@ func (f *doctorFlags) run(c *cobra.Command) error {
 		err = &cli.Reported{Err: fmt.Errorf("%d findings are not as they were asked for", n)}
 	}
 	return err
+}
+
+// togetherWithin bounds an examination by all ranks of a launcher, their start
+// included.
+const togetherWithin = time.Minute
+
+// launched examines all ranks' machines and the ways between them, where mpirun or
+// srun has started several; done: rank 0 has told all of it.
+func (f *doctorFlags) launched(ctx context.Context, c *cobra.Command, cfg doctor.Config) (done bool, err error) {
+	id, ok, err := rendezvous.Identify(os.Getenv)
+	if err != nil || !ok || id.World < 2 {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, togetherWithin, fmt.Errorf("not all ranks had come within %v", togetherWithin))
+	defer cancel()
+	ex, err := rendezvous.Open(ctx, id)
+	if errors.Is(err, rendezvous.ErrNoExchange) {
+		return false, nil // each for itself
+	}
+	if err != nil {
+		return false, err
+	}
+	defer ex.Close()
+	found, err := doctor.Together(ctx, ex, id.Rank, cfg)
+	if err != nil || id.Rank != 0 {
+		return true, err
+	}
+	return true, f.show(c, found)
 }
 
 // ranks are those of a job that runs, by its coordinator.

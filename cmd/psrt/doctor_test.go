@@ -180,6 +180,30 @@ func TestDoctorOfPeers(t *testing.T) {
 	})
 }
 
+// Started by mpirun, all ranks look at themselves and at each other, and what is wrong
+// with one is told with its name.
+func TestDoctorUnderMPIRun(t *testing.T) {
+	t.Parallel()
+	h := cluster.New(t, 3)
+	if out, err := h.Run(t.Context(), 2, "ip", "link", "set", "eth0", "mtu", "1400"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	mpirun := func(ctx context.Context, args ...string) *exec.Cmd {
+		return h.Command(ctx, 0, append(h.MPIRun(t, 3), args...)...)
+	}
+	found, _ := diagnose(t, mpirun)
+	expect(t, found, "rank 0 on h1 to rank 1 on h2", "packets", doctor.Warn, "MTU mismatch: eth0 here has 1500, the peer 1400")
+	expect(t, found, "rank 2 on h3 to rank 1 on h2", "packets", doctor.Warn, "MTU mismatch: eth0 here has 1500, the peer 1400")
+	for r, host := range []string{"h1", "h2", "h3"} {
+		expect(t, found, fmt.Sprintf("rank %d on %s", r, host), "address for other hosts", doctor.OK, h.Addr(r+1)+" of eth0")
+	}
+	for _, f := range found {
+		if f.Name == "packets" && f.Peer != "rank 0 on h1 to rank 1 on h2" && f.Peer != "rank 2 on h3 to rank 1 on h2" || f.Name == "peer" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // weak runs a command without the rights that root has over memory and files.
 func weak(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "setpriv", append([]string{"--bounding-set", "-ipc_lock,-dac_override,-dac_read_search,-sys_resource,-bpf,-sys_admin", "sh", "-c", `ulimit -l 64; exec "$@"`, "sh"}, args...)...)

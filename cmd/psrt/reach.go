@@ -50,7 +50,14 @@ func (f *reachFlags) job(ctx context.Context, addr string, token []byte) (target
 	if err != nil {
 		return target{}, err
 	}
-	return target{places: places, again: func(ctx context.Context) []metrics.Place {
+	attaching, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	store := job.StoreConfig{Endpoints: job.Endpoints(addr), CA: f.tlsCA, Cert: f.tlsCert, Key: f.tlsKey, User: os.Getenv("PSRT_ETCD_USER"), Password: os.Getenv("PSRT_ETCD_PASSWORD")}
+	shards, err := job.Attach(attaching, addr, token, store)
+	if err != nil {
+		shards = nil // its servers stay what they are
+	}
+	return target{places: places, shards: shards, again: func(ctx context.Context) []metrics.Place {
 		if now, err := f.places(ctx, addr, token); err == nil {
 			places = now // else those that were: the coordinator may be what hangs
 		}

@@ -19,23 +19,25 @@ import (
 	"psrt/sched/metrics"
 	"psrt/sched/serve"
 	"psrt/sched/server"
+	"psrt/sched/stall"
 	"psrt/tiers/policy"
 )
 
 type serveFlags struct {
 	listen, tokenFile, tables, load, save, readyFile, numa, config, metrics, coordinator string
 
-	newTables bool
-	transport transportFlags
-	threads   int
-	clients   int
-	servers   int
-	rank      int
-	sync      *cli.Choice
-	staleness int
-	memBudget cli.Bytes
-	saveEvery time.Duration
-	storage   ssdFlags
+	newTables  bool
+	transport  transportFlags
+	threads    int
+	clients    int
+	servers    int
+	rank       int
+	sync       *cli.Choice
+	staleness  int
+	memBudget  cli.Bytes
+	saveEvery  time.Duration
+	stallAfter time.Duration
+	storage    ssdFlags
 }
 
 func newServe() *cobra.Command {
@@ -77,6 +79,7 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach")
 	fl.IntVar(&f.rank, "rank", 0, "with --coordinator: which of the servers this is")
 	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
+	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a request that waits for so long is told: for whom, why, and since when (0: never)")
 	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
 	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c, f) }
@@ -121,6 +124,9 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	r := metrics.NewRank()
 	r.Name(fmt.Sprintf("server %d", f.rank))
 	r.Server(s.Server())
+	watch := stall.New(stall.Config{Rank: fmt.Sprintf("server %d", f.rank), After: f.stallAfter, Say: cfg.Log})
+	watch.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Server().Waits(ctx, -1, after) })
+	r.Stalls(watch)
 	if shown != nil {
 		shown.Serve(r.Gatherer())
 	}
@@ -129,6 +135,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	}
 	failed := make(chan error, 1)
 	running, cancel := context.WithCancel(ctx)
+	go watch.Run(running)
 	defer cancel()
 	err = s.Run(running, func() {
 		if err := f.ready(s, cfg, shown); err != nil {

@@ -32,6 +32,27 @@ type target struct {
 	pid    int
 	places []metrics.Place
 	again  func(context.Context) []metrics.Place // ranks come and go; nil: those stay
+	shards *job.Control                          // nil: its servers stay what they are, or are not known
+}
+
+// jobStatus is what is shown of a job.
+type jobStatus struct {
+	*metrics.Status
+	Cluster *job.Cluster `json:"cluster,omitempty"`
+}
+
+// cluster looks at the job's servers and groups.
+func (t *target) cluster(ctx context.Context) *job.Cluster {
+	if t.shards == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	c, err := t.shards.Cluster(ctx)
+	if err != nil {
+		return nil // the coordinator may be what hangs: the ranks say so
+	}
+	return c
 }
 
 const jobsSource = `Jobs are found that "psrt train" and "psrt serve" run on this machine for this user (with the same
@@ -92,6 +113,13 @@ func (f *statusFlags) run(again bool) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		for _, t := range targets {
+			if t.shards != nil {
+				_ = t.shards.Close() // it was only looked at
+			}
+		}
+	}()
 	before := look(ctx, targets)
 	for {
 		select {
@@ -113,7 +141,7 @@ func (f *statusFlags) run(again bool) error {
 				continue // it has ended, or has not begun
 			}
 			shown++
-			if err := showStatus(out, &s); err != nil {
+			if err := showStatus(out, &jobStatus{&s, t.cluster(ctx)}); err != nil {
 				return err
 			}
 		}
@@ -164,7 +192,7 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	var found []target
 	for _, l := range list {
 		if f.pid == 0 || f.pid == l.PID {
-			found = append(found, target{pid: l.PID, places: plain(job.MetricsSockets(l.Path))})
+			found = append(found, target{pid: l.PID, places: plain(job.MetricsSockets(l.Path)), shards: shardsOf(ctx, l.Path)})
 		}
 	}
 	joined, err := job.JoinedJobs(os.TempDir())
@@ -194,7 +222,23 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	return nil, fmt.Errorf("no psrt train or psrt serve runs on this machine for this user (below %s); --coordinator and --token-file, or --at HOST:PORT, ask ranks elsewhere", os.TempDir())
 }
 
-func showStatus(out io.Writer, s *metrics.Status) error {
+// shardsOf reaches the coordinator of a launcher's job; nil where its servers stay
+// what they are.
+func shardsOf(ctx context.Context, dir string) *job.Control {
+	token, err := os.ReadFile(job.TokenOf(dir))
+	if err != nil {
+		return nil // of psrt serve
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	k, err := job.AttachLauncher(ctx, dir, token)
+	if err != nil {
+		return nil
+	}
+	return k
+}
+
+func showStatus(out io.Writer, s *jobStatus) error {
 	if out != nil {
 		return json.NewEncoder(out).Encode(s)
 	}

@@ -5,11 +5,12 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"psrt/sched/job"
 	"psrt/sched/metrics"
 )
 
 // printStatus is a job for people.
-func printStatus(w io.Writer, s *metrics.Status) error {
+func printStatus(w io.Writer, s *jobStatus) error {
 	head := "job"
 	if s.PID != 0 {
 		head = fmt.Sprintf("job %d", s.PID)
@@ -39,7 +40,7 @@ func printStatus(w io.Writer, s *metrics.Status) error {
 		fmt.Fprintf(t, "%s\t%.0f %%\t%.2f\t%.0f\t%.0f\t%.1f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t\n", r.Rank, 100*r.BusyShare, r.CPUShare, r.RSSBytes/1e6, r.Rows,
 			r.TableBytes/1e6, r.ReceivedPerS/1e6, r.SentPerS/1e6, r.RequestsPerS, r.Requests, r.Parked, r.Held, r.Credits, window)
 	}
-	printTiers(t, s)
+	printTiers(t, s.Status)
 	fmt.Fprintln(t, "\nworker\tsteps\texamples\tex/s\tio\tcomm\tcompute\tcpu\tRSS MB\t")
 	for _, r := range s.Workers {
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%s\t%.0f %%\t%.0f %%\t%.0f %%\t%.2f\t%.0f\t\n", r.Rank, r.Steps, r.Examples, si(r.ExamplesPerS), 100*r.IO, 100*r.Comm, 100*r.Compute, r.CPUShare, r.RSSBytes/1e6)
@@ -60,6 +61,7 @@ func printStatus(w io.Writer, s *metrics.Status) error {
 			fmt.Fprintf(t, "%s\tworker %s\t%s\t%.1f\t%.2f\t%.1f %%\t%.0f\t%s\t\n", r.Rank, f.Worker, clock, f.Bytes/1e6, f.BytesPerS/1e6, 100*f.Share, f.RequestsPerS, word)
 		}
 	}
+	printCluster(t, s.Cluster)
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -68,6 +70,36 @@ func printStatus(w io.Writer, s *metrics.Status) error {
 	}
 	_, err := fmt.Fprintln(w)
 	return err
+}
+
+// printCluster is who has which groups, in a job whose servers come and go.
+func printCluster(t io.Writer, c *job.Cluster) {
+	if c == nil {
+		return
+	}
+	fmt.Fprintf(t, "\ncluster\thost\track\theads\tgroups\tjoins\t\tepoch %d: %d groups of %d replica(s), %d short, %d joining\t\n", c.Epoch, c.Groups, c.Replicas, c.Short, c.Joins)
+	for _, s := range c.Servers {
+		word := ""
+		switch {
+		case s.Leaving:
+			word = "leaves"
+		case !s.Listed:
+			word = "silent"
+		}
+		fmt.Fprintf(t, "server %d\t%s\t%s\t%d\t%d\t%d\t%s\t\t\n", s.Server, dash(s.Host), dash(s.Rack), s.Heads, s.Groups, s.Joins, word)
+	}
+	for _, g := range c.List {
+		if g.Joiner != nil {
+			fmt.Fprintf(t, "group %d\tepoch %d\tchain %v\tserver %d joins\t\t\t\t\t\n", g.Group, g.Epoch, g.Chain, *g.Joiner)
+		}
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
 }
 
 // printTiers is where rows lie on servers that do not have all in memory.
