@@ -150,7 +150,7 @@ func (c *Client) describe(ctx context.Context, addrs []string) error {
 }
 
 func (c *Client) ask(ctx context.Context, addr string) error {
-	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: psmsg.Visitor})
+	hello, _ := json.Marshal(psmsg.Hello{Worker: psmsg.Visitor}.Says())
 	conn, _, err := c.host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) {
 		return rdma.EndpointConfig{}, errors.New("kv: no endpoint was asked for")
 	})
