@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"psrt/csrc/seedtest"
+	"psrt/sched/psmsg"
 	"psrt/sched/server/slowtest"
 	"psrt/sched/stall"
 	"psrt/tiers/table"
@@ -102,6 +103,39 @@ func TestStallOfAPullThatIsAhead(t *testing.T) {
 	pull(t, o, set, 0, 0)
 	push(t, o, set, 0)
 	must(t, <-waiting)
+}
+
+// Whoever finds all slots of a lane in use is told whose answers are lacking.
+func TestStallForWantOfASlot(t *testing.T) {
+	w := newWorld(t, worldConfig{transport: "tcp", servers: 1, lanes: 1, workers: 2, staleness: 1, tables: []table.Spec{sumTable(1, 4)}})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c, lines := w.stallOf(ctx, 0, 300*time.Millisecond)
+	sets := make([]*Rows, psmsg.Slots+1)
+	calls := make([]Call, len(sets))
+	for i := range sets {
+		sets[i] = w.rows(c, sumTable(1, 4))
+		plan(t, sets[i], []uint64{uint64(i)})
+	}
+	for clock := range uint64(2) {
+		pull(t, c, sets[0], clock, 0)
+		push(t, c, sets[0], clock)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		var err error
+		for i := range sets {
+			if err == nil {
+				err = c.Pull(sets[i], 2, 0, &calls[i])
+			}
+		}
+		waiting <- err
+	}()
+	says(t, lines, "worker 0 waits for server 0 since ", ": no credit (pull at clock 2, lane 0); server 0 lane 0 waits for worker 1 since ", ": clock (a pull of worker 0 at clock 2; worker 1 is in step 0, it is not connected)")
+	over := errors.New("the test is over")
+	cancel(over)
+	if err := <-waiting; !errors.Is(err, over) {
+		t.Error(err)
+	}
 }
 
 // A disk that is silent is named by whom it keeps waiting.
