@@ -159,7 +159,7 @@ func TestLargeBatchesAndTwoTables(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	each(t, func(t *testing.T, tr string) {
 		spec := sumTable(1, 4)
-		w := newWorld(t, worldConfig{transport: tr, servers: 1, lanes: 1, workers: 2, staleness: server.Async, tables: []table.Spec{spec}, maxBytes: 16 << 20})
+		w := newWorld(t, worldConfig{transport: tr, servers: 1, lanes: 1, workers: 2, staleness: server.Async, tables: []table.Spec{spec}, maxBytes: 2 << 20})
 		good, cl := w.open(1), w.open(0)
 		for name, c := range map[string]struct {
 			spec table.Spec
@@ -168,7 +168,7 @@ func TestRefusals(t *testing.T) {
 		}{
 			"unknown table":   {sumTable(9, 4), 3, "no such table"},
 			"other dimension": {sumTable(1, 5), 3, "bad request"},
-			"no memory":       {spec, 2_000_000, "out of memory"},
+			"no memory":       {spec, 300_000, "out of memory"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				r := w.rows(cl, c.spec)

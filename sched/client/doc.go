@@ -29,6 +29,14 @@
 // unanswered in its old order; pushes carry (worker, lane, sequence), so one
 // that had arrived is not applied again.
 //
+// # Replicas
+//
+// In a job with replicas every group is a server of one lane, and its server is the
+// head of its chain, which may be another one at any time. The resolver knows the
+// newest map that any server has told, homes end connections to servers that are not
+// heads any more, and a keeper for each group that has lost its head connects it
+// again, beside the owner; turns keep the two apart. docs/replication.md has the rest.
+//
 // # Bounds
 //
 // Slots requests a lane; one slot buffer each for request and reply. A request
