@@ -127,6 +127,12 @@ func (h *history) sortedPushes() []*push {
 // lost looks for acknowledged pushes that the lane does not have.
 func (j *judgement) lost() {
 	all := j.h.sortedPushes()
+	taken := map[numbered]bool{}
+	for _, p := range all {
+		if p.taken {
+			taken[numbered{p.worker, p.seq}] = true
+		}
+	}
 	j.steps = map[uint32]*workerSteps{}
 	for _, p := range all {
 		if j.r.out.Pushes++; p.sent == nil { // that it was sent is not recorded
@@ -134,6 +140,8 @@ func (j *judgement) lost() {
 			j.r.out.Unjudged++
 		}
 		switch {
+		case !p.taken && p.again && taken[numbered{p.worker, p.seq}]: // from the process that had the worker's number before
+			continue
 		case !p.taken && p.acked && j.h.whole && (j.h.closed || p.told <= j.h.end()):
 			j.broken(&Violation{Kind: Lost, Push: p.ref(), Text: fmt.Sprintf("%s was acknowledged, and none of the lane's %d versions has it", p.ref(), j.h.end())})
 			continue
@@ -151,6 +159,13 @@ func (j *judgement) lost() {
 		}
 		s.add(p)
 	}
+}
+
+// numbered is a push of a worker, whichever process sent it: who takes a number over
+// goes on with its sequence.
+type numbered struct {
+	worker uint32
+	seq    uint64
 }
 
 // workerSteps is a worker's pushes that were taken, by step.
