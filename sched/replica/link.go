@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -17,9 +18,9 @@ import (
 const (
 	// maxBeats are questions to one peer without an answer: more are not asked.
 	maxBeats = 64
-	// dialTimeout bounds one try to connect. Until a connection that has ended is
-	// back, or for backWithin, its end is no sign of death: a connection may break
-	// for other reasons, and whoever died refuses the next one at once.
+	// dialTimeout bounds one try to connect, backWithin the first after a connection
+	// has ended. That is no sign of death by itself: a connection may break for other
+	// reasons, and whoever died refuses the next one at once.
 	dialTimeout = time.Second
 	// overWithin bounds the wait for servers to hear that the job has ended.
 	overWithin = 500 * time.Millisecond
@@ -64,13 +65,15 @@ func (m *Member) connect(ctx context.Context) {
 func (l *link) run(ctx context.Context) {
 	pause, limit := leastPause, dialTimeout
 	for ctx.Err() == nil {
-		conn := l.dial(ctx, limit)
+		conn, dead := l.dial(ctx, limit)
 		if conn != nil {
 			pause, limit = leastPause, backWithin
 			l.hold(ctx, conn)
 			continue
 		}
-		l.broken(ctx)
+		if dead {
+			l.broken(ctx)
+		}
 		limit = dialTimeout
 		select {
 		case <-ctx.Done():
@@ -80,23 +83,24 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// dial connects as a visitor, who asks and brings no rings.
-func (l *link) dial(ctx context.Context, limit time.Duration) *dial.Conn {
+// dial connects as a visitor, who asks and brings no rings. dead: nobody is there. A
+// peer that takes its time is judged by its silence.
+func (l *link) dial(ctx context.Context, limit time.Duration) (conn *dial.Conn, dead bool) {
 	addr, ok := l.m.dialAddr(l.node)
 	if !ok {
-		return nil
+		return nil, false
 	}
 	hello, err := json.Marshal(psmsg.Hello{Worker: psmsg.Visitor}.Says())
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, _, err := l.m.cfg.Host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) { return rdma.EndpointConfig{}, nil })
+	conn, _, err = l.m.cfg.Host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) { return rdma.EndpointConfig{}, nil })
 	if err != nil {
-		return nil
+		return nil, ctx.Err() == nil && !errors.Is(err, dial.ErrRefused)
 	}
-	return conn
+	return conn, false
 }
 
 // hold keeps a connection until it ends, or nothing has come over it for so long

@@ -102,7 +102,9 @@ func (m *Member) keepRegistered(ctx context.Context) {
 		case <-m.vanished:
 		}
 		if err := m.putAgain(ctx); err != nil && ctx.Err() == nil {
-			m.storeAway(err)
+			if !errors.Is(err, coord.ErrConflict) {
+				m.storeAway(err)
+			}
 			m.putSoon()
 			select {
 			case <-ctx.Done():
