@@ -189,7 +189,7 @@ func (w *world) openFor(ctx context.Context, worker int) *Client {
 
 func (w *world) openBy(ctx context.Context, worker int, h *dial.Host) *Client {
 	w.t.Helper()
-	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: h, Timeout: 20 * time.Second, Node: -1, Audit: w.recorder()})
+	c, err := Open(ctx, Config{Worker: worker, Map: w.m, Host: h, Timeout: time.Minute, Node: -1, Audit: w.recorder()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
