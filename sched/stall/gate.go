@@ -15,6 +15,7 @@ type Ask func(ctx context.Context) []Wait
 type Gate struct {
 	w         *Watch
 	depth     int          // of Enter; the owner's
+	always    *Wait        // what every wait is; nil: the owner describes each
 	since     atomic.Int64 // after Watch.start, in ns; 0: nobody waits
 	described atomic.Int64 // the since that wait and ask are of
 
@@ -24,15 +25,23 @@ type Gate struct {
 }
 
 // Gate makes one, until the watch ends.
-func (w *Watch) Gate() *Gate {
+func (w *Watch) Gate() *Gate { return w.gate(nil) }
+
+func (w *Watch) gate(always *Wait) *Gate {
 	if w == nil {
 		return nil
 	}
-	g := &Gate{w: w}
+	g := &Gate{w: w, always: always}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gates = append(w.gates, g)
 	return g
+}
+
+// GateFor makes one where all waits are for the same: their owner, which may not
+// wake, need not describe them.
+func (w *Watch) GateFor(kind Kind, on, what string) *Gate {
+	return w.gate(&Wait{On: on, Kind: kind, What: what})
 }
 
 // Close forgets the gate.
@@ -83,7 +92,7 @@ func (g *Gate) Due() bool {
 		return false
 	}
 	since := g.since.Load()
-	return since != 0 && g.described.Load() != since && g.w.stamp(time.Now())-since >= int64(g.w.cfg.After)
+	return since != 0 && g.always == nil && g.described.Load() != since && g.w.stamp(time.Now())-since >= int64(g.w.cfg.After)
 }
 
 // Describe says what the present wait is. Who and Seconds are filled in; ask may be
@@ -104,7 +113,9 @@ func (g *Gate) overdue(now int64) (open, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o := open{id: waitID{gate: g, since: since}, wait: g.wait, ask: g.ask}
-	if g.described.Load() != since {
+	if g.always != nil {
+		o.wait, o.ask = *g.always, nil
+	} else if g.described.Load() != since {
 		if now-since < 2*int64(g.w.cfg.After)+int64(time.Second) {
 			return open{}, false // the owner is about to wake
 		}

@@ -146,6 +146,23 @@ func TestAnOwnerThatDoesNotWake(t *testing.T) {
 	}
 }
 
+// Where it is always the same that is waited for nobody needs to wake.
+func TestAGateForOneThing(t *testing.T) {
+	w, s := watch(time.Minute)
+	g := w.GateFor(Disk, "its input", "the next batch")
+	g.Enter(time.Now())
+	g.back(61 * time.Second)
+	if w.look(t.Context()); g.Due() {
+		t.Error("it is to be described")
+	}
+	if l := s.all(); len(l) != 1 || l[0] != "stall: worker 0 waits for its input since 61 s: disk (the next batch)" {
+		t.Errorf("%q", l)
+	}
+	if g.Leave(); (*Watch)(nil).GateFor(Disk, "", "") != nil {
+		t.Error("a gate of nobody")
+	}
+}
+
 func TestSlowCallsAndSources(t *testing.T) {
 	w, s := watch(time.Minute)
 	end := w.Begin(Coordinator, "the coordinator", "put done", func(ctx context.Context) []Wait {

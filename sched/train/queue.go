@@ -3,9 +3,11 @@ package train
 import (
 	"context"
 	"io"
+	"time"
 
 	"psrt/csrc/probe"
 	"psrt/sched/dataset"
+	"psrt/sched/stall"
 	"psrt/sched/usage"
 )
 
@@ -69,11 +71,12 @@ type queue struct {
 	begun int                // those of them with a step
 	last  bool               // nothing comes behind steps
 	dedup probe.DedupScratch // the planner's
+	input *stall.Gate        // where the next step is waited for
 }
 
 // newQueue begins to plan. The clock, which may be nil, runs meanwhile.
 func (w *worker) newQueue(ctx context.Context, from steps, clock *usage.Clock, ahead int) *queue {
-	q := &queue{w: w, ahead: ahead, in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
+	q := &queue{w: w, ahead: ahead, input: w.rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read"), in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
 	for range cap(q.free) {
 		q.free <- newPlan(w.client, w.spec, w.share.Last-w.share.First)
 	}
@@ -133,13 +136,14 @@ func (q *queue) fill(ctx context.Context) error {
 	for !q.last && q.begun <= q.ahead {
 		var got planned
 		var ok bool
+		q.input.Enter(time.Now())
 		select {
 		case got, ok = <-q.in:
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
+		q.input.Leave()
 		if !ok {
-			if ctx.Err() != nil { // the planner was told to end
+			if ctx.Err() != nil { // and the planner was told to end
 				return context.Cause(ctx)
 			}
 			q.last = true
@@ -191,6 +195,7 @@ func (q *queue) next(ctx context.Context) (*batch, error) {
 // end stops the planner and frees all plans.
 func (q *queue) end() {
 	q.stop()
+	q.input.Close()
 	for p := range q.in { // the planner has returned its plan or hands it over here
 		q.steps = append(q.steps, p)
 	}
