@@ -18,13 +18,19 @@ func (x *examiner) disks() (all []Finding) {
 			continue // loop, ram, device mapper
 		}
 		f := Finding{Name: "disk " + filepath.Base(dir), State: OK, Figure: x.node(dir)}
-		if text(filepath.Join(dir, "queue/rotational")) == "1" {
+		if rotates(dir) {
 			f.Figure += ", rotating: too slow for rows"
 			f.State, f.Mend = Warn, "give --ssd a directory on another disk"
 		}
 		all = append(all, f)
 	}
 	return all
+}
+
+// rotates says whether a disk does. Virtual ones are said to, whatever is below.
+func rotates(dir string) bool {
+	name := filepath.Base(dir)
+	return text(filepath.Join(dir, "queue/rotational")) == "1" && !strings.HasPrefix(name, "vd") && !strings.HasPrefix(name, "xvd")
 }
 
 // someSpace is what a directory should have free at least.
@@ -145,7 +151,7 @@ func (x *examiner) mounted(dir string) (kind, device string) {
 	// A partition's folder is in its disk's.
 	if disk, err := filepath.EvalSymlinks(x.path("sys/dev/block/" + number)); err == nil {
 		for _, d := range []string{disk, filepath.Dir(disk)} {
-			if text(filepath.Join(d, "queue/rotational")) == "1" {
+			if rotates(d) {
 				device += " (rotating)"
 			}
 			if n := x.node(d); strings.HasPrefix(n, "NUMA") {

@@ -158,7 +158,7 @@ func TestCardsDisksAndCPUs(t *testing.T) {
 		"sys/class/net/docker0/operstate": "up", "sys/class/net/lo/operstate": "unknown",
 		"sys/devices/pci0000:80/0000:81:00.0/numa_node": "1", nvme + "queue/rotational": "0", nvme + "device/device/numa_node": "1",
 		"sys/block/nvme0n1":           "->../devices/pci0000:80/0000:81:00.0/nvme/nvme0/nvme0n1",
-		"sys/block/sda/device/vendor": "ATA", "sys/block/sda/queue/rotational": "1", "sys/block/loop0/queue/rotational": "0",
+		"sys/block/sda/device/vendor": "ATA", "sys/block/sda/queue/rotational": "1", "sys/block/vda/device/vendor": "0x1af4", "sys/block/vda/queue/rotational": "1", "sys/block/loop0/queue/rotational": "0",
 		node + "scaling_governor": "performance", node + "cpuinfo_max_freq": "3500000", node + "scaling_max_freq": "2100000",
 		"sys/devices/system/cpu/intel_pstate/no_turbo": "1",
 		"sys/dev/block/259:2":                          "->../../devices/pci0000:80/0000:81:00.0/nvme/nvme0/nvme0n1",
@@ -173,14 +173,15 @@ func TestCardsDisksAndCPUs(t *testing.T) {
 		{one(t, x.network(), "network card eth0", ""), OK, "of no NUMA node that is known, up, MTU 1500", ""},
 		{one(t, x.disks(), "disk nvme0n1", ""), OK, "NUMA node 1", ""},
 		{one(t, x.disks(), "disk sda", ""), Warn, "of no NUMA node that is known, rotating: too slow for rows", "give --ssd a directory on another disk"},
+		{one(t, x.disks(), "disk vda", ""), OK, "of no NUMA node that is known", ""},
 		{x.governor()[0], Warn, "governor of CPUs: 1 performance; turbo is off; 1 may not run at their highest frequency (2.1 of 3.5 GHz)", "cpupower frequency-set --max MAXIMUM"},
 	} {
 		if c.f.State != c.state || c.f.Figure != c.figure || c.f.Mend != c.mend {
 			t.Errorf("%+v, want %+v", c.f, c)
 		}
 	}
-	if n := len(x.network()) + len(x.disks()); n != 4 {
-		t.Errorf("%d cards and disks, want 4: %+v %+v", n, x.network(), x.disks())
+	if n := len(x.network()) + len(x.disks()); n != 5 {
+		t.Errorf("%d cards and disks, want 5: %+v %+v", n, x.network(), x.disks())
 	}
 	for dir, want := range map[string][2]string{
 		"/nvme 0/rows": {"xfs", " on /dev/nvme0n1p1, NUMA node 1"}, "/nvme/x": {"tmpfs", ", which is memory"}, "/home": {"overlay", " on overlay"}, "/nvmes": {"overlay", " on overlay"},
