@@ -111,6 +111,25 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
+func TestDead(t *testing.T) {
+	pa, pb := NewPeers(a, Times{}), NewPeers(b, Times{})
+	pa.Tick([]Node{b}, 0)
+	if pa.Dead(b, 10050*ms) || !pa.Dead(b, 10051*ms) {
+		t.Error("one that was never heard is not given 10 s")
+	}
+	answer(t, pa, pb, 100*ms, 100*ms)
+	if !pa.Suspects(b, 400*ms) || pa.Dead(b, 2150*ms) || !pa.Dead(b, 2151*ms) {
+		t.Error("a silent one is not given 2 s")
+	}
+	pa.Broken(b, 200*ms)
+	if !pa.Dead(b, 200*ms) {
+		t.Error("nobody is there, and it is waited for")
+	}
+	if pa.Dead(a, time.Hour) {
+		t.Error("a server cuts itself out")
+	}
+}
+
 func TestDecide(t *testing.T) {
 	servers := []place.Server{{ID: 0, Lanes: 1, Gen: 1, Host: "a"}, {ID: 1, Lanes: 1, Gen: 1, Host: "b"}, {ID: 2, Lanes: 1, Gen: 1, Host: "c"}}
 	c, err := place.NewChains(place.ChainsConfig{Slots: 64, Groups: 8, Replicas: 2}, servers)

@@ -15,6 +15,10 @@ type Times struct {
 	// Suspect is how long a server may be without an answer, 200 ms; longer, up to
 	// patient times, where its answers took long of late: machines may be loaded.
 	Suspect time.Duration
+	// Silent is how long before it is cut out for that, 2 s: a suspected server is not
+	// waited for, but one that is cut out must have its rows copied again. One whose
+	// connections are refused is cut out at once.
+	Silent  time.Duration
 	Lease   time.Duration // that a confirmation is good for, from when it was asked for, 500 ms
 	Stagger time.Duration // between the proposals of servers with the same aim, 100 ms
 	Rejoin  time.Duration // that a server is left out after it was cut out, 2 s
@@ -43,6 +47,7 @@ func (t Times) orDefault() Times {
 	}
 	set(&t.Beat, 50*time.Millisecond)
 	set(&t.Suspect, 200*time.Millisecond)
+	set(&t.Silent, 2*time.Second)
 	set(&t.Lease, 500*time.Millisecond)
 	set(&t.Stagger, 100*time.Millisecond)
 	set(&t.Rejoin, 2*time.Second)
@@ -183,6 +188,22 @@ func (p *Peers) Suspects(n Node, now time.Duration) bool {
 		from, limit = q.asked, min(max(p.times.Suspect, slowTimes*q.slow), limit)
 	}
 	return q.broken || now-from-(p.late-q.late) > limit+p.times.Beat
+}
+
+// neverHeard is how many Silents one may take that has never answered.
+const neverHeard = 5
+
+// Dead says whether a node is to be cut out.
+func (p *Peers) Dead(n Node, now time.Duration) bool {
+	q := p.peers[n]
+	if !p.Suspects(n, now) || q.broken {
+		return p.Suspects(n, now)
+	}
+	from, limit := q.since, neverHeard*p.times.Silent
+	if q.answered {
+		from, limit = q.asked, p.times.Silent
+	}
+	return now-from-(p.late-q.late) > limit+p.times.Beat
 }
 
 // Leased says whether this server may serve readers of a group that is of epoch

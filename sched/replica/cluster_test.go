@@ -128,7 +128,7 @@ func newCluster(t *testing.T, servers, replicas int) *cluster {
 	c := &cluster{t: t, store: local.New(), hub: newHub(), procs: map[int]*proc{}, start: servers,
 		// Death shows by connections that end; silence alone is not trusted on a machine
 		// that may be slow.
-		times: member.Times{Suspect: 10 * time.Second, Rejoin: 50 * time.Millisecond},
+		times: member.Times{Suspect: time.Second, Silent: time.Minute, Rejoin: 50 * time.Millisecond},
 		first: place.ChainsConfig{Slots: 64, Groups: 6, Replicas: replicas, AllowSameHost: true}}
 	t.Cleanup(func() {
 		c.thaw()

@@ -284,7 +284,7 @@ func (c *core) servers(now time.Duration) (all []place.Server) {
 	}
 	for _, s := range c.chains.Servers {
 		_, known := c.regs[s.ID]
-		if n := (place.Node{Server: s.ID, Gen: s.Gen}); !known && !c.peers.Suspects(n, now) {
+		if n := (place.Node{Server: s.ID, Gen: s.Gen}); !known && !c.peers.Dead(n, now) {
 			all = append(all, s)
 		}
 	}

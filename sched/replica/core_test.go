@@ -60,7 +60,7 @@ func newScript(t *testing.T, servers, replicas int) *script {
 
 // start registers a process.
 func (s *script) start(id int, gen uint64) {
-	c := newCore(place.Node{Server: id, Gen: gen}, member.Times{}, place.Limits{})
+	c := newCore(place.Node{Server: id, Gen: gen}, member.Times{Silent: 200 * ms}, place.Limits{})
 	s.cores[id], s.gone[id] = c, map[int][]place.Node{}
 	for other, o := range s.cores {
 		c.regs[other] = Registration{Server: place.Server{ID: other, Gen: o.self.Gen, Lanes: 1, Weight: 1}}
@@ -294,9 +294,9 @@ func TestScriptStoreAway(t *testing.T) {
 func TestScriptLeases(t *testing.T) {
 	seed := seedtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 3))
-	runs := 5
+	runs := 3
 	if testing.Short() {
-		runs = 2
+		runs = 1
 	}
 	for range runs {
 		s := newScript(t, 4, 3)

@@ -37,7 +37,8 @@ func (c *core) decide(now time.Duration) (p proposal) {
 	}
 	servers := c.servers(now)
 	suspects := func(n place.Node) bool { return c.peers.Suspects(n, now) }
-	view := member.View{Map: c.chains, Servers: servers, Suspects: suspects, Leaving: c.asksToGo,
+	dead := func(n place.Node) bool { return c.peers.Dead(n, now) }
+	view := member.View{Map: c.chains, Servers: servers, Suspects: dead, Leaving: c.asksToGo,
 		Waits: func(n place.Node) bool { return c.outs.Waits(n, now) }, Limits: c.limits}
 	if seen := c.look(&view); c.last.seen == nil || !slices.Equal(seen, c.last.seen) {
 		view.Reports, view.Lost = c.reports()

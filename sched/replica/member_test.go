@@ -46,7 +46,7 @@ func TestKillAndRejoin(t *testing.T) {
 // when it goes on.
 func TestStopAndGoOn(t *testing.T) {
 	c := newCluster(t, 3, 2)
-	c.times.Suspect = time.Second
+	c.times.Silent = time.Second
 	for id := range 3 {
 		c.begin(id)
 	}

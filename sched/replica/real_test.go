@@ -136,7 +136,11 @@ func TestTraining(t *testing.T) {
 	for name, staleness := range map[string]int{"bsp": 0, "ssp": 2, "asp": server.Async} {
 		t.Run(name, func(t *testing.T) {
 			seed := seedtest.Seed(t)
-			const workers, rounds = 2, 15
+			const workers = 2
+			rounds := 15
+			if testing.Short() {
+				rounds = 6
+			}
 			c := newCluster(t, 3, 2)
 			c.openAt = opener(workers, staleness)
 			for id := range 3 {
