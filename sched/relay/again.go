@@ -2,11 +2,12 @@ package relay
 
 import "psrt/sched/chain"
 
-// A machine sends again what is not acknowledged in time, and knows nothing of what
-// still waits here: a slow peer would get more and more of the same. So what waits, and
-// is sent again without a change, is not taken twice. What is in records is: whether the
-// peer's machine took it, or was in another epoch then, the link does not know; but that
-// is one ring at most, and waits itself the next time.
+// A machine sends again what is not acknowledged in time, and knows nothing of what is
+// still on its way here: over a slow link, or to a slow peer, all would go two and three
+// times. So what has been taken, is sent again without a change, and which the peer is
+// not done with, is not taken twice. Once the peer is, it is: whether its machine took
+// it, or was in another epoch then, the link does not know. Therefore a receiver tells
+// at once that it is done with parts of ops and items.
 
 // key is what makes two messages with parts of ops, or items, the same.
 type key struct {
@@ -31,10 +32,10 @@ func (k *key) after(o *key) bool {
 	return k.off > o.off
 }
 
-// waits says whether the same message has been taken and is in no record yet; else it
-// notes m as taken.
-func (o *outgoing) waits(m *chain.Message) bool {
-	if m.Kind != chain.Data && m.Kind != chain.Feed {
+// onItsWay says whether the same message has been taken and is not done at the peer;
+// else it notes m as taken.
+func (o *outgoing) onItsWay(m *chain.Message) bool {
+	if !bulk(m.Kind) {
 		return false
 	}
 	k := keyOf(m)
@@ -48,5 +49,13 @@ func (o *outgoing) waits(m *chain.Message) bool {
 			return true
 		}
 	}
+	for n := o.done + 1; n <= o.sent; n++ {
+		if o.keys[n%uint64(o.depth)] == k {
+			return true
+		}
+	}
 	return false
 }
+
+// bulk are the kinds that are sent again in numbers.
+func bulk(k chain.MessageKind) bool { return k == chain.Data || k == chain.Feed }

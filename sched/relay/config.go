@@ -86,9 +86,9 @@ func (o Options) complete() (Options, error) {
 }
 
 // sendDepth and recvDepth: records, those that only tell of credits, and what is
-// posted again a quarter at a time.
+// posted again a quarter at a time. A receiver may tell of each record by itself.
 func (o *Options) sendDepth() int { return o.Depth + o.Depth/4 + 16 }
-func (o *Options) recvDepth() int { return o.Depth + o.Depth/4 + 16 }
+func (o *Options) recvDepth() int { return 2*o.Depth + o.Depth/4 + 16 }
 
 // QueueDepth is the room that a link takes in its lane's queues.
 func (o Options) QueueDepth() int {

@@ -37,10 +37,11 @@
 //
 // A sender has at most Depth records and one ring of bytes that the receiver has not
 // named as done. A receiver names them in the records that it sends itself, and by a
-// write with immediate without bytes once they are a quarter of the ring or of Depth.
-// That one takes no credit: it tells of a quarter of what the other may have on its
-// way, so the other, who posts a receive for each record, has at most eight such
-// before it; Depth/4 and 16 more receives are posted for them.
+// write with immediate without bytes: at once where they are parts of ops or items
+// (again.go says why), else when they are a quarter of the ring or of Depth. That write
+// takes no credit: each names one record at least, so there are at most Depth of them on
+// their way, and as many receives more are posted, and Depth/4 and 16 for those that are
+// posted again together.
 //
 // Nothing waits for ever: what a receiver has not named is less than a quarter of the
 // ring, and a record takes at most another, twice where it does not fit before the

@@ -131,7 +131,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestAgain: what waits is not taken twice, what has changed or is in records is.
+// TestAgain: what is on its way is not taken twice; what has changed, or is done at the
+// peer, is.
 func TestAgain(t *testing.T) {
 	d := simulated(t, sim.Config{})
 	var got []uint64
@@ -165,7 +166,18 @@ func TestAgain(t *testing.T) {
 	send(data(2, 3, chain.Push), true)
 	send(data(1, 4, chain.Push), false)
 	send(data(1, 6, chain.Push), true)
-	until(t, func() bool { return len(got) == len(want) }, a, b)
+	// Small ones are in the ring as soon as there is room.
+	small := data(2, 4, chain.Push)
+	small.Bytes = small.Bytes[:10]
+	send(small, true)
+	until(t, func() bool { return len(got) == len(want) && a.link.Stats().Unread == 0 }, a, b)
+	small.Seq = 5
+	send(small, true)
+	if a.link.Pending() != 0 {
+		t.Error("a small message waits although nothing is on its way")
+	}
+	send(small, false)
+	until(t, func() bool { return len(got) == len(want) && a.link.Stats().Unread == 0 }, a, b)
 	send(data(2, 3, chain.Push), true)
 	until(t, func() bool { return len(got) == len(want) }, a, b)
 	if !reflect.DeepEqual(got, want) {

@@ -18,6 +18,7 @@ type incoming struct {
 	openAt   uint64 // gotBytes then
 	told     uint64 // records that the peer was told of
 	toldAt   uint64 // gotBytes then
+	owed     bool   // the peer must be told at once: see again.go
 	used     int    // receives to be posted
 	recvs    []rdma.Recv
 
@@ -30,20 +31,20 @@ func (in *incoming) begin(ring, depth int) { in.ring, in.depth = ring&^(4*place-
 
 // due says whether the peer must be told what is done.
 func (in *incoming) due() bool {
-	return in.open > in.told && (4*(in.open-in.told) >= uint64(in.depth) || 4*(in.openAt-in.toldAt) >= uint64(in.ring))
+	return in.open > in.told && (in.owed || 4*(in.open-in.told) >= uint64(in.depth) || 4*(in.openAt-in.toldAt) >= uint64(in.ring))
 }
 
 // tell is what the peer is told now.
 func (l *Link) tell() uint64 {
-	l.in.told, l.in.toldAt = l.in.open, l.in.openAt
+	l.in.told, l.in.toldAt, l.in.owed = l.in.open, l.in.openAt, l.in.owed && l.in.open < l.in.got
 	return l.in.told
 }
 
-// repost gives receives back: when what is done is to be told, or a quarter of all
-// are used.
+// repost gives receives back: when the peer is to be told what is done, or a quarter of
+// all are used.
 func (l *Link) repost() {
 	in := &l.in
-	if l.err != nil || in.used == 0 || 4*in.used < max(in.depth, minDepth) && 4*(in.gotBytes-in.openAt) < uint64(in.ring) {
+	if l.err != nil || in.used == 0 || !in.owed && 4*in.used < max(in.depth, minDepth) && 4*(in.gotBytes-in.openAt) < uint64(in.ring) {
 		return
 	}
 	n, err := l.ep.PostRecv(in.recvs[:in.used])
@@ -117,8 +118,10 @@ func (l *Link) arrive(at, bytes int) error {
 		l.stats.ReceivedMessages++
 		l.stats.ReceivedBytes += r.total
 		l.stats.CopiedInBytes += in.decoder.copied
+		kind := m.Kind
 		l.cfg.On(m)
 		in.decoder.forget()
+		in.owed = in.owed || bulk(kind) // not before: On may Flush
 	}
 	if r.total != uint64(r.bytes) {
 		l.stats.CopiedInBytes += uint64(r.bytes)

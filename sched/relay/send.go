@@ -31,12 +31,13 @@ type outgoing struct {
 
 	wrs []rdma.WR // made and not posted
 
+	keys   []key                // of the messages that end in records, by the records' numbers
 	newest [chain.Moved + 1]key // by kind: taken last of those sent for the first time
 }
 
 func (o *outgoing) begin(ring, depth int, peer rdma.RemoteRange) {
 	o.ring, o.depth, o.peer = ring&^(4*place-1), depth, peer
-	o.ends = make([]uint64, depth)
+	o.ends, o.keys = make([]uint64, depth), make([]key, depth)
 	o.wrs = make([]rdma.WR, 0, 2*depth)
 }
 
@@ -48,7 +49,7 @@ func (o *outgoing) drop() {
 // Send takes a message for the peer. What it refers to may not be changed before it
 // is in records, at the latest when Pending is 0; an op's body may be once it is
 // committed, because then the peer has it and looks at it no more. What is sent again
-// while it waits is not taken twice. false: there was no room, the link is broken, or
+// while it is on its way is not taken twice. false: there was no room, the link is broken, or
 // the message is for another; it is dropped.
 func (l *Link) Send(m *chain.Message) bool {
 	size := sizeOf(m)
@@ -61,7 +62,7 @@ func (l *Link) Send(m *chain.Message) bool {
 	case l.err != nil || l.closed || m.Group != l.cfg.Group || m.To != l.cfg.Peer:
 		l.stats.Dropped++
 		return false
-	case l.out.waits(m):
+	case l.out.onItsWay(m):
 		l.stats.Spared++
 		return true
 	case q.count >= l.opt.QueueMessages || q.count > 0 && q.bytes+size > l.opt.QueueBytes:
@@ -79,6 +80,9 @@ func (l *Link) Pending() int { return l.out.queue.count }
 // pump makes records of what waits, as far as there is room.
 func (l *Link) pump() {
 	o := &l.out
+	if l.ready && l.in.owed && o.queue.count > 0 {
+		l.repost() // so that the records tell
+	}
 	for l.ready && l.err == nil && o.queue.count > 0 {
 		if !o.begun {
 			o.current.encode(o.queue.first())
@@ -125,8 +129,12 @@ func (l *Link) record(n int) bool {
 	if o.off == 0 {
 		h.flags |= flagFirst
 	}
+	o.keys[o.sent%uint64(o.depth)] = key{}
 	if o.off+n == o.current.total {
 		h.flags |= flagLast
+		if m := o.queue.first(); bulk(m.Kind) {
+			o.keys[o.sent%uint64(o.depth)] = keyOf(m)
+		}
 	}
 	b := l.send[at : at+uint64(recordBytes+n)]
 	o.current.copyAt(b[recordBytes:], o.off)

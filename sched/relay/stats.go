@@ -5,7 +5,7 @@ type Stats struct {
 	SentMessages, SentBytes, SentRecords             uint64
 	ReceivedMessages, ReceivedBytes, ReceivedRecords uint64
 	// Dropped messages found no room in the queue, or a broken link.
-	// Spared ones were sent again while the first waited.
+	// Spared ones were sent again while the first was on its way.
 	Dropped, Spared uint64
 	// Waits counts how often a message waited for the peer to be done with others,
 	// Credits how often the peer was told so without a record.
