@@ -194,14 +194,14 @@ func (w *chainWorld) train(k *chainWorker, steps int) {
 		for g := range w.cfg.groups {
 			k.collect(g)
 			all := w.keysOf(g, max(w.cfg.rows, 30))
-			by, any := map[float32][]uint64{}, []uint64{}
+			by, mine := map[float32][]uint64{}, []uint64{}
 			for _, key := range all {
 				if v := pushes(k.number, s, key); v > 0 {
-					by[v], any = append(by[v], key), append(any, key)
+					by[v], mine = append(by[v], key), append(mine, key)
 				}
 			}
 			if s%4 == 1 && w.cfg.staleness == 0 {
-				k.pull(g, s, any, false) // where there are no replicas, it makes rows
+				k.pull(g, s, mine, false) // where there are no replicas, it makes rows
 			}
 			for v := float32(1); v <= 5; v++ {
 				if len(by[v]) > 0 {

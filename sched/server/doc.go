@@ -39,6 +39,12 @@
 // writes part files; between requests when busy, steadily when idle. CutDone ends
 // it: what was not committed is in the next delta again.
 //
+// # Replicas
+//
+// With Config.Chain the one lane is a replica of a group of slots (chained; see
+// sched/chain and docs/replication.md): at the head pushes are ordered, and at every
+// member done when they are committed. Files chain*.go.
+//
 // # Bounds
 //
 // Per session and lane: Slots requests (each has a request struct of its own),
