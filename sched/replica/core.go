@@ -35,6 +35,7 @@ type core struct {
 	fences  []fence
 	unnamed map[place.Node]time.Duration // since when neither map nor registration has it
 	last    decision
+	lost    int  // groups of which no replica lives
 	over    bool // the job has ended: servers that end are not missed
 }
 

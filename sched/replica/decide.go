@@ -21,6 +21,8 @@ type proposal struct {
 	// next is to be compared and swapped for the map adopted; nil: nothing.
 	next *place.Chains
 	hold []hold
+	// lost are groups of which no replica lives, where that is news.
+	lost []int
 }
 
 // hold is a head that is to drain a group.
@@ -44,6 +46,10 @@ func (c *core) decide(now time.Duration) (p proposal) {
 		view.Reports, view.Lost = c.reports()
 		c.last = decision{seen: seen}
 		c.last.next, c.last.moves, c.last.lost = member.Decide(view)
+		if len(c.last.lost) > c.lost {
+			p.lost = c.last.lost
+		}
+		c.lost = len(c.last.lost)
 	}
 	var hold []hold
 	for _, mv := range c.last.moves {
@@ -55,7 +61,8 @@ func (c *core) decide(now time.Duration) (p proposal) {
 	if !c.turns.Now(wants, c.chains.Epoch, c.rank(servers, suspects), c.peers.Times().Stagger, now) {
 		return p
 	}
-	return proposal{c.last.next, hold}
+	p.next, p.hold = c.last.next, hold
+	return p
 }
 
 func (c *core) holdOf(mv place.GroupMove) hold {

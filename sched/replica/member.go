@@ -247,6 +247,9 @@ func (m *Member) decide(ctx context.Context, now time.Duration) {
 		return
 	}
 	p := c.decide(now)
+	if len(p.lost) > 0 {
+		m.note(fmt.Sprintf("groups %v have lost all their replicas: they wait for one of those servers to go on; if none does, load a checkpoint into a new job", p.lost))
+	}
 	m.holding = p.hold
 	m.hold(c.self, m.holdsFor(c.self))
 	if p.next != nil {
