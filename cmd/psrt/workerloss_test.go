@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,8 +27,41 @@ const lossRuns = 6
 // job is a psrt train that runs.
 type runningJob struct {
 	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr output
 	done           chan struct{}
+}
+
+// output is read while it is written.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// says waits until the job has said something, or is over.
+func (j *runningJob) says(t *testing.T, text string) bool {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if strings.Contains(j.stderr.String(), text) {
+			return true
+		}
+		if j.over() {
+			return false
+		}
+	}
+	t.Fatalf("it never said %q: %s", text, j.stderr.String())
+	return false
 }
 
 func startJob(t *testing.T, ctx context.Context, args ...string) *runningJob {
@@ -80,7 +114,7 @@ func (j *runningJob) result(t *testing.T) *train.Result {
 	t.Helper()
 	<-j.done
 	var res train.Result
-	if err := json.Unmarshal(j.stdout.Bytes(), &res); err != nil {
+	if err := json.Unmarshal([]byte(j.stdout.String()), &res); err != nil {
 		t.Fatalf("exit %d, %v; %s", j.cmd.ProcessState.ExitCode(), err, j.stderr.String())
 	}
 	return &res
@@ -100,7 +134,7 @@ func pushes(res *train.Result) (n uint64) {
 func TestWorkersDie(t *testing.T) {
 	seed := seedtest.Seed(t)
 	runs := lossRuns
-	if n, err := strconv.Atoi(os.Getenv("PSRT_LOSS_RUNS")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
 		runs = n
 	}
 	if testing.Short() {
@@ -108,8 +142,8 @@ func TestWorkersDie(t *testing.T) {
 	}
 	dir := t.TempDir()
 	data, valid := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "valid.libffm", rows(1500, 2))
-	args := []string{"train", "--data", data, "--valid", valid, "--model", "fm", "--batch", "96", "--epochs", "3", "--patience", "0",
-		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "3s", "--seed", "7", "--json", "--quiet", "--stall-after", "0"}
+	args := []string{"train", "--data", data, "--valid", valid, "--model", "fm", "--batch", "96", "--epochs", "6", "--patience", "0",
+		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "3s", "--seed", "7", "--json", "--stall-after", "0"}
 	want := map[string]*train.Result{}
 	for _, sync := range []string{"bsp", "asp"} {
 		o := psrt(t, append(args, "--sync", sync)...)
@@ -134,9 +168,10 @@ func TestWorkersDie(t *testing.T) {
 		}
 		j := startJob(t, ctx, append(slices.Clone(args), more...)...)
 		deaths := ""
+		begun := rng.IntN(4) > 0 && j.says(t, "epoch  1 ")
 		for range 1 + rng.IntN(2) {
-			time.Sleep(time.Duration(300+rng.IntN(1500)) * time.Millisecond)
-			victim, stop := 2+rng.IntN(3), rng.IntN(4) == 0
+			time.Sleep(time.Duration(rng.IntN(600)) * time.Millisecond)
+			victim, stop := 2+rng.IntN(3), begun && rng.IntN(4) == 0
 			pid := j.ranks()[victim]
 			if pid == 0 || j.over() {
 				continue
@@ -163,5 +198,49 @@ func TestWorkersDie(t *testing.T) {
 	}
 	if taken == 0 {
 		t.Error("nobody's number was taken over: the test proved nothing")
+	}
+}
+
+// A worker that was stopped for longer than --worker-timeout has lost its number when it
+// wakes up: it ends, says why, and the job, which another worker went on with, does not
+// notice.
+func TestStrangerEnds(t *testing.T) {
+	dir := t.TempDir()
+	data, token := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "token", strings.Repeat("secret", 8))
+	common := []string{"train", "--data", data, "--model", "fm", "--batch", "96", "--epochs", "10", "--threads", "1", "--servers", "1", "--workers", "3", "--sync", "bsp", "--seed", "7", "--json"}
+	args := append(slices.Clone(common), "--on-worker-loss", "continue", "--worker-timeout", "1s", "--stall-after", "0", "--transport", "tcp",
+		"--world-size", "4", "--coordinator", freeAddr(t), "--token-file", token)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var ranks []*runningJob
+	for r := range 4 {
+		ranks = append(ranks, startJob(t, ctx, append(slices.Clone(args), "--rank", strconv.Itoa(r))...))
+	}
+	if !ranks[1].says(t, "epoch  1 ") {
+		t.Fatalf("the first worker: %s", ranks[1].stderr.String())
+	}
+	stopped := ranks[3]
+	stopped.cmd.Process.Signal(syscall.SIGSTOP)
+	// The worker that has the fewest numbers, and of these the first, goes on for it.
+	ranks[1].says(t, "goes on for it, too")
+	stopped.cmd.Process.Signal(syscall.SIGCONT)
+	<-stopped.done
+	if code := stopped.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(stopped.stderr.String(), "taken over by another process") {
+		t.Errorf("the one that was stopped: exit %d, %s", code, stopped.stderr.String())
+	}
+	res := ranks[1].result(t)
+	for r, j := range ranks[:3] {
+		if <-j.done; j.cmd.ProcessState.ExitCode() != 0 {
+			t.Errorf("rank %d: exit %d, %s", r, j.cmd.ProcessState.ExitCode(), j.stderr.String())
+		}
+	}
+	var undisturbed train.Result
+	o := psrt(t, common...)
+	if err := json.Unmarshal([]byte(o.stdout), &undisturbed); err != nil {
+		t.Fatalf("exit %d, %v: %s", o.code, err, o.stderr)
+	}
+	if len(res.Takeovers) != 1 || res.Takeovers[0].Worker != 2 || res.Examples != undisturbed.Examples || pushes(res) != pushes(&undisturbed) ||
+		res.Takeovers[0].Exact && res.Digest != undisturbed.Digest {
+		t.Errorf("%v, %d examples, %d pushes, digest %s; undisturbed %d, %d, %s", res.Takeovers, res.Examples, pushes(res), res.Digest, undisturbed.Examples, pushes(&undisturbed), undisturbed.Digest)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +102,7 @@ func (a *adopter) look(ctx context.Context) (wait bool, err error) {
 	}
 	for worker := range a.job.Workers {
 		card, known := s.numbers[worker]
-		if _, here := s.alive[worker]; here || !known || card.Done {
+		if s.alive[worker].Generation >= card.Generation || !known || card.Done {
 			delete(a.away, worker)
 			continue
 		}
@@ -155,29 +156,29 @@ type workersNow struct {
 }
 
 func (a *adopter) standing(ctx context.Context) (s workersNow, err error) {
-	s = workersNow{map[int]numberCard{}, map[int]aliveCard{}, map[int]int{}}
-	if err = list(ctx, a.cfg.Coord, numberPrefix, s.numbers); err == nil {
-		err = list(ctx, a.cfg.Coord, alivePrefix, s.alive)
+	s = workersNow{numbers: map[int]numberCard{}, lost: map[int]int{}}
+	if err = list(ctx, a.cfg.Coord, numberPrefix, byWorker, s.numbers); err == nil {
+		s.alive, err = aliveNow(ctx, a.cfg.Coord)
 	}
 	if err == nil {
-		err = list(ctx, a.cfg.Coord, lostPrefix, s.lost)
+		err = list(ctx, a.cfg.Coord, lostPrefix, byWorker, s.lost)
 	}
 	return s, err
 }
 
-// list reads what is below a prefix, by worker.
-func list[T any](ctx context.Context, c coord.Coordinator, prefix string, into map[int]T) error {
+// list reads what is below a prefix.
+func list[K comparable, T any](ctx context.Context, c coord.Coordinator, prefix string, key func(rest string) (K, bool), into map[K]T) error {
 	kvs, _, err := c.List(ctx, prefix)
 	if err != nil {
 		return err
 	}
 	for _, kv := range kvs {
-		worker, ok := workerIn(kv.Key, prefix)
+		k, ok := key(strings.TrimPrefix(kv.Key, prefix))
 		var v T
 		if err := json.Unmarshal(kv.Value, &v); err != nil || !ok {
 			return fmt.Errorf("job: %s is not understood (%w); run the same psrt everywhere", kv.Key, err)
 		}
-		into[worker] = v
+		into[k] = v
 	}
 	return nil
 }

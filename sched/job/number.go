@@ -18,9 +18,9 @@ import (
 // Keys of a job that survives its workers. A worker's number is a stream of pushes,
 // and has one process at a time:
 //
-//	number/<i>   numberCard: how many processes have had it, and whether it is over
-//	alive/<i>    aliveCard, under a lease of the process that has it
-//	lost/<i>     the generation that is known to be dead: nobody waits for its lease
+//	number/<i>       numberCard: how many processes have had it, and whether it is over
+//	alive/<i>.<n>    aliveCard of the n-th, under a lease of that process
+//	lost/<i>         the generation that is known to be dead: nobody waits for its lease
 const (
 	numberPrefix = "number/"
 	alivePrefix  = "alive/"
@@ -37,6 +37,31 @@ type aliveCard struct {
 	Generation int    `json:"generation"`
 	Process    string `json:"process"` // one for all numbers of a process
 	Rank       int    `json:"rank"`    // the world rank that it was started as
+	PID        int    `json:"pid"`
+}
+
+func aliveKey(worker, generation int) string {
+	return fmt.Sprintf("%s%d.%d", alivePrefix, worker, generation)
+}
+
+// aliveNow is, by worker, who shows that it lives: of several the newest.
+func aliveNow(ctx context.Context, c coord.Coordinator) (map[int]aliveCard, error) {
+	all := map[string]aliveCard{}
+	if err := list(ctx, c, alivePrefix, func(rest string) (string, bool) { return rest, true }, all); err != nil {
+		return nil, err
+	}
+	alive := map[int]aliveCard{}
+	for name, card := range all {
+		text, _, _ := strings.Cut(name, ".")
+		worker, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("job: %s%s is not understood; run the same psrt everywhere", alivePrefix, name)
+		}
+		if card.Generation > alive[worker].Generation {
+			alive[worker] = card
+		}
+	}
+	return alive, nil
 }
 
 // process names one of this host.
@@ -67,7 +92,7 @@ func claim(ctx context.Context, c coord.Coordinator, job *train.Job, worker, ran
 	}
 	if card.Generation > 0 {
 		waiting, cancel := context.WithTimeout(ctx, patience)
-		err := silent(waiting, c, worker)
+		err := silent(waiting, c, aliveKey(worker, card.Generation))
 		cancel()
 		if err != nil {
 			return nil, fmt.Errorf("job: worker %d is another process, that lives: start every rank once (%w)", worker, err)
@@ -95,7 +120,7 @@ func claim(ctx context.Context, c coord.Coordinator, job *train.Job, worker, ran
 		return nil, err
 	}
 	n := &number{worker: worker, generation: card.Generation, c: c, ttl: job.Silence(), stopped: make(chan struct{})}
-	if n.card, err = json.Marshal(aliveCard{card.Generation, process(os.Getpid(), rank), rank}); err != nil {
+	if n.card, err = json.Marshal(aliveCard{card.Generation, process(os.Getpid(), rank), rank, os.Getpid()}); err != nil {
 		return nil, err
 	}
 	return n, n.begin(ctx)
@@ -118,9 +143,8 @@ func readNumber(ctx context.Context, c coord.Coordinator, worker int) (card numb
 	return card, kv.Revision, nil
 }
 
-// silent waits until nobody keeps the number's lease.
-func silent(ctx context.Context, c coord.Coordinator, worker int) error {
-	key := alivePrefix + strconv.Itoa(worker)
+// silent waits until nobody keeps a lease of a number.
+func silent(ctx context.Context, c coord.Coordinator, key string) error {
 	for {
 		past, rev, err := c.List(ctx, key)
 		if err != nil {
@@ -196,7 +220,7 @@ func (n *number) show(ctx context.Context) (*coord.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := n.c.Put(ctx, alivePrefix+strconv.Itoa(n.worker), n.card, s.Lease()); err != nil {
+	if _, err := n.c.Put(ctx, aliveKey(n.worker, n.generation), n.card, s.Lease()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -246,12 +270,8 @@ func (n *number) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// workerIn is the number in a key below a prefix.
-func workerIn(key, prefix string) (int, bool) {
-	text, ok := strings.CutPrefix(key, prefix)
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.Atoi(text)
+// byWorker is the number in a key, behind its prefix.
+func byWorker(rest string) (int, bool) {
+	n, err := strconv.Atoi(rest)
 	return n, err == nil && n >= 0
 }

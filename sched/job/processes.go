@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"psrt/sched/coord"
 	"psrt/sched/launch"
@@ -78,7 +79,7 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	}
 	defer coordinator.Close()
 
-	l := &launcher{job: j, cfg: cfg, dir: dir, store: coordinator.store, failures: map[int]*train.Failure{}, starts: map[int]int{}, buried: map[int]int{}, lost: map[int]bool{}}
+	l := &launcher{job: j, cfg: cfg, dir: dir, store: coordinator.store, failures: map[int]*train.Failure{}, starts: map[int]int{}, lost: map[int]bool{}, waiting: map[int]time.Time{}}
 	lc := launch.Config{Exe: cfg.Exe, OnEvent: l.event}
 	var sockets []string
 	for r := range l.processes() {
@@ -89,7 +90,10 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	if j.Survives() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		kill := make(chan int)
+		for r := j.Servers; r < j.Servers+j.Workers; r++ {
+			l.waiting[r] = time.Now()
+		}
+		kill := make(chan launch.Victim)
 		go l.killSilent(ctx, kill)
 		lc.Kill = kill
 	}
@@ -127,8 +131,8 @@ type launcher struct {
 	mu       sync.Mutex
 	starts   map[int]int            // by rank, after the first
 	failures map[int]*train.Failure // by rank
-	buried   map[int]int            // by worker: the generation that is known to be dead
 	lost     map[int]bool           // ranks of workers that are not started again
+	waiting  map[int]time.Time      // ranks of workers that were started, and have not shown themselves
 }
 
 // rank is how rank r is started, the next time. Its sockets are new: what a process

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"psrt/sched/coord"
@@ -40,6 +43,9 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	}
 	if !again {
 		l.lost[d.Rank] = true
+		l.mu.Lock()
+		delete(l.waiting, d.Rank)
+		l.mu.Unlock()
 		if len(l.lost) == l.job.Workers {
 			return launch.Verdict{End: d}
 		}
@@ -54,34 +60,35 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	l.mu.Lock()
 	l.starts[d.Rank]++
 	n := l.starts[d.Rank]
+	pause := r.pause(time.Now())
+	l.waiting[d.Rank] = time.Now().Add(pause)
 	l.mu.Unlock()
 	l.tell(fmt.Sprintf("%v; it is started again (%d of %d times), and goes on where it was", d, n, l.cfg.WorkerRestarts))
 	next := l.rank(d.Rank)
-	return launch.Verdict{Again: &next, Pause: r.pause(time.Now())}
+	return launch.Verdict{Again: &next, Pause: pause}
 }
 
 // buryWorker tells that a process is dead, so that nobody waits for its silence: its
 // own number is free for the next process, or lost like those that it had adopted.
 func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again bool) error {
-	numbers, alive := map[int]numberCard{}, map[int]aliveCard{}
-	if err := errors.Join(list(ctx, l.store, numberPrefix, numbers), list(ctx, l.store, alivePrefix, alive)); err != nil {
+	numbers := map[int]numberCard{}
+	alive, err := aliveNow(ctx, l.store)
+	if err = errors.Join(err, list(ctx, l.store, numberPrefix, byWorker, numbers)); err != nil {
 		return err
 	}
 	self, own := process(d.PID, d.Rank), d.Rank-l.job.Servers
 	for worker, card := range numbers {
-		a, here := alive[worker]
+		a := alive[worker]
+		here := a.Generation >= card.Generation
 		if card.Done || !(here && a.Process == self) && (here || worker != own) {
 			continue
 		}
-		l.mu.Lock()
-		l.buried[worker] = card.Generation
-		l.mu.Unlock()
 		if !(again && worker == own) {
 			if _, err := l.store.Put(ctx, lostPrefix+strconv.Itoa(worker), []byte(strconv.Itoa(card.Generation)), 0); err != nil {
 				return err
 			}
 		}
-		if _, err := l.store.Delete(ctx, alivePrefix+strconv.Itoa(worker)); err != nil && !errors.Is(err, coord.ErrNotFound) {
+		if _, err := l.store.Delete(ctx, aliveKey(worker, card.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
 			return err
 		}
 	}
@@ -90,9 +97,9 @@ func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again bool) 
 
 // killSilent has processes killed that do not end and keep no lease: they are stopped,
 // or their machine takes all processors from them. What follows is as if they had died.
-func (l *launcher) killSilent(ctx context.Context, kill chan<- int) {
-	had := map[int]aliveCard{}
-	silentSince := map[int]time.Time{}
+func (l *launcher) killSilent(ctx context.Context, kill chan<- launch.Victim) {
+	had := map[string]aliveCard{} // by process
+	silentSince := map[string]time.Time{}
 	look := time.NewTicker(max(l.job.Silence()/4, 50*time.Millisecond))
 	defer look.Stop()
 	for {
@@ -101,41 +108,70 @@ func (l *launcher) killSilent(ctx context.Context, kill chan<- int) {
 			return
 		case <-look.C:
 		}
-		numbers, alive := map[int]numberCard{}, map[int]aliveCard{}
 		asking, cancel := context.WithTimeout(ctx, storeTimeout)
-		err := errors.Join(list(asking, l.store, numberPrefix, numbers), list(asking, l.store, alivePrefix, alive))
+		alive, err := aliveNow(asking, l.store)
 		cancel()
 		if err != nil {
 			continue // the coordinator is away: nobody is to be blamed
 		}
-		for worker, a := range alive {
-			had[worker] = a
-			delete(silentSince, worker)
+		living := map[string]bool{}
+		for _, a := range alive {
+			had[a.Process], living[a.Process] = a, true
+			delete(silentSince, a.Process)
 		}
-		for worker, a := range had {
-			if _, here := alive[worker]; here || numbers[worker].Done || numbers[worker].Generation != a.Generation || l.isBuried(worker, a.Generation) {
+		for p, a := range had {
+			switch since := silentSince[p]; {
+			case living[p]:
+				continue
+			case since.IsZero():
+				silentSince[p] = time.Now()
+				continue
+			case time.Since(since) < l.job.Silence()/grace:
 				continue
 			}
-			if silentSince[worker].IsZero() {
-				silentSince[worker] = time.Now()
+			delete(had, p)
+			delete(silentSince, p)
+			if syscall.Kill(a.PID, 0) != nil {
+				continue // it has ended
 			}
-			if time.Since(silentSince[worker]) < l.job.Silence()/grace {
-				continue
-			}
-			delete(had, worker)
-			delete(silentSince, worker)
-			l.tell(fmt.Sprintf("%s has given no sign of life for %v: it is killed", l.name(a.Rank), l.job.Silence()))
-			select {
-			case kill <- a.Rank:
-			case <-ctx.Done():
+			l.tell(fmt.Sprintf("%s (pid %d) has given no sign of life for %v: it is killed", l.name(a.Rank), a.PID, l.job.Silence()))
+			if !send(ctx, kill, launch.Victim{Rank: a.Rank, PID: a.PID}) {
 				return
+			}
+		}
+		for rank, began := range l.unborn(living) {
+			if time.Since(began) > max(bornWithin, 2*l.job.Silence()) {
+				l.tell(l.name(rank) + " was started and does not begin: it is killed")
+				if !send(ctx, kill, launch.Victim{Rank: rank}) {
+					return
+				}
 			}
 		}
 	}
 }
 
-func (l *launcher) isBuried(worker, generation int) bool {
+// bornWithin is how long a worker that was started may take to show itself.
+const bornWithin = 30 * time.Second
+
+// unborn are ranks that were started and have not shown themselves, and since
+// when.
+func (l *launcher) unborn(living map[string]bool) map[int]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.buried[worker] >= generation
+	for p := range living {
+		_, text, _ := strings.Cut(p, "#")
+		if rank, err := strconv.Atoi(text); err == nil {
+			delete(l.waiting, rank)
+		}
+	}
+	return maps.Clone(l.waiting)
+}
+
+func send[T any](ctx context.Context, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

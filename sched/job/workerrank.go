@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 
 	"psrt/sched/client"
 	"psrt/sched/psmsg"
@@ -36,14 +37,18 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 	defer end(nil)
 	go n.watch(ctx, cancel)
 	a := &adopter{cfg: cfg, job: job, life: ctx, cancel: cancel, self: process(os.Getpid(), cfg.Rank), away: map[int]since{}}
+	var first atomic.Pointer[train.Result]
 	a.run = func(ctx context.Context, n *number) error {
 		other := rank
 		other.Index, other.Generation, other.Metrics = n.worker, n.generation, nil
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		go n.watch(ctx, cancel)
-		_, err := train.RunWorker(ctx, job, other)
+		res, err := train.RunWorker(ctx, job, other)
 		n.end(err == nil)
+		if n.worker == 0 && err == nil {
+			first.Store(res)
+		}
 		if err != nil && takenOver(ctx, err) {
 			return nil // somebody else goes on
 		}
@@ -63,6 +68,9 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 	stop()
 	<-watched
 	a.adopted.Wait() // they end as this process's own part did
+	if r := first.Load(); r != nil {
+		res = r // the first worker's has all figures
+	}
 	return res, err
 }
 

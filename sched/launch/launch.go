@@ -37,10 +37,13 @@ type Config struct {
 	OnDeath func(*Death) Verdict
 	// More yields ranks that begin while the job runs. May be nil, and is never closed.
 	More <-chan Later
-	// Kill yields ranks whose process is to be killed: it hangs. May be nil, and is
-	// never closed.
-	Kill <-chan int
+	// Kill yields processes that are to be killed: they hang. May be nil, and is never
+	// closed.
+	Kill <-chan Victim
 }
+
+// Victim is a rank's process, that with PID, or where that is 0 whichever runs.
+type Victim struct{ Rank, PID int }
 
 // Later is a rank that begins while the job runs, and its number.
 type Later struct {
@@ -226,8 +229,8 @@ func (j *job) wait(ctx context.Context) error {
 				return err
 			}
 			left++
-		case rank := <-j.cfg.Kill:
-			j.kill(rank)
+		case v := <-j.cfg.Kill:
+			j.kill(v)
 		case <-ctx.Done():
 			j.end()
 			return context.Cause(ctx)
@@ -236,14 +239,14 @@ func (j *job) wait(ctx context.Context) error {
 	return nil
 }
 
-// kill kills a rank's process, if it runs.
-func (j *job) kill(rank int) {
+// kill kills a process, if it runs.
+func (j *job) kill(v Victim) {
 	for _, p := range j.procs {
 		select {
 		case <-p.done:
 		default:
-			if p.rank == rank {
-				syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+			if pid := p.cmd.Process.Pid; p.rank == v.Rank && (v.PID == 0 || v.PID == pid) {
+				syscall.Kill(-pid, syscall.SIGKILL)
 			}
 		}
 	}

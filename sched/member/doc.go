@@ -1,8 +1,8 @@
-// Package member says which servers and workers take part: who is suspected, who
-// may serve, which map comes next, and whose files go to whom.
+// Package member says which servers take part: who is suspected, who may serve, and
+// which map comes next.
 //
-// It owns beats between servers and what follows from them (Peers), the decision
-// on the next map (Decide), and the ledger of file ranges (Ledger). It must not know
+// It owns beats between servers and what follows from them (Peers) and the decision
+// on the next map (Decide). It must not know
 // transports, the store or the time: times are arguments, by the caller's clock.
 //
 // # The life of a failure
