@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 
 	"psrt/sched/audit"
 )
@@ -56,6 +57,13 @@ func (p *replay) explain(q *pull, w wrong) (string, *PushRef) {
 				ref := p.refOf(before[i], k)
 				return fmt.Sprintf(": %s is in it twice", ref), ref
 			}
+		}
+		// The whole of a step, as it was added up.
+		if t.is(slices.Delete(slices.Clone(before), i, i+1)) {
+			return fmt.Sprintf(": version %d is not in it, with %s", p.h.events[before[i].event].version, names(before[i].from)), p.refOf(before[i], 0)
+		}
+		if t.is(append(append(before[:i+1:i+1], before[i]), before[i+1:]...)) {
+			return fmt.Sprintf(": version %d is in it twice, with %s", p.h.events[before[i].event].version, names(before[i].from)), p.refOf(before[i], 0)
 		}
 		if t.is(t.inOrder(before, i)) {
 			return fmt.Sprintf(": the pushes of version %d were not added along the tree", p.h.events[before[i].event].version), p.refOf(before[i], 0)
