@@ -181,6 +181,7 @@ func (r *relay) play(d *death) (digest table.Digest, exact bool, err error) {
 	exact = true
 	reached := make([]chan struct{}, relayWorkers) // the others have done what they can without worker 1
 	gate := make(chan struct{})                    // worker 1 is dead
+	open := sync.OnceFunc(func() { close(gate) })
 	var all sync.WaitGroup
 	parts := make([]*relayPart, relayWorkers)
 	for id := range relayWorkers {
@@ -196,6 +197,9 @@ func (r *relay) play(d *death) (digest table.Digest, exact bool, err error) {
 	}
 	for id, p := range parts {
 		all.Go(func() {
+			if id == 1 {
+				defer open() // whatever ends it
+			}
 			for step := range r.steps {
 				if d != nil && id != 1 && step == d.step && !d.late {
 					<-gate
@@ -211,7 +215,7 @@ func (r *relay) play(d *death) (digest table.Digest, exact bool, err error) {
 					if !d.stopped {
 						p.c.Close()
 					}
-					_, exact, errs[id] = r.goOn(ctx, 1, 2, sync.OnceFunc(func() { close(gate) }))
+					_, exact, errs[id] = r.goOn(ctx, 1, 2, open)
 					if d.stopped && errs[id] == nil {
 						if _, err := p.step(step, whole); !errors.Is(err, ErrTakenOver) {
 							errs[id] = fmt.Errorf("a process whose number was taken over trains: %v", err)
@@ -316,6 +320,9 @@ func TestTakenOverAnywhere(t *testing.T) {
 						continue
 					}
 					d := &death{step: uint64(rng.IntN(5)), point: point, late: staleness == 0 && rng.IntN(2) == 0, stopped: rng.IntN(2) == 0}
+					if point == points && staleness == 0 { // behind the answers, which come when all have pushed
+						d.late = true
+					}
 					r := newRelay(t, tr, staleness)
 					digest, exact, err := r.play(d)
 					if err != nil {

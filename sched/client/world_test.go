@@ -44,6 +44,7 @@ type worldConfig struct {
 	watch                   server.Watch
 	slow                    *slowtest.Config // tables that answer late
 	audit                   *audit.Config    // what workers and lanes record, may be nil
+	tracked                 bool             // tables note what changes
 	rows                    func(server.RowsConfig) (tiers.Rows, error)
 	optimizer               table.Optimizer // of the dense vector; the zero value is a sum
 }
@@ -107,7 +108,7 @@ func newWorld(t testing.TB, c worldConfig) *world {
 	var running sync.WaitGroup
 	for i := range list {
 		s, err := server.New(server.Config{ID: i, Map: m, Host: w.hostWith(c.wrap), Listen: "127.0.0.1:0", Workers: c.workers, Staleness: c.staleness,
-			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch, Rows: w.openRows(), Audit: c.audit})
+			Merges: merges, Seed: 1, Tables: c.tables, Dense: dense, Node: -1, MaxBytes: c.maxBytes, ReconnectFor: time.Minute, FanIn: fanIn, Watch: c.watch, Rows: w.openRows(), Audit: c.audit, Tracked: c.tracked})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,15 +90,25 @@ func (k *checkpoint) note(parts []ckpt.Part, sum table.Digest, pause float64, er
 	k.err = errors.Join(k.err, err)
 }
 
-// CutParts waits until the cut is written.
-func (s *Server) CutParts() (psmsg.SaveReply, error) {
+// CutParts waits until the cut is written, or until ctx ends: the lanes that write
+// it last as long as who asks for it.
+func (s *Server) CutParts(ctx context.Context) (psmsg.SaveReply, error) {
 	s.cutMu.Lock()
 	k := s.cut
 	s.cutMu.Unlock()
 	if k == nil {
 		return psmsg.SaveReply{}, fmt.Errorf("server %d: no checkpoint is under way", s.cfg.ID)
 	}
-	k.writing.Wait()
+	written := make(chan struct{})
+	go func() {
+		k.writing.Wait()
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-ctx.Done():
+		return psmsg.SaveReply{}, fmt.Errorf("server %d: writing a checkpoint: %w", s.cfg.ID, context.Cause(ctx))
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err != nil {

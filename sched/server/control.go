@@ -54,7 +54,7 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 	case psmsg.MethodCut:
 		return decoded(body, func(r psmsg.CutRequest) (any, error) { return struct{}{}, s.Cut(r) })
 	case psmsg.MethodCutParts:
-		return s.CutParts()
+		return s.CutParts(ctx)
 	case psmsg.MethodCutDone:
 		return decoded(body, func(r psmsg.CutDoneRequest) (any, error) { return struct{}{}, s.CutDone(r) })
 	case psmsg.MethodHappen:
