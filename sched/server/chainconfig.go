@@ -54,7 +54,13 @@ func (c *Config) linkDepth() int {
 // lane that is at something long (a model being loaded) keeps its caller waiting.
 func (s *Server) Adopt(cfg chain.Config) error {
 	c := s.lanes[0].chain
-	return c.l.do(wholeTimeout, func() { c.adopt(cfg) })
+	if err := c.l.do(wholeTimeout, func() { c.adopt(cfg) }); err != nil {
+		return err
+	}
+	if !c.served.Load() {
+		s.waitForNobody()
+	}
+	return nil
 }
 
 // Lease lets the group's head of an epoch serve readers until a moment. It may be

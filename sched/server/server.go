@@ -429,6 +429,17 @@ func (s *Server) gone(c *dial.Conn, worker int, cause error) {
 	})
 }
 
+// waitForNobody forgets the workers whose connections broke, often because they heard
+// of the group's next head before this one did: they come back to that.
+func (s *Server) waitForNobody() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.away {
+		t.Stop()
+	}
+	clear(s.away)
+}
+
 // leavers are the workers that have left.
 func (s *Server) leavers() map[int]bool {
 	s.mu.Lock()
