@@ -28,15 +28,16 @@ func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
 		i, ok := slices.BinarySearchFunc(v.Servers, s.ID, func(s place.Server, id int) int { return cmp.Compare(s.ID, id) })
 		return ok && v.Servers[i].Gen == s.Gen && !v.Suspects(Node{Server: s.ID, Gen: s.Gen})
 	}
-	next, lost = v.Map.Cut(func(s place.Server) bool { return !alive(s) })
+	whole := v.Map
 	for g, nodes := range v.Lost {
 		for _, n := range nodes {
-			if i := v.Map.Index(n.Server); i >= 0 && v.Map.Servers[i].Gen == n.Gen && next.Groups[g].Since != 0 {
-				cut := next.Without(g, n.Server)
-				next = cut
+			if i := v.Map.Index(n.Server); i >= 0 && v.Map.Servers[i].Gen == n.Gen {
+				whole = whole.Without(g, n.Server)
 			}
 		}
 	}
+	// After that: who is silent has its rows, and who lacks them must not be what is left.
+	next, lost = whole.Cut(func(s place.Server) bool { return !alive(s) })
 	if len(next.Changed()) > 0 {
 		return next, nil, lost
 	}

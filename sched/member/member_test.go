@@ -1,6 +1,7 @@
 package member
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -157,6 +158,33 @@ func TestDecide(t *testing.T) {
 	again[1].Gen = 2 // started again before anybody noticed
 	if next, _, _ = Decide(View{Map: c, Servers: again, Suspects: nobody}); next == nil || next.Index(1) >= 0 {
 		t.Error("a server that was started again is relied on")
+	}
+}
+
+// Who lacks a group's rows goes before who is silent: that one has them.
+func TestDecideLost(t *testing.T) {
+	servers := []place.Server{{ID: 0, Lanes: 1, Gen: 1, Host: "a"}, {ID: 1, Lanes: 1, Gen: 1, Host: "b"}, {ID: 2, Lanes: 1, Gen: 1, Host: "c"}}
+	c, err := place.NewChains(place.ChainsConfig{Slots: 64, Groups: 1, Replicas: 2}, servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Epoch, c.Began, c.Groups[0].Since = 1, 1, 1
+	chain := c.Groups[0].Chain
+	node := func(server int) Node { return Node{Server: server, Gen: 1} }
+	for _, x := range []struct {
+		what         string
+		lost, silent int
+		chain        []place.Member
+	}{
+		{"a member has lost its rows", chain[1].Server, -1, chain[:1]},
+		{"and the other is silent", chain[1].Server, chain[0].Server, chain[:1]},
+	} {
+		next, _, _ := Decide(View{Map: c, Servers: servers, Lost: map[int][]Node{0: {node(x.lost)}}, Suspects: func(n Node) bool { return n.Server == x.silent }})
+		if next == nil {
+			t.Errorf("%s: all stays", x.what)
+		} else if g := next.Groups[0]; !slices.Equal(g.Chain, x.chain) || g.Since != 0 {
+			t.Errorf("%s: the chain is %v, want %v", x.what, g.Chain, x.chain)
+		}
 	}
 }
 
