@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -327,17 +328,38 @@ func TestOver(t *testing.T) {
 
 var _ Group = (*fakeGroup)(nil)
 
-// An open that fails ends the process, with the reason.
+// deafGroup adopts nothing.
+type deafGroup struct {
+	*fakeGroup
+	err error
+}
+
+func (g deafGroup) Adopt(chain.Config) error { return g.err }
+
+// An open that fails ends the process, with the reason, and so does a group's server
+// that does not adopt its first chain.
 func TestOpenFails(t *testing.T) {
-	c := newCluster(t, 1, 1)
 	broken := errors.New("no room on this disk")
-	c.openAt = func(*dial.Host, Seat) (Group, error) { return nil, broken }
-	p := c.begin(0)
-	if err := <-p.ended; !errors.Is(err, broken) {
-		t.Errorf("ends with %v", err)
+	for what, open := range map[string]func(*cluster, Seat) (Group, error){
+		"open": func(*cluster, Seat) (Group, error) { return nil, broken },
+		"adopt": func(c *cluster, s Seat) (Group, error) {
+			return deafGroup{newFakeGroup(c.hub, s, &sync.RWMutex{}), broken}, nil
+		},
+	} {
+		c := newCluster(t, 1, 1)
+		c.openAt = func(_ *dial.Host, s Seat) (Group, error) { return open(c, s) }
+		p := c.begin(0)
+		select {
+		case err := <-p.ended:
+			if !errors.Is(err, broken) {
+				t.Errorf("%s: ends with %v", what, err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s fails, and the process goes on", what)
+		}
+		delete(c.procs, 0)
+		p.host.Close()
 	}
-	delete(c.procs, 0)
-	p.host.Close()
 }
 
 // FuzzBeat: whatever another process says in a beat changes no map and breaks nothing.

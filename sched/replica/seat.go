@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,8 +69,10 @@ func (m *Member) serve(s *seat, c *place.Chains) error {
 	if err != nil {
 		return err
 	}
+	serving, stop := context.WithCancel(s.ctx) // not the seat's: that would be no error
+	defer stop()
 	served := make(chan error, 1)
-	m.running.Go(func() { served <- server.Serve(s.ctx) })
+	m.running.Go(func() { served <- server.Serve(serving) })
 	m.mu.Lock()
 	s.server = server
 	m.mu.Unlock()
@@ -79,9 +82,8 @@ func (m *Member) serve(s *seat, c *place.Chains) error {
 			break
 		}
 		if err := server.Adopt(cfg); err != nil && s.ctx.Err() == nil {
-			s.cancel()
-			<-served
-			return fmt.Errorf("adopting epoch %d: %w", cfg.Epoch, err)
+			stop()
+			return errors.Join(fmt.Errorf("adopting epoch %d: %w", cfg.Epoch, err), <-served)
 		}
 	}
 	return <-served
