@@ -122,13 +122,13 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 
 // launcher is RunProcesses at work.
 type launcher struct {
-	job    *train.Job
-	cfg    ProcessConfig
-	dir    string
-	store  coord.Coordinator
-	result *train.Result
+	job   *train.Job
+	cfg   ProcessConfig
+	dir   string
+	store coord.Coordinator
 
 	mu       sync.Mutex
+	result   *train.Result
 	starts   map[int]int            // by rank, after the first
 	failures map[int]*train.Failure // by rank
 	lost     map[int]bool           // ranks of workers that are not started again
@@ -149,6 +149,12 @@ func (l *launcher) rank(r int) launch.Rank {
 		"--coordinator", "unix:"+filepath.Join(l.dir, coordinatorName), "--token-file", filepath.Join(l.dir, tokenName),
 		"--listen", "unix:"+filepath.Join(l.dir, listen), "--metrics", "unix:"+metricsSocket(l.dir, r))
 	return launch.Rank{Name: l.name(r), Args: args, Env: append([]string{EnvLaunched + "=1"}, l.cfg.Env...)}
+}
+
+func (l *launcher) hasResult() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.result != nil
 }
 
 // processes is how many the job begins with.
@@ -186,7 +192,9 @@ func (l *launcher) event(rank int, line []byte) {
 		l.failures[rank] = e.Failure
 		l.mu.Unlock()
 	case e.Result != nil:
+		l.mu.Lock()
 		l.result = e.Result
+		l.mu.Unlock()
 	case l.cfg.Events != nil:
 		l.cfg.Events(e)
 	}

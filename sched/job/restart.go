@@ -12,6 +12,7 @@ import (
 
 	"psrt/sched/coord"
 	"psrt/sched/launch"
+	"psrt/sched/psmsg"
 	"psrt/sched/train"
 )
 
@@ -19,15 +20,18 @@ import (
 const WorkerRestarts = 3
 
 // workerDied says what follows: it is started again, or others go on for it. One that
-// said why it ended would end so again.
+// said why it ended would end so again, but where another has its number already: it
+// was stopped for long, and then went on.
 func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts) launch.Verdict {
-	if l.said(d.Rank) != nil {
+	said := l.said(d.Rank)
+	replaced := said != nil && psmsg.IsTakenOver(errors.New(said.Message))
+	if said != nil && !replaced {
 		return launch.Verdict{End: d}
 	}
 	asking, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if _, err := l.store.Get(asking, train.KeyDone); err == nil {
-		if l.result == nil && d.Rank == l.job.Servers {
+		if !l.hasResult() && d.Rank == l.job.Servers && !replaced {
 			return launch.Verdict{End: d} // it had the result, and nobody else tells it
 		}
 		return launch.Verdict{}
@@ -37,20 +41,21 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 		return launch.Verdict{End: errors.Join(d, err)}
 	}
 	// Nobody goes on for one that dies before they have met.
-	again := (l.job.OnWorkerLoss == train.LossRestart || len(begun) < l.job.Workers) && l.started(d.Rank) < l.cfg.WorkerRestarts
-	if !again && len(begun) < l.job.Workers {
+	again := !replaced && (l.job.OnWorkerLoss == train.LossRestart || len(begun) < l.job.Workers) && l.started(d.Rank) < l.cfg.WorkerRestarts
+	if !again && !replaced && len(begun) < l.job.Workers {
 		return launch.Verdict{End: d}
 	}
 	if !again {
 		l.lost[d.Rank] = true
 		l.mu.Lock()
 		delete(l.waiting, d.Rank)
+		delete(l.failures, d.Rank)
 		l.mu.Unlock()
 		if len(l.lost) == l.job.Workers {
 			return launch.Verdict{End: d}
 		}
 	}
-	if err := l.buryWorker(asking, d, again); err != nil {
+	if err := l.buryWorker(asking, d, again, replaced); err != nil {
 		return launch.Verdict{End: errors.Join(d, err)}
 	}
 	if !again {
@@ -69,8 +74,9 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 }
 
 // buryWorker tells that a process is dead, so that nobody waits for its silence: its
-// own number is free for the next process, or lost like those that it had adopted.
-func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again bool) error {
+// own number is free for the next process, lost like those that it had adopted, or
+// another's.
+func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again, replaced bool) error {
 	numbers := map[int]numberCard{}
 	alive, err := aliveNow(ctx, l.store)
 	if err = errors.Join(err, list(ctx, l.store, numberPrefix, byWorker, numbers)); err != nil {
@@ -80,7 +86,7 @@ func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again bool) 
 	for worker, card := range numbers {
 		a := alive[worker]
 		here := a.Generation >= card.Generation
-		if card.Done || !(here && a.Process == self) && (here || worker != own) {
+		if card.Done || replaced && worker == own || !(here && a.Process == self) && (here || worker != own) {
 			continue
 		}
 		if !(again && worker == own) {
