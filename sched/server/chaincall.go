@@ -111,6 +111,14 @@ func (c *chained) try(k *chainCall) bool {
 		c.drop(k, c.m.Client(k.h.Worker), nil)
 		return true
 	case chain.Stranger:
+		if was := c.m.Client(k.h.Worker); k.h.Kind == chain.Enter && k.h.Client != 0 && was.Client == k.h.Client {
+			// It has left, or what ends its part is not committed yet. Whether it has, it may ask.
+			if !was.Gone || !c.lease() {
+				return false
+			}
+			c.drop(k, was, nil)
+			return true
+		}
 		c.drop(k, nil, fmt.Errorf("server: group %d: worker %d's number was taken over by a newer process", c.cfg.Group, k.h.Worker))
 		return true
 	case chain.Elsewhere:

@@ -129,13 +129,15 @@ func (c *chained) install(data []byte) error {
 
 // Clear makes the state what it was before the first op.
 func (c *chained) Clear() {
-	if !c.dirty {
+	if !c.dirty && c.failed == nil {
+		return
+	}
+	c.failed = nil // with the copy that it was of
+	if err := c.clear(); err != nil {
+		c.fail(err)
 		return
 	}
 	c.dirty = false
-	if err := c.clear(); err != nil {
-		c.fail(err)
-	}
 }
 
 func (c *chained) clear() error {

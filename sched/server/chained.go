@@ -122,7 +122,6 @@ func (c *chained) adopt(cfg chain.Config) {
 		c.endSessions()
 		c.l.endCut(false)
 	}
-	c.failed = nil
 	c.stopCopy()
 	wasHead := c.head
 	c.m.Adopt(cfg)
@@ -192,8 +191,12 @@ func (c *chained) turn(now time.Time) (some bool) {
 	return some
 }
 
-// sitOut says again that this copy is none.
+// sitOut says again that this copy is none. Where there is no other, who waits for what
+// it could not do is told.
 func (c *chained) sitOut(now time.Time) bool {
+	if len(c.m.Config().Chain) == 1 {
+		c.flush()
+	}
 	c.post()
 	if now.Before(c.nextTick) {
 		return false
@@ -254,7 +257,7 @@ func (c *chained) send(m chain.Message) {
 }
 
 // fail gives this copy up: it differs from the others', or would. Who decides cuts it
-// out; until then it takes part in nothing.
+// out; until then, which may be epochs later, it takes part in nothing.
 func (c *chained) fail(err error) {
 	if c.failed != nil {
 		return
