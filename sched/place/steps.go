@@ -103,12 +103,15 @@ func (c *Chains) Cut(gone func(Server) bool) (next *Chains, lost []int) {
 	return next, lost
 }
 
-// Without takes one server out of one group: it has lost the group's rows. A
-// server that has a group alone stays.
+// Without takes one server out of one group: it has lost the group's rows, or cannot
+// take those that it is sent. A server that has a group alone stays.
 func (c *Chains) Without(group, server int) *Chains {
 	next, g := c.clone(), c.Groups[group]
-	if k := g.Position(server); k >= 0 && len(g.Chain) > 1 {
+	switch k := g.Position(server); {
+	case k >= 0 && len(g.Chain) > 1:
 		next.set(group, slices.Delete(slices.Clone(g.Chain), k, k+1), g.Joiner)
+	case g.Joiner != nil && g.Joiner.Server == server: // else all would wait for it
+		next.set(group, g.Chain, nil)
 	}
 	return next
 }

@@ -171,3 +171,26 @@ func TestMovesOfOtherJobs(t *testing.T) {
 		t.Error("maps of different jobs were compared")
 	}
 }
+
+// Who lacks a group's rows goes, also one that cannot take them: for a joiner that says
+// nothing more all would wait.
+func TestWithout(t *testing.T) {
+	c := chains(t, ChainsConfig{Replicas: 2, Slots: 64, Groups: 16}, apart(3))
+	g := &c.Groups[5]
+	head, tail := g.Chain[0].Server, g.Chain[1].Server
+	joins := 3 - head - tail
+	g.Joiner = &Member{Server: joins, Joined: 1}
+	for _, x := range []struct {
+		out, length int
+		joiner      bool
+	}{{joins, 2, false}, {tail, 1, true}, {head, 1, true}} {
+		next := c.Without(5, x.out)
+		if n := &next.Groups[5]; n.Has(x.out) || len(n.Chain) != x.length || (n.Joiner != nil) != x.joiner || !slices.Equal(next.Changed(), []int{5}) {
+			t.Errorf("without server %d: chain %v, joiner %v, changed %v", x.out, n.Chain, n.Joiner, next.Changed())
+		}
+	}
+	g.Chain, g.Joiner = g.Chain[:1], nil
+	if next := c.Without(5, head); len(next.Changed()) > 0 {
+		t.Error("a group's only server was taken out")
+	}
+}
