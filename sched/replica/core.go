@@ -207,7 +207,7 @@ func (c *core) report(r report, now time.Duration) (wants bool) {
 		if r.Kind == chain.NeedMap {
 			return true
 		}
-		if len(c.early) < maxSaid {
+		if r.Kind == chain.Fence || len(c.early) < maxSaid { // a fence is asked for once
 			c.early = append(c.early, r)
 		}
 		return false

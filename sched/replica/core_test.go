@@ -387,3 +387,33 @@ func (s *script) clear(c *core, group int) bool {
 	}
 	return false // it joins
 }
+
+// However much machines say of an epoch that is not named yet, as one lane takes long to
+// adopt it: a fence is asked for once, and is not forgotten.
+func TestEarlyFence(t *testing.T) {
+	c := newCore(place.Node{Server: 0, Gen: 1}, member.Times{}, place.Limits{})
+	first, err := place.NewChains(place.ChainsConfig{Slots: 16, Groups: 4, Replicas: 1}, []place.Server{{ID: 0, Gen: 1, Lanes: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := place.Decode(value, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxSaid + 1 {
+		c.report(report{0, chain.Report{Kind: chain.Caught, Epoch: 5}}, 0)
+	}
+	if len(c.early) > maxSaid {
+		t.Errorf("%d reports wait, at most %d may", len(c.early), maxSaid)
+	}
+	c.report(report{1, chain.Report{Kind: chain.Fence, Epoch: 5, Nodes: []place.Node{{Server: 1, Gen: 1}}}}, 0)
+	c.learn(m)
+	c.adopt(m, ms)
+	if ended := c.due(time.Hour); len(ended) != 1 || ended[0].Group != 1 {
+		t.Errorf("fences that end: %v, want group 1's", ended)
+	}
+}
