@@ -70,13 +70,13 @@ func (s *Server) Lease(epoch uint64, until time.Time) { s.lanes[0].chain.setLeas
 // Fenced says that none of the nodes that a Fence has named serves readers any more.
 func (s *Server) Fenced(epoch uint64) error {
 	c := s.lanes[0].chain
-	return c.l.do(commandTimeout, func() { c.m.Fenced(epoch) })
+	return c.l.do(wholeTimeout, func() { c.m.Fenced(epoch) })
 }
 
 // Hold has the head order nothing more in this epoch.
 func (s *Server) Hold(epoch uint64) error {
 	c := s.lanes[0].chain
-	return c.l.do(commandTimeout, func() { c.m.Hold(epoch) })
+	return c.l.do(wholeTimeout, func() { c.m.Hold(epoch) })
 }
 
 // Deliver takes a message that another member's ChainConfig.Send was given, from any
