@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 
 // NewRun names a run: by time first, so that names are in order.
 func NewRun(now time.Time) string {
-	return now.UTC().Format("20060102T150405") + "-" + random()
+	return strings.Replace(now.UTC().Format("20060102T150405.000000"), ".", "", 1) + "-" + random()
 }
 
 func random() string {

@@ -95,6 +95,9 @@ func TestAuditOfAResumedJob(t *testing.T) {
 		}
 		if runs := kept(t, dir); len(runs) != 2 || runs[0].Steps != 24 || runs[1].Steps < 24 {
 			t.Errorf("%s: %d runs", mode, len(runs))
+			for _, r := range runs {
+				t.Errorf("%+v", *r)
+			}
 		}
 	}
 }

@@ -298,8 +298,7 @@ func TestVisitorsAndMoved(t *testing.T) {
 func TestOver(t *testing.T) {
 	c := three(t)
 	epoch := c.chains().Epoch
-	for id := range 2 {
-		p := c.procs[id]
+	for _, p := range c.procs { // before any has gone
 		c.until("all answer it", func() bool {
 			for _, s := range p.m.State().Servers {
 				if s.AnswerSeconds < 0 {
@@ -308,6 +307,9 @@ func TestOver(t *testing.T) {
 			}
 			return true
 		})
+	}
+	for id := range 2 {
+		p := c.procs[id]
 		p.m.Over()
 		p.stop()
 		c.gone(id)
