@@ -18,6 +18,8 @@ var unguarded = map[string]string{
 	"rdma/dial:Serve":      "answers calls: only servers are asked",
 	"rdma/tcp:open":        "waits for one of two channels",
 	"sched/kv:broken":      "takes a lock and wakes",
+	"sched/client:hangUp":  "closes one connection of the kernel's",
+	"sched/client:askAll":  "for clients that tell stalls, which the library's do not",
 }
 
 // A panic in a goroutine of the library's own would end the host process: whatever

@@ -32,7 +32,7 @@ func (r *resolver) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for range listeners {
-		all.Go(func() { r.listen(ctx) })
+		all.Go(rdma.Guarded(r.host.OnPanic(), func() { r.listen(ctx) }))
 	}
 	for {
 		select {

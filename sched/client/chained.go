@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 )
@@ -22,7 +23,7 @@ func (c *Client) chained() {
 	c.heard = time.Now()
 	c.homes = newHomes(len(c.servers))
 	c.resolver = newResolver(c.cfg.Host, c.cfg.Chains, c.homes.follow)
-	c.asking.Go(func() { c.resolver.run(c.ctx) })
+	c.asking.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.resolver.run(c.ctx) }))
 	if c.cfg.Generation == 0 {
 		c.id = risingID(time.Now())
 	}
@@ -75,7 +76,7 @@ var errHeadMoved = errors.New("client: the group has another head")
 // while is a context that ends when a group has another head than node.
 func (r *resolver) while(ctx context.Context, group int, node place.Node) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
+	go rdma.Guarded(r.host.OnPanic(), func() {
 		for {
 			h := r.head(group)
 			if h.node != node {
@@ -88,7 +89,7 @@ func (r *resolver) while(ctx context.Context, group int, node place.Node) (conte
 				return
 			}
 		}
-	}()
+	})()
 	return ctx, func() { cancel(nil) }
 }
 

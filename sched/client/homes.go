@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
@@ -176,14 +177,14 @@ func (c *Client) leaveGroups(ctx context.Context) error {
 	slots := make(chan struct{}, leavesAtOnce)
 	for g := range c.servers {
 		slots <- struct{}{}
-		go func() {
+		go rdma.Guarded(c.cfg.Host.OnPanic(), func() {
 			err := c.CallServer(ctx, g, psmsg.MethodLeave, struct{}{}, &struct{}{})
 			if err != nil {
 				cancel()
 			}
 			errs <- err
 			<-slots
-		}()
+		})()
 	}
 	var first error
 	for range c.servers {

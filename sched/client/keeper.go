@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
 	"psrt/sched/place"
@@ -84,7 +85,7 @@ func (c *Client) alone(f func()) bool {
 // heal has a keeper for every group that is broken and has none. With the turn.
 func (c *Client) heal() {
 	for _, r := range c.Broken() {
-		c.keepers.Go(func() { c.keep(r, c.cfg.Timeout) })
+		c.keepers.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.keep(r, c.cfg.Timeout) }))
 	}
 }
 
@@ -103,12 +104,12 @@ func (c *Client) lost() {
 // watch tells when a connection has ended: a transport may have nothing under way
 // that would fail.
 func (c *Client) watch(conn *dial.Conn) {
-	c.watchers.Go(func() {
+	c.watchers.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() {
 		<-conn.Done()
 		if c.ctx.Err() == nil {
 			c.lost()
 		}
-	})
+	}))
 }
 
 // refusedFor is how long a client that is opened takes a server's no for one that
@@ -206,7 +207,7 @@ func (c *Client) openGroups(deadline time.Time) error {
 			}
 			continue
 		}
-		c.keepers.Go(func() { c.keep(r, time.Until(deadline)) })
+		c.keepers.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.keep(r, time.Until(deadline)) }))
 	}
 	err := c.awaitGroups(deadline)
 	c.turn.mu.Unlock()
