@@ -316,7 +316,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 func TestADeadRankEndsTheJob(t *testing.T) {
 	for i, name := range []string{"server 0", "server 1", "worker 0", "worker 1"} {
 		t.Run(name, func(t *testing.T) {
-			c, stderr, tmp := start(t)
+			c, stderr, tmp := start(t, "--on-worker-loss", "end")
 			ranks := children(t, c.Process.Pid)
 			began := time.Now()
 			syscall.Kill(ranks[i], syscall.SIGKILL)
