@@ -134,6 +134,10 @@ func (k *keeper) resume(ctx context.Context, at *lifeAt) error {
 		}
 	}
 	if at.Open > 0 {
+		// No step has to be pushed for this cut to be taken: the days to come are not
+		// put off by it, or they would end elsewhere than in a job that was not stopped.
+		begun := at.Begun
+		defer func() { at.Begun = begun }()
 		return k.serve(ctx, at.Open, at.OpenDelta && at.Chain > 0)
 	}
 	return nil
