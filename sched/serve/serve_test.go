@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
@@ -52,6 +53,21 @@ func TestTrainersComeAndGo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A trainer that dies without a word gives its place up, in time.
+func TestPlaceOfTheDead(t *testing.T) {
+	s := start(t, Config{Tables: tables(t, sums), Staleness: asp, Clients: 1, ReconnectFor: time.Millisecond})
+	s.join(t).Close()
+	var last error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		tr, err := join(t, s.Addr(), "tcp")
+		if last = err; err == nil {
+			tr.leave()
+			return
+		}
+	}
+	t.Fatalf("nobody gets its place: %v", last)
 }
 
 // TestTables: a trainer's description is compared, made, or refused.

@@ -54,11 +54,15 @@ func (c *Config) linkDepth() int {
 // lane that is at something long (a model being loaded) keeps its caller waiting.
 func (s *Server) Adopt(cfg chain.Config) error {
 	c := s.lanes[0].chain
+	served := c.served.Load()
 	if err := c.l.do(wholeTimeout, func() { c.adopt(cfg) }); err != nil {
 		return err
 	}
-	if !c.served.Load() {
+	switch {
+	case !c.served.Load():
 		s.waitForNobody()
+	case s.vacated && !served:
+		s.expect()
 	}
 	return nil
 }

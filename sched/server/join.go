@@ -10,12 +10,16 @@ import (
 // number would take each other's connection away for ever, and each other's
 // pushes for duplicates: the second is refused while the first is connected.
 func (s *Server) join(hello psmsg.Hello) (worker int, err error) {
+	var known []uint64
+	if s.vacated && hello.Any {
+		known = s.clients()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	worker, client := hello.Worker, hello.Client
 	if s.vacated && hello.Any {
-		if worker = s.number(worker, client); worker < 0 {
-			return 0, fmt.Errorf("server %d: %d trainers are connected, the most that it takes: start it with a larger --clients, or end one", s.cfg.ID, s.cfg.Workers)
+		if worker = s.number(worker, client, known); worker < 0 {
+			return 0, fmt.Errorf("server %d: %d trainers are connected, the most that it takes: start it with a larger --clients, or end one", s.cfg.ID, s.cfg.Workers-s.cfg.Trainers.Reserved)
 		}
 	}
 	if s.joining[worker] >= maxJoining {

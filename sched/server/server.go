@@ -422,11 +422,23 @@ func (s *Server) gone(c *dial.Conn, worker int, cause error) {
 			return
 		}
 	}
-	s.away[worker] = time.AfterFunc(s.cfg.ReconnectFor, func() {
+	s.await(worker, cause)
+}
+
+// await gives a worker that is away time to come back. With mu.
+func (s *Server) await(worker int, cause error) {
+	var t *time.Timer
+	t = time.AfterFunc(s.cfg.ReconnectFor, func() {
 		if s.cfg.OnWorkerLost != nil {
 			s.cfg.OnWorkerLost(worker, cause)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.away[worker] == t { // its place is another's to take
+			delete(s.away, worker)
+		}
 	})
+	s.away[worker] = t
 }
 
 // waitForNobody forgets the workers whose connections broke, often because they heard

@@ -28,6 +28,8 @@ type Trainers struct {
 	NewTable func(*psmsg.TableRequest) error
 	// Dense names parts of the dense vector.
 	Dense []psmsg.DensePart
+	// Reserved is how many of the last numbers no trainer is given that takes any.
+	Reserved int
 }
 
 // visitorStays bounds a visitor's connection: it asks one thing.
@@ -97,6 +99,9 @@ func (s *Server) directory(ctx context.Context) (*place.Map, error) {
 	}
 	m := *s.cfg.Map
 	m.Servers = slices.Clone(m.Servers)
+	if s.listener == nil { // where a group is trainers know from the shard map
+		return &m, nil
+	}
 	if i := m.Index(s.cfg.ID); m.Servers[i].Addr == "" {
 		m.Servers[i].Addr = s.Addr()
 	}

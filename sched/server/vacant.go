@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
 )
@@ -26,21 +28,83 @@ func (s *Server) Vacate() {
 
 // number finds a place for a client that takes any: the one it has, the one it
 // wishes, or the lowest free one; -1 where there is none. With mu.
-func (s *Server) number(wish int, client uint64) int {
+//
+// known is by worker the newest client that a group's chain has seen, nil without one:
+// a chain takes none of a lower number after it.
+func (s *Server) number(wish int, client uint64, known []uint64) int {
 	for w, holder := range s.holder {
 		if holder == client {
 			return w
 		}
 	}
-	if wish < s.cfg.Workers && s.vacant(wish) {
+	free := func(w int) bool { return s.vacant(w) && (known == nil || known[w] < client) }
+	places := s.cfg.Workers - s.cfg.Trainers.Reserved
+	if wish < places && free(wish) {
 		return wish
 	}
-	for w := range s.cfg.Workers {
-		if s.vacant(w) {
+	for w := range places {
+		if free(w) {
 			return w
 		}
 	}
 	return -1
+}
+
+// clients are by worker those that the group knows; nil without a chain.
+func (s *Server) clients() (known []uint64) {
+	if s.cfg.Chain == nil {
+		return nil
+	}
+	c := s.lanes[0].chain
+	_ = c.l.do(commandTimeout, func() {
+		known = make([]uint64, s.cfg.Workers)
+		for w := range known {
+			known[w] = c.m.Client(uint32(w)).Client
+		}
+	})
+	return known
+}
+
+// expect has a head that is new keep the places of those that take part: it has not
+// seen them yet, and they come to it.
+func (s *Server) expect() {
+	c := s.lanes[0].chain
+	in := make([]bool, s.cfg.Workers)
+	if c.l.do(commandTimeout, func() {
+		for w := range in {
+			in[w] = c.l.clock.At(w) != clock.None
+		}
+	}) != nil {
+		return // it has ended
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w, part := range in {
+		if !part || s.closed {
+			continue
+		}
+		delete(s.left, w)
+		if !s.connected(w) && s.away[w] == nil {
+			s.await(w, errNotBack)
+		}
+	}
+}
+
+// errNotBack is why a new head gives up one that its chain knows.
+var errNotBack = errors.New("server: the group has another head, and it did not come to that")
+
+// Lost takes a worker out of the clocks that broke its connection: of a group with a
+// chain it may still come back, and push what it has, as long as nobody has its number.
+func (s *Server) Lost(worker int) error {
+	if s.cfg.Chain == nil {
+		return s.Leave(worker)
+	}
+	s.mu.Lock()
+	s.left[worker] = true
+	s.mu.Unlock()
+	defer s.barrier.look()
+	_, err := s.lanes[0].chain.order(context.Background(), commandTimeout, order{Leave: &worker})
+	return err
 }
 
 // vacant: nobody has the number, or only the connection of one that has said
@@ -64,6 +128,11 @@ func (s *Server) meeting(asked int) func() int {
 		for _, w := range s.conns {
 			if !s.left[w] {
 				here[w] = true
+			}
+		}
+		if s.cfg.Chain != nil { // they may only be on their way to a new head
+			for w := range s.away {
+				here[w] = here[w] || !s.left[w]
 			}
 		}
 		return max(1, len(here))

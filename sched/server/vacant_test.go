@@ -19,9 +19,10 @@ func vacated(n int) *Server {
 // lowest; a place whose worker may come back is not given away.
 func TestNumbers(t *testing.T) {
 	s := vacated(3)
+	var known []uint64
 	take := func(wish int, client uint64, want int) {
 		t.Helper()
-		got := s.number(wish, client)
+		got := s.number(wish, client, known)
 		if got != want {
 			t.Fatalf("client %d, who wishes %d, has %d, want %d", client, wish, got, want)
 		}
@@ -48,6 +49,16 @@ func TestNumbers(t *testing.T) {
 	take(0, 13, 0) // its old number is another's now
 	s.left[1] = true
 	take(2, 15, 1) // who had it has said goodbye, and is hanging up
+	s = vacated(3)
+	known = []uint64{20, 5, 0}
+	take(0, 10, 1) // a chain has seen a newer client under number 0, and would refuse
+	take(0, 30, 0)
+	s = vacated(3)
+	s.cfg.Trainers.Reserved = 1
+	known = nil
+	take(2, 1, 0)
+	take(2, 2, 1)
+	take(2, 3, -1)
 }
 
 // TestPast: how far a client has come is known under whatever number it comes

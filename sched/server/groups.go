@@ -1,4 +1,4 @@
-package train
+package server
 
 import (
 	"errors"
@@ -6,19 +6,18 @@ import (
 	"time"
 
 	"psrt/sched/psmsg"
-	"psrt/sched/server"
 	"psrt/sched/usage"
 )
 
-// groupsView shows the groups that a process serves as one server.
-type groupsView struct {
-	server int
-	groups func() []*server.Server // at present; any goroutine
+// Groups shows the groups that a process serves as one server, with ID.
+type Groups struct {
+	ID  int
+	All func() []*Server // at present; any goroutine
 }
 
 // StatsWithin implements metrics.Server.
-func (v groupsView) StatsWithin(d time.Duration) (psmsg.StatsReply, error) {
-	all := v.groups()
+func (v Groups) StatsWithin(d time.Duration) (psmsg.StatsReply, error) {
+	all := v.All()
 	replies, errs := make([]psmsg.StatsReply, len(all)), make([]error, len(all))
 	var asked sync.WaitGroup
 	for i, g := range all {
@@ -26,22 +25,22 @@ func (v groupsView) StatsWithin(d time.Duration) (psmsg.StatsReply, error) {
 	}
 	asked.Wait()
 	sum := addStats(replies)
-	sum.Server = v.server
+	sum.Server = v.ID
 	return sum, errors.Join(errs...)
 }
 
 // Flows implements metrics.Server.
-func (v groupsView) Flows() (all []psmsg.FlowStats) {
-	for _, g := range v.groups() {
+func (v Groups) Flows() (all []psmsg.FlowStats) {
+	for _, g := range v.All() {
 		all = append(all, g.Flows()...)
 	}
 	return all
 }
 
 // Latencies implements metrics.Server.
-func (v groupsView) Latencies() map[psmsg.Kind]usage.Counts {
+func (v Groups) Latencies() map[psmsg.Kind]usage.Counts {
 	all := map[psmsg.Kind]usage.Counts{}
-	for _, g := range v.groups() {
+	for _, g := range v.All() {
 		for kind, n := range g.Latencies() {
 			sum := all[kind]
 			sum.Add(n)
