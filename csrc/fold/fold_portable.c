@@ -1,0 +1,3 @@
+/* The fold for any CPU. */
+#define NAME(x) psrt_##x##_portable
+#include "body.h"
