@@ -32,7 +32,7 @@ func covered(mine, peer Cover, sameHost bool) bool {
 
 // cover puts TLS on a connection to a listener.
 func cover(ctx context.Context, c net.Conn, peer secure.Fingerprint) (net.Conn, error) {
-	t := tls.Client(c, secure.ClientConfig(peer, tlsProtocol))
+	t := tls.Client(newRecords(c), secure.ClientConfig(peer, tlsProtocol))
 	if err := t.HandshakeContext(ctx); err != nil {
 		return nil, fmt.Errorf("TLS with %s: %w", c.RemoteAddr(), err)
 	}
@@ -54,7 +54,7 @@ func (d *Domain) uncover(c net.Conn) (net.Conn, error) {
 		return nil, err
 	}
 	if p.first[0] == tlsHandshake {
-		t := tls.Server(p, d.id.ServerConfig(tlsProtocol))
+		t := tls.Server(newRecords(p), d.id.ServerConfig(tlsProtocol))
 		return t, t.Handshake()
 	}
 	if d.cfg.Cover == CoverAll || d.cfg.Cover == CoverFar && !local(c) {
@@ -106,6 +106,8 @@ func socketOf(c net.Conn) *net.TCPConn {
 		case *net.TCPConn:
 			return x
 		case *peeked:
+			c = x.Conn
+		case *records:
 			c = x.Conn
 		case *tls.Conn:
 			c = x.NetConn()
