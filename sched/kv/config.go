@@ -35,6 +35,9 @@ type Config struct {
 
 	// Token is used instead of TokenFile where it is set.
 	Token []byte `yaml:"-"`
+	// Aside is for who keeps a job whose trainers come and go (sched/serve/keeper): it
+	// has the number after theirs, and no place in the clocks.
+	Aside bool `yaml:"-"`
 	// Host is used instead of one made from the above where it is set; it stays its
 	// owner's.
 	Host *dial.Host `yaml:"-"`

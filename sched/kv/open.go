@@ -74,12 +74,14 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if n := c.job.Workers; c.cfg.Workers != 0 && c.cfg.Workers != n && !c.job.Open {
 		return errorf(BadConfig, "kv: workers is %d here, the servers expect %d: say the same in both places", c.cfg.Workers, n)
 	}
-	if c.cfg.Worker >= c.job.Workers {
+	if c.cfg.Aside {
+		c.cfg.Worker = c.job.Workers
+	} else if c.cfg.Worker >= c.job.Workers {
 		return errorf(BadConfig, "kv: worker %d, the servers expect workers 0 to %d", c.cfg.Worker, c.job.Workers-1)
 	}
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
 	err := c.connect()
-	if err == nil {
+	if err == nil && !c.cfg.Aside {
 		err = c.enterSteps(ctx)
 	}
 	if !stop() && err == nil {
@@ -98,7 +100,7 @@ const goneWithin = 2 * time.Second
 // connect opens the connections.
 func (c *Client) connect() (err error) {
 	for give := time.Now().Add(goneWithin); ; {
-		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
+		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open && !c.cfg.Aside, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
 			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss})
 		if err = e; err == nil {
 			c.mu.Lock()

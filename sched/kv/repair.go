@@ -70,7 +70,9 @@ func (c *Client) attempt(r *client.Repair) error {
 	}
 	// A server that was started again knows neither step nor tables.
 	var at psmsg.EnterReply
-	if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step}, &at); err != nil {
+	if c.cfg.Aside {
+		tables = nil
+	} else if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step}, &at); err != nil {
 		return err
 	}
 	for _, t := range tables {

@@ -22,6 +22,10 @@ const defaultWhole = 10 * time.Minute
 type SaveOptions struct {
 	Timeout     time.Duration // 0: ten minutes
 	WeightsOnly bool          // leave the optimizer's state out
+	// Meta is kept with what is saved: JSON, or nothing.
+	Meta json.RawMessage
+	// Partly has Load leave tables as they are that the model lacks.
+	Partly bool
 }
 
 func (o *SaveOptions) context(c *Client) (context.Context, context.CancelFunc) {
@@ -71,7 +75,7 @@ func (c *Client) Save(dir string, o SaveOptions) error {
 	if err != nil {
 		return err
 	}
-	m := ckpt.Manifest{WeightsOnly: o.WeightsOnly, Slots: c.job.Map.Slots}
+	m := ckpt.Manifest{Meta: o.Meta, WeightsOnly: o.WeightsOnly, Slots: c.job.Map.Slots}
 	var sum table.Digest
 	for i, r := range replies {
 		var mine []ckpt.Part
@@ -93,6 +97,9 @@ func (c *Client) Save(dir string, o SaveOptions) error {
 	if m.Tables, err = c.serverTables(ctx); err != nil {
 		return err
 	}
+	m.Tables = slices.DeleteFunc(m.Tables, func(t table.Spec) bool { // made meanwhile
+		return !slices.ContainsFunc(m.Parts, func(p ckpt.Part) bool { return p.Table == t.ID && !p.Dense })
+	})
 	if n := c.job.DenseLen; n > 0 {
 		m.Dense = []ckpt.DenseSpec{{Name: "dense", ID: psmsg.DenseID, Elements: int64(n)}}
 	}
@@ -135,6 +142,7 @@ func (c *Client) Load(dir string, o SaveOptions) error {
 	for _, t := range tables {
 		saved := m.Spec(t.ID)
 		switch {
+		case saved == nil && o.Partly:
 		case saved == nil:
 			return errorf(Mismatch, "kv: the model in %s has no table %q, which the servers have", dir, t.Name)
 		case !saved.SameRows(t) && (saved.Lifecycle != nil || t.Lifecycle != nil):

@@ -3,9 +3,10 @@
 //
 // It owns the tables file (what a table is, in YAML), the server's life from the
 // readiness line to the last save, and what makes servers of sched/server stand
-// alone: a map of one server or of a Group that meets at a coordinator, a place in
-// the clocks for every trainer that is there, tables that exist from the first use.
-// It must not know flags, the client, or what trainers compute.
+// alone (Server: a map of one server or of a Group that meets at a coordinator), or in
+// groups with replicas (Replica); a place in the clocks for every trainer that is
+// there, tables that exist from the first use. It must not know flags, the client, or
+// what trainers compute. Who loads, saves and ends replicas is sched/serve/keeper.
 //
 // # The life of a server
 //

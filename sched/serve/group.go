@@ -40,18 +40,27 @@ func (s *Server) follows() bool { return s.cfg.index() > 0 && s.first.Saves }
 // settings are what all servers of a group must have alike.
 type settings struct {
 	Servers, Lanes, Clients, Staleness int
-	Tables                             string // as they were read
-	Saves                              bool   // server 0's word counts
+	Tables                             string              // as they were read
+	Saves                              bool                // server 0's word counts
+	Chains                             *place.ChainsConfig `json:",omitempty"` // with replicas
 }
 
-func (s *settings) differ(first *settings) error {
+// chains are those of s, in words.
+func (s *settings) chains() string {
+	if s.Chains == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%d groups of %d replicas, on one host: %v", s.Chains.Groups, s.Chains.Replicas, s.Chains.AllowSameHost)
+}
+
+func (s *settings) differ(first *settings, whose string) error {
 	for _, f := range []struct {
 		name   string
 		a0, me any
 	}{{"--servers", first.Servers, s.Servers}, {"--threads", first.Lanes, s.Lanes}, {"--clients", first.Clients, s.Clients},
-		{"--sync and --staleness", first.Staleness, s.Staleness}, {"--tables", first.Tables, s.Tables}} {
+		{"--sync and --staleness", first.Staleness, s.Staleness}, {"--tables", first.Tables, s.Tables}, {"--groups, --replicas and --allow-same-host", first.chains(), s.chains()}} {
 		if f.a0 != f.me {
-			return &InputError{Path: f.name, Msg: fmt.Sprintf("%v here, %v at server 0: give all servers the same", f.me, f.a0)}
+			return &InputError{Path: f.name, Msg: fmt.Sprintf("%v here, %v at %s: give all servers the same", f.me, f.a0, whose)}
 		}
 	}
 	return nil
@@ -141,7 +150,7 @@ func (s *Server) meet(ctx context.Context) error {
 	if err := json.Unmarshal(b, &s.first); err != nil {
 		return fmt.Errorf("serve: server 0's settings are not understood: %w; run the same psrt version everywhere", err)
 	}
-	if err := mine.differ(&s.first); err != nil {
+	if err := mine.differ(&s.first, "server 0"); err != nil {
 		return err
 	}
 	m, err := s.addresses(ctx)

@@ -55,6 +55,8 @@ type Config struct {
 	// Group is the servers that trainers use as one with this one; nil: it is alone.
 	// Save of its server 0 is where the model of all goes.
 	Group *Group
+	// Replicated is for NewReplica: several servers that have rows more than once.
+	Replicated *Replicated
 	// Log gets a line about what an operator wants to know: refused connections,
 	// lost trainers, saved models. May be nil. Called by several goroutines.
 	Log func(string)
@@ -130,16 +132,21 @@ func New(cfg Config) (_ *Server, err error) {
 		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
 		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Tracked: cfg.Tables.lives(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
 		ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
-		Trainers: server.Trainers{Directory: s.directory, NewTable: s.newTable, Dense: cfg.Tables.Dense.Parts},
+		Trainers: server.Trainers{Directory: s.directory, NewTable: s.cfg.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, &InputError{Path: "--listen " + cfg.Listen, Msg: "the address is taken: another server listens there; stop it or choose another port"}
-	}
 	if err != nil {
-		return nil, err
+		return nil, taken(err, cfg.Listen)
 	}
 	s.server.Vacate()
 	return s, nil
+}
+
+// taken says what an address in use means to people.
+func taken(err error, listen string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return &InputError{Path: "--listen " + listen, Msg: "the address is taken: another server listens there; stop it or choose another port"}
+	}
+	return err
 }
 
 // lost gives up the place of a trainer that does not come back.
@@ -151,9 +158,9 @@ func (s *Server) lost(worker int, cause error) {
 }
 
 // newTable refuses what trainers may not make.
-func (s *Server) newTable(r *psmsg.TableRequest) error {
+func (c *Config) newTable(r *psmsg.TableRequest) error {
 	switch {
-	case !s.cfg.NewTables:
+	case !c.NewTables:
 		return errors.New("this server makes no table that its own tables file lacks; describe it there")
 	case r.Spec.Optimizer.Kind == table.User:
 		return errors.New("a rule from a library is described in the server's own tables file only")
