@@ -171,7 +171,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
 		Sync: f.sync.Value, Staleness: f.staleness,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
-		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost,
+		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
@@ -334,6 +334,8 @@ type inputFlags struct {
 	schema string
 	task   *cli.Choice
 	fields int
+	pipe   string
+	wait   time.Duration
 }
 
 func (f *inputFlags) register(c *cobra.Command) {
@@ -342,11 +344,19 @@ func (f *inputFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.schema, "schema", "", "YAML `file` describing csv columns")
 	f.task = cli.NewChoice(model.CTR, model.CTR, model.Regression)
 	c.Flags().Var(f.task, "task", "ctr: labels 0/1 or -1/1, log loss; regression: real labels, squared loss")
+	c.Flags().StringVar(&f.pipe, "pipe-command", "", "shell `command` of your own that reads a file of any kind on stdin (its name is in $PSRT_FILE) and writes rows of --format on stdout")
+	c.Flags().DurationVar(&f.wait, "pipe-timeout", dataset.DefaultPipeTimeout, "how long --pipe-command may write nothing before it is taken to hang")
 	c.Flags().IntVar(&f.fields, "fields", 0, "number of fields, where the first lines do not show all of them")
 }
 
 func (f *inputFlags) options() (dataset.Options, error) {
-	opts := dataset.Options{Format: dataset.Format(f.format.Value), Task: dataset.Task(f.task.Value), Fields: f.fields}
+	opts := dataset.Options{Format: dataset.Format(f.format.Value), Task: dataset.Task(f.task.Value), Fields: f.fields, Pipe: f.pipe}
+	if f.pipe != "" {
+		if f.wait <= 0 {
+			return opts, cli.Usagef("--pipe-timeout %v: must be above 0", f.wait)
+		}
+		opts.PipeTimeout = f.wait
+	}
 	if f.schema != "" {
 		s, err := dataset.ReadSchema(f.schema)
 		if err != nil {

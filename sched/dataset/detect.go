@@ -10,7 +10,7 @@ import (
 func refuse(head []byte) string {
 	for _, m := range []struct{ magic, what string }{
 		{"BZh", "bzip2-compressed"}, {"\xfd7zXZ", "xz-compressed"}, {"PK\x03\x04", "a zip archive"},
-		{"PAR1", "a Parquet file"}, {"\x93NUMPY", "a NumPy array"}, {"\x89HDF", "an HDF5 file"},
+		{"\x93NUMPY", "a NumPy array"}, {"\x89HDF", "an HDF5 file"},
 	} {
 		if bytes.HasPrefix(head, []byte(m.magic)) {
 			return fmt.Sprintf("the file is %s; plain text and gz, zst, lz4 can be read, convert it", m.what)

@@ -1,7 +1,8 @@
 // Package dataset turns files of training examples into the leaves of global
-// batches. It owns the file formats (criteo, libsvm, libffm, libfm, csv by a
-// schema), their compression, the numbering of rows, and the dealing of rows to
-// workers. It must not know models, servers or networks.
+// batches. It owns the file formats (criteo, libsvm, libffm, libfm, csv and
+// Parquet by a schema, what a user's command makes of a file), their compression,
+// the numbering of rows, and the dealing of rows to workers. It must not know
+// models, servers or networks.
 //
 // The life of one epoch in queue mode:
 //

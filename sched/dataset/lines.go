@@ -66,8 +66,9 @@ func (r *lineReader) next() ([]byte, error) {
 	}
 }
 
-// fill moves the unfinished line to the front and reads until the buffer is
-// full or the stream ends.
+const fillBytes = 3 // a byte order mark, which is dropped whole
+
+// fill moves the unfinished line to the front and reads what there is.
 func (r *lineReader) fill() error {
 	if r.end-r.pos > r.maxLine {
 		r.line++
@@ -80,7 +81,7 @@ func (r *lineReader) fill() error {
 	if r.end == len(r.buf) {
 		r.buf = append(r.buf, make([]byte, len(r.buf))...)
 	}
-	for r.end < len(r.buf) && !r.eof {
+	for had := r.end; r.end < len(r.buf) && !r.eof && (r.end == had || !r.begun && r.end < fillBytes); {
 		n, err := r.in.Read(r.buf[r.end:])
 		r.end += n
 		if err == io.EOF {

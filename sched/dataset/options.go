@@ -1,6 +1,10 @@
 package dataset
 
-import "psrt/sched/usage"
+import (
+	"time"
+
+	"psrt/sched/usage"
+)
 
 // Format names a file format. Auto asks Open to find out.
 type Format string
@@ -31,6 +35,11 @@ type Options struct {
 	Fields  int     // number of fields; 0: the most found while sniffing
 	Schema  *Schema // for csv
 	MaxLine int     // longest line accepted, in bytes; 0: 4 MiB
+	// Pipe is a command for /bin/sh through which every file is read: the file is its
+	// stdin, as it lies there, and what it writes to stdout are the rows. PipeTimeout is
+	// how long it may give nothing, 0: DefaultPipeTimeout.
+	Pipe        string        `json:",omitempty"`
+	PipeTimeout time.Duration `json:",omitempty"`
 
 	// IgnoreLabels takes rows with any label, and rows without: sparse lines
 	// that begin with a feature, criteo lines of 39 columns, csv files without

@@ -39,17 +39,18 @@ type errStopped struct{}
 func (errStopped) Error() string { return "dataset: reader closed" }
 
 func (s *scanner) file(i int) error {
-	in, err := openStream(s.src.files[i])
+	in, err := openRows(s.ctx, s.src.files[i], &s.src.opts, s.buf)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	lines := newLineReader(in.path, in, s.buf, s.src.opts.MaxLine)
+	if l, ok := in.(*lines); ok {
+		defer func() { s.buf = l.buf }()
+	}
 	header := s.src.headers[i]
 	for {
-		line, err := lines.next()
+		line, err := in.next()
 		if err == io.EOF {
-			s.buf = lines.buf
 			return nil
 		}
 		if err != nil {
@@ -59,7 +60,7 @@ func (s *scanner) file(i int) error {
 			header = false
 			continue
 		}
-		if err := s.line(line, i, lines.line); err != nil {
+		if err := s.line(line, i, in.number()); err != nil {
 			return err
 		}
 	}

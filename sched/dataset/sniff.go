@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -21,25 +22,27 @@ type head struct {
 	path    string
 	lines   [][]byte
 	numbers []int
+	columns bool // see rows
 }
 
 // readHead reads the first rows of a file, and refuses what is no text.
-func readHead(path string, rows, size, maxLine int) (*head, error) {
-	in, err := openStream(path)
+func readHead(path string, rows, size int, o *Options) (*head, error) {
+	in, err := openRows(context.Background(), path, o, make([]byte, sniffHeadBytes))
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	lines := newLineReader(path, in, make([]byte, sniffHeadBytes), maxLine)
-	if err := lines.fill(); err != nil {
-		return nil, err
+	if l, ok := in.(*lines); ok {
+		if err := l.fill(); err != nil {
+			return nil, err
+		}
+		if why := refuse(l.buf[:min(l.end, 4096)]); why != "" {
+			return nil, fileError(path, nil, "%s", why)
+		}
 	}
-	if why := refuse(lines.buf[:min(lines.end, 4096)]); why != "" {
-		return nil, fileError(path, nil, "%s", why)
-	}
-	h := &head{path: path}
+	h := &head{path: path, columns: in.columns()}
 	for total := 0; len(h.lines) < rows && total < size; {
-		line, err := lines.next()
+		line, err := in.next()
 		if err == io.EOF {
 			break
 		}
@@ -48,7 +51,7 @@ func readHead(path string, rows, size, maxLine int) (*head, error) {
 		}
 		total += len(line)
 		h.lines = append(h.lines, slices.Clone(line))
-		h.numbers = append(h.numbers, lines.line)
+		h.numbers = append(h.numbers, in.number())
 	}
 	if len(h.lines) == 0 {
 		return nil, fileError(path, nil, "the file is empty; leave it out or put rows in it")
@@ -129,7 +132,7 @@ func (s *sniffer) parser(h *head) (lineParser, error) {
 func (s *sniffer) look(file int, h *head) error {
 	skip := 0
 	if s.csv != nil {
-		layout, isHeader, e := s.csv.layout(s.src.opts.Schema, h.lines[0])
+		layout, isHeader, e := s.csv.layoutOf(s.src.opts.Schema, h)
 		if e != nil {
 			return e.at(h.path, h.numbers[0])
 		}
@@ -164,12 +167,23 @@ func (s *sniffer) sameGrammar(f Format) bool {
 	return f == s.src.opts.Format || f == LibSVM && s.src.opts.Format == LibFM
 }
 
+// layoutOf is layout for the head of a file.
+func (p *csvParser) layoutOf(s *Schema, h *head) (layout []int, isHeader bool, e *lineError) {
+	if !h.columns {
+		return p.layout(s, h.lines[0])
+	}
+	for k := range s.Columns {
+		layout = append(layout, k)
+	}
+	return layout, false, nil
+}
+
 // statistics completes the schema from the first file: means, deviations and
 // quantiles of numeric columns that do not bring their own.
 func (s *sniffer) statistics(h *head) error {
 	schema := s.src.opts.Schema
 	s.csv = newCSVParser(schema, s.src.opts.rule())
-	layout, isHeader, e := s.csv.layout(schema, h.lines[0])
+	layout, isHeader, e := s.csv.layoutOf(schema, h)
 	if e != nil {
 		return e.at(h.path, h.numbers[0])
 	}

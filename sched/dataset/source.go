@@ -37,6 +37,8 @@ func (o Options) validate() error {
 		return &Error{Msg: fmt.Sprintf("%d fields, must be 1 to %d (0: found from the data)", o.Fields, maxFields)}
 	case o.MaxLine < 1 || o.MaxLine > 1<<30:
 		return &Error{Msg: fmt.Sprintf("longest line of %d bytes, must be 1 to %d", o.MaxLine, 1<<30)}
+	case o.PipeTimeout < 0:
+		return &Error{Msg: fmt.Sprintf("pipe timeout of %v, must not be negative", o.PipeTimeout)}
 	case o.Format == CSV && o.Schema == nil:
 		return &Error{Msg: "format csv needs a schema; give --schema FILE.yaml with the name and kind of each column"}
 	case o.Schema != nil && o.Format != CSV && o.Format != Auto:
@@ -86,7 +88,7 @@ func (s *Source) sniff() error {
 		if i == 0 {
 			rows, size = sniffRows, sniffBytes
 		}
-		h, err := readHead(f, rows, size, s.opts.MaxLine)
+		h, err := readHead(f, rows, size, &s.opts)
 		if err != nil {
 			return err
 		}

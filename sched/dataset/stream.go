@@ -27,13 +27,21 @@ const readAheadBytes = 256 << 10
 // zstdWindowMax bounds what a frame header can make us allocate.
 const zstdWindowMax = 128 << 20
 
-func openStream(path string) (*stream, error) {
+func openFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fileError(path, err, "no such file; was it removed while the job ran?")
+	}
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, fileError(path, err, "no such file; was it removed while the job ran?")
-		}
 		return nil, fileError(path, err, "cannot be opened: %v", plain(err))
+	}
+	return f, nil
+}
+
+func openStream(path string) (*stream, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return nil, err
 	}
 	raw := bufio.NewReaderSize(f, readAheadBytes)
 	head, err := raw.Peek(4)

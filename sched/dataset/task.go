@@ -4,7 +4,8 @@ package dataset
 type leafText struct {
 	batch    *pending
 	leaf     int    // index in Step.Leaves
-	text     []byte // whole lines, each with its newline
+	text     []byte // rows, one behind the other
+	ends     []int  // of each row in text
 	rows     int
 	segments []segment
 }
@@ -19,10 +20,11 @@ func (t *leafText) add(line []byte, file, number int) {
 	if k := len(t.segments) - 1; k < 0 || t.segments[k].file != file || t.segments[k].line+t.rows-t.segments[k].row != number {
 		t.segments = append(t.segments, segment{t.rows, file, number})
 	}
-	t.text = append(append(t.text, line...), '\n')
+	t.text = append(t.text, line...)
+	t.ends = append(t.ends, len(t.text))
 	t.rows++
 }
 
 func (t *leafText) reset() {
-	t.batch, t.text, t.rows, t.segments = nil, t.text[:0], 0, t.segments[:0]
+	t.batch, t.text, t.ends, t.rows, t.segments = nil, t.text[:0], t.ends[:0], 0, t.segments[:0]
 }

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"psrt/sched/train"
+)
+
+func trainedOn(t *testing.T, args ...string) (res train.Result) {
+	t.Helper()
+	o := psrt(t, append([]string{"train", "--model", "fm", "--dim", "4", "--batch", "256", "--sync", "bsp", "--workers", "2", "--json"}, args...)...)
+	if o.code != 0 {
+		t.Fatalf("train %v: exit %d\n%s", args, o.code, o.stderr)
+	}
+	if err := json.Unmarshal([]byte(o.stdout), &res); err != nil {
+		t.Fatalf("%v in %s", err, o.stdout)
+	}
+	return res
+}
+
+// The same rows through a command of the user's, or out of Parquet files, are the same
+// model as read as text.
+func TestTrainOnOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	text := rows(4000, 1)
+	plain := write(t, dir, "train.libffm", text)
+	odd := write(t, dir, "odd.gz", gz(strings.ReplaceAll(text, ":", "/")))
+	want := trainedOn(t, "--data", plain)
+	if got := trainedOn(t, "--data", odd, "--pipe-command", "gzip -dc | tr / :"); got.Digest != want.Digest || got.Examples != 4000 {
+		t.Errorf("through a command: digest %s of %d rows, want %s", got.Digest, got.Examples, want.Digest)
+	}
+
+	type row struct {
+		Label int32  `parquet:"label"`
+		User  uint64 `parquet:"user"`
+		Item  string `parquet:"item"`
+	}
+	all := make([]row, 4000)
+	csv := "label,user,item\n"
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		f := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == ':' })
+		all[i].Label, all[i].User, all[i].Item = int32(line[0]-'0'), uint64(i%100), f[5]
+		csv += fmt.Sprintf("%c,%d,%s\n", line[0], i%100, f[5])
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(700))
+	if _, err := w.Write(all); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	schema := write(t, dir, "schema.yaml", "columns:\n  - {name: label, kind: label}\n  - {name: user, kind: categorical}\n  - {name: item, kind: categorical}\n")
+	model := filepath.Join(dir, "model")
+	want = trainedOn(t, "--data", write(t, dir, "rows.csv", csv), "--schema", schema)
+	pq := write(t, dir, "rows.parquet", b.String())
+	if got := trainedOn(t, "--data", pq, "--schema", schema, "--out", model); got.Digest != want.Digest || got.Examples != 4000 {
+		t.Errorf("out of Parquet: digest %s of %d rows, want %s", got.Digest, got.Examples, want.Digest)
+	}
+	if o := psrt(t, "predict", "--model", model, "--data", pq); o.code != 0 || strings.Count(o.stdout, "\n") != 4000 {
+		t.Errorf("predict on Parquet: exit %d, %d lines\n%s", o.code, strings.Count(o.stdout, "\n"), o.stderr)
+	}
+}
+
+// What is wrong with input is told in one line that names the file and what to do.
+func TestTrainOnBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	long := write(t, dir, "long.libffm", rows(60000, 1))
+	schema := write(t, dir, "schema.yaml", "columns:\n  - {name: label, kind: label}\n  - {name: user, kind: categorical}\n")
+	for _, c := range []struct {
+		name string
+		code int
+		args []string
+		says []string
+	}{
+		{"a command that is none", 2, []string{"--data", long, "--pipe-command", "no-such-parser"}, []string{long, "exit status 127", "no-such-parser"}},
+		{"a command that dies in the middle", 2, []string{"--data", long, "--pipe-command", "head -n 30000; echo 'bad luck' >&2; exit 9"}, []string{long, "exit status 9", "after 30000 lines", "bad luck"}},
+		{"a command that hangs", 2, []string{"--data", long, "--pipe-command", "head -n 30000; sleep 1000", "--pipe-timeout", "300ms"}, []string{long, "gave nothing for 300ms"}},
+		{"no time for it", 2, []string{"--data", long, "--pipe-command", "cat", "--pipe-timeout", "0s"}, []string{"--pipe-timeout"}},
+		{"damaged Parquet", 2, []string{"--data", write(t, dir, "x.parquet", "PAR1 and nothing else that is Parquet"), "--schema", schema}, []string{"x.parquet", "damaged"}},
+		{"Parquet without a schema", 2, []string{"--data", filepath.Join(dir, "x.parquet")}, []string{"--schema"}},
+	} {
+		o := psrt(t, append([]string{"train", "--workers", "2", "--batch", "256"}, c.args...)...)
+		if o.code != c.code {
+			t.Errorf("%s: exit %d, want %d\n%s", c.name, o.code, c.code, o.stderr)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(o.stderr, s) {
+				t.Errorf("%s: %q is not in\n%s", c.name, s, o.stderr)
+			}
+		}
+	}
+}

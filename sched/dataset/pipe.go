@@ -1,0 +1,157 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// DefaultPipeTimeout is how long a pipe command may give nothing.
+const DefaultPipeTimeout = time.Minute
+
+// endGrace is how long a command may live on when it has closed its output.
+const endGrace = 10 * time.Second
+
+// saidBytes of what a command writes to stderr are kept, the last ones.
+const saidBytes = 2 << 10
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b[max(0, len(b)-saidBytes):]...)
+	t.text = append(t.text[:0], t.text[max(0, len(t.text)-saidBytes):]...)
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(t.text), "?")
+}
+
+// piped is a file read through a command of the user's: sh -c COMMAND, the file as
+// its stdin. What it reads and gives lies in the kernel's pipe; when nobody reads on
+// it stands still. It has a process group of its own, which dies with it.
+type piped struct {
+	path    string
+	in      *os.File
+	out     *os.File // the command's stdout
+	cmd     *exec.Cmd
+	said    *tail
+	timeout time.Duration
+	lines   int
+	ended   chan struct{}
+	err     error // of the command, once ended is closed
+	stop    func() bool
+	close   sync.Once
+}
+
+// openPipe starts the command for one file. The end of ctx ends it.
+func openPipe(ctx context.Context, path string, o *Options) (*piped, error) {
+	in, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return nil, fileError(path, err, "cannot be given to a command: %v", err)
+	}
+	p := &piped{path: path, in: in, out: out, said: new(tail), timeout: cmp.Or(o.PipeTimeout, DefaultPipeTimeout), ended: make(chan struct{})}
+	p.cmd = exec.Command("/bin/sh", "-c", o.Pipe)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, theirs, p.said
+	p.cmd.Env = append(os.Environ(), "PSRT_FILE="+path)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.WaitDelay = time.Second // for who has inherited stderr
+	err = p.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		in.Close()
+		out.Close()
+		return nil, fileError(path, err, "the pipe command cannot be started: %v", plain(err))
+	}
+	go func() {
+		defer close(p.ended)
+		p.err = p.cmd.Wait()
+	}()
+	p.stop = context.AfterFunc(ctx, p.kill)
+	return p, nil
+}
+
+func (p *piped) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+
+// Read returns io.EOF when the command has ended well, else an *Error.
+func (p *piped) Read(b []byte) (int, error) {
+	if err := p.out.SetReadDeadline(time.Now().Add(p.timeout)); err != nil {
+		return 0, fileError(p.path, err, "the pipe command's output cannot be read: %v", plain(err))
+	}
+	n, err := p.out.Read(b)
+	for _, c := range b[:n] {
+		if c == '\n' {
+			p.lines++
+		}
+	}
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p.kill()
+		<-p.ended
+		return n, p.failure(fmt.Sprintf("gave nothing for %v: ended", p.timeout), err)
+	case err != io.EOF:
+		return n, p.failure(fmt.Sprintf("cannot be read: %v", plain(err)), err)
+	}
+	grace := time.NewTimer(endGrace)
+	defer grace.Stop()
+	select {
+	case <-p.ended:
+	case <-grace.C:
+		p.kill()
+		<-p.ended
+		return n, p.failure(fmt.Sprintf("closed its output and was still there %v later: ended", endGrace), nil)
+	}
+	if p.err != nil && !errors.Is(p.err, exec.ErrWaitDelay) {
+		return n, p.failure("failed ("+p.err.Error()+")", p.err)
+	}
+	return n, io.EOF
+}
+
+func (p *piped) failure(what string, err error) error {
+	msg := fmt.Sprintf("the pipe command %s after %d lines", what, p.lines)
+	if said := strings.TrimSpace(p.said.String()); said != "" {
+		lines := strings.Split(said, "\n")
+		msg += "; it said: " + strings.Join(lines[max(0, len(lines)-3):], " | ")
+	} else {
+		msg += " and said nothing"
+	}
+	return fileError(p.path, err, "%s; try it by hand: sh -c '…' < %s", msg, p.path)
+}
+
+// Close ends the command, if it has not, and waits for it.
+func (p *piped) Close() {
+	p.close.Do(func() {
+		p.stop()
+		select {
+		case <-p.ended:
+		default:
+			p.kill()
+			<-p.ended
+		}
+		p.in.Close()
+		p.out.Close()
+	})
+}

@@ -1,0 +1,121 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"psrt/csrc/seedtest"
+)
+
+// A command sees the file as it lies there, and what it gives are the rows, in every
+// mode and for every share.
+func TestPipe(t *testing.T) {
+	want := []string{"1 0:1:1 1:2:0.5", "0 0:3:1 1:4:1", "1 0:5:1"}
+	for _, c := range []struct {
+		name, command string
+		text          []byte
+	}{
+		{"as it is", "cat", []byte(ffmText)},
+		{"stdin is not unpacked", "gzip -dc", compressed(t, "gz", []byte(ffmText))},
+		{"a parser", `awk -F, '{print $1" 0:"$2":1"($3==""?"":" 1:"$3)}'`, []byte("1,1,2:.5\n0,3,4:1\n1,5,\n")},
+		{"the file's name", `test -n "$PSRT_FILE" && cat "$PSRT_FILE"`, []byte(ffmText)},
+		{"what it says is no row", `echo hello >&2; cat`, []byte(ffmText)},
+		{"not all is read", `printf '` + strings.ReplaceAll(ffmText, "\n", `\n`) + `'`, []byte(strings.Repeat("x", 1<<20))},
+	} {
+		got, err := rowsOf(t, []string{file(t, "in", c.text)}, Options{Pipe: c.command})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+}
+
+// numberedRows is n rows that differ.
+func numberedRows(n int) []byte {
+	var b []byte
+	for i := range n {
+		b = append(b, '1', ' ', '0', ':')
+		b = append(strconv.AppendInt(b, int64(i), 10), ":1\n"...)
+	}
+	return b
+}
+
+// What a command does wrong is told: which file, how far it came, what it said.
+func TestPipeFails(t *testing.T) {
+	long := file(t, "long", numberedRows(60000)) // more than what Open looks at
+	for _, c := range []struct {
+		name, command string
+		says          []string
+	}{
+		{"does not exist", "no-such-command-here", []string{"exit status 127", "no-such-command-here", long}},
+		{"dies at once", "echo bad day >&2; exit 3", []string{"exit status 3", "after 0 lines", "bad day"}},
+		{"dies in the middle", "head -n 50000; echo out of luck >&2; exit 4", []string{"exit status 4", "after 50000 lines", "out of luck"}},
+		{"is killed", "head -n 50000; kill -9 $$", []string{"signal: killed", "after 50000 lines", "said nothing"}},
+		{"hangs", "head -n 50000; sleep 1000", []string{"gave nothing for 200ms", "after 50000 lines"}},
+		{"its child hangs", "head -n 50000; sleep 1000 & exit 0", []string{"gave nothing for 200ms"}},
+		{"writes half a row", "head -n 50000; printf '1 0:'; exit 5", []string{"exit status 5"}},
+		{"floods stderr", "head -n 50000; yes 0123456789 | head -c 4000000 >&2; echo last words >&2; exit 6", []string{"exit status 6", "last words"}},
+	} {
+		rows, err := rowsOf(t, []string{long}, Options{Pipe: c.command, PipeTimeout: 200 * time.Millisecond, Fields: 1})
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %d rows and %v", c.name, len(rows), err)
+			continue
+		}
+		for _, s := range c.says {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("%s: %v; want %q in it", c.name, err, s)
+			}
+		}
+		if len(err.Error()) > 4<<10 {
+			t.Errorf("%s: an error of %d bytes", c.name, len(err.Error()))
+		}
+	}
+}
+
+// A reader that is closed, or whose context ends, waits for no command, and leaves none.
+func TestPipeIsEnded(t *testing.T) {
+	r := seedtest.Rand(t)
+	for i := range 6 {
+		alive := file(t, "pid", nil)
+		path := file(t, "in", numberedRows(30000))
+		src, err := Open([]string{path}, Options{Pipe: "echo $$ >> " + alive + "; cat; sleep 1000", Fields: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		rd, err := src.NewReader(ctx, Whole(1000, 100), ReaderOptions{Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range r.IntN(31) { // 30: all rows, and what comes never
+			step, err := rd.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			step.Release()
+		}
+		if i%2 == 0 {
+			cancel()
+			if _, err := rd.Next(); err == nil || err == io.EOF {
+				for err == nil { // those ready before
+					_, err = rd.Next()
+				}
+			}
+		}
+		rd.Close()
+		cancel()
+		text, _ := os.ReadFile(alive)
+		for _, pid := range strings.Fields(string(text)) {
+			if n, _ := strconv.Atoi(pid); n == 0 || processLives(n) {
+				t.Errorf("the command %q is still there", pid)
+			}
+		}
+	}
+}

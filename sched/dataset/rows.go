@@ -1,0 +1,55 @@
+package dataset
+
+import (
+	"context"
+	"io"
+)
+
+// rows gives a file's rows as text, one by one.
+type rows interface {
+	// next is the next row, valid until the next call; io.EOF behind the last, and
+	// an *Error for bad input.
+	next() ([]byte, error)
+	// number is that of the line, or in files without lines of the row, last
+	// returned, from 1.
+	number() int
+	// columns says that the cells are the schema's columns in their order, whatever
+	// the first row looks like.
+	columns() bool
+	Close()
+}
+
+// openRows opens a file as the options say: through a command, or as what its first
+// bytes say it is. ctx ends a command.
+func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, error) {
+	if o.Pipe != "" {
+		in, err := openPipe(ctx, path, o)
+		if err != nil {
+			return nil, err
+		}
+		return &lines{newLineReader(path, in, buf, o.MaxLine), in}, nil
+	}
+	if isParquet, err := parquetMagic(path); err != nil {
+		return nil, err
+	} else if isParquet {
+		return openParquet(path, o)
+	}
+	in, err := openStream(path)
+	if err != nil {
+		return nil, err
+	}
+	return &lines{newLineReader(path, in, buf, o.MaxLine), in}, nil
+}
+
+// lines are the rows of a text.
+type lines struct {
+	*lineReader
+	in interface {
+		io.Reader
+		Close()
+	}
+}
+
+func (l *lines) number() int   { return l.line }
+func (l *lines) columns() bool { return false }
+func (l *lines) Close()        { l.in.Close() }
