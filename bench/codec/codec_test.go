@@ -18,15 +18,15 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Rows) != 14 || r.Suite != "codec" || r.Version != report.Version {
+		if len(r.Rows) != 30 || r.Suite != "codec" || r.Version != report.Version {
 			t.Fatalf("%d rows of suite %q", len(r.Rows), r.Suite)
 		}
 		all := ""
 		for i, row := range r.Rows {
-			if row.Bandwidth.Avg <= 0 || row.Bandwidth.Rate <= 0 || row.Limit <= 0 || row.Ratio <= 0 || row.Iterations != 2*max(8, minVolume/row.Bytes) {
+			if row.Bandwidth.Avg <= 0 || row.Bandwidth.Rate <= 0 || row.Limit <= 0 || row.Ratio <= 0 || i < 14 && row.Iterations != 2*max(8, minVolume/row.Bytes) {
 				t.Errorf("%+v %+v", row, row.Bandwidth)
 			}
-			if i%2 == 1 && row.Checksum != r.Rows[i-1].Checksum {
+			if i%2 == 1 && i < 14 && row.Checksum != r.Rows[i-1].Checksum {
 				t.Errorf("%s has checksum %s, its encoding %s", row.Op, row.Checksum, r.Rows[i-1].Checksum)
 			}
 			all += row.Checksum

@@ -18,8 +18,9 @@ func newCodec() *cobra.Command {
 		Use: "codec", Args: noArgs, Short: "Codec: the encodings of requests, replies and frames, beside a memcpy of the same bytes",
 		Long: `What a client and a server write into each other's memory, encoded and decoded by
 one thread: requests, with keys or gradients behind them, replies, and the frames
-of a connection. The limit is measured in the same run: memcpy of as many bytes
-between slots of the same shape. What is decoded is compared with what was
+of a connection; then gradients, compressed as --compress fp16 and int8 do, twice
+--volume at a time and 256 KiB, in the cache. The limit is measured in the same run: memcpy of as many bytes
+between slots of the same shape, of gradients as many as the floats have. What is decoded is compared with what was
 encoded, and allocations are counted.`,
 		Example: "  psbench codec\n  psbench codec --keys 8000 --json codec.json\n  psbench codec --compare codec.json",
 	}

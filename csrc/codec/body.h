@@ -1,0 +1,248 @@
+/* The codecs, compiled once per instruction set: the including file sets the target,
+ * NAME(x) and the few operations on one vector of LANES floats. Nothing here depends
+ * on an order of additions: a group's greatest magnitude is an integer's maximum, and
+ * all else is one IEEE operation per element. So every form gives the same bits.
+ *
+ * Floats go through a piece of the cache at a time: the greatest magnitudes of its
+ * groups, their scales, the codes. With stream what is made goes around the caches,
+ * from a small buffer: long outputs would only push out what is wanted, and a store
+ * that reads its line first costs a third of the bandwidth. */
+#include <string.h>
+#include "codec.h"
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#define PIECE 512 /* floats, or one group if that is longer */
+#define PIECE_GROUPS 256
+#define OUT PSRT_MAX_WIDTH
+
+/* What the next piece reads is asked for while this one is worked on: else memory
+ * rests at every second pass, and at the ends of pages. To the first cache alone: what
+ * goes through the others pushes out lines that have to be written back. */
+#define AHEAD(p) __builtin_prefetch((const char *)(p), 0, 0)
+
+static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* How many groups are taken at once: whole ones. */
+static inline int64_t piece_groups(int64_t width)
+{
+	int64_t g = PIECE / width;
+	return g > PIECE_GROUPS ? PIECE_GROUPS : g < 1 ? 1 : g;
+}
+
+static inline float float_of(uint32_t bits)
+{
+	float f;
+	memcpy(&f, &bits, 4);
+	return f;
+}
+
+/* out goes to to, of which only the first part may be off the lines of the cache. */
+static void put(char *restrict to, const char *restrict out, int64_t n, int stream)
+{
+	if (stream) {
+		int64_t head = min64(n, -(intptr_t)to & 63);
+		memcpy(to, out, head);
+		to += head, out += head, n -= head;
+		for (; n >= 64; n -= 64, to += 64, out += 64)
+			stream_line(to, out);
+	}
+	memcpy(to, out, n);
+}
+
+/* ahead asks for n bytes at p. */
+static inline void ahead(const void *p, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += 64)
+		AHEAD((const char *)p + i);
+}
+
+static void peaks_of(uint32_t *restrict peaks, const float *restrict src, int64_t n, int64_t width)
+{
+	if (width == 16 && n % 16 == 0 && peaks_16(peaks, src, n / 16))
+		return;
+	for (; n > 0; n -= width, src += width) {
+		int64_t w = min64(n, width), i = 0;
+		ivec m = izero();
+		for (; i + LANES <= w; i += LANES)
+			m = imax(m, magnitude(load(src + i)));
+		if (i < w)
+			m = imax(m, magnitude(load_part(src + i, w - i)));
+		*peaks++ = imax_of(m);
+	}
+}
+
+void NAME(peaks)(uint32_t *peaks, const float *src, int64_t n, int64_t width) { peaks_of(peaks, src, n, width); }
+
+static void halves(uint16_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
+{
+	if (width == LANES && n % LANES == 0) {
+		for (; n > 0; n -= LANES, src += LANES, codes += LANES)
+			store_half(codes, mul(load(src), fill(*factors++)));
+		return;
+	}
+	for (; n > 0; n -= width, src += width, codes += width) {
+		int64_t w = min64(n, width), i = 0;
+		fvec f = fill(*factors++);
+		for (; i + LANES <= w; i += LANES)
+			store_half(codes + i, mul(load(src + i), f));
+		if (i < w)
+			store_half_part(codes + i, mul(load_part(src + i, w - i), f), w - i);
+	}
+}
+
+void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t n, int64_t width, int32_t stream)
+{
+	uint32_t peaks[PIECE_GROUPS];
+	float factors[PIECE_GROUPS];
+	uint16_t out[OUT] __attribute__((aligned(64)));
+	int64_t groups = piece_groups(width), step = groups * width;
+	for (; n > 0; n -= step, src += step, codes += step, exps += groups) {
+		int64_t m = min64(n, step), g = (m + width - 1) / width;
+		peaks_of(peaks, src, m, width);
+		if (stream)
+			ahead(src + step, m * 4);
+		for (int64_t i = 0; i < g; i++) {
+			uint32_t e = peaks[i] >> 23;
+			e = e < PSRT_EXP_LEAST ? PSRT_EXP_LEAST : e;
+			exps[i] = (uint8_t)e;
+			/* The greatest becomes 2^14 to 2^15. */
+			factors[i] = float_of((e == PSRT_EXP_PLAIN ? 127u : 268u - e) << 23);
+		}
+		if (!stream) {
+			halves(codes, src, m, width, factors);
+			continue;
+		}
+		halves(out, src, m, width, factors);
+		put((char *)codes, (const char *)out, m * 2, 1);
+	}
+	if (stream)
+		stream_end();
+}
+
+static void unhalves(float *restrict dst, const uint16_t *restrict codes, int64_t n, int64_t width, const float *factors)
+{
+	if (width == LANES && n % LANES == 0) {
+		for (; n > 0; n -= LANES, dst += LANES, codes += LANES)
+			store(dst, mul(load_half(codes), fill(*factors++)));
+		return;
+	}
+	for (; n > 0; n -= width, dst += width, codes += width) {
+		int64_t w = min64(n, width), i = 0;
+		fvec f = fill(*factors++);
+		for (; i + LANES <= w; i += LANES)
+			store(dst + i, mul(load_half(codes + i), f));
+		if (i < w)
+			store_part(dst + i, mul(load_half_part(codes + i, w - i), f), w - i);
+	}
+}
+
+void NAME(half_decode)(float *dst, const uint16_t *codes, const uint8_t *exps, int64_t n, int64_t width, int32_t stream)
+{
+	float factors[PIECE_GROUPS];
+	float out[OUT] __attribute__((aligned(64)));
+	int64_t groups = piece_groups(width), step = groups * width;
+	for (; n > 0; n -= step, dst += step, codes += step, exps += groups) {
+		int64_t m = min64(n, step), g = (m + width - 1) / width;
+		if (stream)
+			ahead(codes + 4 * step, m * 2);
+		for (int64_t i = 0; i < g; i++) {
+			uint32_t e = exps[i]; /* from outside: any value */
+			factors[i] = float_of((e == PSRT_EXP_PLAIN ? 127u : e < PSRT_EXP_LEAST ? 1u : e - 14u) << 23);
+		}
+		if (!stream) {
+			unhalves(dst, codes, m, width, factors);
+			continue;
+		}
+		unhalves(out, codes, m, width, factors);
+		put((char *)dst, (const char *)out, m * 4, 1);
+	}
+	if (stream)
+		stream_end();
+}
+
+/* A group without a scale has factor 0: its codes are 0, also of what is not finite
+ * (store_byte takes no NaN). */
+static void bytes(int8_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
+{
+	if (width == LANES && n % LANES == 0) {
+		for (; n > 0; n -= LANES, src += LANES, codes += LANES)
+			store_byte(codes, mul(load(src), fill(*factors++)));
+		return;
+	}
+	for (; n > 0; n -= width, src += width, codes += width) {
+		int64_t w = min64(n, width), i = 0;
+		fvec v = fill(*factors++);
+		for (; i + LANES <= w; i += LANES)
+			store_byte(codes + i, mul(load(src + i), v));
+		if (i < w)
+			store_byte_part(codes + i, mul(load_part(src + i, w - i), v), w - i);
+	}
+}
+
+#define LEAST_PEAK 0x03800000u /* 2^-120: 127 over less is no float */
+
+void NAME(byte_encode)(int8_t *codes, float *scales, const float *src, int64_t n, int64_t width, int32_t stream)
+{
+	uint32_t peaks[PIECE_GROUPS];
+	float factors[PIECE_GROUPS];
+	int8_t out[OUT] __attribute__((aligned(64)));
+	int64_t groups = piece_groups(width), step = groups * width;
+	for (; n > 0; n -= step, src += step, codes += step, scales += groups) {
+		int64_t m = min64(n, step), g = (m + width - 1) / width;
+		peaks_of(peaks, src, m, width);
+		if (stream)
+			ahead(src + step, m * 4);
+		for (int64_t i = 0; i < g; i++) {
+			uint32_t p = peaks[i];
+			int none = p < LEAST_PEAK, bad = p >= 0x7f800000u;
+			float top = float_of(none || bad ? 0x3f800000u : p), factor = 127.0f / top, scale = top / 127.0f;
+			factors[i] = none || bad ? 0 : factor;
+			scales[i] = bad ? float_of(0x7fc00000u) : none ? 0 : scale;
+		}
+		if (!stream) {
+			bytes(codes, src, m, width, factors);
+			continue;
+		}
+		bytes(out, src, m, width, factors);
+		put((char *)codes, (const char *)out, m, 1);
+	}
+	if (stream)
+		stream_end();
+}
+
+static void unbytes(float *restrict dst, const int8_t *restrict codes, int64_t n, int64_t width, const float *scales)
+{
+	if (width == LANES && n % LANES == 0) {
+		for (; n > 0; n -= LANES, dst += LANES, codes += LANES)
+			store(dst, mul(load_byte(codes), fill(*scales++)));
+		return;
+	}
+	for (; n > 0; n -= width, dst += width, codes += width) {
+		int64_t w = min64(n, width), i = 0;
+		fvec f = fill(*scales++);
+		for (; i + LANES <= w; i += LANES)
+			store(dst + i, mul(load_byte(codes + i), f));
+		if (i < w)
+			store_part(dst + i, mul(load_byte_part(codes + i, w - i), f), w - i);
+	}
+}
+
+void NAME(byte_decode)(float *dst, const int8_t *codes, const float *scales, int64_t n, int64_t width, int32_t stream)
+{
+	float out[OUT] __attribute__((aligned(64)));
+	int64_t groups = piece_groups(width), step = groups * width;
+	if (!stream) {
+		unbytes(dst, codes, n, width, scales);
+		return;
+	}
+	for (; n > 0; n -= step, dst += step, codes += step, scales += groups) {
+		int64_t m = min64(n, step);
+		ahead(codes + 4 * step, m);
+		unbytes(out, codes, m, width, scales);
+		put((char *)dst, (const char *)out, m * 4, 1);
+	}
+	stream_end();
+}
