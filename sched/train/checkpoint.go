@@ -224,7 +224,7 @@ func (s *saver) settle() {
 		s.over(<-s.running)
 	}
 	if s != nil {
-		s.sum.Steps, s.sum.While = s.pace.of[0].times(), s.pace.of[1].times()
+		s.sum.Steps, s.sum.While = s.pace.of[0].Times(), s.pace.of[1].Times()
 	}
 }
 

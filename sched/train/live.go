@@ -32,9 +32,10 @@ func (l *live) note(w *worker) {
 
 // metrics is the worker's present state; any goroutine.
 func (w *worker) metrics() metrics.Worker {
+	spent := w.seconds()
 	return metrics.Worker{
 		Examples: w.meter.examples.Load(), Steps: w.live.steps.Load(),
-		IO: w.meter.io.Busy().Seconds(), Comm: w.meter.comm.seconds(), Compute: w.meter.compute.seconds(),
+		IO: spent[0], Comm: spent[1], Compute: spent[2],
 		KeysOut: w.live.keysOut.Load(), GradsOut: w.live.gradsOut.Load(),
 		Calls: w.live.calls.Read(),
 	}

@@ -2,27 +2,37 @@ package train
 
 import (
 	"sync/atomic"
-	"time"
 
 	"psrt/csrc/kernels"
+	"psrt/sched/pipe"
 	"psrt/sched/usage"
 )
 
 type merge = kernels.Merge
 
-// busy adds up time that a stage spent working. Any goroutine.
-type busy struct{ nanos atomic.Int64 }
-
-func (b *busy) add(d time.Duration) { b.nanos.Add(int64(d)) }
-func (b *busy) seconds() float64    { return float64(b.nanos.Load()) / 1e9 }
-
-// meter is where one worker's time goes while it trains. io runs while rows are
-// read, parsed or numbered, in whatever goroutine; comm is the wait for values
-// and for room to push.
+// meter is where one worker's time goes while it trains, beside what its line measures.
+// io runs while rows are read, parsed or numbered, in whatever goroutine.
 type meter struct {
-	io            usage.Clock
-	comm, compute busy
-	examples      atomic.Int64
+	io       usage.Clock
+	examples atomic.Int64
+}
+
+// seconds are those of io, comm and compute: comm is the wait for values and for room
+// to push. Any goroutine.
+func (w *worker) seconds() [3]float64 {
+	_, values, room := w.line.Meter.Waits()
+	return [3]float64{w.meter.io.Busy().Seconds(), values + room, w.line.Meter.Compute()}
+}
+
+// pipeline is what the worker's line has done.
+func (w *worker) pipeline() pipe.Summary {
+	m := w.line.Meter
+	read := pipe.Stage{Name: "read", Seconds: w.meter.io.Busy().Seconds()}
+	s := m.Summary(read)
+	if s.Steps > 0 {
+		s.Stages[0].Mean = read.Seconds / float64(s.Steps)
+	}
+	return s
 }
 
 // Stages is the share of the training time that each stage was busy, averaged

@@ -12,14 +12,11 @@ func TestPace(t *testing.T) {
 			p.writing = step%4 == 3 || epoch == 2
 		}
 	}
-	a, b := p.of[0].times(), p.of[1].times()
+	a, b := p.of[0].Times(), p.of[1].Times()
 	if a.Count != 2*3750 || b.Count != 2*1249+4999 {
 		t.Errorf("%d and %d steps", a.Count, b.Count)
 	}
-	if a.P50 <= 0 || a.P95 < a.P50 || a.Mean <= 0 || len(p.of[0].kept) != sampleMost {
-		t.Errorf("%+v of %d", a, len(p.of[0].kept))
-	}
-	if (&sample{}).times() != (StepTimes{}) {
-		t.Error("figures of nothing")
+	if a.P50 <= 0 || a.P95 < a.P50 || a.Mean <= 0 {
+		t.Errorf("%+v", a)
 	}
 }

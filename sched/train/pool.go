@@ -8,6 +8,7 @@ type pool struct {
 	threads int
 	work    chan func(thread int)
 	done    sync.WaitGroup
+	tick    func() // the caller's, between its tasks; may be nil
 }
 
 func newPool(threads int) *pool {
@@ -28,6 +29,7 @@ func (p *pool) each(n int, f func(thread, task int)) {
 	if p.threads == 1 || n == 1 {
 		for i := range n {
 			f(0, i)
+			p.between(0)
 		}
 		return
 	}
@@ -43,6 +45,7 @@ func (p *pool) each(n int, f func(thread, task int)) {
 				return
 			}
 			f(thread, i)
+			p.between(thread)
 		}
 	}
 	helpers := min(p.threads, n) - 1
@@ -61,6 +64,24 @@ func (p *pool) ranges(n int, f func(from, to int)) {
 	}
 	pieces := min(p.threads, n)
 	p.each(pieces, func(_, i int) { f(n*i/pieces, n*(i+1)/pieces) })
+}
+
+// ticking has the caller of each call tick between its tasks, until end, which tells
+// of the first error; tick is not called after that one.
+func (p *pool) ticking(tick func() error) (end func() error) {
+	var err error
+	p.tick = func() {
+		if err == nil {
+			err = tick()
+		}
+	}
+	return func() error { p.tick = nil; return err }
+}
+
+func (p *pool) between(thread int) {
+	if thread == 0 && p.tick != nil {
+		p.tick()
+	}
 }
 
 func (p *pool) close() { close(p.work) }

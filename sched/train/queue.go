@@ -7,6 +7,7 @@ import (
 
 	"psrt/csrc/probe"
 	"psrt/sched/dataset"
+	"psrt/sched/pipe"
 	"psrt/sched/stall"
 	"psrt/sched/usage"
 )
@@ -89,10 +90,12 @@ func (w *worker) newQueue(ctx context.Context, from steps, clock *usage.Clock, a
 func (q *queue) plan(ctx context.Context, from steps, clock *usage.Clock) {
 	defer close(q.in)
 	for {
+		began := time.Now()
 		step, err := from()
 		if step == nil && err == nil {
 			return
 		}
+		q.w.line.Trace.Read("read", began, time.Now())
 		var p *plan
 		if err == nil {
 			select {
@@ -102,7 +105,9 @@ func (q *queue) plan(ctx context.Context, from steps, clock *usage.Clock) {
 				return
 			}
 			clock.Enter()
+			began := time.Now()
 			err = p.make(step, &q.dedup)
+			q.w.line.Trace.Read("number rows", began, time.Now())
 			clock.Leave()
 		}
 		select {
@@ -125,26 +130,23 @@ func (q *queue) spent(p *plan) {
 	}
 }
 
-// fill waits until there is the next step and all that are to be announced before
-// it is begun: what is announced in time need not be waited for later.
-func (q *queue) fill(ctx context.Context) error {
+// fill takes what is planned until there is the next step and all that are to be
+// announced before it is begun: what is announced in time need not be waited for
+// later. It waits for them if it is told to, and reports whether they are there.
+func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 	if q.ahead > 0 {
 		if err := q.w.client.Poll(); err != nil { // answers make room for announcements
-			return err
+			return false, err
 		}
 	}
 	for !q.last && q.begun <= q.ahead {
-		var got planned
-		var ok bool
-		q.input.Enter(time.Now())
-		select {
-		case got, ok = <-q.in:
-		case <-ctx.Done():
+		got, ok, there := q.receive(ctx, wait)
+		if !there {
+			return false, nil
 		}
-		q.input.Leave()
 		if !ok {
 			if ctx.Err() != nil { // and the planner was told to end
-				return context.Cause(ctx)
+				return false, context.Cause(ctx)
 			}
 			q.last = true
 			break
@@ -158,38 +160,62 @@ func (q *queue) fill(ctx context.Context) error {
 		q.begun++
 		if q.ahead > 0 {
 			if err := q.w.client.Announce(got.p.set, at, &got.p.told); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	return nil
+	return true, nil
 }
 
-// next is the next step as a batch, nil at the end of an epoch.
-func (q *queue) next(ctx context.Context) (*batch, error) {
+// receive takes from the planner; there is false where it has nothing and nobody is to
+// wait for it.
+func (q *queue) receive(ctx context.Context, wait bool) (got planned, ok, there bool) {
+	select {
+	case got, ok = <-q.in:
+		return got, ok, true
+	default:
+		if !wait {
+			return got, false, false
+		}
+	}
+	q.input.Enter(time.Now())
+	defer q.input.Leave()
+	select {
+	case got, ok = <-q.in:
+	case <-ctx.Done():
+	}
+	return got, ok, true
+}
+
+// next is the next step as a batch, if there is one or wait is set.
+func (q *queue) next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
 	if len(q.steps) == 0 || q.steps[0].err == nil {
-		if err := q.fill(ctx); err != nil {
-			return nil, err
+		there, err := q.fill(ctx, wait)
+		if err != nil || !there {
+			return nil, pipe.Later, err
 		}
 	}
 	if len(q.steps) == 0 {
-		return nil, nil
+		return nil, pipe.End, nil
 	}
 	head := q.steps[0]
 	q.steps = q.steps[1:]
 	if head.err == io.EOF {
-		return nil, nil
+		return nil, pipe.End, nil
 	}
 	defer q.spent(head.p)
 	if head.err != nil {
-		return nil, head.err
+		return nil, pipe.End, head.err
 	}
 	q.begun--
 	if err := q.w.client.Wait(&head.p.told); err != nil {
-		return nil, err
+		return nil, pipe.End, err
 	}
-	b := <-q.w.free
-	return b, b.take(head.p)
+	b, err := q.w.takeBatch()
+	if err != nil {
+		return nil, pipe.End, err
+	}
+	return b, pipe.Got, b.take(head.p)
 }
 
 // end stops the planner and frees all plans.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"psrt/sched/client"
+	"psrt/sched/pipe"
 	"psrt/sched/psmsg"
 	"psrt/sched/train/metric"
 )
@@ -37,7 +38,9 @@ type Result struct {
 	BestEpoch    int     `json:"best_epoch"` // counted from 1
 	Epochs       []Epoch `json:"epochs"`
 	Stages       Stages  `json:"stages"`
-	Digest       string  `json:"digest"`
+	// Pipeline is where a step's time goes, stage by stage, over all workers.
+	Pipeline pipe.Summary `json:"pipeline"`
+	Digest   string       `json:"digest"`
 
 	// Checkpoints is what was written of them, where the job was to.
 	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`

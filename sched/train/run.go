@@ -9,6 +9,7 @@ import (
 
 	"psrt/sched/client"
 	"psrt/sched/dataset"
+	"psrt/sched/pipe"
 	"psrt/sched/psmsg"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
@@ -244,18 +245,8 @@ func (w *worker) predictAll(ctx context.Context, r *dataset.Reader, acc *metric.
 	}
 	q := w.newQueue(ctx, oneEpoch(r), nil, 0)
 	defer q.end()
-	return w.stream(ctx, q, func(b *batch) error {
-		b.clock = w.clock
-		return w.pull(b, client.ReadOnly|client.AnyClock)
-	}, func(b *batch) error {
-		if err := w.waitPull(b); err != nil {
-			return err
-		}
-		err := w.predict(b, acc)
-		b.release()
-		w.free <- b
-		return err
-	})
+	line := w.job.newLine()
+	return pipe.Run(ctx, &line, &scoring{streaming{w, q}, acc})
 }
 
 // predict scores a batch's leaves.
@@ -313,20 +304,21 @@ func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) 
 
 // workerUsage is what each worker tells at the end.
 type workerUsage struct {
-	RSS     int64              `json:"rss"`
-	CPU     float64            `json:"cpu"`
-	Stages  [3]float64         `json:"stages"` // io, comm, compute seconds
-	Reached []string           `json:"reached"`
-	Copied  client.CopiedBytes `json:"copied"`
-	Took    []Takeover         `json:"took,omitempty"`
+	RSS    int64      `json:"rss"`
+	CPU    float64    `json:"cpu"`
+	Stages [3]float64 `json:"stages"` // io, comm, compute seconds
+	// Pipeline has its waits in seconds.
+	Pipeline pipe.Summary       `json:"pipeline"`
+	Reached  []string           `json:"reached"`
+	Copied   client.CopiedBytes `json:"copied"`
+	Took     []Takeover         `json:"took,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
-	m := &w.meter
 	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Took: w.took,
-		Stages: [3]float64{m.io.Busy().Seconds(), m.comm.seconds(), m.compute.seconds()}})
+		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
 	}
@@ -345,6 +337,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("server %d", i), PeakRSSBytes: st.PeakRSSBytes, CPUSeconds: st.CPUSeconds})
 	}
 	var io, comm, compute float64
+	var lines []pipe.Summary
 	for i, u := range all {
 		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied})
 		for _, t := range u.Reached {
@@ -354,6 +347,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		io += u.Stages[0]
 		comm += u.Stages[1]
 		compute += u.Stages[2]
+		lines = append(lines, u.Pipeline)
 	}
 	for _, r := range res.Ranks {
 		res.PeakRSSBytes = max(res.PeakRSSBytes, r.PeakRSSBytes)
@@ -362,6 +356,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	res.Transport = w.client.Transport(0)
 	if span := res.TrainSeconds * float64(w.job.Workers); span > 0 {
 		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
+		res.Pipeline = pipe.Merge(lines, res.TrainSeconds)
 		res.Stages = Stages{IO: io / span, Comm: comm / span, Compute: compute / span}
 		if hidden := io + comm; hidden > 0 {
 			res.Stages.Overlap = min(1, max(0, (io+comm+compute-span)/hidden))

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"psrt/rdma/dial"
@@ -12,6 +11,7 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
 	"psrt/sched/metrics"
+	"psrt/sched/pipe"
 	"psrt/sched/stall"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
@@ -54,10 +54,6 @@ func (r *Rank) emit(e Event) {
 	}
 }
 
-// depth is the number of working sets: one computed, one pulled ahead, two whose
-// pushes are still in flight.
-const depth = 4
-
 // worker is one worker rank.
 type worker struct {
 	job    *Job
@@ -71,6 +67,8 @@ type worker struct {
 	scr    []*model.Scratch
 	leaves []model.Leaf // by leaf of the step being computed
 	red    reducer
+	blocks int // of the dense vector
+	line   pipe.Line
 	free   chan *batch
 	all    []*batch
 	clock  uint64
@@ -111,7 +109,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if w.share, err = job.share(rank.Index); err != nil {
 		return nil, err
 	}
-	cfg := client.Config{Worker: rank.Index, Generation: rank.Generation, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Latencies: w.live.latencies(rank), Stall: rank.Stall, Audit: w.recorder()}
+	cfg := client.Config{Worker: rank.Index, Generation: rank.Generation, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Read: job.read(), Latencies: w.live.latencies(rank), Stall: rank.Stall, Audit: w.recorder()}
 	if err := servers(ctx, job, rank, &cfg); err != nil {
 		return nil, err
 	}
@@ -125,14 +123,15 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	}
 	rank.Metrics.Worker(w.metrics)
 	leaves := w.share.Last - w.share.First
-	w.free = make(chan *batch, depth)
-	for range depth {
-		b, err := newBatch(w.client, w.spec, m.Layout().Total, len(blocks), leaves)
+	w.line = job.newLine()
+	w.blocks = len(blocks)
+	w.free = make(chan *batch, sets(w.line.Depth.Most()))
+	for range sets(w.line.Depth.Now()) {
+		b, err := w.newBatch()
 		if err != nil {
 			w.close()
 			return nil, err
 		}
-		w.all = append(w.all, b)
 		w.free <- b
 	}
 	w.pool = newPool(min(job.Threads, leaves))
@@ -160,91 +159,6 @@ func (w *worker) close() {
 	}
 }
 
-// stream runs f over the batches of the queue's next epoch; begin is called for
-// each batch one step ahead of f, to post its pulls.
-func (w *worker) stream(ctx context.Context, q *queue, begin, f func(*batch) error) error {
-	next := func() (*batch, error) {
-		b, err := q.next(ctx)
-		if b != nil && err == nil {
-			err = begin(b)
-		}
-		return b, err
-	}
-	cur, err := next()
-	for cur != nil && err == nil {
-		var ahead *batch
-		if ahead, err = next(); err != nil {
-			break
-		}
-		if err = f(cur); err != nil {
-			break
-		}
-		cur = ahead
-	}
-	return err
-}
-
-// epoch trains one pass. It returns when every push has been acknowledged.
-func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Accumulator) error {
-	show := w.newProgress(epoch, acc)
-	var inFlight []*batch // pushed, not yet acknowledged, oldest first
-	settle := func(keep int) error {
-		for len(inFlight) > keep {
-			b := inFlight[0]
-			inFlight = inFlight[1:]
-			t := time.Now()
-			err := errors.Join(w.client.Wait(&b.push), w.client.Wait(&b.pushDense))
-			w.meter.comm.add(time.Since(t))
-			if b.push.Refused > 0 || b.pushDense.Refused > 0 {
-				err = errors.Join(err, fmt.Errorf("train: epoch %d, step %d since the start: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data",
-					epoch+1, b.clock+1, b.push.Refused+b.pushDense.Refused))
-			}
-			w.free <- b
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err := w.stream(ctx, q, func(b *batch) error {
-		if w.isNew() {
-			if err := w.keeper.step(ctx); err != nil {
-				return err
-			}
-		}
-		if w.saver != nil && !w.keeper.busy() && w.isNew() {
-			w.saver.step(ctx, w.pos)
-		}
-		b.clock = w.clock
-		w.clock++
-		w.pos.Step++
-		w.pos.Steps++
-		w.pos.Life.Rows += int64(b.step.Rows)
-		w.live.note(w)
-		return w.pull(b, 0)
-	}, func(b *batch) error {
-		t := time.Now()
-		err := w.waitPull(b)
-		w.meter.comm.add(time.Since(t))
-		if err != nil {
-			return err
-		}
-		t = time.Now()
-		if err := w.compute(b, epoch, acc); err != nil {
-			return err
-		}
-		w.meter.compute.add(time.Since(t))
-		if err := w.push(b); err != nil {
-			return err
-		}
-		show.step(b)
-		b.release()
-		inFlight = append(inFlight, b)
-		return settle(1)
-	})
-	return errors.Join(err, settle(0))
-}
-
 func (w *worker) pull(b *batch, opt client.PullOption) error {
 	if err := w.client.Pull(b.rows, b.clock, opt, &b.pull); err != nil {
 		return err
@@ -252,17 +166,11 @@ func (w *worker) pull(b *batch, opt client.PullOption) error {
 	return w.client.PullDense(b.dense, b.clock, opt, &b.pullDense)
 }
 
-func (w *worker) waitPull(b *batch) error {
-	if err := w.client.Wait(&b.pull); err != nil {
-		return err
-	}
-	return w.client.Wait(&b.pullDense)
-}
-
-// compute runs the leaves and adds their gradients.
-func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator) error {
+// compute runs the leaves and adds their gradients; tick is called between leaves.
+func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func() error) error {
 	dim, denseLen := w.model.RowDim(), w.model.Layout().Total
 	errs := make([]error, w.pool.threads)
+	ticked := w.pool.ticking(tick)
 	w.pool.each(len(b.step.Leaves), func(thread, i int) {
 		g := b.prepare(i, dim, denseLen)
 		if b.step.Leaves[i].Len() == 0 {
@@ -280,7 +188,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator) error {
 			*buf = b.sent[i]
 		}
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, ticked())...); err != nil {
 		return err
 	}
 	w.red.rowsIndex(b)

@@ -1,0 +1,105 @@
+package settle
+
+// WindowSteps is how many steps are measured together.
+const WindowSteps = 32
+
+// Window is what was measured over some steps.
+type Window struct {
+	Steps       int
+	Seconds     float64 // in which they were made
+	WaitSeconds float64 // in which the line stood still for values
+}
+
+// Shares and gains that decide.
+const (
+	waitsMuch   = .02  // a share of waiting that is worth a trial of one more
+	waitsLittle = .002 // and of one fewer
+	gainLeast   = .02  // in time for a step, for one more to be kept
+	lossMost    = .01  // likewise, for one fewer
+	judged      = 8    // windows before a trial, and in it
+	firstPause  = 16   // windows, after a trial
+	lastPause   = 1024
+)
+
+// Depth is the number of steps that are pulled ahead.
+type Depth struct {
+	least, most int
+	now         int
+
+	sum    Window  // at this depth, since it came or since the last judgement
+	count  int     // of windows in sum
+	best   float64 // seconds of a step at the depth before the trial
+	trial  int     // -1, 1: the windows are one's; 0: they are not
+	down   bool    // the trial before was of one more
+	skip   bool    // the window that follows a change is of both depths
+	pause  int     // windows until the next trial
+	length int     // of the next pause
+}
+
+// NewDepth begins at least and stays within [least, most].
+func NewDepth(least, most int) *Depth {
+	return &Depth{least: least, most: max(least, most), now: least, length: firstPause}
+}
+
+// Now is the depth.
+func (d *Depth) Now() int { return d.now }
+
+// Most is the greatest that it may become.
+func (d *Depth) Most() int { return d.most }
+
+func (d *Depth) move(by int) {
+	d.now += by
+	d.skip = true
+}
+
+// Step takes one window's measurements.
+func (d *Depth) Step(w Window) {
+	switch {
+	case d.least == d.most || w.Steps == 0 || w.Seconds <= 0:
+		return
+	case d.skip:
+		d.skip = false
+		return
+	case d.pause > 0:
+		d.pause--
+		return
+	}
+	d.sum.Steps += w.Steps
+	d.sum.Seconds += w.Seconds
+	d.sum.WaitSeconds += w.WaitSeconds
+	if d.count++; d.count < judged {
+		return
+	}
+	each, waits := d.sum.Seconds/float64(d.sum.Steps), d.sum.WaitSeconds/d.sum.Seconds
+	d.sum, d.count = Window{}, 0
+	if d.trial != 0 {
+		d.judge(each)
+		return
+	}
+	now := d.Now()
+	more := waits > waitsMuch && now < d.most
+	fewer := now > d.least && (waits < waitsLittle || waits > waitsMuch)
+	switch {
+	case more && !(d.down && fewer):
+		d.trial = 1
+	case fewer:
+		d.trial = -1
+	default:
+		return
+	}
+	d.best, d.down = each, d.trial > 0
+	d.move(d.trial)
+}
+
+// judge ends a trial.
+func (d *Depth) judge(each float64) {
+	keep := d.trial > 0 && each < d.best*(1-gainLeast) || d.trial < 0 && each < d.best*(1+lossMost)
+	if keep {
+		d.length = firstPause
+		d.down = d.trial < 0 && d.down
+	} else {
+		d.move(-d.trial)
+		d.pause, d.length = d.length, min(2*d.length, lastPause)
+	}
+	d.trial = 0
+}

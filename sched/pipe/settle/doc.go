@@ -1,0 +1,12 @@
+// Package settle decides how deep a pipeline is, from what was measured of it.
+//
+// It owns the rule. It must not know time, goroutines or what a step is: it is given
+// measurements and answers with a number, so that it can be simulated.
+//
+// The life of one decision: while the line waits for values more than a little, one
+// more step is pulled ahead for some windows. If steps became faster the line stays
+// there; if not, it goes back, and the next trial comes after a pause that doubles.
+// Where it hardly waits, one step fewer is tried in the same way, because values that
+// are pulled early lack more updates; and where it waits much at any depth, the two take
+// turns, so that a depth which chance has favoured is left again.
+package settle

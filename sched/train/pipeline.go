@@ -1,0 +1,180 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"psrt/sched/client"
+	"psrt/sched/pipe"
+	"psrt/sched/pipe/settle"
+	"psrt/sched/train/metric"
+)
+
+// Steps pulled ahead at most, and pushes unanswered when the next step begins. Pulls
+// that a lane parks until this worker has pushed, and these pushes, have room in its
+// slots (psmsg.Slots) together: each step has two of either at a lane with dense
+// blocks. In ASP nothing is parked, and pulls make room by themselves.
+const (
+	deepASP    = 4
+	deepSSP    = 2
+	pushesLeft = 1
+)
+
+// newLine is how this job's workers run their steps. In BSP a pull further ahead would
+// be answered no sooner; and the ends of days (keeper) count on a step being pushed
+// when the one behind the next is begun.
+func (j *Job) newLine() pipe.Line {
+	most := 1
+	switch {
+	case j.Lifecycle != nil:
+	case j.Sync == ASP:
+		most = deepASP
+	case j.Sync == SSP && j.Staleness > 0:
+		most = deepSSP
+	}
+	return pipe.Line{Depth: settle.NewDepth(1, most), Pushes: pushesLeft, Meter: &pipe.Meter{}}
+}
+
+// sets is how many batches a line of a depth has in use when it takes another.
+func sets(depth int) int { return depth + 1 + pushesLeft }
+
+func (w *worker) newBatch() (*batch, error) {
+	b, err := newBatch(w.client, w.spec, w.model.Layout().Total, w.blocks, w.share.Last-w.share.First)
+	if err == nil {
+		w.all = append(w.all, b)
+	}
+	return b, err
+}
+
+// takeBatch is a free batch, or a new one where a line has become deeper.
+func (w *worker) takeBatch() (*batch, error) {
+	select {
+	case b := <-w.free:
+		return b, nil
+	default:
+		if len(w.all) < cap(w.free) {
+			return w.newBatch()
+		}
+		return nil, fmt.Errorf("train: all %d batches are in use: please report this", len(w.all))
+	}
+}
+
+// streaming is what training and scoring have in common.
+type streaming struct {
+	w *worker
+	q *queue
+}
+
+// Next is the queue's.
+func (s streaming) Next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
+	return s.q.next(ctx, wait)
+}
+
+// Pulled looks, or waits.
+func (s streaming) Pulled(b *batch, wait bool) (bool, error) {
+	return s.w.done(wait, &b.pull, &b.pullDense)
+}
+
+// Poll handles what servers have answered.
+func (s streaming) Poll() error { return s.w.client.Poll() }
+
+// done says whether calls are answered.
+func (w *worker) done(wait bool, calls ...*client.Call) (bool, error) {
+	for _, c := range calls {
+		if !wait && !c.Done() {
+			return false, nil
+		}
+	}
+	var err error
+	for _, c := range calls {
+		err = errors.Join(err, w.client.Wait(c))
+	}
+	return err == nil, err
+}
+
+// training is a pass over the data.
+type training struct {
+	streaming
+	epoch int
+	acc   *metric.Accumulator
+	show  *progress
+}
+
+// epoch trains one pass. It returns when every push has been acknowledged.
+func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Accumulator) error {
+	return pipe.Run(ctx, &w.line, &training{streaming{w, q}, epoch, acc, w.newProgress(epoch, acc)})
+}
+
+// Pull begins a step.
+func (t *training) Pull(ctx context.Context, b *batch) error {
+	w := t.w
+	if w.isNew() {
+		if err := w.keeper.step(ctx); err != nil {
+			return err
+		}
+	}
+	if w.saver != nil && !w.keeper.busy() && w.isNew() {
+		w.saver.step(ctx, w.pos)
+	}
+	b.clock = w.clock
+	w.clock++
+	w.pos.Step++
+	w.pos.Steps++
+	w.pos.Life.Rows += int64(b.step.Rows)
+	w.live.note(w)
+	return w.pull(b, 0)
+}
+
+// Compute computes, and counts what was predicted.
+func (t *training) Compute(b *batch, tick func() error) error {
+	return t.w.compute(b, t.epoch, t.acc, tick)
+}
+
+// Push posts the gradients; the examples are not needed any more.
+func (t *training) Push(b *batch) error {
+	if err := t.w.push(b); err != nil {
+		return err
+	}
+	t.show.step(b)
+	b.release()
+	return nil
+}
+
+// Pushed looks, or waits.
+func (t *training) Pushed(b *batch, wait bool) (bool, error) {
+	return t.w.done(wait, &b.push, &b.pushDense)
+}
+
+// Retire frees the batch.
+func (t *training) Retire(b *batch) (err error) {
+	if n := b.push.Refused + b.pushDense.Refused; n > 0 {
+		err = fmt.Errorf("train: epoch %d, step %d since the start: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data", t.epoch+1, b.clock+1, n)
+	}
+	t.w.free <- b
+	return err
+}
+
+// scoring runs examples through the model as the servers have it.
+type scoring struct {
+	streaming
+	acc *metric.Accumulator
+}
+
+// Pull makes no rows, and asks no clock.
+func (s *scoring) Pull(_ context.Context, b *batch) error {
+	b.clock = s.w.clock
+	return s.w.pull(b, client.ReadOnly|client.AnyClock)
+}
+
+// Compute predicts.
+func (s *scoring) Compute(b *batch, _ func() error) error { return s.w.predict(b, s.acc) }
+
+// Push has nothing to push.
+func (s *scoring) Push(b *batch) error { b.release(); return nil }
+
+// Pushed is true of nothing.
+func (s *scoring) Pushed(*batch, bool) (bool, error) { return true, nil }
+
+// Retire frees the batch.
+func (s *scoring) Retire(b *batch) error { s.w.free <- b; return nil }
