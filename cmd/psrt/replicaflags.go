@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
+	"psrt/sched/train"
 )
 
 // replicaFlags say how many servers have each row, and where this one runs.
@@ -12,12 +13,15 @@ type replicaFlags struct {
 	replicas, groups int
 	sameHost         bool
 	rack, host       string
+	read             *cli.Choice
 }
 
 func (f *replicaFlags) register(fl *pflag.FlagSet) {
 	fl.IntVar(&f.replicas, "replicas", 1, "servers that have each row: as many less one may die at a time, and training goes on")
 	fl.IntVar(&f.groups, "groups", 0, "groups of rows, each with a chain of --replicas servers (4 for each lane); given, servers can be added and removed without replicas, too")
 	fl.BoolVar(&f.sameHost, "allow-same-host", false, "let replicas be on one host: they survive the death of a process, and not of the host")
+	f.read = cli.NewChoice(train.ReadHead, train.ReadHead, train.ReadAny)
+	fl.Var(f.read, "read", "who answers a worker's pulls where there are replicas: the head of the row's chain, or any member, each worker another one, over a second connection for each group")
 	f.labels(fl)
 }
 

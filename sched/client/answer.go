@@ -10,10 +10,17 @@ import (
 )
 
 func (c *Client) complete(comp *rdma.Completion) {
-	l := c.lanes[int(comp.ID>>32)%len(c.lanes)]
+	l := c.laneOf(comp.ID)
 	if comp.Endpoint != l.ep {
 		return // of a connection already replaced
 	}
+	c.completeAt(l, comp)
+	if l.broken != nil && c.isReader(l) {
+		c.breakReader(l)
+	}
+}
+
+func (c *Client) completeAt(l *laneConn, comp *rdma.Completion) {
 	if comp.Status != rdma.StatusOK {
 		if l.broken == nil {
 			l.broken = comp.Err
@@ -55,6 +62,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 			call.Refused += int(rep.Rows)
 		}
 		call.Version = max(call.Version, rep.Version)
+		l.floor.raise(p, rep.Version)
 	case psmsg.CodeStaleTicket:
 		p.rows.tickets[p.lane] = 0
 		// Not sent from here: sending may reconnect, and that polls.

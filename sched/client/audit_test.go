@@ -20,14 +20,18 @@ import (
 
 // recorder has a worker of this world record, if it is to.
 func (w *world) recorder() func(int, uint64, *place.Map) (*audit.Worker, error) {
-	a := w.config.audit
-	if a == nil {
+	if w.config.audit == nil {
 		return nil
 	}
+	return recorderTo(w.config.audit, w.config.dense)
+}
+
+// recorderTo has workers record that have a dense vector of one block.
+func recorderTo(a *audit.Config, dense int) func(int, uint64, *place.Map) (*audit.Worker, error) {
 	return func(worker int, client uint64, m *place.Map) (*audit.Worker, error) {
 		blocks := []audit.DenseBlock{}
-		if w.config.dense > 0 {
-			blocks = append(blocks, audit.DenseBlock{Len: w.config.dense, Lane: m.LaneOfBlock(0, 1)})
+		if dense > 0 {
+			blocks = append(blocks, audit.DenseBlock{Len: dense, Lane: m.LaneOfBlock(0, 1)})
 		}
 		return audit.NewWorker(audit.WorkerConfig{Config: *a, Worker: worker, Client: client, Blocks: blocks})
 	}
@@ -57,7 +61,7 @@ func trainAudited(t *testing.T, w *world, spec table.Spec, seed uint64, rounds i
 		clients = append(clients, w.open(id))
 	}
 	for id, c := range clients {
-		a := newAuditedWorker(t, w, c, spec, rand.New(rand.NewPCG(seed, uint64(id))))
+		a := newAuditedWorker(t, c, spec, w.config.dense, rand.New(rand.NewPCG(seed, uint64(id))))
 		if breaks {
 			a.meanwhile = func() { breakSometimes(w, c, a.rng, &mu, &broken) }
 		}
@@ -97,12 +101,14 @@ type auditedWorker struct {
 	meanwhile func()
 }
 
-func newAuditedWorker(t *testing.T, w *world, c *Client, spec table.Spec, rng *rand.Rand) *auditedWorker {
+func newAuditedWorker(t *testing.T, c *Client, spec table.Spec, dense int, rng *rand.Rand) *auditedWorker {
 	a := &auditedWorker{c: c, rng: rng, meanwhile: func() {}}
 	for i := range a.rows {
 		var err error
-		a.rows[i] = w.rows(c, spec)
-		a.dense[i], err = c.NewDense(w.config.dense, 1)
+		a.rows[i], err = c.NewRows(spec)
+		must(t, err)
+		t.Cleanup(a.rows[i].Close)
+		a.dense[i], err = c.NewDense(dense, 1)
 		must(t, err)
 		t.Cleanup(a.dense[i].Close)
 	}
@@ -200,7 +206,7 @@ func TestAuditOfTooWeakServers(t *testing.T) {
 			// One after the other: as far apart as they can be.
 			for id := range auditWorkers {
 				c := w.open(id)
-				newAuditedWorker(t, w, c, spec, rand.New(rand.NewPCG(seed, uint64(id)))).train(t, 5)
+				newAuditedWorker(t, c, spec, w.config.dense, rand.New(rand.NewPCG(seed, uint64(id)))).train(t, 5)
 			}
 			run := judged(t, w, judge.Options{Promise: &promise})
 			if run.Consistent || len(run.Violations) == 0 {

@@ -22,6 +22,9 @@ func (c *Client) chained() {
 	c.dead = make(chan struct{})
 	c.heard = time.Now()
 	c.homes = newHomes(len(c.servers))
+	for _, l := range c.lanes {
+		l.floor = floors{}
+	}
 	c.resolver = newResolver(c.cfg.Host, c.cfg.Chains, c.homes.follow)
 	c.asking.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.resolver.run(c.ctx) }))
 	if c.cfg.Generation == 0 {
@@ -40,7 +43,7 @@ func (l *laneConn) makeRing(c *Client) error {
 	ring := psmsg.Slots * (l.slotBytes + psmsg.ReplySlotBytes)
 	all := 1
 	if c.resolver != nil {
-		all, l.at = len(c.lanes), l.index*ring
+		all, l.at = len(c.lanes)*c.cfg.lanesEach(), l.index*ring
 	}
 	b := c.rings
 	if b == nil {
@@ -70,17 +73,30 @@ func (c *Client) doubt() time.Time {
 	return now.Add(doubtAfter)
 }
 
-// errHeadMoved ends what was begun at a server that is not the head any more.
-var errHeadMoved = errors.New("client: the group has another head")
+// errHeadMoved ends what was begun at a server that is not the head any more,
+// errMemberMoved what was begun at one that is not in the chain.
+var (
+	errHeadMoved   = errors.New("client: the group has another head")
+	errMemberMoved = errors.New("client: the server has left the group")
+)
 
 // while is a context that ends when a group has another head than node.
 func (r *resolver) while(ctx context.Context, group int, node place.Node) (context.Context, func()) {
+	return r.whileIs(ctx, group, errHeadMoved, func(chain []place.Node) bool { return chain[0] == node })
+}
+
+// whileMember is one that ends when node is not in a group's chain any more.
+func (r *resolver) whileMember(ctx context.Context, group int, node place.Node) (context.Context, func()) {
+	return r.whileIs(ctx, group, errMemberMoved, func(chain []place.Node) bool { return slices.Contains(chain, node) })
+}
+
+func (r *resolver) whileIs(ctx context.Context, group int, cause error, is func(chain []place.Node) bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go rdma.Guarded(r.host.OnPanic(), func() {
 		for {
 			h := r.head(group)
-			if h.node != node {
-				cancel(errHeadMoved)
+			if !is(h.chain) {
+				cancel(cause)
 				return
 			}
 			select {
@@ -183,7 +199,8 @@ func (r *Repair) Pause(ctx context.Context, n int) {
 
 // Link is how the heads of some groups are reached.
 type Link struct {
-	Server     int // -1: the groups have no head now
+	Server     int  // -1: the groups have no head now
+	Reads      bool // not their head: pulls alone go there
 	Groups     int
 	QueuePairs int
 	Reason     string // transport and why
@@ -212,6 +229,20 @@ func (c *Client) Links() []Link {
 		all[i].Groups++
 		all[i].QueuePairs += len(c.lanesOf(s))
 	}
+	for g, r := range c.readers {
+		if !r.up {
+			continue
+		}
+		l := Link{Server: r.node.Server, Reads: true, Reason: r.conn.Reason}
+		i, ok := at[l]
+		if !ok {
+			i = len(all)
+			at[l] = i
+			all = append(all, l)
+		}
+		all[i].Groups++
+		all[i].QueuePairs += len(c.lanesOf(c.servers[g]))
+	}
 	return all
 }
 
@@ -230,6 +261,11 @@ func (c *Client) missingGroups(call *Call) string {
 	text, named, more, down := "", 0, 0, false
 	for _, l := range c.lanes {
 		if !slices.ContainsFunc(l.parts, func(p part) bool { return p.active && p.call == call }) {
+			more, owes := c.readingFrom(call, l.index)
+			if owes && named < maxReported {
+				named++
+				text += more
+			}
 			continue
 		}
 		down = down || l.server.down

@@ -38,6 +38,8 @@ type Client struct {
 	waitsForSlot bool
 	slotBytes    int // of its own rings
 	rings        *shared
+	readers      []*reader // by group: whom pulls go to; nil: to the heads
+	orphans      []part    // pulls that a reader did not answer, and heads have no room for yet
 
 	// Of a job with replicas; else nil, and turns are not taken.
 	resolver *resolver
@@ -85,6 +87,7 @@ type laneConn struct {
 	copyBytes int // of the client's for this transport
 	free      []int
 	known     bool // l.seq goes on after what a group has
+	floor     floors
 	life      int  // counts the endpoints that the lane had
 	void      Call // of pushes without rows, for which nobody waits
 	voids     int
@@ -103,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * psmsg.Slots * 8)}
+	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * cfg.lanesEach() * psmsg.Slots * 8)}
 	c.mux.Guard(cfg.Host.OnPanic())
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
@@ -198,7 +201,7 @@ func wrID(lane, slot int) uint64 { return uint64(lane)<<32 | uint64(slot) }
 
 // issue takes a slot and posts p, waiting for a slot when all are taken.
 func (c *Client) issue(p part) error {
-	l := c.lanes[p.lane]
+	l := c.laneFor(&p)
 	start := time.Now()
 	deadline := start.Add(c.cfg.Timeout)
 	if len(l.free) == 0 {
@@ -240,6 +243,10 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 			// The completion of the failed request or the broken control
 			// connection leads to a reconnect, which sends this slot too.
 			l.broken = err
+			if c.isReader(l) {
+				c.breakReader(l)
+				return nil
+			}
 			return c.repair(deadline)
 		}
 		if err := c.progress(deadline); err != nil {
@@ -311,6 +318,9 @@ func (c *Client) followUp(deadline time.Time) error {
 		if err := c.send(ref.lane, ref.slot, deadline); err != nil {
 			return err
 		}
+	}
+	if len(c.orphans) > 0 {
+		c.placeOrphans()
 	}
 	return nil
 }

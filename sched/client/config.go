@@ -24,7 +24,9 @@ type Config struct {
 	// Chains is the first map of a job with replicas, instead of Map: later ones are
 	// learnt from the servers. Every group is then a server to the caller.
 	Chains *place.Chains
-	Host   *dial.Host
+	// Read is where pulls go then. A stepped client's go to the heads.
+	Read Read
+	Host *dial.Host
 	// Timeout bounds every wait for a server, reconnecting included; 0 means
 	// two minutes. In BSP it also bounds how far workers may drift apart.
 	Timeout time.Duration
@@ -43,6 +45,14 @@ type Config struct {
 	Stall *stall.Watch
 	// protocol is the only one that the client speaks, for tests; 0: see psmsg.
 	protocol int
+}
+
+// lanesEach is how many connections a lane may have at a time.
+func (c *Config) lanesEach() int {
+	if c.Chains != nil && c.Read == ReadAny && !c.Stepped {
+		return 2
+	}
+	return 1
 }
 
 func (c *Config) validate() error {

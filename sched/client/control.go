@@ -105,7 +105,11 @@ func (c *Client) Transports() []string {
 	var out []string
 	if c.resolver != nil {
 		for _, l := range c.Links() {
-			out = append(out, fmt.Sprintf("server %d (%d groups, %d queue pairs) by %s", l.Server, l.Groups, l.QueuePairs, l.Reason))
+			what := ""
+			if l.Reads {
+				what = " to read"
+			}
+			out = append(out, fmt.Sprintf("server %d (%d groups%s, %d queue pairs) by %s", l.Server, l.Groups, what, l.QueuePairs, l.Reason))
 		}
 		return out
 	}

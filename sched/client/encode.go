@@ -34,6 +34,9 @@ func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	*o = outgoing{}
 	s := slotPayload{l: l, slot: slot, head: psmsg.RequestBytes, end: psmsg.RequestBytes}
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
+	if p.seq == 0 && l.floor != nil && (p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense) {
+		req.Seq = l.floor[floorOf(p)]
+	}
 	var err error
 	if p.dense != nil {
 		err = p.dense.describe(p, &req, l.domain)

@@ -112,6 +112,9 @@ func (c *Client) watch(conn *dial.Conn) {
 	}))
 }
 
+// errClosed ends what is begun while the client is closed.
+var errClosed = errors.New("client: it is closed")
+
 // refusedFor is how long a client that is opened takes a server's no for one that
 // may change: the server has not noticed that the process before this one is gone.
 const refusedFor = time.Second
@@ -155,7 +158,7 @@ func (c *Client) attempt(r *Repair, deadline time.Time) (err error) {
 	defer cancel()
 	turn := func(f func() error) error {
 		if !c.alone(func() { err = f() }) {
-			return errors.New("client: it is closed")
+			return errClosed
 		}
 		return err
 	}
@@ -210,6 +213,9 @@ func (c *Client) openGroups(deadline time.Time) error {
 		c.keepers.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.keep(r, time.Until(deadline)) }))
 	}
 	err := c.awaitGroups(deadline)
+	if err == nil {
+		c.makeReaders()
+	}
 	c.turn.mu.Unlock()
 	if err == nil && c.cfg.Stepped {
 		c.keepers.Wait() // they are done
@@ -249,7 +255,7 @@ func (c *Client) closeGroups() {
 	c.turn.mu.Lock()
 	c.turn.over = true
 	c.turn.mu.Unlock()
-	c.end(errors.New("client: it is closed"))
+	c.end(errClosed)
 	c.keepers.Wait()
 	c.asking.Wait()
 }

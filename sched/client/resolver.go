@@ -103,6 +103,7 @@ func (r *resolver) take(c *place.Chains) error {
 type head struct {
 	node  place.Node
 	addr  string
+	chain []place.Node
 	epoch uint64 // of the map
 	// until is closed when there is a newer map.
 	until <-chan struct{}
@@ -113,6 +114,9 @@ func (r *resolver) head(group int) head {
 	defer r.mu.Unlock()
 	h := head{epoch: r.newest.Epoch, until: r.changed}
 	h.node, h.addr = r.newest.Head(group)
+	for _, m := range r.newest.Groups[group].Chain {
+		h.chain = append(h.chain, r.newest.Node(m.Server))
+	}
 	return h
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,14 @@ func (c *Client) describeStall() {
 		name, peer := c.asks(s.index)
 		on, what = append(on, name), append(what, owed)
 		ask = append(ask, peer)
+	}
+	for _, r := range c.readers {
+		if i := slices.IndexFunc(r.lane.parts, func(p part) bool { return p.active }); i >= 0 && r.conn != nil {
+			p, g := &r.lane.parts[i], r.lane.server.index
+			name := fmt.Sprintf("group %d, read from server %d", g, r.node.Server)
+			on, what = append(on, name), append(what, fmt.Sprintf("%s at clock %d, lane 0", p.kind, p.clock))
+			ask = append(ask, asked{name + " (" + r.conn.Peer + ")", r.conn})
+		}
 	}
 	kind := stall.Completion
 	if c.waitsForSlot {

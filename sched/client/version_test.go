@@ -2,25 +2,16 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"psrt/sched/kv/kvtest"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
 	"psrt/tiers/table"
 )
-
-// hello4 is what the protocol before this one has in a hello.
-type hello4 struct {
-	Protocol int    `json:"protocol"`
-	Worker   int    `json:"worker"`
-	Client   uint64 `json:"client"`
-	Any      bool   `json:"any,omitempty"`
-}
 
 // TestTwoVersionsInOneJob is a job in the middle of a rolling upgrade: two servers
 // and two workers, one of each of the release before. Every push counts once, with
@@ -30,7 +21,7 @@ func TestTwoVersionsInOneJob(t *testing.T) {
 		spec := sumTable(1, 2)
 		w := newWorld(t, worldConfig{transport: tr, servers: 2, lanes: 2, workers: 3, staleness: server.Async, tables: []table.Spec{spec}})
 		servers := append([]place.Server{}, w.m.Servers...)
-		servers[0].Addr = w.older(w.servers[0])
+		servers[0].Addr = kvtest.Older(t, w.host(), w.servers[0].Handle)
 		m, err := place.New(1, place.DefaultSlots, servers)
 		must(t, err)
 		var all sync.WaitGroup
@@ -91,35 +82,6 @@ func (w *world) sums(m *place.Map, spec table.Spec) (a, b float32) {
 		}
 	}
 	return a, b
-}
-
-// older has a server met as one of the release before is: it looks for what that
-// release knew, in its way, and knows of nothing else.
-func (w *world) older(s *server.Server) (addr string) {
-	w.t.Helper()
-	l, err := w.host().Listen("127.0.0.1:0")
-	must(w.t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			in, err := l.Accept(ctx)
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				var h hello4
-				if err := json.Unmarshal(in.Hello, &h); err != nil || h.Protocol != 4 {
-					_ = in.Reject(fmt.Errorf("server speaks protocol 4, the client %d: run the same psrt version everywhere", h.Protocol))
-					return
-				}
-				in.Hello, _ = json.Marshal(h)
-				s.Handle(ctx, in)
-			})
-		}
-	})
-	w.t.Cleanup(func() { cancel(); l.Close(); all.Wait() })
-	return l.Addr()
 }
 
 // A client of two releases ago, and one of the release after the next, are told what

@@ -14,9 +14,10 @@ import (
 // (layout), or what may be left out of a message.
 //
 // 4: rings of Slots x SlotBytes. 5: groups of a job with replicas (Hello.Chained);
-// a landing ring says by its length how long its slots are.
+// a landing ring says by its length how long its slots are. 6: connections that only
+// read (Hello.Reads), and pulls that name the least version they may be answered with.
 const (
-	Version = 5
+	Version = 6
 	Oldest  = 4
 )
 
@@ -41,6 +42,9 @@ type Hello struct {
 	Chained bool   `json:"chained,omitempty"`
 	Group   int    `json:"group,omitempty"`
 	Epoch   uint64 `json:"epoch,omitempty"`
+	// Reads says that the connection is for pulls alone: any member of the group's
+	// chain takes it.
+	Reads bool `json:"reads,omitempty"`
 	// Link says that this is no worker, but the server before or after in a chain.
 	Link *Link `json:"link,omitempty"`
 }
@@ -58,11 +62,17 @@ func (h Hello) Says() Hello {
 	if h.Chained {
 		h.Protocol = chainedSince
 	}
+	if h.Reads { // an older server would take it for the worker itself
+		h.Protocol = readsSince
+	}
 	return h
 }
 
 // chainedSince is the first version with groups.
 const chainedSince = 5
+
+// readsSince is the first version with connections that only read.
+const readsSince = 6
 
 // Spoken is the version that a server of this program and the client speak; an
 // error, for the client to read, where there is none.

@@ -73,6 +73,8 @@ func TestSpoken(t *testing.T) {
 		{Hello{Protocol: 5, Newest: 5}, 4, 0},
 		{Hello{Protocol: 5, Newest: 5, Chained: true}, 5, 5},
 		{Hello{Protocol: 4, Chained: true}, 5, 0},
+		{Hello{Protocol: 6, Newest: 6, Chained: true, Reads: true}, 6, 6},
+		{Hello{Reads: true, Chained: true}.Says(), 5, 0}, // it would take it for the worker
 		{Hello{}, 5, 0},
 	} {
 		v, err := c.hello.spoken(c.newest)
@@ -83,7 +85,7 @@ func TestSpoken(t *testing.T) {
 	for _, c := range []struct {
 		says int
 		want int
-	}{{0, 4}, {4, 4}, {5, 5}, {6, 0}, {3, 0}} {
+	}{{0, 4}, {4, 4}, {5, 5}, {Version, Version}, {Version + 1, 0}, {3, 0}} {
 		if v, err := (Welcome{Protocol: c.says}).Spoken(Hello{}.Says()); v != c.want || (err == nil) != (c.want > 0) {
 			t.Errorf("an answer in %d: %d, %v", c.says, v, err)
 		}

@@ -83,7 +83,8 @@ const MaxRows = 64 << 20
 // Request asks one lane for something.
 //
 //	 0  version u8 | kind u8 | flags u8 | 0 u8 | slot u32
-//	 8  seq u64      push: rises by one for every push of (worker, lane)
+//	 8  seq u64      push: rises by one for every push of (worker, lane);
+//	                pull from a group: the least version that may answer it
 //	16  clock u64    the step this request belongs to
 //	24  table u32 | rows u32
 //	32  ticket u64

@@ -257,6 +257,11 @@ func (c *core) heads(m *place.Chains, group int) bool {
 	return c.has(m, group) && m.Groups[group].Chain[0].Server == c.self.Server
 }
 
+// shows says whether it is in the chain of a group, so that readers may ask it.
+func (c *core) shows(m *place.Chains, group int) bool {
+	return c.has(m, group) && m.Groups[group].Position(c.self.Server) >= 0
+}
+
 // inMap says whether the map adopted lists this process.
 func (c *core) inMap() bool {
 	i := -1

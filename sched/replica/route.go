@@ -60,6 +60,8 @@ func (m *Member) route(ctx context.Context, in *dial.Incoming) {
 		m.visit(ctx, in)
 	case !hello.Chained:
 		_ = in.Reject(errors.New("replica: this job's rows are in groups with replicas: run the same psrt version everywhere"))
+	case hello.Reads:
+		m.lead(ctx, in, hello.Group, hello.Epoch, m.core.shows)
 	default:
 		m.lead(ctx, in, hello.Group, hello.Epoch, m.core.heads)
 	}

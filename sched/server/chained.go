@@ -45,6 +45,7 @@ type chained struct {
 
 	epoch  atomic.Uint64 // adopted
 	served atomic.Bool   // head
+	shows  atomic.Bool   // readers may be here
 	stats  atomic.Pointer[ChainStats]
 
 	// The lease, in nanoseconds since start; any goroutine's.
@@ -134,18 +135,27 @@ func (c *chained) adopt(cfg chain.Config) {
 	}
 	c.epoch.Store(cfg.Epoch)
 	c.served.Store(c.head)
+	if c.shows.Store(c.showsNow()); !c.shows.Load() {
+		c.endSome(c.l.readers)
+	}
 	c.nextTick, c.peers.retry = time.Time{}, time.Time{}
 	c.leaveOthers()
 	c.turn(time.Now())
 }
 
-// endSessions ends the sessions of workers, and the calls that wait for an op.
-func (c *chained) endSessions() {
-	for _, s := range slices.Clone(c.l.sessions) {
+// endSome ends sessions: their workers ask elsewhere.
+func (c *chained) endSome(of []*session) {
+	for _, s := range slices.Clone(of) {
 		if s != nil {
 			c.l.drop(s, c.moved())
 		}
 	}
+}
+
+// endSessions ends the sessions of workers, but for those that only read, and the calls
+// that wait for an op.
+func (c *chained) endSessions() {
+	c.endSome(slices.DeleteFunc(slices.Clone(c.l.sessions), func(s *session) bool { return s == nil || s.reads }))
 	for w := range c.waiting {
 		c.waiting[w] = nil
 	}
@@ -194,6 +204,7 @@ func (c *chained) turn(now time.Time) (some bool) {
 // sitOut says again that this copy is none. Where there is no other, who waits for what
 // it could not do is told.
 func (c *chained) sitOut(now time.Time) bool {
+	c.endSome(c.l.readers)
 	if len(c.m.Config().Chain) == 1 {
 		c.flush()
 	}
@@ -263,6 +274,7 @@ func (c *chained) fail(err error) {
 		return
 	}
 	c.failed = err
+	c.shows.Store(false)
 	c.l.refusal = err
 	c.cfg.OnReport(chain.Report{Kind: chain.LostState, Epoch: c.m.Epoch()})
 }

@@ -156,9 +156,7 @@ func (l *lane) keepFetching() {
 		l.later = append(l.later, c)
 	}
 	l.fetchGranted()
-	for _, s := range l.current {
-		if s != nil {
-			s.flush()
-		}
+	for s := range l.open {
+		s.flush()
 	}
 }

@@ -56,6 +56,7 @@ type lane struct {
 	past       past // clients that had a number before
 	sessions   []*session
 	current    []*session  // by worker: its newest session, nil when gone
+	readers    []*session  // likewise: that only reads
 	parked     []*request  // pulls that wait for the clocks
 	looking    []*request  // that wait for a disk
 	starved    []*request  // that wait for rows to be let go, oldest first
@@ -97,7 +98,7 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:     dial.NewMux(cfg.Workers*sessionsEach*(sendDepth+recvDepth) + cfg.linkDepth()),
+		mux:     dial.NewMux(cfg.Workers*cfg.sessionsEach()*(sendDepth+recvDepth) + cfg.linkDepth()),
 		cmds:    make(chan func(), 16),
 		gone:    make(chan struct{}),
 		tables:  map[uint32]*tableState{},
@@ -106,9 +107,9 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 
 		generation: make([]int, cfg.Workers), pauses: make([]hold, cfg.Workers),
 
-		current: make([]*session, cfg.Workers),
-		later:   make([]rdma.Completion, 0, laterMax),
-		ahead:   make([]announced, cfg.Workers),
+		current: make([]*session, cfg.Workers), readers: make([]*session, cfg.Workers),
+		later: make([]rdma.Completion, 0, laterMax),
+		ahead: make([]announced, cfg.Workers),
 	}
 	l.clock = clock.New(cfg.Workers, cfg.Staleness)
 	if cfg.MaxBytes > 0 {
@@ -392,6 +393,10 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d wrote the request of slot %d to slot %d", s.worker, r.Slot, c.Imm))
 		return
 	}
+	if s.reads && r.Kind != psmsg.KindPull && r.Kind != psmsg.KindPullDense {
+		l.drop(s, fmt.Errorf("server: worker %d sent a %s over a connection that only reads", s.worker, r.Kind))
+		return
+	}
 	r.busy, r.keys, r.grads = true, nil, nil
 	r.fetch.reset()
 	l.came(r, psmsg.RequestBytes)
@@ -439,12 +444,10 @@ func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows
 }
 
 func (l *lane) flush() {
-	for _, s := range l.current {
-		if s != nil {
-			s.flush()
-			if s.broken {
-				l.drop(s, nil)
-			}
+	for s := range l.open {
+		s.flush()
+		if s.broken {
+			l.drop(s, nil)
 		}
 	}
 }
@@ -461,7 +464,7 @@ func (l *lane) unpark() {
 			keep = append(keep, r)
 		case r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock):
 			keep = append(keep, r)
-		case l.overtakes(r):
+		case l.overtakes(r), l.lacks(r):
 			keep = append(keep, r)
 		case r.Kind == psmsg.KindPull:
 			l.pull(r)

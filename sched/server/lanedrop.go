@@ -64,6 +64,9 @@ func (l *lane) drop(s *session, cause error) {
 			l.hold(s.worker)
 		}
 	}
+	if l.readers[s.worker] == s {
+		l.readers[s.worker] = nil
+	}
 	s.close()
 	l.releaseAll(s)
 	if s.link != nil {

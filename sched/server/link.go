@@ -49,7 +49,7 @@ func (s *links) of(d rdma.Domain, cfg *Config) (*link, error) {
 	if k := s.all[d]; k != nil {
 		return k, nil
 	}
-	sources := len(s.lanes) * cfg.Workers * sessionsEach
+	sources := len(s.lanes) * cfg.Workers * cfg.sessionsEach()
 	guess := fanin.Config{Workers: sources, Transfers: psmsg.Slots, EagerBytes: eagerBytes, MaxBytes: MaxStageBytes}
 	if d.Caps().Transport != "verbs" {
 		// A thread at the worker answers reads, when it gets a core.

@@ -42,6 +42,9 @@ type Server struct {
 	// joining counts each worker's connections from hello to open; holder is
 	// the client whose connections are a worker's.
 	joining map[int]int
+	// readers counts each worker's connections that only read, reading are those.
+	readers map[int]int
+	reading map[*dial.Conn]bool
 	holder  map[int]uint64
 	// generation is of the newest process that has a worker's number.
 	generation map[int]int
@@ -70,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.ReconnectFor = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
-		joining: map[int]int{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
+		joining: map[int]int{}, readers: map[int]int{}, reading: map[*dial.Conn]bool{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
 	if s.cfg.Note == nil {
 		s.cfg.Note = func(string) {}
 	}
@@ -169,6 +172,9 @@ func (s *Server) hangUp() {
 	for c := range s.conns {
 		go c.Control.Close() // tells the peer goodbye, which may take a while
 	}
+	for c := range s.reading {
+		go c.Control.Close()
+	}
 	for _, t := range s.away {
 		t.Stop()
 	}
@@ -211,8 +217,11 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	case s.cfg.Chain != nil && hello.Link != nil:
 		s.handleLink(ctx, in, hello)
 		return
-	case s.cfg.Chain != nil && !s.lanes[0].chain.served.Load():
+	case s.cfg.Chain != nil && !s.lanes[0].chain.admits(&hello):
 		in.Reject(s.lanes[0].chain.moved())
+		return
+	case s.cfg.Chain == nil && hello.Reads:
+		in.Reject(fmt.Errorf("server %d has no replicas: there are no connections that only read", s.cfg.ID))
 		return
 	case hello.Worker == psmsg.Visitor && in.Count == 0:
 		s.visit(ctx, in)
@@ -224,16 +233,15 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		in.Reject(fmt.Errorf("server %d has %d lanes, the client asked for %d: its map is another one", s.cfg.ID, len(s.lanes), in.Count))
 		return
 	}
-	worker, err := s.join(hello)
+	g, err := s.admit(hello)
 	if err != nil {
 		in.Reject(err)
 		return
 	}
-	hello.Worker = worker
-	joined := sync.OnceFunc(func() { s.joined(hello.Worker) })
-	defer joined()
+	hello.Worker = g.worker
+	defer g.done()
 	sessions := make([]*session, len(s.lanes))
-	said := psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes), Worker: worker, Protocol: version}
+	said := psmsg.Welcome{Server: s.cfg.ID, Lanes: len(s.lanes), Worker: g.worker, Protocol: version}
 	if s.cfg.Chain != nil {
 		said.Epoch = s.lanes[0].chain.epoch.Load()
 	}
@@ -265,13 +273,23 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	for i, ses := range sessions {
 		s.watch.add(ses, func(k *seen, number uint32) { describe(k, conn.Endpoints[i], conn.Domains[i], conn, number) })
 	}
-	s.arrived(conn, hello.Worker)
+	if hello.Reads {
+		s.readerArrived(conn)
+	} else {
+		s.arrived(conn, hello.Worker)
+	}
 	silent := time.AfterFunc(s.openWithin, func() { conn.Control.Close() }) // not the endpoints: see hangUp
 	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
-		answer, err := s.control(ctx, hello.Worker, sessions, method, body)
+		var answer any
+		var err error
+		if hello.Reads {
+			answer, err = s.controlReader(ctx, hello.Worker, sessions[0], method, body)
+		} else {
+			answer, err = s.control(ctx, hello.Worker, sessions, method, body)
+		}
 		if method == psmsg.MethodOpen && err == nil {
 			silent.Stop()
-			joined()
+			g.opened()
 		}
 		return answer, err
 	})
@@ -279,7 +297,11 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	for i, ses := range sessions {
 		s.lanes[i].do(commandTimeout, func() { s.lanes[i].drop(ses, err) })
 	}
-	s.gone(conn, hello.Worker, err)
+	if hello.Reads {
+		s.readerGone(conn)
+	} else {
+		s.gone(conn, hello.Worker, err)
+	}
 	conn.Close()
 }
 
@@ -293,7 +315,7 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
-	ses.generation = hello.Generation
+	ses.generation, ses.reads = hello.Generation, hello.Reads
 	var k *link
 	if s.grants(ses, in) {
 		if k, err = s.links.of(d, &s.cfg); err != nil {
@@ -370,15 +392,7 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 	if old := l.current[ses.worker]; old != nil {
 		l.drop(old, nil) // the worker came back before its old connection was missed
 	}
-	recvs := make([]rdma.Recv, psmsg.Slots)
-	for i := range recvs {
-		recvs[i].ID = wrID(ses.id, 0)
-	}
-	n, err := ses.ep.PostRecv(recvs)
-	if err == nil && n < len(recvs) {
-		err = fmt.Errorf("server: only %d of %d receives could be posted", n, len(recvs))
-	}
-	if err != nil {
+	if err := ses.receive(); err != nil {
 		return err
 	}
 	if l.client[ses.worker] != ses.client { // another process, with a sequence of its own

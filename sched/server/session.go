@@ -58,6 +58,7 @@ type session struct {
 	mapped     bool
 	maxMessage int
 	open       bool   // rings exchanged, requests may come
+	reads      bool   // it may only pull, and from any member of a chain
 	hangUp     func() // ends the whole connection
 	broken     bool
 

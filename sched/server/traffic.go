@@ -55,10 +55,7 @@ func (l *lane) waiting() psmsg.LaneStats {
 	for _, t := range l.order {
 		w.Held += len(t.held)
 	}
-	for _, s := range l.current {
-		if s == nil {
-			continue
-		}
+	for s := range l.open {
 		w.Sessions++
 		for i := range s.reqs {
 			if s.reqs[i].busy {

@@ -82,8 +82,8 @@ func (l *lane) name() string {
 
 // stalls groups what the requests in hand wait for. It runs on the lane.
 func (l *lane) stalls(worker int, now time.Time, least time.Duration) (all []stall.Wait) {
-	for _, s := range l.current {
-		if s == nil || worker >= 0 && s.worker != worker {
+	for s := range l.open {
+		if worker >= 0 && s.worker != worker {
 			continue
 		}
 		for i := range s.reqs {
@@ -138,6 +138,9 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 				}
 			}
 			return l.blamed(blocks, stall.Clock, what, now)
+		}
+		if l.lacks(r) {
+			return one(l.chain.others(), stall.Replica, fmt.Sprintf(", which has seen version %d of them elsewhere", r.Seq))
 		}
 		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, ", which has not acknowledged earlier values")
 	case l.isHeld(r):

@@ -3,11 +3,26 @@ package train
 import (
 	"fmt"
 
+	"psrt/sched/client"
 	"psrt/sched/place"
 )
 
 // GroupsEach is how many groups a lane of a server has where nobody says.
 const GroupsEach = 4
+
+// Where workers of a job with replicas pull from.
+const (
+	ReadHead = "head" // the chain's head, to which they push
+	ReadAny  = "any"  // some member of the chain, each worker another one
+)
+
+// read is that for a worker's client.
+func (j *Job) read() client.Read {
+	if j.Read == ReadAny {
+		return client.ReadAny
+	}
+	return client.ReadHead
+}
 
 // Chained says that the rows are in groups with chains of servers, which may lose
 // members and get others while training goes on: with replicas, or because --groups
@@ -29,6 +44,10 @@ func (j *Job) validateChains() error {
 		return fmt.Errorf("train: --groups %d, want 1 to %d", j.Groups, place.DefaultSlots)
 	case j.Replicas > j.Servers:
 		return fmt.Errorf("train: --replicas %d want as many servers, the job has %d: give --servers %d, or --replicas %d", j.Replicas, j.Servers, j.Replicas, j.Servers)
+	case j.Read != "" && j.Read != ReadHead && j.Read != ReadAny:
+		return fmt.Errorf("train: --read %q, want %q or %q", j.Read, ReadHead, ReadAny)
+	case j.Read == ReadAny && j.Replicas < 2:
+		return fmt.Errorf("train: --read %s has no effect without --replicas 2 or more: there is one replica of each row", ReadAny)
 	case j.Replicas > 1 && j.Groups == 0:
 		return fmt.Errorf("train: %d replicas without groups: please report this", j.Replicas)
 	}

@@ -65,6 +65,9 @@ type Job struct {
 	Groups   int `json:"groups,omitempty"`
 	// AllowSameHost lets replicas of a group share a host.
 	AllowSameHost bool `json:"allow_same_host,omitempty"`
+	// Read is where workers pull from where there are replicas: ReadHead, "" too, or
+	// ReadAny.
+	Read string `json:"read,omitempty"`
 	// OnWorkerLoss is what follows from the death of a worker: LossEnd, which "" is too,
 	// LossRestart or LossContinue. WorkerTimeout is the silence, in seconds, that is
 	// taken for it; 0: WorkerTimeout.

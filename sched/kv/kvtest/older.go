@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"testing"
 
 	"psrt/rdma/dial"
 )
@@ -17,14 +18,18 @@ type hello4 struct {
 	Any      bool   `json:"any,omitempty"`
 }
 
-// Older is where a server is met as one of protocol 4: it looks for what that one
-// knew, in its way, and knows of nothing else.
+// Older is where a server is met as one of protocol 4.
 func (w *World) Older(i int) (addr string) {
 	w.t.Helper()
-	h, err := dial.New(dial.Config{Transport: w.transport, Token: w.Token, Listen: "127.0.0.1:0"})
-	must(w.t, err)
+	return Older(w.t, w.Host(), func(ctx context.Context, in *dial.Incoming) { w.servers[i].s.Handle(ctx, in) })
+}
+
+// Older is where a server is met as one of protocol 4: it looks for what that one
+// knew, in its way, and knows of nothing else. handle is the server's.
+func Older(t testing.TB, h *dial.Host, handle func(context.Context, *dial.Incoming)) (addr string) {
+	t.Helper()
 	l, err := h.Listen("127.0.0.1:0")
-	must(w.t, err)
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -40,10 +45,10 @@ func (w *World) Older(i int) (addr string) {
 					return
 				}
 				in.Hello, _ = json.Marshal(said)
-				w.servers[i].s.Handle(ctx, in)
+				handle(ctx, in)
 			})
 		}
 	})
-	w.t.Cleanup(func() { cancel(); l.Close(); all.Wait(); h.Close() })
+	t.Cleanup(func() { cancel(); l.Close(); all.Wait() })
 	return l.Addr()
 }

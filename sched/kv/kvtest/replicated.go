@@ -41,15 +41,7 @@ func NewReplicated(t testing.TB, s Shape, replicas, groups int) *Replicated {
 	r := &Replicated{t: t, world: w, store: local.New(), servers: s.Servers, members: map[int]*memberProcess{}, Token: w.Token,
 		first: place.ChainsConfig{Slots: 64, Groups: groups, Replicas: replicas, AllowSameHost: true}}
 	t.Cleanup(func() {
-		for _, p := range r.members {
-			p.stop()
-		}
-		for id, p := range r.members {
-			if err := <-p.ended; err != nil {
-				t.Errorf("server %d: %v", id, err)
-			}
-			p.host.Close()
-		}
+		r.Stop()
 		r.store.Close()
 	})
 	for i := range s.Servers {
@@ -95,6 +87,59 @@ func (r *Replicated) Addr(id int) string {
 	}
 	r.t.Fatalf("server %d has no map", id)
 	return ""
+}
+
+// Chains is the newest map that some server has, once all have one.
+func (r *Replicated) Chains() (newest *place.Chains) {
+	r.t.Helper()
+	for id := range r.members {
+		r.Addr(id)
+		if c := r.members[id].m.Chains(); newest == nil || c.Epoch > newest.Epoch {
+			newest = c
+		}
+	}
+	return newest
+}
+
+// AwaitWhole waits until every group has all its replicas, and nobody joins, with the
+// servers that run.
+func (r *Replicated) AwaitWhole() {
+	r.t.Helper()
+	whole := func(c *place.Chains) bool {
+		for _, s := range c.Servers {
+			if p := r.members[s.ID]; p == nil {
+				return false
+			} else if n, ok := p.m.Node(); !ok || n.Gen != s.Gen {
+				return false
+			}
+		}
+		return len(c.Servers) == len(r.members) && !slices.ContainsFunc(c.Groups, func(g place.Group) bool { return len(g.Chain) < c.Replicas || g.Joiner != nil })
+	}
+	for end := time.Now().Add(2 * time.Minute); !whole(r.Chains()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("groups are not whole: %+v", r.Chains())
+		}
+	}
+}
+
+// Stop ends all servers.
+func (r *Replicated) Stop() {
+	for _, p := range r.members { // all at once: nobody's death is dealt with
+		p.stop()
+	}
+	for id, p := range r.members {
+		if err := <-p.ended; err != nil {
+			r.t.Errorf("server %d: %v", id, err)
+		}
+		p.host.Close()
+		delete(r.members, id)
+	}
+}
+
+// Host is one that workers dial from.
+func (r *Replicated) Host() *dial.Host {
+	r.t.Helper()
+	return r.world.Host()
 }
 
 // Head is a server that is the head of some group.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
+	"psrt/sched/audit"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
@@ -41,6 +42,7 @@ type Shape struct {
 	Tables                  []table.Spec
 	Dense                   int // floats of the dense vector
 	MaxBytes                int64
+	Audit                   *audit.Config // what lanes record, may be nil
 }
 
 // Counting is a table in which every push is added: values are exact.
@@ -81,7 +83,7 @@ func newWorld(t testing.TB, s Shape) *World {
 	must(t, err)
 	merges, err := tree.Top(shares)
 	must(t, err)
-	w.cfg = server.Config{Map: w.m, Workers: s.Workers, Staleness: s.Staleness, Merges: merges, Seed: 1, Node: -1, MaxBytes: s.MaxBytes, ReconnectFor: time.Minute}
+	w.cfg = server.Config{Map: w.m, Workers: s.Workers, Staleness: s.Staleness, Merges: merges, Seed: 1, Node: -1, MaxBytes: s.MaxBytes, ReconnectFor: time.Minute, Audit: s.Audit}
 	for _, spec := range s.Tables {
 		spec.ID = psmsg.TableID(spec.Name)
 		w.cfg.Tables = append(w.cfg.Tables, spec)
@@ -127,6 +129,15 @@ func (w *World) Start(i int) {
 		}
 	})
 	w.servers[i] = &running{s, h, func() { cancel(); serving.Wait(); h.Close() }}
+}
+
+// Host is one of the job's, that ends with the test.
+func (w *World) Host() *dial.Host {
+	w.t.Helper()
+	h, err := dial.New(dial.Config{Transport: w.transport, Token: w.Token, Listen: "127.0.0.1:0"})
+	must(w.t, err)
+	w.t.Cleanup(func() { h.Close() })
+	return h
 }
 
 // Kill ends a server; what it held is lost.

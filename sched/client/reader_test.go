@@ -1,0 +1,104 @@
+package client
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"psrt/csrc/seedtest"
+	"psrt/sched/audit"
+	"psrt/sched/audit/judge"
+	"psrt/sched/kv/kvtest"
+	"psrt/sched/psmsg"
+	"psrt/sched/server"
+	"psrt/tiers/table"
+)
+
+// awaitReaders waits until some group is read from another member than its head.
+func (c *Client) awaitReaders(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		for _, l := range c.Links() {
+			if l.Reads {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no reader is connected: %+v", c.Links())
+		}
+	}
+}
+
+// Workers that read from any member of the chains see what the mode promises, to the
+// last float, while servers die and others take their places.
+func TestReadAnyMember(t *testing.T) {
+	seed := seedtest.Seed(t)
+	rounds, kills := 40, 3
+	if testing.Short() {
+		rounds, kills = 20, 1
+	}
+	for _, c := range []struct {
+		transport string
+		staleness int
+	}{{"tcp", 0}, {"shm", server.Async}, {"tcp", 2}} {
+		t.Run(c.transport+" "+judge.ModeOf(c.staleness), func(t *testing.T) {
+			const workers, dense = 3, 50
+			spec := table.Spec{Name: "a", Dim: 4, Init: table.Init{ZeroPrefix: 1}, Optimizer: table.Optimizer{Kind: table.AdaGrad}}
+			to := &audit.Config{Dir: t.TempDir(), Rate: 1, Limit: audit.DefaultLimit, Run: audit.NewRun(time.Now())}
+			r := kvtest.NewReplicated(t, kvtest.Shape{Transport: c.transport, Servers: 3, Lanes: 2, Workers: workers, Staleness: c.staleness, Tables: []table.Spec{spec}, Dense: dense, Audit: to}, 2, 5)
+			spec.ID = psmsg.TableID(spec.Name)
+			rng := rand.New(rand.NewPCG(seed, 99))
+			chains := r.Chains()
+			var clients []*Client
+			for id := range workers {
+				k, err := Open(t.Context(), Config{Worker: id, Chains: chains, Read: ReadAny, Host: r.Host(), Timeout: 2 * time.Minute, Node: -1, Audit: recorderTo(to, dense)})
+				must(t, err)
+				t.Cleanup(k.Close)
+				clients = append(clients, k)
+			}
+			clients[0].awaitReaders(t)
+			var all sync.WaitGroup
+			for id, k := range clients {
+				a := newAuditedWorker(t, k, spec, dense, rand.New(rand.NewPCG(seed, uint64(id))))
+				calls := 0
+				if id == 0 {
+					a.meanwhile = func() {
+						if calls++; calls%(2*rounds/(kills+1)) == 0 {
+							r.AwaitWhole()
+							id := rng.IntN(3)
+							r.Kill(id)
+							r.Start(id)
+						}
+					}
+				}
+				all.Go(func() {
+					a.train(t, rounds)
+					must(t, k.Leave(t.Context()))
+				})
+			}
+			all.Wait()
+			for _, k := range clients {
+				last, err := k.NewRows(spec)
+				must(t, err)
+				t.Cleanup(last.Close)
+				plan(t, last, k.Audit().Keys())
+				pull(t, k, last, 0, ReadOnly|AnyClock)
+				must(t, k.Audit().Err())
+				must(t, k.audit.Close())
+				k.audit = nil
+			}
+			r.Stop()
+			rep, err := judge.Dir(t.Context(), to.Dir, judge.Options{})
+			must(t, err)
+			run := rep.Runs[0]
+			for _, v := range run.Violations {
+				t.Error(v)
+			}
+			if !run.Consistent || run.Pulls == 0 || run.Values < rounds*20 || run.Pushes == 0 || run.Workers != workers {
+				t.Errorf("%+v", *run)
+			}
+			t.Logf("%+v", *run)
+		})
+	}
+}
