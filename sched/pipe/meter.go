@@ -74,9 +74,9 @@ type Stage struct {
 	// Busy is the share of the training time in which at least one step was in the
 	// stage; Seconds is that time, over all workers.
 	Busy    float64 `json:"busy"`
-	Seconds float64 `json:"-"`
+	Seconds float64 `json:"seconds"`
 	Mean    float64 `json:"mean_s"` // that one step was in it
-	P95     float64 `json:"p95_s"`
+	P95     float64 `json:"p95_s,omitempty"`
 }
 
 // Summary is what a line did.

@@ -58,15 +58,16 @@ type entry[T any] struct {
 
 // run is one Run.
 type run[T any] struct {
-	l       *Line
-	w       Work[T]
-	ctx     context.Context
-	pulls   []*entry[T] // posted, oldest first; some have been answered
-	pushes  []*entry[T]
-	over    bool
-	window  settle.Window
-	since   time.Time // of the window
-	waitFor time.Duration
+	l         *Line
+	w         Work[T]
+	ctx       context.Context
+	pulls     []*entry[T] // posted, oldest first; some have been answered
+	pushes    []*entry[T]
+	over      bool
+	computing bool
+	window    settle.Window
+	since     time.Time // of the window
+	waitFor   time.Duration
 }
 
 // Run runs all steps of w. It returns when every push has been answered, or with the
@@ -80,7 +81,7 @@ func Run[T any](ctx context.Context, l *Line, w Work[T]) error {
 
 func (r *run[T]) all() error {
 	for {
-		if err := r.fill(); err != nil {
+		if err := r.fill(1 + r.l.Depth.Now()); err != nil {
 			return err
 		}
 		if len(r.pulls) == 0 {
@@ -93,10 +94,11 @@ func (r *run[T]) all() error {
 	}
 }
 
-// fill posts pulls: the first one whatever it takes, those ahead if there is a step.
-func (r *run[T]) fill() error {
-	for !r.over && len(r.pulls) <= r.l.Depth.Now() {
-		wait := len(r.pulls) == 0
+// fill posts pulls until there are as many: the first one whatever it takes unless a
+// step is being computed, the others if they have been read.
+func (r *run[T]) fill(most int) error {
+	for !r.over && len(r.pulls) < most {
+		wait := len(r.pulls) == 0 && !r.computing
 		began := time.Now()
 		item, state, err := r.w.Next(r.ctx, wait)
 		if err != nil {
@@ -141,9 +143,11 @@ func (r *run[T]) step() error {
 	r.pulls = r.pulls[1:]
 	began = time.Now()
 	r.l.Meter.queued.add(began.Sub(e.here))
+	r.computing = true
 	if err := r.w.Compute(e.item, r.tick); err != nil {
 		return err
 	}
+	r.computing = false
 	now := time.Now()
 	r.l.Meter.compute.add(now.Sub(began))
 	r.l.Trace.span("compute", laneCompute, e.number, began, now)
@@ -157,12 +161,15 @@ func (r *run[T]) step() error {
 	return r.settle(r.l.Pushes)
 }
 
-// tick handles what has come while a step is computed.
+// tick handles what has come while a step is computed: answers, and steps to pull.
 func (r *run[T]) tick() error {
 	if err := r.w.Poll(); err != nil {
 		return err
 	}
-	return r.arrivals()
+	if err := r.arrivals(); err != nil {
+		return err
+	}
+	return r.fill(r.l.Depth.Now())
 }
 
 // arrivals notes the pulls that have been answered.
