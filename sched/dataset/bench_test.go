@@ -48,10 +48,6 @@ func BenchmarkParse(b *testing.B) {
 		schema.Columns = append(schema.Columns, Column{Name: fmt.Sprint("n", i), Kind: "numeric"}, Column{Name: fmt.Sprint("c", i), Kind: "categorical"})
 	}
 	csv := newCSVParser(schema, labelRule{CTR, unknownNegative})
-	csv.layouts = [][]int{make([]int, 21)}
-	for i := range csv.layouts[0] {
-		csv.layouts[0][i] = i
-	}
 	for format, p := range map[Format]lineParser{
 		LibFFM: ffm(8, CTR), LibSVM: svm(20, CTR), Criteo: newCriteoParser(labelRule{CTR, unknownNegative}), CSV: csv,
 	} {
@@ -67,7 +63,7 @@ func BenchmarkParse(b *testing.B) {
 			for b.Loop() {
 				batch.Reset()
 				for _, l := range lines {
-					if e := p.parse(l, 0, &batch); e != nil {
+					if e := p.parse(l, new(input), &batch); e != nil {
 						b.Fatal(e.msg)
 					}
 				}

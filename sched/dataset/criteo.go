@@ -84,7 +84,7 @@ func (p *criteoParser) intCode(v int64) uint64 {
 	return logBucket + uint64(p.search(uint64(v)))
 }
 
-func (p *criteoParser) parse(line []byte, _ int, b *Batch) *lineError {
+func (p *criteoParser) parse(line []byte, _ *input, b *Batch) *lineError {
 	end := bytes.IndexByte(line, '\t')
 	if end < 0 {
 		return badLine(0, "no tab in the line; criteo rows are a label, 13 integers and 26 categories separated by tabs")

@@ -22,7 +22,7 @@ type csvParser struct {
 	trim    bool
 	missing [][]byte
 	columns []csvColumn
-	layouts [][]int // for each file: cell position -> column, -1 where ignored
+	inOrder []int // layout of a file without one of its own
 }
 
 type csvColumn struct {
@@ -49,14 +49,19 @@ func newCSVParser(s *Schema, labels labelRule) *csvParser {
 			field++
 		}
 		p.columns = append(p.columns, x)
+		p.inOrder = append(p.inOrder, len(p.inOrder))
 	}
 	return p
 }
 
-func (p *csvParser) parse(line []byte, file int, b *Batch) *lineError {
+func (p *csvParser) parse(line []byte, in *input, b *Batch) *lineError {
 	keys, fields, values := b.Keys, b.Fields, b.Values
 	var label float32
-	e := p.each(line, p.layouts[file], func(column int, cell []byte, start int) (e *lineError) {
+	layout := in.layout
+	if layout == nil {
+		layout = p.inOrder
+	}
+	e := p.each(line, layout, func(column int, cell []byte, start int) (e *lineError) {
 		c := &p.columns[column]
 		switch {
 		case c.Kind == "label":

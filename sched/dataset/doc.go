@@ -19,6 +19,11 @@
 // Memory mode runs the same pipeline once, keeps the rows, and serves every
 // epoch from there.
 //
+// A stream (NewStream) has no files of its own: a Feed says, entry by entry, which
+// file or which of its rows come next, and where steps and passes end. Readers of one
+// feed agree on every step, whoever decides the entries; a Cursor is a place to go on
+// from. A Watch finds files that are whole.
+//
 // Bounds: at most aheadSteps steps are parsed ahead of the consumer; a leaf's
 // text is at most its rows times the longest line allowed (Options.MaxLine).
 package dataset

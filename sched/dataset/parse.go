@@ -1,7 +1,7 @@
 package dataset
 
 // parseLeaf turns a leaf's text into rows.
-func parseLeaf(p lineParser, files []string, t *leafText, b *Batch) error {
+func parseLeaf(p lineParser, t *leafText, b *Batch) error {
 	from, row := 0, 0
 	for k, seg := range t.segments {
 		rows := t.rows - seg.row
@@ -9,8 +9,8 @@ func parseLeaf(p lineParser, files []string, t *leafText, b *Batch) error {
 			rows = t.segments[k+1].row - seg.row
 		}
 		for i := range rows {
-			if e := p.parse(t.text[from:t.ends[row]], seg.file, b); e != nil {
-				return e.at(files[seg.file], seg.line+i)
+			if e := p.parse(t.text[from:t.ends[row]], seg.in, b); e != nil {
+				return e.at(seg.in.path, seg.line+i)
 			}
 			from = t.ends[row]
 			row++

@@ -32,7 +32,7 @@ func rowText(b *Batch, i int) string {
 func try(p lineParser, line string) string {
 	b := Batch{Labels: []float32{7}, Offsets: []int32{0, 1}, Keys: []uint64{8}, Fields: []uint16{9}, Values: []float32{10}}
 	before := b
-	if e := p.parse([]byte(line), 0, &b); e != nil {
+	if e := p.parse([]byte(line), new(input), &b); e != nil {
 		if !reflect.DeepEqual(b, before) {
 			return "error and a changed batch"
 		}
@@ -122,7 +122,7 @@ func TestCriteoRow(t *testing.T) {
 	var b Batch
 	b.Reset()
 	line := criteoLine("1", map[string]string{"I1": "0", "I2": "-3", "I3": "2", "I4": "3", "I5": "100", "I13": "9223372036854775807", "C1": "05DB9164", "C26": "ffffffffffffffff"})
-	if e := p.parse([]byte(line), 0, &b); e != nil {
+	if e := p.parse([]byte(line), new(input), &b); e != nil {
 		t.Fatal(e.msg)
 	}
 	if len(b.Keys) != 39 || b.Labels[0] != 1 {

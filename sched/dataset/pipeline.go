@@ -52,13 +52,32 @@ type pipeline struct {
 	busy   *usage.Clock
 	wait   sync.WaitGroup
 	err    error // sticky
+
+	reader context.Context // lives longer than the pass
+	end    Cursor          // of the pass, the scanner's until order is closed
 }
 
 func startPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool) *pipeline {
-	threads := opts.Threads
+	p := newPipeline(ctx, src, share, opts, pool)
+	p.start(opts.Threads, func(s *scanner) error { return s.files() })
+	return p
+}
+
+// startStream is one pass of a stream, from a place in it.
+func startStream(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool, h *held, pass int, from Cursor) *pipeline {
+	p := newPipeline(ctx, src, share, opts, pool)
+	p.start(opts.Threads, func(s *scanner) error {
+		s.at, s.index, s.first = from, from.Step, from.First
+		return s.stream(h, pass)
+	})
+	return p
+}
+
+func newPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool) *pipeline {
+	threads, outer := opts.Threads, ctx
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipeline{
-		src: src, share: share, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy,
+		src: src, share: share, reader: outer, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy,
 		order: make(chan *pending, aheadSteps),
 		tasks: make(chan *leafText, threads),
 		idle:  make(chan *leafText, 2*threads+1),
@@ -66,12 +85,15 @@ func startPipeline(ctx context.Context, src *Source, share Share, opts ReaderOpt
 	for range cap(p.idle) {
 		p.idle <- new(leafText)
 	}
+	return p
+}
+
+func (p *pipeline) start(threads int, scan func(*scanner) error) {
 	p.wait.Add(threads + 1)
-	go p.scan()
+	go p.scan(scan)
 	for range threads {
 		go p.parse()
 	}
-	return p
 }
 
 func (p *pipeline) parse() {
@@ -81,7 +103,7 @@ func (p *pipeline) parse() {
 		if p.ctx.Err() == nil {
 			p.busy.Enter()
 			leaf := &b.step.Leaves[t.leaf]
-			if err := parseLeaf(p.src.parser, p.src.files, t, leaf); err != nil {
+			if err := parseLeaf(p.src.parser, t, leaf); err != nil {
 				b.fail(t.leaf, err)
 			}
 			p.busy.Leave()

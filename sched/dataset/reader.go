@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // Reader runs one worker through its share, epoch after epoch. It belongs to
@@ -20,6 +21,11 @@ type Reader struct {
 	epoch  int
 	steps  stepper // nil until the epoch's first Next
 	closed bool
+
+	// Of a stream: held is the scanner's while there is one.
+	held     held
+	startsMu sync.Mutex
+	starts   map[int]Cursor // where passes begin
 }
 
 // stepper gives the steps of one epoch. close may be called more than once.
@@ -57,12 +63,15 @@ func (s *Source) NewReader(ctx context.Context, share Share, opts ReaderOptions)
 	if err := share.Validate(); err != nil {
 		return nil, err
 	}
+	if s.feed != nil && (opts.Mode != Queue || opts.Shuffle) {
+		return nil, fmt.Errorf("dataset: a stream in mode %s (shuffle: %v), want queue without", opts.Mode, opts.Shuffle)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	size := 2 * aheadSteps
 	if opts.Shuffle && opts.Mode == Queue {
 		size += opts.Window
 	}
-	return &Reader{src: s, share: share, opts: opts, ctx: ctx, cancel: cancel, pool: newStepPool(size)}, nil
+	return &Reader{src: s, share: share, opts: opts, ctx: ctx, cancel: cancel, pool: newStepPool(size), starts: map[int]Cursor{0: {}}}, nil
 }
 
 // Next gives the epoch's next step, valid until its Release; one that is never
@@ -79,7 +88,11 @@ func (r *Reader) Next() (*Step, error) {
 		}
 		r.steps = steps
 	}
-	return r.steps.next()
+	step, err := r.steps.next()
+	if p, ok := r.steps.(*pipeline); ok && err == io.EOF && r.src.feed != nil {
+		r.noteEnd(p)
+	}
+	return step, err
 }
 
 // Epoch ends the running epoch, finished or not, and puts the reader before
@@ -107,6 +120,13 @@ func (r *Reader) start() (stepper, error) {
 		}
 		return &replay{store: r.store}, nil
 	}
+	if r.src.feed != nil {
+		from, ok := r.Start(r.epoch)
+		if !ok {
+			return nil, fmt.Errorf("dataset: pass %d of a stream asked, whose beginning is not known: the one before was not read to its end", r.epoch)
+		}
+		return startStream(r.ctx, r.src, r.share, r.opts, r.pool, &r.held, r.epoch, from), nil
+	}
 	p := startPipeline(r.ctx, r.src, r.share, r.opts, r.pool)
 	if r.opts.Shuffle {
 		return newWindow(p, r.share, r.shuffle(), r.opts, r.pool), nil
@@ -128,6 +148,7 @@ func (r *Reader) stop() {
 func (r *Reader) Close() error {
 	r.cancel()
 	r.stop()
+	r.held.close()
 	r.closed = true
 	r.store = nil
 	return nil

@@ -4,22 +4,27 @@ import "io"
 
 // scan numbers the rows of the whole stream, hands the text of own leaves to
 // the parsers, and announces every global batch once its last row is known.
-func (p *pipeline) scan() {
+func (p *pipeline) scan(all func(*scanner) error) {
 	defer p.wait.Done()
 	defer close(p.order)
 	defer close(p.tasks)
 	p.busy.Enter()
 	defer p.busy.Leave()
 	s := scanner{pipeline: p}
-	for i := range p.src.files {
-		if err := s.file(i); err != nil {
-			s.fail(err)
-			return
-		}
-	}
-	if s.row > 0 {
+	if err := all(&s); err != nil {
+		s.fail(err)
+	} else if s.row > 0 {
 		s.endBatch()
 	}
+}
+
+func (s *scanner) files() error {
+	for _, in := range s.src.inputs {
+		if err := s.file(in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scanner is the state of a scan between two lines.
@@ -31,6 +36,7 @@ type scanner struct {
 	row   int    // rows of it seen
 	batch *pending
 	text  *leafText // of the own leaf being filled
+	at    Cursor    // of a stream
 }
 
 // errStopped ends a scan whose consumer has gone; nobody sees it.
@@ -38,8 +44,8 @@ type errStopped struct{}
 
 func (errStopped) Error() string { return "dataset: reader closed" }
 
-func (s *scanner) file(i int) error {
-	in, err := openRows(s.ctx, s.src.files[i], &s.src.opts, s.buf)
+func (s *scanner) file(f *input) error {
+	in, err := openRows(s.ctx, f.path, &s.src.opts, s.buf)
 	if err != nil {
 		return err
 	}
@@ -47,7 +53,7 @@ func (s *scanner) file(i int) error {
 	if l, ok := in.(*lines); ok {
 		defer func() { s.buf = l.buf }()
 	}
-	header := s.src.headers[i]
+	header := f.header
 	for {
 		line, err := in.next()
 		if err == io.EOF {
@@ -60,19 +66,20 @@ func (s *scanner) file(i int) error {
 			header = false
 			continue
 		}
-		if err := s.line(line, i, in.number()); err != nil {
+		if err := s.line(line, f, in.number()); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *scanner) line(line []byte, file, number int) error {
+func (s *scanner) line(line []byte, in *input, number int) error {
 	if s.row == 0 {
 		if s.ctx.Err() != nil {
 			return errStopped{}
 		}
 		s.batch = &pending{step: s.pool.take(s.share), done: make(chan struct{})}
 		s.batch.left.Store(1)
+		s.batch.step.From = Cursor{Entry: s.at.Entry, Rows: s.at.Rows, Step: s.index, First: s.first}
 	}
 	leaf := s.row / s.share.Micro
 	if leaf >= s.share.First && leaf < s.share.Last {
@@ -82,7 +89,7 @@ func (s *scanner) line(line []byte, file, number int) error {
 				return errStopped{}
 			}
 		}
-		s.text.add(line, file, number)
+		s.text.add(line, in, number)
 	}
 	s.row++
 	if s.row%s.share.Micro == 0 || s.row == s.share.Batch {

@@ -49,6 +49,9 @@ type Step struct {
 	FirstRow uint64  // position of the global batch's first example in the epoch
 	Leaves   []Batch // own leaves First to Last-1; empty where a short last batch ends before them
 
+	// From is where the global batch begins in a stream.
+	From Cursor
+
 	release func([]Batch)
 }
 

@@ -130,14 +130,13 @@ func (s *sniffer) parser(h *head) (lineParser, error) {
 
 // look parses one head: what is wrong early in a file is told before training.
 func (s *sniffer) look(file int, h *head) error {
-	skip := 0
+	skip, in := 0, s.src.inputs[file]
 	if s.csv != nil {
 		layout, isHeader, e := s.csv.layoutOf(s.src.opts.Schema, h)
 		if e != nil {
 			return e.at(h.path, h.numbers[0])
 		}
-		s.csv.layouts = append(s.csv.layouts, layout)
-		s.src.headers[file] = isHeader
+		in.layout, in.header = layout, isHeader
 		if isHeader {
 			skip = 1
 		}
@@ -147,7 +146,7 @@ func (s *sniffer) look(file int, h *head) error {
 	}
 	for i, line := range h.lines[skip:] {
 		s.batch.Reset()
-		if e := s.src.parser.parse(line, file, &s.batch); e != nil {
+		if e := s.src.parser.parse(line, in, &s.batch); e != nil {
 			if f := detectAll(h.lines); file > 0 && f != "" && f != undecided && !s.sameGrammar(f) {
 				return fileError(h.path, nil, "the file looks like %s, but %s is read as %s; all files of a job must have one format",
 					f, s.src.files[0], s.src.opts.Format)
@@ -172,10 +171,7 @@ func (p *csvParser) layoutOf(s *Schema, h *head) (layout []int, isHeader bool, e
 	if !h.columns {
 		return p.layout(s, h.lines[0])
 	}
-	for k := range s.Columns {
-		layout = append(layout, k)
-	}
-	return layout, false, nil
+	return p.inOrder, false, nil
 }
 
 // statistics completes the schema from the first file: means, deviations and

@@ -11,11 +11,14 @@ import (
 // Source is a validated list of files with one format. It is read-only, and any
 // number of readers may run over it at once.
 type Source struct {
-	opts    Options
-	files   []string
-	headers []bool // for each file: its first line is a header
-	parser  lineParser
-	about   Description
+	opts   Options
+	files  []string
+	inputs []*input
+	parser lineParser
+	about  Description
+	// A stream has no files of its own: see NewStream.
+	feed Feed
+	pass int64
 }
 
 var formats = []string{string(Auto), string(Criteo), string(LibSVM), string(LibFFM), string(LibFM), string(CSV)}
@@ -67,13 +70,14 @@ func Open(paths []string, opts Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{opts: opts, files: files, headers: make([]bool, len(files))}
+	s := &Source{opts: opts, files: files}
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil {
 			return nil, fileError(f, err, "cannot be read: %v", plain(err))
 		}
 		s.about.Bytes += info.Size()
+		s.inputs = append(s.inputs, &input{path: f})
 	}
 	if err := s.sniff(); err != nil {
 		return nil, err

@@ -9,7 +9,14 @@ import (
 // lineParser appends one line as one row. On an error the batch is as before.
 // A parser is read-only once a source is open: all parsing goroutines share it.
 type lineParser interface {
-	parse(line []byte, file int, b *Batch) *lineError
+	parse(line []byte, in *input, b *Batch) *lineError
+}
+
+// input is a file as the parsers need to know it.
+type input struct {
+	path   string
+	header bool  // its first line is a header
+	layout []int // csv: cell position -> column, -1 where ignored; nil: in the schema's order
 }
 
 // maxFields is what Batch.Fields can number.
@@ -23,7 +30,7 @@ type sparseParser struct {
 	sniffed int  // rows the field count was found on; 0: it was given
 }
 
-func (p *sparseParser) parse(line []byte, _ int, b *Batch) *lineError {
+func (p *sparseParser) parse(line []byte, _ *input, b *Batch) *lineError {
 	i := 0
 	for i < len(line) && isBlank(line[i]) {
 		i++

@@ -13,12 +13,13 @@ type leafText struct {
 // segment says where rows come from: from row on, lines follow one another in
 // one file. A new one begins at a file's start and behind blank lines.
 type segment struct {
-	row, file, line int
+	row, line int
+	in        *input
 }
 
-func (t *leafText) add(line []byte, file, number int) {
-	if k := len(t.segments) - 1; k < 0 || t.segments[k].file != file || t.segments[k].line+t.rows-t.segments[k].row != number {
-		t.segments = append(t.segments, segment{t.rows, file, number})
+func (t *leafText) add(line []byte, in *input, number int) {
+	if k := len(t.segments) - 1; k < 0 || t.segments[k].in != in || t.segments[k].line+t.rows-t.segments[k].row != number {
+		t.segments = append(t.segments, segment{t.rows, number, in})
 	}
 	t.text = append(t.text, line...)
 	t.ends = append(t.ends, len(t.text))

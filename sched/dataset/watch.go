@@ -1,0 +1,110 @@
+package dataset
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultSettle is how long a file must not have changed before it is taken for whole.
+const DefaultSettle = 2 * time.Second
+
+// longAgo is an age at which a file is whole at first sight, whatever the clocks of
+// this machine and of the file's differ by.
+const longAgo = time.Minute
+
+// unfinished are the endings under which files are customarily written.
+var unfinished = []string{".tmp", ".part", ".partial", ".inprogress", "._COPYING_", "~"}
+
+// Watch looks for new files in directories and behind globs. It belongs to one
+// goroutine.
+type Watch struct {
+	paths  []string
+	settle time.Duration
+	seen   map[string]sight // of those that are neither whole nor done
+}
+
+type sight struct {
+	size  int64
+	mtime time.Time
+	since time.Time
+}
+
+// Arrival is a file that is whole.
+type Arrival struct {
+	Path string
+	Size int64
+}
+
+// NewWatch watches paths as Open takes them; settle 0 is DefaultSettle.
+func NewWatch(paths []string, settle time.Duration) *Watch {
+	w := &Watch{settle: cmp.Or(settle, DefaultSettle), seen: make(map[string]sight)}
+	for _, p := range paths {
+		w.paths = append(w.paths, splitList(p)...)
+	}
+	return w
+}
+
+// Look gives the files that are whole and not done, in the order of the paths and then
+// of their names. A file is whole when its size and its time of change have stayed as
+// they are for the settle time; names that begin with a dot or an underscore, or end
+// as unfinished files do, are not looked at.
+func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, error) {
+	var ready []Arrival
+	seen := make(map[string]sight)
+	for _, p := range w.paths {
+		found, err := w.list(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			if done(path) {
+				continue
+			}
+			info, err := os.Stat(path)
+			if err != nil || !info.Mode().IsRegular() {
+				continue // it has gone again
+			}
+			s, known := w.seen[path]
+			if !known || s.size != info.Size() || !s.mtime.Equal(info.ModTime()) {
+				s = sight{info.Size(), info.ModTime(), now}
+			}
+			seen[path] = s
+			if now.Sub(s.since) >= w.settle || now.Sub(s.mtime) >= max(longAgo, w.settle) {
+				ready = append(ready, Arrival{path, s.size})
+			}
+		}
+	}
+	w.seen = seen
+	return ready, nil
+}
+
+// list is the files that a path stands for now, sorted by name.
+func (w *Watch) list(p string) (files []string, err error) {
+	switch info, err := os.Stat(p); {
+	case err == nil && !info.IsDir():
+		return []string{p}, nil
+	case err == nil:
+		entries, err := os.ReadDir(p)
+		if err != nil {
+			return nil, fileError(p, err, "cannot be listed: %v", plain(err))
+		}
+		for _, e := range entries {
+			files = append(files, filepath.Join(p, e.Name()))
+		}
+	case strings.ContainsAny(p, "*?["):
+		if files, err = filepath.Glob(p); err != nil {
+			return nil, fileError(p, err, "not a valid pattern: %v; quote or escape [ and \\", err)
+		}
+		slices.Sort(files)
+	default:
+		return nil, fileError(p, err, "cannot be watched: %v; make the directory before the job begins", plain(err))
+	}
+	return slices.DeleteFunc(files, func(path string) bool {
+		name := filepath.Base(path)
+		return name[0] == '.' || name[0] == '_' || slices.ContainsFunc(unfinished, func(end string) bool { return strings.HasSuffix(name, end) })
+	}), nil
+}
