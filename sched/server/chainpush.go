@@ -25,8 +25,9 @@ func (c *chained) submit(r *request) bool {
 		return false
 	}
 	s := r.s
-	if r.Kind == psmsg.KindPush && r.Flags&psmsg.FlagTicket != 0 { // none were given
+	if r.Kind == psmsg.KindPush && r.Flags&psmsg.FlagTicket != 0 && !c.redeem(r) {
 		s.removePush(r)
+		c.l.stats.stale++
 		c.l.reply(r, psmsg.CodeStaleTicket, 0, 0, 0)
 		return true
 	}

@@ -142,13 +142,16 @@ func (l *lane) answerPull(r *request) {
 		l.reply(r, psmsg.CodeOK, 0, t.version, created)
 		return
 	}
+	id := uint64(0)
+	if l.chain != nil { // the keys may be gone when the values are sent
+		id = l.chain.remember(r)
+	}
 	if code := l.sendValues(r, t, rows); code != psmsg.CodeOK {
 		l.giveBack(t, rows)
 		l.reply(r, code, 0, t.version, 0)
 		return
 	}
 	l.stats.pulls++
-	id := uint64(0)
 	if l.creates(r) {
 		id = l.putTicket(r.s, r.Table, rows)
 	} else {

@@ -33,6 +33,7 @@ type request struct {
 	look    tiers.Lookup // from find to takeFound
 	finding finding
 	stage   stage
+	named   []uint64 // keys that its ticket stood for
 }
 
 // ticket remembers the rows of a pull.
@@ -71,6 +72,7 @@ type session struct {
 	order []*request // pushes not yet taken, by rising sequence; at most psmsg.Slots
 
 	tickets    [Tickets]ticket
+	named      []keyTicket // of a group
 	nextTicket uint64
 
 	backlog []rdma.WR // accepted by no Post yet, in order
