@@ -80,6 +80,9 @@ type MembersReply struct {
 	StoreAwaySince float64        `json:"store_away_seconds,omitempty"`
 	Servers        []MemberServer `json:"servers"`
 	Groups         []MemberGroup  `json:"groups"` // those in which this server has a part
+	// QueuePairs are those of workers that are open here, and how many may be.
+	QueuePairs     int `json:"queue_pairs"`
+	QueuePairsMost int `json:"queue_pairs_most,omitempty"`
 }
 
 // MemberServer is one server as another one sees it.

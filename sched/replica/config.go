@@ -72,7 +72,12 @@ type Config struct {
 	// LeaseTTL is how long the registration outlives a process that ended without
 	// a word, 10 s. Death is noticed by beats, sooner.
 	LeaseTTL time.Duration
+	// QueuePairs bounds those of workers, over all groups; 0: DefaultQueuePairs.
+	QueuePairs int
 }
+
+// DefaultQueuePairs is what a device takes with ease; their rings are 1 GiB.
+const DefaultQueuePairs = 16 << 10
 
 const defaultTTL = 10 * time.Second
 
@@ -93,6 +98,9 @@ func (c *Config) complete() error {
 	}
 	if c.LeaseTTL == 0 {
 		c.LeaseTTL = defaultTTL
+	}
+	if c.QueuePairs == 0 {
+		c.QueuePairs = DefaultQueuePairs
 	}
 	c.Server.ID = c.ID
 	return nil

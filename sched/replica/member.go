@@ -44,6 +44,7 @@ type Member struct {
 	away      error // why the store cannot be asked
 	awaySince time.Time
 	visitors  int
+	pairs     int // queue pairs of workers
 	stop      context.CancelCauseFunc
 
 	life    context.Context

@@ -55,21 +55,27 @@ func (m *Member) route(ctx context.Context, in *dial.Incoming) {
 			_ = in.Reject(fmt.Errorf("replica: this is server %d of generation %d, not %d of %d", self.Server, self.Gen, hello.Link.To.Server, hello.Link.To.Gen))
 			return
 		}
-		m.lead(ctx, in, hello.Link.Group, 0, m.core.has)
+		m.lead(ctx, in, hello.Link.Group, nil, m.core.has)
 	case hello.Worker == psmsg.Visitor && in.Count == 0:
 		m.visit(ctx, in)
 	case !hello.Chained:
 		_ = in.Reject(errors.New("replica: this job's rows are in groups with replicas: run the same psrt version everywhere"))
 	case hello.Reads:
-		m.lead(ctx, in, hello.Group, hello.Epoch, m.core.shows)
+		m.lead(ctx, in, hello.Group, &hello, m.core.shows)
 	default:
-		m.lead(ctx, in, hello.Group, hello.Epoch, m.core.heads)
+		m.lead(ctx, in, hello.Group, &hello, m.core.heads)
 	}
 }
 
 // lead has a group's server handle a connection. Who comes by a map that is not
 // adopted here yet waits a moment for that; who is wrong here is told.
-func (m *Member) lead(ctx context.Context, in *dial.Incoming, group int, epoch uint64, may func(*place.Chains, int) bool) {
+//
+// from is a worker's hello, nil of a chain's link.
+func (m *Member) lead(ctx context.Context, in *dial.Incoming, group int, from *psmsg.Hello, may func(*place.Chains, int) bool) {
+	epoch := uint64(0)
+	if from != nil {
+		epoch = from.Epoch
+	}
 	until := time.Now().Add(settleWithin)
 	for {
 		m.mu.Lock()
@@ -88,8 +94,11 @@ func (m *Member) lead(ctx context.Context, in *dial.Incoming, group int, epoch u
 		}
 		m.mu.Unlock()
 		switch {
-		case server != nil:
+		case server != nil && from == nil:
 			server.Handle(s.ctx, in)
+			return
+		case server != nil:
+			m.serveWorker(s.ctx, server, in, group)
 			return
 		case !waits || time.Now().After(until):
 			_ = in.Reject(moved)
@@ -103,6 +112,28 @@ func (m *Member) lead(ctx context.Context, in *dial.Incoming, group int, epoch u
 			return
 		}
 	}
+}
+
+// serveWorker has a group's server handle a worker's connection, if there is room for its
+// queue pairs.
+func (m *Member) serveWorker(ctx context.Context, server Group, in *dial.Incoming, group int) {
+	m.mu.Lock()
+	n := m.pairs
+	full := n+in.Count > m.cfg.QueuePairs
+	if !full {
+		m.pairs += in.Count
+	}
+	m.mu.Unlock()
+	if full {
+		_ = in.Reject(fmt.Errorf("server %d, group %d: %d queue pairs of workers are open, at most %d may be: have fewer --groups, more servers, or --read head", m.cfg.ID, group, n, m.cfg.QueuePairs))
+		return
+	}
+	defer func() {
+		m.mu.Lock()
+		m.pairs -= in.Count
+		m.mu.Unlock()
+	}()
+	server.Handle(ctx, in)
 }
 
 // visit answers one that asks about the job.

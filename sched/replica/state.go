@@ -19,6 +19,7 @@ func (m *Member) State() psmsg.MembersReply {
 	}
 	now := m.now()
 	r := m.core.state(now)
+	r.QueuePairs, r.QueuePairsMost = m.pairs, m.cfg.QueuePairs
 	if m.away != nil {
 		r.StoreAway, r.StoreAwaySince = m.away.Error(), time.Since(m.awaySince).Seconds()
 	}

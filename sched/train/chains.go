@@ -29,10 +29,15 @@ func (j *Job) read() client.Read {
 // asks for it. Else each lane has its slots, for as long as the job runs.
 func (j *Job) Chained() bool { return j.Groups > 0 }
 
-// SettleChains fills in the groups of a job with replicas.
+// queuePairsEach is how many queue pairs of workers a server has at most where nobody
+// says how many groups: as long as heads are spread, and with --read any twice as many.
+const queuePairsEach = 2048
+
+// SettleChains fills in the groups of a job with replicas: one for each server at least.
 func (j *Job) SettleChains() {
 	if j.Replicas > 1 && j.Groups == 0 {
-		j.Groups = min(GroupsEach*j.Servers*j.Lanes, place.DefaultSlots)
+		few := max(j.Servers, queuePairsEach*j.Servers/max(1, j.Workers))
+		j.Groups = min(GroupsEach*j.Servers*j.Lanes, few, place.DefaultSlots)
 	}
 }
 
