@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,10 +21,11 @@ import (
 
 // hostsJob is a job whose ranks are on hosts of their own, all started by hand.
 type hostsJob struct {
-	t     *testing.T
-	h     *cluster.Hosts
-	token string
-	ranks []*handRank
+	t         *testing.T
+	h         *cluster.Hosts
+	token     string
+	ranks     []*handRank
+	rank0Died bool
 }
 
 type handRank struct {
@@ -74,7 +76,20 @@ func startHosts(ctx context.Context, t *testing.T, servers, workers int, flags .
 	return j
 }
 
-func (j *hostsJob) coordinator() string { return j.h.Addr(1) + ":7000" }
+// coordinator is rank 0's as the ranks were told, until that has died: then wherever it
+// has said that there is a way to it.
+func (j *hostsJob) coordinator() string {
+	if j.rank0Died {
+		m := waysSaid.FindStringSubmatch(j.ranks[0].said.text())
+		if m == nil {
+			j.t.Fatalf("nobody says where the coordinator is: %s", j.text())
+		}
+		return m[1]
+	}
+	return j.h.Addr(1) + ":7000"
+}
+
+var waysSaid = regexp.MustCompile(`there is a way to it at [^(]*\(([^)]+)\)`)
 
 // text is what all ranks have said.
 func (j *hostsJob) text() string {
@@ -175,7 +190,8 @@ func TestLinksCut(t *testing.T) {
 	}
 }
 
-// A host is lost for good, and a server on another takes its place; then one more.
+// A host is lost for good, that of the coordinator, and a server on another takes its
+// place; then one more.
 func TestHostsLost(t *testing.T) {
 	cluster.Need(t, cluster.Namespaces)
 	flags, digest := faultJob(t)
@@ -183,9 +199,10 @@ func TestHostsLost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
 	j := startHosts(ctx, t, servers, 2, append(flags, "--replicas", "2", "--groups", "6")...)
-	for i, victim := range []int{1, 2} {
+	for i, victim := range []int{0, 2} {
 		_ = syscall.Kill(-j.ranks[victim].c.Process.Pid, syscall.SIGKILL)
 		<-j.ranks[victim].ended
+		j.rank0Died = true
 		// On the same host: its name is what replicas must not share.
 		j.ranks = append(j.ranks, j.startRank(ctx, victim+1, "joins", "server", "add", "--coordinator", j.coordinator(), "--token-file", j.token))
 		number := servers + i
@@ -200,12 +217,13 @@ func TestHostsLost(t *testing.T) {
 	j.result(ctx, servers, digest)
 }
 
-// A launcher's server is killed, and the others go on.
+// A launcher's server is killed, that of rank 0 too, and the others go on.
 func TestServerKilledUnderLaunchers(t *testing.T) {
 	cluster.Need(t, cluster.MPI, cluster.SLURM, cluster.SlurmPMIx)
 	h := cluster.New(t, 4)
 	s := h.Slurm(t)
 	job := append([]string{os.Args[0]}, "--servers", "3", "--replicas", "2", "--groups", "6")
+	victims := map[string]int{"mpirun": 0, "srun pmix": 1, "srun pmi2": 0}
 	for name, how := range map[string]func(ctx context.Context, args []string) *exec.Cmd{
 		"mpirun": func(ctx context.Context, args []string) *exec.Cmd {
 			return h.Command(ctx, 0, append(append(h.MPIRun(t, 5), "--enable-recovery"), args...)...)
@@ -240,7 +258,7 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 			killed := 0
 			for _, pid := range ranksOf(flags[2]) {
 				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-				if bytes.Contains(env, []byte("PMIX_RANK=1\x00")) || bytes.Contains(env, []byte("PMI_RANK=1\x00")) {
+				if bytes.Contains(env, fmt.Appendf(nil, "PMIX_RANK=%d\x00", victims[name])) || bytes.Contains(env, fmt.Appendf(nil, "PMI_RANK=%d\x00", victims[name])) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 					killed++
 				}

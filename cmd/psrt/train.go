@@ -136,6 +136,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		return j, err
 	}
 	store := f.store(c, show.note)
+	store.Ranks, cfg.Own = !started, store
 	met, err := f.meet(ctx, store, describe, show.note)
 	if err != nil {
 		return cli.InterruptedOr(ctx, err)
@@ -145,7 +146,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		defer met.Close()
 		f.coordinator, cfg.Token, cfg.Listen = met.Coordinator, met.Token, met.Listen
 		if met.Hosted != nil {
-			linger = met.Hosted.Linger
+			linger, cfg.Hosted = met.Hosted.Linger, met.Hosted
 		}
 		if f.rank > 0 && f.rank < f.servers && f.tokenFile == "" { // a token of this job alone, so nothing old is found
 			cfg.Store = store
@@ -188,7 +189,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 				return err
 			}
 			defer host.Close()
-			linger = host.Linger
+			linger, cfg.Hosted = host.Linger, host
 		}
 	}
 	var first bool // this process goes on for the first worker, too

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -79,8 +78,7 @@ func attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (coo
 	if sc.Durable() {
 		return openStore(ctx, sc, token, false)
 	}
-	network, address := splitAddr(addr)
-	c, err := remote.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return secure.Dial(ctx, network, address, token) })
+	c, err := remote.Dial(ctx, waysTo(addr, token).dial)
 	switch {
 	case errors.Is(err, secure.ErrToken):
 		return nil, badInput("job: the coordinator at %s holds another token: give the job's --token-file", addr)
@@ -253,7 +251,7 @@ func (k *Control) Remove(ctx context.Context, number int) error {
 	case others == 0:
 		return badInput("job: server %d is the last one: nobody could take its groups; add one first", number)
 	case number == 0 && err == nil && string(keeper.Value) == rank0:
-		return badInput("job: server 0 keeps the job's coordinator, which would end with it: it can be removed from jobs with --coordinator https://…, your etcd")
+		return badInput("job: server 0 keeps the job's coordinator, which would end with it: it can be removed from jobs with --replicas 2, or with --coordinator https://…, your etcd")
 	}
 	_, err = k.Coord.Put(ctx, replica.LeavingKey(number), nil, 0)
 	return err

@@ -16,6 +16,7 @@
 //	train-…, eval-…   gathers and barriers of the workers
 //	abort             why the job must end; every rank watches it
 //	end/<rank>        this rank needs the coordinator no more
+//	way/<rank>        this rank offers a way to the store, which survives rank 0
 //
 // World rank r is server r while r < servers, else worker r-servers.
 package job

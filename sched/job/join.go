@@ -2,10 +2,12 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma/secure"
@@ -56,49 +58,59 @@ func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Jo
 		return nil, errors.Join(err, listener.Close())
 	}
 	server := remote.Serve(listener, c)
-	if err := publish(ctx, c, j, sc.Durable()); err != nil {
-		server.Close()
-		c.Close()
-		return nil, err
+	err = putWish(ctx, c, keepersFor(j, &sc), &sc)
+	if err == nil {
+		err = publish(ctx, c, j, sc.Durable())
 	}
-	return &Hosted{store: c, server: server, world: j.Servers + j.Workers}, nil
+	if err != nil {
+		return nil, errors.Join(err, server.Close(), c.Close())
+	}
+	return &Hosted{store: c, server: server, job: j}, nil
+}
+
+// putWish says who is to keep the store.
+func putWish(ctx context.Context, c coord.Coordinator, wish *keepersWish, sc *StoreConfig) error {
+	switch {
+	case wish != nil:
+		b, err := json.Marshal(wish)
+		if err == nil {
+			_, err = c.Put(ctx, keyKeepers, b, 0)
+		}
+		return err
+	case sc.Ranks && !sc.Durable():
+		_, err := c.Put(ctx, keyKeeper, []byte(rank0), 0)
+		return err
+	}
+	return nil
 }
 
 // Hosted is a coordinator in this process.
 type Hosted struct {
 	store  coord.Coordinator
 	server *remote.Server
-	world  int
+	job    *train.Job
+	handed atomic.Bool // others keep it now
 }
 
-// lingerFor bounds how long the coordinator waits for ranks that are ending;
-// abortedFor where the job was aborted and some may never have begun.
-const (
-	lingerFor  = 5 * time.Second
-	abortedFor = 2 * time.Second
-)
+// handOver has who comes from here on find another store.
+func (h *Hosted) handOver(c coord.Coordinator) {
+	h.server.Before(c)
+	h.handed.Store(true)
+}
 
 // Linger waits until every rank has said that it needs the coordinator no
 // more. Rank 0 calls it with what became of its own part: where another rank
 // aborted the job the rest shall learn why, those too that are still starting.
 func (h *Hosted) Linger(err error) {
-	limit := lingerFor
 	var aborted *coord.AbortError
-	var everybodys *rendezvous.UnreachableError
-	switch {
-	case errors.As(err, &aborted):
-		limit = abortedFor
-	case errors.As(err, &everybodys): // they have it from the same table
-	case err != nil:
+	var everybodys *rendezvous.UnreachableError // they have it from the same table
+	if h.handed.Load() || err != nil && !errors.As(err, &aborted) && !errors.As(err, &everybodys) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	for rank := range h.world {
-		if _, err := coord.Await(ctx, h.store, endKey(rank)); err != nil {
-			return
-		}
+	if errors.As(err, &everybodys) {
+		err = nil
 	}
+	awaitEnds(h.store, h.job, err)
 }
 
 // Close ends the coordinator.
@@ -112,7 +124,8 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 	if cfg.JoinTimeout == 0 {
 		cfg.JoinTimeout = time.Minute
 	}
-	network, address := splitAddr(addr)
+	to := waysTo(addr, cfg.Token)
+	network, address := splitAddr(to.addrs[0])
 	cfg.met = addr
 	if cfg.Store.Durable() {
 		return runBeside(ctx, routeTo(network, address), cfg)
@@ -120,9 +133,7 @@ func JoinAndRun(ctx context.Context, addr string, cfg RankConfig) (*train.Result
 	dialing, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
 	for {
-		c, err := remote.Dial(dialing, func(ctx context.Context) (net.Conn, error) {
-			return secure.Dial(ctx, network, address, cfg.Token)
-		})
+		c, err := remote.Dial(dialing, to.dial)
 		if err == nil {
 			defer c.Close()
 			cfg.Coord = c

@@ -18,9 +18,6 @@ import (
 
 const keyJob = "job"
 
-// endKey is put by a rank that needs the coordinator no more.
-func endKey(rank int) string { return fmt.Sprintf("end/%d", rank) }
-
 // RankConfig says which rank this process is and how it reaches the others.
 type RankConfig struct {
 	Rank      int
@@ -52,6 +49,11 @@ type RankConfig struct {
 	Interface string
 	// Store, of a server other than rank 0, is the user's etcd.
 	Store StoreConfig
+	// Own, of a server, is the user's etcd, which it asks itself once rank 0 has begun
+	// the job there.
+	Own StoreConfig
+	// Hosted is rank 0's coordinator, which others may come to keep; nil elsewhere.
+	Hosted *Hosted
 	// HostLabel and Rack say what a server fails together with; "": its host, and no rack.
 	HostLabel, Rack string
 	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
@@ -66,6 +68,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if cfg.JoinTimeout == 0 {
 		cfg.JoinTimeout = time.Minute
 	}
+	asked := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	job, err := readJob(ctx, cfg)
@@ -87,24 +90,25 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 			return nil, err
 		}
 	}
-	mine, err := own(ctx, cfg, job)
+	wish, err := readWish(ctx, cfg.Coord)
 	if err != nil {
 		return nil, err
 	}
+	kept, mine, err := enter(ctx, &cfg, job, wish, late)
+	defer func() {
+		cancel(nil) // nobody watches what ends with us
+		if bye := kept.end(asked.Err() != nil, err); err == nil {
+			err = bye
+		}
+	}()
 	if mine != nil {
 		defer func() { mine.end(err == nil) }()
 	}
-	if !late {
-		if err := assemble(ctx, cfg, job); err != nil {
-			leave(cfg)
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Preflight && !late && !mine.replaces() {
-		if err := preflight(ctx, &cfg, job); err != nil {
-			leave(cfg)
-			return nil, err
-		}
+	if cfg.Listen == "" {
+		cfg.Listen = cfg.near
 	}
 	if cfg.Coord, err = lasting(ctx, cfg); err != nil {
 		return nil, err
@@ -147,6 +151,36 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		raise(cfg.Coord, nameIn(cfg.Rank, job), err)
 	}
 	return res, err
+}
+
+// enter brings a rank into the job: into its place among the others, and to its store.
+// With an error, too, what it gives is the caller's to end.
+func enter(ctx context.Context, cfg *RankConfig, job *train.Job, wish *keepersWish, late bool) (kept *keeper, mine *number, err error) {
+	if wish == nil { // the store stays where it is, or has gone where it is kept
+		if kept, err = follow(ctx, cfg); err == nil {
+			mine, err = own(ctx, *cfg, job)
+		}
+		if err != nil {
+			return kept, nil, err
+		}
+	}
+	if late || kept != nil {
+		return kept, mine, nil
+	}
+	if err = assemble(ctx, *cfg, job); err == nil && cfg.Preflight && !mine.replaces() {
+		err = preflight(ctx, cfg, job)
+	}
+	if err == nil && wish != nil {
+		kept, err = keep(ctx, cfg, job, wish)
+	}
+	if err != nil {
+		leave(*cfg)
+		return nil, mine, err
+	}
+	if wish != nil {
+		mine, err = own(ctx, *cfg, job)
+	}
+	return kept, mine, err
 }
 
 // leave says that this rank needs the coordinator no more. Nobody waits for the

@@ -151,8 +151,7 @@ func Reach(ctx context.Context, addr string, token []byte, sc StoreConfig) (coor
 	if sc.Endpoints = Endpoints(addr); sc.Durable() {
 		return openStore(ctx, sc, token, false)
 	}
-	network, address := splitAddr(addr)
-	c, err := remote.Dial(ctx, func(ctx context.Context) (net.Conn, error) { return secure.Dial(ctx, network, address, token) })
+	c, err := remote.Dial(ctx, waysTo(addr, token).dial)
 	if err != nil {
 		return nil, fmt.Errorf("job: the coordinator at %s: %w", addr, err)
 	}

@@ -33,6 +33,9 @@ type StoreConfig struct {
 	// CA, Cert and Key are PEM files; "" none.
 	CA, Cert, Key  string
 	User, Password string
+	// Ranks: those of the job were started one by one, so that each is nobody's to keep
+	// alive: a job with replicas then has several of them keep its store.
+	Ranks bool
 	// Note is told when the etcd is away and when it is back; may be nil.
 	Note func(string)
 }

@@ -1,6 +1,6 @@
 // Package etcd is the coordinator that outlives processes: an etcd of the user's
-// (Dial), or one that lives in this process with a data directory of its own
-// (Start).
+// (Dial), one that lives in this process with a data directory of its own (Start), or
+// one that several processes of a job keep together (StartMember).
 //
 // It owns the translation between coord.Coordinator and etcd, and how an embedded
 // etcd is set up: one member, reached inside the process and by unix sockets in

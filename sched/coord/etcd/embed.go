@@ -30,22 +30,17 @@ type Embedded struct{ e *embed.Etcd }
 // is made where it is not there yet. client, "http://host:port", is where other
 // processes reach it; "": nowhere.
 func Start(ctx context.Context, dir, client string) (*Embedded, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("etcd: the data directory: %w", err)
+	cfg, err := settings(dir)
+	if err != nil {
+		return nil, err
 	}
-	cfg := embed.NewConfig()
 	cfg.Name = "psrt"
-	cfg.Dir = filepath.Join(dir, "data")
 	cfg.TickMs, cfg.ElectionMs = tickMillis, electionMillis
-	cfg.MaxRequestBytes = requestBytes
-	cfg.EnableGRPCGateway = false
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	// Both must be somewhere: sockets in a folder that nobody else enters.
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:1"} // a name; nobody connects
 	cfg.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "peer")}}
 	cfg.AdvertisePeerUrls = []url.URL{peer}
 	cfg.InitialCluster = cfg.Name + "=" + peer.String()
-	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "client")}}
 	if client != "" {
 		u, err := url.Parse(client)
 		if err != nil {
@@ -54,6 +49,26 @@ func Start(ctx context.Context, dir, client string) (*Embedded, error) {
 		cfg.ListenClientUrls = []url.URL{*u}
 	}
 	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
+	return start(ctx, dir, cfg)
+}
+
+// settings are those of every etcd in this process, whose client side is a socket in dir.
+func settings(dir string) (*embed.Config, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("etcd: the data directory: %w", err)
+	}
+	cfg := embed.NewConfig()
+	cfg.Dir = filepath.Join(dir, "data")
+	cfg.MaxRequestBytes = requestBytes
+	cfg.EnableGRPCGateway = false
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "client")}}
+	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
+	return cfg, nil
+}
+
+// start waits until it answers, which a member of several does when most of them do.
+func start(ctx context.Context, dir string, cfg *embed.Config) (*Embedded, error) {
 	for _, name := range []string{"peer", "client"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) { // of a killed process
 			return nil, err
@@ -83,4 +98,10 @@ func (e *Embedded) Store(prefix string) *Store { return over(v3client.New(e.e.Se
 func (e *Embedded) Close() error {
 	e.e.Close()
 	return nil
+}
+
+// Leave ends a member without a word to the others, who may be gone already.
+func (e *Embedded) Leave() error {
+	e.e.Server.HardStop()
+	return e.Close()
 }

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 
 // The suite of all coordinators, over one etcd: every test has a prefix of its own.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	e, err := Start(t.Context(), t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)

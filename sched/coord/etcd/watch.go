@@ -29,7 +29,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, from int64) (coord.Wat
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	life, cancel := context.WithCancel(ctx)
+	// A member that others do not hear of has no news.
+	life, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	ch := s.c.Watch(life, s.prefix+prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithCreatedNotify())
 	w := &watcher{s: s, events: make(chan coord.Event, coord.QueueEvents), cancel: cancel, done: make(chan struct{})}
 	select {

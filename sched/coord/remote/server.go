@@ -15,24 +15,38 @@ import (
 // Server answers clients for a Coordinator.
 type Server struct {
 	l      net.Listener
-	c      coord.Coordinator
+	oneOf  bool // of several servers before the same store
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup // accept loop and sessions
 
 	mu    sync.Mutex
+	c     coord.Coordinator // of sessions that begin now
 	conns map[net.Conn]struct{}
 	err   error // why accepting ended
 }
 
 // Serve answers everyone l lets in, until Close. The listener is the server's
 // from here on; the coordinator is not closed with it.
-func Serve(l net.Listener, c coord.Coordinator) *Server {
+func Serve(l net.Listener, c coord.Coordinator) *Server { return newServer(l, c, false) }
+
+// ServeOneOf is Serve for one of several servers before the same store: a client that
+// cannot reach the store through this one is let go, and dials another.
+func ServeOneOf(l net.Listener, c coord.Coordinator) *Server { return newServer(l, c, true) }
+
+func newServer(l net.Listener, c coord.Coordinator, oneOf bool) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{l: l, c: c, ctx: ctx, cancel: cancel, conns: map[net.Conn]struct{}{}}
+	s := &Server{l: l, oneOf: oneOf, c: c, ctx: ctx, cancel: cancel, conns: map[net.Conn]struct{}{}}
 	s.all.Add(1)
 	go s.accept()
 	return s
+}
+
+// Before puts another store behind the server, for connections that begin from here on.
+func (s *Server) Before(c coord.Coordinator) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c = c
 }
 
 // Addr is where the server listens.
@@ -66,8 +80,9 @@ func (s *Server) accept() {
 		}
 		s.conns[conn] = struct{}{}
 		s.all.Add(1)
+		c := s.c
 		s.mu.Unlock()
-		go s.serve(conn)
+		go s.serve(conn, c)
 	}
 }
 
@@ -97,6 +112,7 @@ func (s *Server) Close() error {
 // session is one client's connection.
 type session struct {
 	s      *Server
+	c      coord.Coordinator
 	conn   net.Conn
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
@@ -108,10 +124,10 @@ type session struct {
 	pumps   sync.WaitGroup
 }
 
-func (s *Server) serve(conn net.Conn) {
+func (s *Server) serve(conn net.Conn, c coord.Coordinator) {
 	defer s.all.Done()
 	ctx, cancel := context.WithCancel(s.ctx)
-	ses := &session{s: s, conn: conn, ctx: ctx, cancel: cancel, watches: map[uint64]coord.Watcher{}}
+	ses := &session{s: s, c: c, conn: conn, ctx: ctx, cancel: cancel, watches: map[uint64]coord.Watcher{}}
 	ses.loop()
 	cancel() // ends the watches
 	conn.Close()
@@ -165,7 +181,7 @@ func (ses *session) handle(req *request) error {
 	defer cancel()
 	res := &response{ID: req.ID}
 	var err error
-	c := ses.s.c
+	c := ses.c
 	switch req.Op {
 	case opGet:
 		var kv coord.KV
@@ -201,16 +217,27 @@ func (ses *session) handle(req *request) error {
 		err = fmt.Errorf("coord/remote: unknown operation %q; both sides must run the same psrt version", req.Op)
 	}
 	if err != nil {
+		if ses.lost(ctx, err) {
+			return err
+		}
 		res.setError(err)
 	}
 	return ses.send(res)
 }
 
+// lost says whether the client is to try another server.
+func (ses *session) lost(ctx context.Context, err error) bool {
+	return ses.s.oneOf && (errors.Is(err, coord.ErrUnavailable) || ctx.Err() != nil)
+}
+
 // list answers in as many frames as it takes.
 func (ses *session) list(ctx context.Context, req *request) error {
-	kvs, rev, err := ses.s.c.List(ctx, req.Key)
+	kvs, rev, err := ses.c.List(ctx, req.Key)
 	res := &response{ID: req.ID, Revision: rev}
 	if err != nil {
+		if ses.lost(ctx, err) {
+			return err
+		}
 		res.setError(err)
 		return ses.send(res)
 	}
@@ -247,7 +274,7 @@ func (ses *session) watch(req *request) error {
 	}
 	life, cancel := context.WithCancel(ses.ctx)
 	late := time.AfterFunc(callTimeout, cancel) // the beginning alone is bounded
-	w, err := ses.s.c.Watch(life, req.Key, req.Revision)
+	w, err := ses.c.Watch(life, req.Key, req.Revision)
 	if !late.Stop() {
 		if err == nil {
 			w.Close()
@@ -256,6 +283,9 @@ func (ses *session) watch(req *request) error {
 	}
 	if err != nil {
 		cancel()
+		if ses.lost(life, err) {
+			return err
+		}
 		res.setError(err)
 		return ses.send(res)
 	}

@@ -1,0 +1,79 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+)
+
+// Members that wait for each other: a leader that dies is missed after an election's
+// time, and the next one leads within another. A process that gets no core for less
+// than that is no reason for an election.
+const (
+	memberTickMillis     = 50
+	memberElectionMillis = 500
+)
+
+// MemberConfig is one of several processes that keep an etcd together.
+type MemberConfig struct {
+	Name string
+	// Peers are all members: their names, and where they listen for each other,
+	// "host:port". All members begin together, with the same.
+	Peers map[string]string
+	// Cluster is the name of their cluster: members of others are refused.
+	Cluster string
+	Credentials
+}
+
+// StartMember starts a member, and waits until most of them are there. Its data are in
+// dir and outlive nobody: a member that has died is none again, so that nothing of it
+// needs to reach a disk.
+func StartMember(ctx context.Context, dir string, m MemberConfig) (*Embedded, error) {
+	cfg, err := settings(dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Name, cfg.InitialClusterToken = m.Name, m.Cluster
+	cfg.TickMs, cfg.ElectionMs = memberTickMillis, memberElectionMillis
+	cfg.UnsafeNoFsync = true
+	for name, at := range m.Peers {
+		u := url.URL{Scheme: "https", Host: at}
+		if name == m.Name {
+			cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{u}, []url.URL{u}
+		}
+		cfg.InitialCluster += "," + name + "=" + u.String()
+	}
+	all := strings.Split(cfg.InitialCluster, ",")[1:]
+	slices.Sort(all)
+	if cfg.InitialCluster = strings.Join(all, ","); m.Peers[m.Name] == "" {
+		return nil, fmt.Errorf("etcd: member %q is none of %s", m.Name, cfg.InitialCluster)
+	}
+	// Whoever starts it may hold the port until it listens.
+	cfg.SocketOpts.ReusePort = true
+	if cfg.PeerTLSInfo, err = m.keep(dir); err != nil {
+		return nil, err
+	}
+	return start(ctx, dir, cfg)
+}
+
+// keep writes the credentials where etcd reads them.
+func (c *Credentials) keep(dir string) (t transport.TLSInfo, err error) {
+	t = transport.TLSInfo{
+		TrustedCAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"),
+		ClientCertAuth: true, ServerName: peerName,
+		// The key is what a member proves itself by: it may have several addresses.
+		SkipClientSANVerify: true,
+	}
+	for name, pem := range map[string][]byte{t.TrustedCAFile: c.CA, t.CertFile: c.Cert, t.KeyFile: c.Key} {
+		if err := os.WriteFile(name, pem, 0o600); err != nil {
+			return t, fmt.Errorf("etcd: %w", err)
+		}
+	}
+	return t, nil
+}
