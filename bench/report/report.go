@@ -47,6 +47,8 @@ type Row struct {
 	FanIn *FanIn `json:"fan_in,omitempty"`
 	// Chain is what rows of that suite say besides.
 	Chain *Chain `json:"chain,omitempty"`
+	// Collective is what rows of that suite say besides.
+	Collective *Collective `json:"collective,omitempty"`
 	// Pair is what rows of one ordered pair of ranks say besides.
 	Pair *Pair `json:"pair,omitempty"`
 	// CPUSecondsPerGB is of both processes together.

@@ -114,6 +114,9 @@ func (r *Report) columns() []column {
 		special = latencyColumns
 	}
 	all := append(append([]column{}, special...), commonColumns...)
+	if len(r.Rows) > 0 && r.Rows[0].Collective != nil {
+		all = slices.Concat(collectiveColumns, all)
+	}
 	if len(r.Rows) > 0 && r.Rows[0].FanIn != nil {
 		all = append(all, fanInColumns...)
 	}

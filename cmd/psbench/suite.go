@@ -99,6 +99,18 @@ func (o *options) common(fl *pflag.FlagSet) {
 	fl.Float64Var(&o.tolerance, "tolerance", 0.1, "share of speed that a row may lose (with --compare)")
 }
 
+// listed is --sizes in bytes.
+func (o *options) listed() (sizes []int, err error) {
+	for _, s := range strings.Split(o.sizes, ",") {
+		var b cli.Bytes
+		if err := b.Set(strings.TrimSpace(s)); err != nil {
+			return nil, cli.Usagef("--sizes: %w", err)
+		}
+		sizes = append(sizes, int(b))
+	}
+	return sizes, nil
+}
+
 // run measures and shows.
 func (o *options) run(ctx context.Context, suite string) error {
 	cfg, err := o.config(suite)
@@ -191,12 +203,8 @@ func (o *options) config(suite string) (micro.Config, error) {
 			return cfg, err
 		}
 	}
-	for _, s := range strings.Split(o.sizes, ",") {
-		var b cli.Bytes
-		if err := b.Set(strings.TrimSpace(s)); err != nil {
-			return cfg, cli.Usagef("--sizes: %w", err)
-		}
-		cfg.Sizes = append(cfg.Sizes, int(b))
+	if cfg.Sizes, err = o.listed(); err != nil {
+		return cfg, err
 	}
 	if err := cfg.Check(); err != nil {
 		return cfg, cli.Usagef("%w", err)
