@@ -38,6 +38,9 @@ type serveFlags struct {
 	saveEvery  time.Duration
 	stallAfter time.Duration
 	storage    ssdFlags
+	replicas   replicaFlags
+
+	tlsCA, tlsCert, tlsKey string // to the user's etcd
 }
 
 func newServe() *cobra.Command {
@@ -57,6 +60,7 @@ says, and nothing is left behind.`,
   psrt serve --listen 10.0.0.5:7700 --token-file token --tables tables.yaml --load model --save model --save-every 10m
   psrt serve --token-file token --new-tables --sync ssp --staleness 2
   psrt serve --token-file token --tables tables.yaml --servers 4
+  psrt serve --token-file token --tables tables.yaml --servers 3 --replicas 2 --allow-same-host
   psrt serve --token-file token --tables tables.yaml --servers 2 --coordinator node0:7600 --rank 1 --listen node1:7700`,
 	}
 	fl := c.Flags()
@@ -76,8 +80,12 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
 	fl.DurationVar(&f.saveEvery, "save-every", 0, "also save so often, such as 10m")
 	fl.IntVar(&f.servers, "servers", 1, "server processes that trainers use as one: on this machine, or with --coordinator one by one")
-	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach")
+	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach, or with --replicas https://HOST:PORT[,…], your etcd (PSRT_ETCD_USER, PSRT_ETCD_PASSWORD)")
 	fl.IntVar(&f.rank, "rank", 0, "with --coordinator: which of the servers this is")
+	f.replicas.register(fl)
+	fl.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authority of your etcd's certificate (the system's)")
+	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with this server's certificate for your etcd")
+	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its key")
 	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a request that waits for so long is told: for whom, why, and since when (0: never)")
 	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
@@ -99,7 +107,12 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	defer oneSignal()()
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	if f.servers > 1 && f.coordinator == "" {
+	switch {
+	case f.replicated() && f.coordinator == "":
+		return f.serveReplicas(ctx, c, cfg)
+	case f.replicated():
+		return f.serveReplica(ctx, cfg)
+	case f.servers > 1 && f.coordinator == "":
 		return f.serveAll(ctx, c)
 	}
 	if f.coordinator != "" {
@@ -169,7 +182,9 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 		return cfg, cli.Usagef("--token-file is missing: a file with a secret that trainers must know, made where it does not exist")
 	case f.servers < 1 || f.servers > serve.MaxServers:
 		return cfg, cli.Usagef("--servers %d: must be 1 to %d", f.servers, serve.MaxServers)
-	case f.rank < 0 || f.rank >= f.servers:
+	case f.rank < 0 || f.rank >= serve.MaxServers:
+		return cfg, cli.Usagef("--rank %d: must be 0 to %d", f.rank, serve.MaxServers-1)
+	case f.rank >= f.servers && !f.replicated():
 		return cfg, cli.Usagef("--rank %d: must be 0 to %d, one less than --servers", f.rank, f.servers-1)
 	case f.rank > 0 && f.coordinator == "":
 		return cfg, cli.Usagef("--rank %d is for servers that are started one by one: say where they meet, by --coordinator HOST:PORT", f.rank)
@@ -191,6 +206,9 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 		cfg.Staleness = server.Async
 	case "ssp":
 		cfg.Staleness = f.staleness
+	}
+	if err := f.checkReplicas(c); err != nil {
+		return cfg, err
 	}
 	if cfg.Storage, err = f.storage.describe(c); err != nil {
 		return cfg, err
@@ -241,15 +259,24 @@ type readiness struct {
 	Dense     int      `json:"dense"`
 	Loaded    string   `json:"loaded,omitempty"`
 	Metrics   string   `json:"metrics,omitempty"`
+	Groups    int      `json:"groups,omitempty"`
+	Replicas  int      `json:"replicas,omitempty"`
 	Error     string   `json:"error,omitempty"` // of a server that serveAll has started
+	BadInput  bool     `json:"bad_input,omitempty"`
 }
 
-func (f *serveFlags) ready(s *serve.Server, cfg serve.Config, shown *metrics.Endpoint) error {
-	r := readiness{Event: "ready", Address: s.Addr(), PID: os.Getpid(), Version: version, Threads: f.threads, Clients: f.clients,
-		Sync: f.sync.Value, Tables: s.Tables(), Loaded: cfg.Load}
+// readiness is what is known of it before.
+func (f *serveFlags) readiness(cfg serve.Config) readiness {
+	r := readiness{Event: "ready", PID: os.Getpid(), Version: version, Threads: f.threads, Clients: f.clients, Sync: f.sync.Value}
 	if cfg.Tables != nil {
 		r.Dense = cfg.Tables.Dense.Floats
 	}
+	return r
+}
+
+func (f *serveFlags) ready(s *serve.Server, cfg serve.Config, shown *metrics.Endpoint) error {
+	r := f.readiness(cfg)
+	r.Address, r.Tables, r.Loaded = s.Addr(), s.Tables(), cfg.Load
 	if shown != nil {
 		r.Metrics = shown.Addr()
 	}

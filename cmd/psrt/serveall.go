@@ -80,14 +80,22 @@ func (f *serveFlags) join(ctx context.Context, token []byte) (g *serve.Group, le
 		if err == nil {
 			return &serve.Group{Coord: c, Servers: f.servers, Index: f.rank}, func() { _ = c.Close() }, nil
 		}
-		if errors.Is(err, secure.ErrToken) {
-			return nil, nil, cli.Usagef("--coordinator %s holds another token: give all servers the same --token-file", f.coordinator)
+		if bad := f.unreachable(dialing, err); bad != nil {
+			return nil, nil, bad
 		}
-		select {
-		case <-dialing.Done():
-			return nil, nil, fmt.Errorf("the coordinator at %s cannot be reached within %v: %w; start --rank 0 first, and check the address", f.coordinator, joinWithin, err)
-		case <-time.After(100 * time.Millisecond):
-		}
+	}
+}
+
+// unreachable is why the coordinator is not asked again; else it waits a moment.
+func (f *serveFlags) unreachable(dialing context.Context, err error) error {
+	if errors.Is(err, secure.ErrToken) {
+		return cli.Usagef("--coordinator %s holds another token: give all servers the same --token-file", f.coordinator)
+	}
+	select {
+	case <-dialing.Done():
+		return fmt.Errorf("the coordinator at %s cannot be reached within %v: %w; start --rank 0 first, and check the address", f.coordinator, joinWithin, err)
+	case <-time.After(100 * time.Millisecond):
+		return nil
 	}
 }
 
@@ -205,7 +213,7 @@ func (f *serveFlags) common(c *cobra.Command) []string {
 	new(transportFlags).add(transport)
 	c.Flags().Visit(func(g *pflag.Flag) {
 		own := []string{"listen", "metrics", "ready-file", "config", "mem-budget", "help"}
-		if transport.Lookup(g.Name) == nil && !slices.Contains(own, g.Name) {
+		if transport.Lookup(g.Name) == nil && !slices.Contains(own, g.Name) && f.forServers(g) {
 			args = append(args, "--"+g.Name+"="+g.Value.String())
 		}
 	})

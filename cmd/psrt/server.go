@@ -28,7 +28,7 @@ type serverFlags struct {
 	json                   string
 }
 
-const serverJobs = `The job is the one that "psrt train" runs on this machine for this user (--pid where there are several).
+const serverJobs = `The job is the one that "psrt train" or "psrt serve" runs on this machine for this user (--pid where there are several).
 Where its ranks were started by mpirun, srun or by hand, give its --coordinator and --token-file.`
 
 func newServer() *cobra.Command {
@@ -137,9 +137,9 @@ func (f *serverFlags) attach(ctx context.Context) (*job.Control, error) {
 	}
 	switch {
 	case len(found) == 0 && f.pid != 0:
-		return nil, cli.Usagef("--pid %d: psrt train does not run under that number for this user; psrt status shows all jobs", f.pid)
+		return nil, cli.Usagef("--pid %d: neither psrt train nor psrt serve runs under that number for this user; psrt status shows all jobs", f.pid)
 	case len(found) == 0:
-		return nil, cli.Usagef("no psrt train runs on this machine for this user (below %s); --coordinator and --token-file reach a job elsewhere", os.TempDir())
+		return nil, cli.Usagef("neither psrt train nor psrt serve runs on this machine for this user (below %s); --coordinator and --token-file reach a job elsewhere", os.TempDir())
 	case len(found) > 1:
 		return nil, cli.Usagef("%d jobs run on this machine: say which by --pid, such as --pid %d", len(found), found[0].PID)
 	}
@@ -285,6 +285,9 @@ func (f *trainFlags) serveAdded(ctx context.Context, k *job.Control, at *serverF
 	devices, err := f.transport.Devices()
 	if err != nil {
 		return err
+	}
+	if k.Job.Workers == 0 {
+		return cli.Usagef("these servers are for trainers of your own: start one more with psrt serve, the flags of the others and a --rank that none of them has; psrt server ls shows them")
 	}
 	number, err := k.Reserve(ctx, true)
 	if err != nil {

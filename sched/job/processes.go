@@ -126,6 +126,7 @@ type launcher struct {
 	cfg   ProcessConfig
 	dir   string
 	store coord.Coordinator
+	flags func(rank, n int) []string // of servers that are not psrt train's; else nil
 
 	mu       sync.Mutex
 	result   *train.Result
@@ -139,6 +140,9 @@ type launcher struct {
 // before it left behind is in nobody's way.
 func (l *launcher) rank(r int) launch.Rank {
 	n := l.started(r)
+	if l.flags != nil {
+		return launch.Rank{Name: l.name(r), Args: l.flags(r, n), Env: []string{EnvLaunched + "=1"}}
+	}
 	listen := "rank-" + strconv.Itoa(r)
 	if n > 0 {
 		listen += "." + strconv.Itoa(n)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -78,7 +79,11 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	r := &Replica{cfg: cfg, open: make(chan struct{})}
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover,
-		OnReject: func(addr net.Addr, err error) { cfg.Log(fmt.Sprintf("refused %v: %v", addr, err)) }})
+		OnReject: func(addr net.Addr, err error) {
+			if !errors.Is(err, io.EOF) { // servers and trainers give up connections that a newer map makes needless
+				cfg.Log(fmt.Sprintf("refused %v: %v", addr, err))
+			}
+		}})
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,7 @@ func Begin(ctx context.Context, cfg Config) (*Keeper, error) {
 // next time: the last good model is still there.
 func (k *Keeper) Run(ctx context.Context) {
 	if k.cfg.SaveEvery == 0 {
+		<-ctx.Done()
 		return
 	}
 	t := time.NewTicker(k.cfg.SaveEvery)
