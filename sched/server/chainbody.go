@@ -60,7 +60,7 @@ func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
 		return nil, fmt.Errorf("%w: %d bytes of worker %d", errBody, len(b), h.Worker)
 	}
 	le := binary.LittleEndian
-	r := &request{s: &session{worker: int(h.Worker), client: h.Client, broken: true}, chained: true, body: b}
+	r := &request{s: &session{worker: int(h.Worker), client: h.Client, broken: true}, chained: true, op: h.Seq, body: b}
 	r.Seq = h.Push
 	r.Kind, r.Flags = psmsg.Kind(b[0]), psmsg.Flags(b[1])&psmsg.FlagTick
 	r.Table, r.Clock, r.Rows = le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint32(b[16:])

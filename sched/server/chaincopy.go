@@ -144,6 +144,7 @@ func (c *chained) clear() error {
 	l := c.l
 	c.endSessions()
 	c.stopCopy()
+	c.running = false
 	l.endCut(false)
 	if err := l.settleReads(takeWithin); err != nil {
 		return err

@@ -41,7 +41,10 @@ type chained struct {
 	copying  copying
 	unborn   []uint64 // of the pull that is being answered
 	dirty    bool     // something was taken or installed
-	vacant   bool     // workers begin as having left
+	running  bool     // the last op is to be applied with the next
+	arrived  bool     // some session has a push that is whole
+	whole    []*request
+	vacant   bool // workers begin as having left
 
 	epoch  atomic.Uint64 // adopted
 	served atomic.Bool   // head
@@ -64,6 +67,7 @@ type chained struct {
 // result is what an op that was committed has led to.
 type result struct {
 	seq     uint64
+	merged  bool // the next op is of the same run
 	code    psmsg.Code
 	version uint64
 	refused int
@@ -189,7 +193,7 @@ func (c *chained) turn(now time.Time) (some bool) {
 		some = true
 	}
 	some = c.flush() || some
-	if some || len(c.calls) > 0 {
+	if some || c.arrived || len(c.calls) > 0 {
 		c.again()
 		c.flush()
 	}
@@ -226,11 +230,7 @@ func (c *chained) isBusy() bool {
 
 // again tries what could not be ordered.
 func (c *chained) again() {
-	for _, s := range c.l.current {
-		if s != nil && len(s.order) > 0 {
-			c.takePushes(s)
-		}
-	}
+	c.takePushes()
 	c.tryCalls()
 }
 
@@ -243,8 +243,10 @@ func (c *chained) flush() (some bool) {
 			return some
 		}
 		some = true
-		for _, m := range out.Messages {
-			c.send(m)
+		for i, m := range out.Messages {
+			if !outdated(&m, out.Messages[i+1:]) {
+				c.send(m)
+			}
 		}
 		for _, d := range out.Done {
 			c.done(d)
@@ -253,6 +255,15 @@ func (c *chained) flush() (some bool) {
 			c.cfg.OnReport(r)
 		}
 	}
+}
+
+// outdated says whether a message, of what is here or was done, is followed by one that
+// says more: one answer does for all that a turn has brought.
+func outdated(m *chain.Message, later []chain.Message) bool {
+	if m.Kind != chain.Ack && m.Kind != chain.Fed {
+		return false
+	}
+	return slices.ContainsFunc(later, func(o chain.Message) bool { return o.Kind == m.Kind && o.To == m.To && o.Epoch == m.Epoch })
 }
 
 func (c *chained) send(m chain.Message) {

@@ -7,23 +7,64 @@ import (
 	"psrt/sched/psmsg"
 )
 
-// takePushes hands a session's pushes to the chain, as far as they are here. They stay
-// in the session's order until they have a place in the group's.
-func (c *chained) takePushes(s *session) {
-	for len(s.order) > 0 && !s.broken && s.open {
-		r := s.order[0]
-		if r.fetch.left > 0 || !c.submit(r) {
-			return
+// runBytes bounds the pushes that are added before they are applied: nothing of them is
+// committed before the last one is everywhere.
+const runBytes = 1 << 20
+
+// takePushes hands to the chain what sessions have for it, as far as it is here. They
+// keep it in their order until it has a place in the group's. Of pushes that a turn
+// has brought, small ones are made a run, which every member adds before it applies it.
+func (c *chained) takePushes() {
+	c.arrived = false
+	if c.failed != nil {
+		return
+	}
+	c.whole = c.whole[:0]
+	for _, s := range c.l.current {
+		if s == nil || s.broken || !s.open {
+			continue
+		}
+		for _, r := range s.order {
+			if r.fetch.left > 0 {
+				break
+			}
+			c.whole = append(c.whole, r)
 		}
 	}
+	run := 0
+	var stuck *session
+	for i, r := range c.whole {
+		if r.s == stuck || r.s.broken {
+			continue
+		}
+		merge := false
+		if size := c.bodySize(r); i+1 < len(c.whole) && c.mayRun(r) && c.mayRun(c.whole[i+1]) {
+			run += size
+			merge = run+c.bodySize(c.whole[i+1]) <= runBytes
+		}
+		if !merge {
+			run = 0
+		}
+		if !c.submit(r, merge) {
+			stuck = r.s
+		}
+	}
+	clear(c.whole)
+	c.m.Flush() // what was to follow the last one may have had to wait
 }
 
-// submit gives a push to the machine. It returns whether the session's next one may be
-// looked at.
-func (c *chained) submit(r *request) bool {
-	if c.failed != nil {
+// mayRun says whether a push may be applied together with others. Rows that may lie on
+// a disk are pinned until they are applied: all of a run would have to fit.
+func (c *chained) mayRun(r *request) bool {
+	if c.l.cfg.Staleness == 0 || r.Flags&psmsg.FlagTicket != 0 {
 		return false
 	}
+	return r.Kind != psmsg.KindPush || c.l.tables[r.Table].inMemory
+}
+
+// submit gives a push to the machine; merge: the next one is to be added to it. It
+// returns whether the session's next one may be looked at.
+func (c *chained) submit(r *request, merge bool) bool {
 	s := r.s
 	if r.Kind == psmsg.KindPush && r.Flags&psmsg.FlagTicket != 0 && !c.redeem(r) {
 		s.removePush(r)
@@ -31,7 +72,7 @@ func (c *chained) submit(r *request) bool {
 		c.l.reply(r, psmsg.CodeStaleTicket, 0, 0, 0)
 		return true
 	}
-	h := chain.Header{Kind: chain.Push, Worker: uint32(s.worker), Client: s.client, Push: r.Seq, Size: c.bodySize(r)}
+	h := chain.Header{Kind: chain.Push, Worker: uint32(s.worker), Client: s.client, Push: r.Seq, Merge: merge, Size: c.bodySize(r)}
 	c.lease()
 	verdict := c.m.Judge(c.m.Epoch(), &h)
 	if verdict == chain.Ordered {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"psrt/sched/chain"
@@ -18,8 +19,6 @@ type taking struct {
 	born    map[*tableState][]uint64 // keys of rows that this op has made, where noting
 	partial bool                     // rows have not all come: others are left out, but for these
 	make    map[uint32]map[uint64]bool
-	version uint64
-	refused int
 }
 
 // Take does the next op; see chain.State.
@@ -46,21 +45,32 @@ func (c *chained) take(op *chain.Op) {
 		return
 	}
 	c.dirty = true
-	res := result{seq: op.Seq}
+	c.running = op.Merge
+	at := len(c.results)
+	c.results = append(c.results, result{seq: op.Seq})
 	switch op.Kind {
 	case chain.Push:
-		res.code = c.takePush(op)
+		c.results[at].code = c.takePush(op)
 	case chain.Order:
-		res.value, res.err = c.takeOrder(op)
+		c.results[at].value, c.results[at].err = c.takeOrder(op)
 	case chain.Leave:
 		c.l.clock.Leave(int(op.Worker))
 	}
 	c.l.applyReady()
-	res.version, res.refused = c.taking.version, c.taking.refused
-	if c.failed != nil {
-		res.code, res.err = psmsg.CodeNoMemory, c.failed
+	for i := at; c.failed != nil && i >= 0 && (i == at || c.results[i].merged); i-- {
+		c.results[i].code, c.results[i].err = psmsg.CodeNoMemory, c.failed
 	}
-	c.results = append(c.results, res)
+	c.results[at].merged = op.Merge
+}
+
+// applied notes what pushes have led to: this op's, and those of the run that it ends.
+func (c *chained) applied(due []*request, version uint64, refused int) {
+	for _, r := range due {
+		at := slices.IndexFunc(c.results, func(res result) bool { return res.seq == r.op })
+		if at >= 0 {
+			c.results[at].version, c.results[at].refused = version, refused
+		}
+	}
 }
 
 // takePush counts a push. In BSP it is held until its step is whole, in the op that

@@ -31,7 +31,7 @@ func (s *session) removePush(r *request) {
 // without a gap in the sequence.
 func (l *lane) takePushes(s *session) {
 	if l.chain != nil {
-		l.chain.takePushes(s)
+		l.chain.arrived = true // they are taken together, when all that has come was looked at
 		return
 	}
 	for len(s.order) > 0 && !s.broken {
@@ -157,6 +157,9 @@ func (l *lane) resolveRows(r *request) bool {
 // the other (a worker's leaving can complete several at once); otherwise all
 // that this poll batch brought, merged per row.
 func (l *lane) applyReady() {
+	if l.chain != nil && l.chain.running {
+		return
+	}
 	defer l.afterSteps()
 	if l.cfg.Staleness != 0 {
 		l.applyAll(func(*request) bool { return true })
@@ -326,7 +329,7 @@ func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused
 
 func (l *lane) acknowledge(due []*request, version uint64, refused int) {
 	if l.chain != nil { // who waits is told when the op is committed
-		l.chain.taking.version, l.chain.taking.refused = version, refused
+		l.chain.applied(due, version, refused)
 	}
 	for _, r := range due {
 		r.grads, r.keys = nil, nil

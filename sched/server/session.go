@@ -28,6 +28,7 @@ type request struct {
 
 	// Of an op of a group's chain: it belongs to no session.
 	chained bool
+	op      uint64 // its place in the order, 0: in a copy's beginning
 	body    []byte
 
 	look    tiers.Lookup // from find to takeFound
