@@ -19,6 +19,7 @@ type feed struct {
 	first  uint64  // number of items[0]; from 1
 	sent   uint64  // last one sent
 	bytes  int     // of items
+	rows   int     // likewise, of rows alone
 	cursor uint64
 	idle   int
 	whole  bool // the joiner has said that it has all
@@ -31,6 +32,9 @@ func (f *feed) add(it *Item) {
 	}
 	f.items = append(f.items, it)
 	f.bytes += it.itemBytes
+	if it.Kind == Rows {
+		f.rows += it.itemBytes
+	}
 }
 
 // fill takes up what there is room for, and sends it. Ops have half of the room
@@ -41,8 +45,12 @@ func (f *feed) fill(m *Machine) {
 		clients := slices.SortedFunc(maps.Values(m.clients), func(a, b Client) int { return cmp.Compare(a.Worker, b.Worker) })
 		f.add(&Item{Kind: First, Seq: m.committed, Clients: clients, Bytes: m.state.Rest()})
 	}
-	for !f.inStep && f.bytes < m.opt.FeedBytes/2 {
-		rows, next, last := m.state.Rows(f.cursor, min(m.opt.ChunkBytes, m.opt.FeedBytes/4))
+	for !f.inStep && f.bytes < m.opt.FeedBytes/2 && (m.paceBytes == 0 || f.rows < m.paceBytes) {
+		budget := min(m.opt.ChunkBytes, m.opt.FeedBytes/4)
+		if m.paceBytes > 0 {
+			budget = min(budget, m.paceItem)
+		}
+		rows, next, last := m.state.Rows(f.cursor, budget)
 		if len(rows) > 0 {
 			f.add(&Item{Kind: Rows, Bytes: rows})
 		}
@@ -80,6 +88,9 @@ func (f *feed) acked(m *Machine, seq uint64) {
 	}
 	for len(f.items) > 0 && f.first <= seq {
 		f.bytes -= f.items[0].itemBytes
+		if f.items[0].Kind == Rows {
+			f.rows -= f.items[0].itemBytes
+		}
 		f.items[0] = nil
 		f.items = f.items[1:]
 		f.first++

@@ -34,12 +34,14 @@ type Machine struct {
 	clients   map[uint32]Client
 	ordered   map[uint32]Client // with what is in the log; of the head
 
-	next   link  // to the successor, or to a joiner that is in step
-	feed   *feed // to a joiner, of the tail
-	joined *join // being one
-	ackDue bool
-	asks   map[uint64]bool
-	asked  uint64
+	next link  // to the successor, or to a joiner that is in step
+	feed *feed // to a joiner, of the tail
+	// paceBytes of a copy's rows may be on their way, in items of paceItem; 0: Options alone.
+	paceBytes, paceItem int
+	joined              *join // being one
+	ackDue              bool
+	asks                map[uint64]bool
+	asked               uint64
 }
 
 // New is a server's machine for a group: it does nothing until Adopt.
@@ -69,6 +71,10 @@ func (m *Machine) LogBytes() int { return m.logBytes }
 
 // Head says whether ops are submitted here.
 func (m *Machine) Head() bool { return m.isHead() }
+
+// Pace bounds what of a copy's rows may be sent and not acknowledged, and an item of
+// them, below what Options allow. Ops are not held up.
+func (m *Machine) Pace(bytes, item int) { m.paceBytes, m.paceItem = max(1, bytes), max(1, item) }
 
 // Drive goes on with what waited for the state: rows that it could not give before.
 func (m *Machine) Drive() { m.drive() }

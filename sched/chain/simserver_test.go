@@ -185,6 +185,9 @@ func (v *simServer) tick(n int) {
 			return false
 		})
 		for g, m := range v.machines {
+			if v.s.r.IntN(8) == 0 {
+				m.Pace(1+v.s.r.IntN(3000), 1+v.s.r.IntN(400))
+			}
 			if n%2 == 0 {
 				m.Tick()
 			}

@@ -184,6 +184,9 @@ type State interface {
 	TakePart(op *Op, note []byte)
 }
 
+// DefaultFeedBytes is that of Options.FeedBytes.
+const DefaultFeedBytes = 8 << 20
+
 // Options bound one group's memory; zero values get defaults.
 type Options struct {
 	ChunkBytes    int // of one Data message, 256 KiB
@@ -204,7 +207,7 @@ func (o Options) orDefault() Options {
 	set(&o.InflightBytes, 4<<20)
 	set(&o.LogOps, 256)
 	set(&o.LogBytes, 64<<20)
-	set(&o.FeedBytes, 8<<20)
+	set(&o.FeedBytes, DefaultFeedBytes)
 	set(&o.ResendTicks, 2)
 	return o
 }

@@ -39,6 +39,7 @@ type chained struct {
 	nextTick time.Time
 	taking   taking
 	copying  copying
+	pace     pace
 	unborn   []uint64 // of the pull that is being answered
 	dirty    bool     // something was taken or installed
 	running  bool     // the last op is to be applied with the next
@@ -128,6 +129,7 @@ func (c *chained) adopt(cfg chain.Config) {
 		c.l.endCut(false)
 	}
 	c.stopCopy()
+	c.newPace()
 	wasHead := c.head
 	c.m.Adopt(cfg)
 	c.head = c.m.Head()
@@ -181,7 +183,7 @@ func (c *chained) turn(now time.Time) (some bool) {
 	}
 	c.lease()
 	for i := range inbox {
-		c.m.Step(inbox[i])
+		c.step(&inbox[i])
 	}
 	some = len(inbox) > 0 || c.heard
 	c.heard = false
@@ -270,6 +272,7 @@ func (c *chained) send(m chain.Message) {
 	if c.failed != nil {
 		return
 	}
+	c.leaves(&m)
 	if c.cfg.Send != nil {
 		c.cfg.Send(m)
 	} else if p := c.peerOf(m.To); p != nil {

@@ -74,7 +74,7 @@ func (c *chained) newLink(node chain.Node, dials bool, d rdma.Domain) (*peer, rd
 func (c *chained) hear(m *chain.Message) {
 	if c.failed == nil {
 		c.lease()
-		c.m.Step(*m)
+		c.step(m)
 		c.heard = true
 	}
 }
@@ -223,11 +223,15 @@ func (c *chained) connect(node chain.Node, addr string) (p *peer, conn *dial.Con
 		return p, nil, err
 	}
 	attached := errors.New("server: the lane has ended")
-	if e := c.l.do(commandTimeout, func() { attached = c.attach(p, conn) }); e != nil || attached != nil {
+	var mine, offer relay.Offer
+	if e := c.l.do(commandTimeout, func() {
+		if attached = c.attach(p, conn); attached == nil {
+			mine = p.link.Offer()
+		}
+	}); e != nil || attached != nil {
 		return p, conn, errors.Join(e, attached)
 	}
-	var offer relay.Offer
-	if err = conn.Call(ctx, relay.Method, p.link.Offer(), &offer); err != nil {
+	if err = conn.Call(ctx, relay.Method, mine, &offer); err != nil {
 		return p, conn, err
 	}
 	if e := c.l.do(commandTimeout, func() { err = c.ready(p, offer) }); e != nil {
