@@ -17,6 +17,8 @@ type Page struct {
 	When   time.Time
 	Result *train.Result
 	Job    *train.Job // nil when the ranks were started elsewhere
+	// Curve is the training as it went, by examples of all passes; may be empty.
+	Curve []train.Progress
 }
 
 type view struct {
@@ -24,6 +26,7 @@ type view struct {
 	Figures []figure
 	Curves  []template.HTML
 	Stages  []bar
+	Flows   []flow
 }
 
 type figure struct{ Name, Value, Note string }
@@ -36,7 +39,7 @@ type bar struct {
 // Write renders the page.
 func Write(w io.Writer, p Page) error {
 	r := p.Result
-	v := view{Page: p, Stages: []bar{{"io", 100 * r.Stages.IO}, {"comm", 100 * r.Stages.Comm}, {"compute", 100 * r.Stages.Compute}}}
+	v := view{Page: p, Flows: flows(r.ServerUse), Stages: []bar{{"io", 100 * r.Stages.IO}, {"comm", 100 * r.Stages.Comm}, {"compute", 100 * r.Stages.Compute}}}
 	add := func(name string, value *float64, note string) {
 		if value != nil {
 			v.Figures = append(v.Figures, figure{name, fmt.Sprintf("%.4f", *value), note})
@@ -51,6 +54,9 @@ func Write(w io.Writer, p Page) error {
 		figure{"features", fmt.Sprint(r.Features), "rows in the tables"},
 		figure{"peak memory", fmt.Sprintf("%d MB", r.PeakRSSBytes/1e6), "largest process"},
 		figure{"wall time", fmt.Sprintf("%.1f s", r.WallSeconds), fmt.Sprintf("%d epochs, best %d", len(r.Epochs), r.BestEpoch)})
+	add("actual CTR", r.ActualCTR, "")
+	add("predicted CTR", r.PredictedCTR, "")
+	v.running()
 	for _, c := range []struct {
 		title string
 		pick  func(*metric.Report) *float64
@@ -85,8 +91,11 @@ func Write(w io.Writer, p Page) error {
 }
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"mb": func(b int64) string { return fmt.Sprintf("%d", b/1e6) },
-	"f1": func(f float64) string { return fmt.Sprintf("%.1f", f) },
+	"mb":   func(b int64) string { return fmt.Sprintf("%d", b/1e6) },
+	"f1":   func(f float64) string { return fmt.Sprintf("%.1f", f) },
+	"pc":   func(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) },
+	"ms":   func(f float64) string { return fmt.Sprintf("%.2f", 1e3*f) },
+	"hits": hits,
 }).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title>
 <style>
@@ -105,7 +114,17 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 {{range .Curves}}{{.}}{{end}}
 <h2>Where a worker's time went</h2>
 <table>{{range .Stages}}<tr><td>{{.Name}}</td><td><div class="bar"><div style="width:{{f1 .Percent}}%"></div></div></td><td>{{f1 .Percent}} %</td></tr>{{end}}</table>
-<p class="note">Stages overlap; their shares need not add up to 100 %.</p>
+<p class="note">Stages overlap; their shares need not add up to 100 %. {{with .Result.Stages}}Overlap {{pc .Overlap}}: the part of reading and pulling that did not keep a worker from computing.{{end}}</p>
+{{with .Result.Pipeline}}{{if .Stages}}<h2>The pipeline</h2>
+<table><tr><th>stage</th><th>busy</th><th>a step, mean, ms</th><th>95 %, ms</th></tr>
+{{range .Stages}}<tr><td>{{.Name}}</td><td>{{pc .Busy}}</td><td>{{ms .Mean}}</td><td>{{if .P95}}{{ms .P95}}{{end}}</td></tr>{{end}}</table>
+<p class="note">{{.Depth}} step(s) pulled ahead; values waited {{ms .QueueSeconds}} ms to be computed. Computing stood still for input {{pc .WaitInput}}, for values {{pc .WaitValues}}, for room to push {{pc .WaitPush}} of the time.</p>{{end}}{{end}}
+<h2>Servers</h2>
+<table><tr><th>server</th><th>rows</th><th>pulls</th><th>pushes</th><th>merged</th><th>busy, s</th><th>rows in memory</th><th>hits</th></tr>
+{{range .Result.ServerUse}}<tr><td>{{.Server}}</td><td>{{.Rows}}</td><td>{{.Pulls}}</td><td>{{.Pushes}}</td><td>{{.Merged}}</td><td>{{f1 .BusySeconds}}</td>{{with hits .}}<td>{{.Memory}}</td><td>{{.Rate}}</td>{{end}}</tr>{{end}}</table>
+{{if .Flows}}<h2>Fan-in</h2><p class="note">What each worker has moved to and from all servers.</p>
+<table><tr><th>worker</th><th>pushed, MB</th><th>pulled, MB</th><th>share of what was pushed</th></tr>
+{{range .Flows}}<tr><td>{{.Worker}}</td><td>{{f1 .In}}</td><td>{{f1 .Out}}</td><td><div class="bar"><div style="width:{{f1 .Percent}}%"></div></div></td></tr>{{end}}</table>{{end}}
 {{with .Result.Storage}}<h2>Rows on disks</h2><p>{{.}}</p>{{end}}
 <h2>Epochs</h2>
 <table><tr><th>epoch</th><th>seconds</th><th>examples</th><th></th></tr>

@@ -21,7 +21,7 @@ var ownFlags = []string{
 }
 
 // resultFlags are for the rank that has the result: the first worker.
-var resultFlags = []string{"json", "report"}
+var resultFlags = []string{"json", "report", "tensorboard"}
 
 // jobFlags are the flags that describe the job, with their values.
 func jobFlags(c *cobra.Command) map[string]string {

@@ -10,10 +10,10 @@ import (
 	"psrt/sched/train"
 )
 
-func writeReport(path string, res *train.Result, j *train.Job) error {
+func writeReport(path string, res *train.Result, j *train.Job, curve []train.Progress) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return cli.Usagef("--report: %w", err)
 	}
-	return errors.Join(trainreport.Write(f, trainreport.Page{Title: "psrt training report: " + res.Model, When: time.Now(), Result: res, Job: j}), f.Close())
+	return errors.Join(trainreport.Write(f, trainreport.Page{Title: "psrt training report: " + res.Model, When: time.Now(), Result: res, Job: j, Curve: curve}), f.Close())
 }

@@ -71,6 +71,10 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	if j.Lifecycle != nil {
 		show.note(lifeNote(j))
 	}
+	seen, err := f.see.follow(show.event)
+	if err != nil {
+		return err
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -88,13 +92,13 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
 		Exe: exe, Args: args, Colocate: f.colocate, WorkerRestarts: f.workersLost.restarts,
-		Events: show.event, Metrics: begin, Store: f.store(c, show.note),
+		Events: seen.event, Metrics: begin, Store: f.store(c, show.note),
 	})
 	show.end()
-	if err != nil {
+	if err := errors.Join(err, seen.end(res)); err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
-	return report(res, j, f, out)
+	return report(res, j, f, out, seen.curve)
 }
 
 // runRank is one rank, started by RunProcesses or by a launcher.
@@ -166,8 +170,10 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	cfg.Metrics = shown
 	var asked *train.Job
 	var out io.WriteCloser
+	seen := &follower{}
 	if !started {
-		cfg.Events = show.event
+		seen.next, seen.every = show.event, 1
+		cfg.Events = func(e train.Event) { seen.event(e) }
 		cfg.Check = func(j *train.Job) (err error) {
 			if asked = j; f.rank != 0 {
 				if err := f.agree(c, j); err != nil {
@@ -176,6 +182,9 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			}
 			if f.rank == f.hasResult(j) {
 				out, err = f.openOutputs()
+				if err == nil {
+					seen, err = f.see.follow(show.event)
+				}
 			}
 			return err
 		}
@@ -214,7 +223,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		}
 		return nil
 	}
-	if err != nil {
+	if err := errors.Join(err, seen.end(res)); err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
 	if res == nil || !first && f.rank != f.hasResult(asked) {
@@ -225,13 +234,13 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			return err
 		}
 	}
-	return report(res, asked, f, out)
+	return report(res, asked, f, out, seen.curve)
 }
 
 // report prints the result: JSON alone on stdout, or for people.
-func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser) error {
+func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser, curve []train.Progress) error {
 	if f.report != "" {
-		if err := writeReport(f.report, res, j); err != nil {
+		if err := writeReport(f.report, res, j, curve); err != nil {
 			return err
 		}
 	}

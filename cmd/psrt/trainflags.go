@@ -44,6 +44,7 @@ type trainFlags struct {
 	colocate                  bool
 	lanes                     int
 	replicas                  replicaFlags
+	hot                       hotFlags
 	workersLost               workerFlags
 	transport                 transportFlags
 	memBudget                 cli.Bytes
@@ -109,6 +110,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.threads, "threads", 0, "computing threads per worker (cores / workers)")
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
 	f.replicas.register(fl)
+	f.hot.register(fl)
 	f.workersLost.register(fl)
 	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
@@ -195,6 +197,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		return nil, "", err
 	}
 	if j.Audit, err = f.audit.describe(c); err != nil {
+		return nil, "", err
+	}
+	if j.Hot, err = f.hot.describe(c); err != nil {
 		return nil, "", err
 	}
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}

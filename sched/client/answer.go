@@ -57,6 +57,12 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		switch p.kind {
 		case psmsg.KindPull:
 			p.rows.tickets[p.lane] = rep.Ticket
+			if p.kept > 0 { // it is not of all rows that will be pushed
+				p.rows.tickets[p.lane] = 0
+			}
+			if h := p.rows.hot; h != nil && p.flags == PullOption(0).flags() && p.rows.lean == both {
+				h.take(p.rows, p)
+			}
 			call.Created += int(rep.Rows)
 		case psmsg.KindPush, psmsg.KindPushDense:
 			call.Refused += int(rep.Rows)

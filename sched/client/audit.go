@@ -86,7 +86,7 @@ func (c *Client) noteAnswer(p *part, rep *psmsg.Reply) {
 			c.audit.SeenDense(a, p.dense.vals)
 			return
 		}
-		first, end, dim := p.rows.laneOff[p.lane], p.rows.laneOff[p.lane+1], p.rows.spec.Dim
+		first, end, dim := p.rows.laneOff[p.lane], p.rows.laneOff[p.lane+1]-p.kept, p.rows.spec.Dim
 		a.Table = p.rows.spec.ID
 		c.audit.Seen(a, p.rows.keys[first:end], p.rows.vals[first*dim:], dim)
 	}

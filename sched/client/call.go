@@ -35,6 +35,7 @@ type part struct {
 	rows   *Rows
 	dense  *Dense
 	lane   int
+	kept   int  // the lane's last rows, which a pull leaves out: hot ones
 	absent bool // a dense push without examples behind it
 	active bool
 	void   bool // a push without rows in the place of one that is not wanted any more
@@ -76,10 +77,14 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls, number: c.noteAsk(r.spec.ID, clock, opt)}
 	for i := range c.lanes {
 		lane := c.rotate(i)
-		if r.laneOff[lane+1] == r.laneOff[lane] {
+		kept := 0
+		if r.hot != nil && opt == 0 && r.lean == both {
+			kept = r.hot.keep(r, lane, clock)
+		}
+		if r.laneOff[lane+1]-kept == r.laneOff[lane] {
 			continue
 		}
-		if err := c.issue(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane}); err != nil {
+		if err := c.issue(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane, kept: kept}); err != nil {
 			return err
 		}
 	}

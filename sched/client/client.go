@@ -38,8 +38,10 @@ type Client struct {
 	waitsForSlot bool
 	slotBytes    int // of its own rings
 	rings        *shared
-	readers      []*reader // by group: whom pulls go to; nil: to the heads
-	orphans      []part    // pulls that a reader did not answer, and heads have no room for yet
+	hotMu        sync.Mutex
+	hot          map[uint32]*hotTable // by table
+	readers      []*reader            // by group: whom pulls go to; nil: to the heads
+	orphans      []part               // pulls that a reader did not answer, and heads have no room for yet
 
 	// Of a job with replicas; else nil, and turns are not taken.
 	resolver *resolver

@@ -26,6 +26,9 @@ type Config struct {
 	Chains *place.Chains
 	// Read is where pulls go then. A stepped client's go to the heads.
 	Read Read
+	// Hot has it keep values of rows that are pulled often, which is not for bsp: a pull
+	// of a step may then be answered with what another, so many steps before, was.
+	Hot  Hot
 	Host *dial.Host
 	// Timeout bounds every wait for a server, reconnecting included; 0 means
 	// two minutes. In BSP it also bounds how far workers may drift apart.

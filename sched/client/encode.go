@@ -105,7 +105,7 @@ func (d *Dense) describe(p *part, req *psmsg.Request, to rdma.Domain) (err error
 
 // describe fills in a sparse request and sends along what its slot has room for.
 func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *CopiedBytes) (err error) {
-	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]
+	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]-p.kept
 	req.Table, req.Rows = r.spec.ID, uint32(count)
 	if p.kind == psmsg.KindPush {
 		if p.void {

@@ -22,6 +22,9 @@ func (r *Rows) Restore(p *Plan) error {
 	}
 	r.n = copy(r.keys, p.Keys)
 	copy(r.laneOff, p.laneOff)
+	if r.hot != nil {
+		copy(r.hotFrom, p.laneOff[1:])
+	}
 	copy(r.tickets, p.tickets)
 	return nil
 }

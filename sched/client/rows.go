@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"math"
 
 	"psrt/csrc/probe"
 	"psrt/tiers/table"
@@ -24,6 +25,9 @@ type Rows struct {
 
 	laneOff []int    // lane i owns rows laneOff[i]..laneOff[i+1]-1
 	tickets []uint64 // by lane, 0 = none
+	hot     *hotTable
+	hotFrom []int // by lane: its hot rows begin here
+	hots    []hotPlace
 
 	dedup probe.DedupScratch
 	cat   []uint64
@@ -45,7 +49,11 @@ func (c *Client) NewRows(spec table.Spec) (*Rows, error) {
 }
 
 func (c *Client) emptyRows(spec table.Spec) *Rows {
-	return &Rows{c: c, spec: spec, laneOff: make([]int, len(c.lanes)+1), tickets: make([]uint64, len(c.lanes)), next: make([]int, len(c.lanes)+1)}
+	r := &Rows{c: c, spec: spec, laneOff: make([]int, len(c.lanes)+1), tickets: make([]uint64, len(c.lanes)), next: make([]int, len(c.lanes)+1)}
+	if r.hot = c.hotOf(&spec); r.hot != nil {
+		r.hotFrom = make([]int, len(c.lanes))
+	}
+	return r
 }
 
 // reserve makes room for n rows. Values and gradients are lost when it grows.
@@ -129,14 +137,36 @@ func (r *Rows) order(uniq []uint64) {
 		count[l] += count[l-1]
 	}
 	copy(r.laneOff, count)
+	if r.hot != nil {
+		r.orderHot(uniq)
+	}
 	for i, k := range uniq {
 		l := r.lane[i]
+		if l == placedHot {
+			continue
+		}
 		p := count[l]
 		count[l]++
 		r.pos[i] = int32(p)
 		r.keys[p] = k
 	}
 	clear(r.tickets)
+}
+
+// placedHot is the lane of a key that has its number.
+const placedHot = math.MaxUint16
+
+// orderHot gives each lane's last numbers to its hot rows.
+func (r *Rows) orderHot(uniq []uint64) {
+	r.hot.count(uniq)
+	copy(r.hotFrom, r.laneOff[1:])
+	r.hots = r.hot.ranked(uniq, r.lane, r.hots[:0])
+	for i := len(r.hots) - 1; i >= 0; i-- {
+		h := &r.hots[i]
+		r.hotFrom[h.lane]--
+		p := r.hotFrom[h.lane]
+		r.keys[p], r.pos[h.at], r.lane[h.at] = uniq[h.at], int32(p), placedHot
+	}
 }
 
 // Take plans r as from is planned: the same keys under the same numbers.
@@ -146,6 +176,7 @@ func (r *Rows) Take(from *Rows) error {
 	}
 	r.n = copy(r.keys, from.Keys())
 	copy(r.laneOff, from.laneOff)
+	copy(r.hotFrom, from.hotFrom)
 	clear(r.tickets)
 	return nil
 }

@@ -106,6 +106,21 @@ func (m *Meter) Summary(read Stage) Summary {
 	return s
 }
 
+// Overlap is the part of the time in which steps were read, or pulled, that did not
+// keep the line from computing: 1 where all of it is hidden. Of shares, after Merge.
+func (s Summary) Overlap() float64 {
+	var busy float64
+	for _, st := range s.Stages {
+		if st.Name == "read" || st.Name == "pull" {
+			busy += st.Busy
+		}
+	}
+	if busy == 0 {
+		return 0
+	}
+	return min(1, max(0, 1-(s.WaitInput+s.WaitValues+s.WaitPush)/busy))
+}
+
 // Merge brings the summaries of several workers together; span is the time that each
 // trained. Waits come as seconds and go as shares.
 func Merge(all []Summary, span float64) (sum Summary) {

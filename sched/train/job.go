@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"psrt/sched/audit"
+	"psrt/sched/client"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
@@ -68,6 +69,8 @@ type Job struct {
 	// Read is where workers pull from where there are replicas: ReadHead, "" too, or
 	// ReadAny.
 	Read string `json:"read,omitempty"`
+	// Hot is the rows that workers keep; not in BSP.
+	Hot client.Hot `json:"hot,omitzero"`
 	// OnWorkerLoss is what follows from the death of a worker: LossEnd, which "" is too,
 	// LossRestart or LossContinue. WorkerTimeout is the silence, in seconds, that is
 	// taken for it; 0: WorkerTimeout.
@@ -141,6 +144,9 @@ func (j *Job) Validate() error {
 			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
 	}
 	if err := j.validateChains(); err != nil {
+		return err
+	}
+	if err := j.validateHot(); err != nil {
 		return err
 	}
 	if err := j.validateLoss(); err != nil {

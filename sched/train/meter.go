@@ -36,8 +36,9 @@ func (w *worker) pipeline() pipe.Summary {
 }
 
 // Stages is the share of the training time that each stage was busy, averaged
-// over the workers. Overlap is the part of io and comm that ran while another
-// stage was busy: 0 when the stages take turns, 1 when they are hidden.
+// over the workers: io reading, comm waiting for values and for room to push. Overlap
+// is the part of reading and pulling that did not keep a worker from computing: 0 when
+// the stages take turns, 1 when they are hidden.
 type Stages struct {
 	IO      float64 `json:"io"`
 	Comm    float64 `json:"comm"`

@@ -77,6 +77,8 @@ type RankUsage struct {
 	CPUSeconds   float64 `json:"cpu_seconds"`
 	// Copied is a worker's; servers have theirs in server_stats.
 	Copied *client.CopiedBytes `json:"copied_bytes,omitempty"`
+	// Hot is a worker's that keeps hot rows: of those, and of all, what pulls asked.
+	Hot *client.HotStats `json:"hot_rows,omitempty"`
 }
 
 // Event is a sign of life from a rank. Exactly one field is set.

@@ -311,13 +311,14 @@ type workerUsage struct {
 	Pipeline pipe.Summary       `json:"pipeline"`
 	Reached  []string           `json:"reached"`
 	Copied   client.CopiedBytes `json:"copied"`
+	Hot      *client.HotStats   `json:"hot,omitempty"`
 	Took     []Takeover         `json:"took,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Took: w.took,
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took,
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
@@ -339,7 +340,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	var io, comm, compute float64
 	var lines []pipe.Summary
 	for i, u := range all {
-		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied})
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot})
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}

@@ -66,6 +66,12 @@ func (a *Accumulator) addProbability(p float32, positive bool) {
 	}
 	a.scores.add(p, positive)
 	a.preds.add(float64(p))
+	distance := float64(p)
+	if positive {
+		distance = 1 - distance
+	}
+	a.distances.add(distance)
+	a.squares.add(distance * distance)
 	q := min(max(float64(p), Clip), 1-Clip)
 	if positive {
 		a.labels.hi++

@@ -142,7 +142,7 @@ func TestReportAgreesWithFloat64(t *testing.T) {
 	scores[0], labels[0], scores[1], labels[1] = 1, 0, 0, 1 // clipped
 	a := NewAccumulator(CTR)
 	a.Add(scores, labels)
-	var loss, right, clicks, predicted float64
+	var loss, right, clicks, predicted, squares, distances float64
 	for i, s := range scores {
 		p := math.Min(math.Max(float64(s), 1e-7), 1-1e-7)
 		y := float64(labels[i])
@@ -152,16 +152,20 @@ func TestReportAgreesWithFloat64(t *testing.T) {
 		}
 		clicks += y
 		predicted += float64(s)
+		squares += (float64(s) - y) * (float64(s) - y)
+		distances += math.Abs(float64(s) - y)
 	}
 	n, got := float64(len(scores)), a.Report()
 	for name, pair := range map[string][2]float64{
 		"log loss": {*got.LogLoss, loss / n}, "accuracy": {*got.Accuracy, right / n}, "COPC": {*got.COPC, clicks / predicted},
+		"actual CTR": {*got.ActualCTR, clicks / n}, "predicted CTR": {*got.PredictedCTR, predicted / n},
+		"RMSE": {*got.RMSE, math.Sqrt(squares / n)}, "MAE": {*got.MAE, distances / n},
 	} {
 		if math.Abs(pair[0]-pair[1]) > 1e-10 {
 			t.Errorf("%s %v, want %v", name, pair[0], pair[1])
 		}
 	}
-	if got.RMSE != nil || got.MAE != nil || got.Examples != 50000 {
+	if got.Examples != 50000 {
 		t.Errorf("report %+v of a ctr task", got)
 	}
 }

@@ -19,7 +19,11 @@ type Report struct {
 	// COPC is clicks over predicted clicks: 1 when calibrated, above 1 when
 	// the model predicts too few.
 	COPC *float64 `json:"copc,omitempty"`
+	// ActualCTR is the share of clicks, PredictedCTR the mean prediction.
+	ActualCTR    *float64 `json:"actual_ctr,omitempty"`
+	PredictedCTR *float64 `json:"predicted_ctr,omitempty"`
 
+	// RMSE and MAE are of a ctr task, too: between prediction and label, 0 or 1.
 	RMSE *float64 `json:"rmse,omitempty"`
 	MAE  *float64 `json:"mae,omitempty"`
 }
@@ -28,9 +32,9 @@ type Report struct {
 func (a *Accumulator) Report() *Report {
 	r := &Report{Examples: int64(a.examples), Invalid: int64(a.invalid)}
 	n := float64(max(a.examples-a.invalid, 1))
+	r.RMSE = figure(math.Sqrt(a.squares.value() / n))
+	r.MAE = figure(a.distances.value() / n)
 	if a.task == Regression {
-		r.RMSE = figure(math.Sqrt(a.squares.value() / n))
-		r.MAE = figure(a.distances.value() / n)
 		return r
 	}
 	count := a.scores.pairs()
@@ -44,6 +48,7 @@ func (a *Accumulator) Report() *Report {
 	r.AUC, r.AUCErrorBound = &auc, &bound
 	r.LogLoss = figure(a.logLoss.value() / n)
 	r.Accuracy = figure(float64(a.right) / n)
+	r.ActualCTR, r.PredictedCTR = figure(a.labels.value()/n), figure(a.preds.value()/n)
 	if predicted := a.preds.value(); predicted > 0 {
 		r.COPC = figure(a.labels.value() / predicted)
 	}
