@@ -138,7 +138,8 @@ func TestBadUse(t *testing.T) {
 	}
 	good := a.link.Offer()
 	for _, change := range []func(o *Offer){
-		func(o *Offer) { o.Version++ },
+		func(o *Offer) { o.Version, o.Newest = Newest+1, 0 },
+		func(o *Offer) { o.Version, o.Newest = Oldest-1, 0 },
 		func(o *Offer) { o.Ring.Len = minRing - 1 },
 		func(o *Offer) { o.Ring.Len = maxRing + 1 },
 		func(o *Offer) { o.SendBytes = -1 },

@@ -7,8 +7,17 @@ import (
 	"psrt/sched/chain"
 )
 
-// Version of records, messages and offers.
-const Version = 1
+// Newest is the newest version of records and messages that this program speaks,
+// Oldest the oldest: that of the release before, so that servers can be taken from one
+// release to the next one by one. Both ends send in the newest that both know; each
+// record says which that is. A version that changes what is in them adds its layout
+// beside the one before.
+//
+// 1: the first.
+const (
+	Newest = 1
+	Oldest = 1
+)
 
 // Method is the control call by which the end that dialled gives its Offer and gets
 // the other's.
@@ -40,6 +49,9 @@ type Options struct {
 	BackBytes int // that the other end may, 256 KiB
 	Depth     int // records on their way, 128
 
+	// Speak is the newest version that this end speaks, Newest.
+	Speak int
+
 	QueueMessages   int // that wait for room, 1024
 	QueueBytes      int // likewise, 16 MiB; one message may be larger
 	MaxMessageBytes int // of one message, 1 GiB
@@ -60,6 +72,7 @@ func (o Options) complete() (Options, error) {
 			*v = d
 		}
 	}
+	set(&o.Speak, Newest)
 	set(&o.RingBytes, 2<<20)
 	set(&o.BackBytes, 256<<10)
 	set(&o.Depth, 128)
@@ -70,6 +83,7 @@ func (o Options) complete() (Options, error) {
 		name       string
 		v, min, to int
 	}{
+		{"Speak", o.Speak, Oldest, 255},
 		{"RingBytes", o.RingBytes, minRing, maxRing},
 		{"BackBytes", o.BackBytes, minRing, maxRing},
 		{"Depth", o.Depth, minDepth, maxDepth},
@@ -101,7 +115,10 @@ func (o Options) QueueDepth() int {
 // Offer is what an end tells the other before anything is sent; it travels as JSON
 // over the control connection.
 type Offer struct {
+	// Version is the oldest that this end speaks, Newest the newest; 0, as programs say
+	// it that know one: the same.
 	Version int `json:"version"`
+	Newest  int `json:"newest,omitempty"`
 	// Ring is where the other end may write, SendBytes how much of the other's ring
 	// this end can use, Depth how many records it takes and sends, MaxMessageBytes
 	// the longest message that it takes.
@@ -111,10 +128,14 @@ type Offer struct {
 	MaxMessageBytes int              `json:"max_message_bytes"`
 }
 
-func (o *Offer) check() error {
-	switch {
-	case o.Version != Version:
-		return fmt.Errorf("%w: version %d, this program speaks %d: run the same psrt everywhere", ErrProtocol, o.Version, Version)
+// spoken is the newest version that both ends know, of which this one speaks up to
+// newest.
+func (o *Offer) spoken(newest int) int { return min(max(o.Version, o.Newest), newest) }
+
+func (o *Offer) check(newest int) error {
+	switch v := o.spoken(newest); {
+	case v < Oldest || v < o.Version:
+		return fmt.Errorf("%w: it speaks versions %d to %d, this program %d to %d: take servers from one release to the next, and leave none out", ErrProtocol, o.Version, max(o.Version, o.Newest), Oldest, newest)
 	case o.Ring.Len < minRing || o.Ring.Len > maxRing:
 		return fmt.Errorf("%w: a ring of %d bytes, want %d to %d", ErrProtocol, o.Ring.Len, minRing, maxRing)
 	case o.SendBytes < minRing || o.SendBytes > maxRing:

@@ -17,7 +17,7 @@ import (
 // gives nothing of it on.
 func TestHostile(t *testing.T) {
 	good := flat(&chain.Message{Kind: chain.Tell, Seq: 1})
-	whole := record{flags: flagFirst | flagLast, bytes: len(good), number: 1, total: uint64(len(good))}
+	whole := record{version: Newest, flags: flagFirst | flagLast, bytes: len(good), number: 1, total: uint64(len(good))}
 	with := func(change func(r *record)) []byte {
 		r := whole
 		change(&r)
@@ -132,7 +132,7 @@ func newStranger(t *testing.T, d rdma.Domain, e *end) *stranger {
 	if err := e.link.Attach(e.ep); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.link.Ready(Offer{Version: Version, Ring: r.Remote(), SendBytes: 1 << 16, Depth: 128, MaxMessageBytes: 1 << 20}); err != nil {
+	if err := e.link.Ready(Offer{Version: Oldest, Ring: r.Remote(), SendBytes: 1 << 16, Depth: 128, MaxMessageBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -153,7 +153,7 @@ func TestHonestStranger(t *testing.T) {
 	b := newEnd(t, db, Config{Self: nodeB, Peer: nodeA, On: func(m *chain.Message) { got = m.Seq }})
 	mine := newStranger(t, da, b)
 	good := flat(&chain.Message{Kind: chain.Tell, Seq: 77})
-	(&record{flags: flagFirst | flagLast, bytes: len(good), number: 1, total: uint64(len(good))}).encode(mine.mem)
+	(&record{version: Newest, flags: flagFirst | flagLast, bytes: len(good), number: 1, total: uint64(len(good))}).encode(mine.mem)
 	n := recordBytes + copy(mine.mem[recordBytes:], good)
 	mine.post(rdma.WR{Op: rdma.OpWriteImm, Local: mine.mem[:n], Remote: b.link.Offer().Ring.Slice(0, uint64(n))})
 	for deadline := time.Now().Add(patience); got == 0 && time.Now().Before(deadline); {

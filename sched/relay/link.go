@@ -27,9 +27,12 @@ type Link struct {
 	recv   []byte // of the arena: the peer writes here
 	send   []byte // of the arena, or the peer's ring itself where that is mapped
 	ep     rdma.Endpoint
-	ready  bool
-	closed bool
-	err    error
+	// version is what this end sends, since it is ready. What comes says it itself: it
+	// may do so before.
+	version int
+	ready   bool
+	closed  bool
+	err     error
 
 	out   outgoing
 	in    incoming
@@ -82,7 +85,7 @@ func (l *Link) Endpoint(q rdma.Queue) rdma.EndpointConfig {
 
 // Offer is what the peer must know before it is Ready. Make it known after Attach.
 func (l *Link) Offer() Offer {
-	return Offer{Version: Version, Ring: l.region.Remote().Slice(0, uint64(len(l.recv))), SendBytes: l.out.ring,
+	return Offer{Version: Oldest, Newest: l.opt.Speak, Ring: l.region.Remote().Slice(0, uint64(len(l.recv))), SendBytes: l.out.ring,
 		Depth: l.opt.Depth, MaxMessageBytes: l.opt.MaxMessageBytes}
 }
 
@@ -111,9 +114,10 @@ func (l *Link) Ready(peer Offer) error {
 	case l.ready || l.closed || l.ep == nil:
 		return l.errorf("this end is not waiting to be made ready")
 	}
-	if err := peer.check(); err != nil {
+	if err := peer.check(l.opt.Speak); err != nil {
 		return l.fail(err)
 	}
+	l.version = peer.spoken(l.opt.Speak)
 	l.out.begin(min(l.out.ring, int(peer.Ring.Len)), min(l.opt.Depth, peer.Depth), peer.Ring)
 	l.in.begin(min(l.in.ring, peer.SendBytes), min(l.opt.Depth, peer.Depth))
 	l.opt.MaxMessageBytes = min(l.opt.MaxMessageBytes, peer.MaxMessageBytes)

@@ -94,7 +94,7 @@ func (l *Link) arrive(at, bytes int) error {
 		return fmt.Errorf("%w: a record at byte %d of a ring of %d", ErrProtocol, at, len(l.recv))
 	}
 	var r record
-	if err := r.decode(l.recv[at:]); err != nil {
+	if err := r.decode(l.recv[at:], l.opt.Speak); err != nil {
 		return err
 	}
 	switch {

@@ -125,7 +125,7 @@ func (l *Link) record(n int) bool {
 	o.sent++
 	o.head = start + size
 	o.ends[o.sent%uint64(o.depth)] = o.head
-	h := record{bytes: n, number: o.sent, done: l.tell(), total: uint64(o.current.total)}
+	h := record{version: l.version, bytes: n, number: o.sent, done: l.tell(), total: uint64(o.current.total)}
 	if o.off == 0 {
 		h.flags |= flagFirst
 	}

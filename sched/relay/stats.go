@@ -2,6 +2,7 @@ package relay
 
 // Stats counts since the link was made.
 type Stats struct {
+	Version                                          int // that this end sends, 0 before it is ready
 	SentMessages, SentBytes, SentRecords             uint64
 	ReceivedMessages, ReceivedBytes, ReceivedRecords uint64
 	// Dropped messages found no room in the queue, or a broken link.
@@ -21,6 +22,7 @@ type Stats struct {
 // Stats is for the link's own goroutine.
 func (l *Link) Stats() Stats {
 	s := l.stats
+	s.Version = l.version
 	s.Queued, s.QueuedBytes, s.Unread = l.out.queue.count, l.out.queue.bytes, int(l.out.sent-l.out.done)
 	return s
 }
