@@ -90,11 +90,12 @@ func claim(ctx context.Context, c coord.Coordinator, job *train.Job, worker, ran
 	if err != nil {
 		return nil, err
 	}
-	if card.Generation > 0 {
-		waiting, cancel := context.WithTimeout(ctx, patience)
-		err := silent(waiting, c, aliveKey(worker, card.Generation))
-		cancel()
-		if err != nil {
+	waiting, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	// Who has taken it over while this one waited is to be silent, too.
+	for seen := 0; card.Generation > seen && !card.Done; {
+		seen = card.Generation
+		if err := silent(waiting, c, aliveKey(worker, seen)); err != nil {
 			return nil, fmt.Errorf("job: worker %d is another process, that lives: start every rank once (%w)", worker, err)
 		}
 		if card, revision, err = readNumber(ctx, c, worker); err != nil {
@@ -112,18 +113,23 @@ func claim(ctx context.Context, c coord.Coordinator, job *train.Job, worker, ran
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.CompareAndPut(ctx, numberPrefix+strconv.Itoa(worker), text, revision, 0)
+	n := &number{worker: worker, generation: card.Generation, c: c, ttl: job.Silence(), stopped: make(chan struct{})}
+	if n.card, err = json.Marshal(aliveCard{card.Generation, process(os.Getpid(), rank), rank, os.Getpid()}); err != nil {
+		return nil, err
+	}
+	// First that it lives, so that nobody finds the number taken by one that does not.
+	if err = n.begin(ctx); err == nil {
+		if _, err = c.CompareAndPut(ctx, numberPrefix+strconv.Itoa(worker), text, revision, 0); err != nil {
+			n.end(false)
+		}
+	}
 	switch {
 	case errors.Is(err, coord.ErrConflict):
 		return nil, fmt.Errorf("job: another process has just become worker %d: start every rank once", worker)
 	case err != nil:
 		return nil, err
 	}
-	n := &number{worker: worker, generation: card.Generation, c: c, ttl: job.Silence(), stopped: make(chan struct{})}
-	if n.card, err = json.Marshal(aliveCard{card.Generation, process(os.Getpid(), rank), rank, os.Getpid()}); err != nil {
-		return nil, err
-	}
-	return n, n.begin(ctx)
+	return n, nil
 }
 
 // claimWithin bounds what the coordinator takes for it.
@@ -182,7 +188,9 @@ func silent(ctx context.Context, c coord.Coordinator, key string) error {
 // coordinator was away for long, is taken anew: whoever has taken the number over says
 // so under numberPrefix.
 func (n *number) begin(ctx context.Context) error {
-	first, err := n.show(ctx)
+	first, err := n.show(ctx, func(ctx context.Context, lease coord.LeaseID) (int64, error) {
+		return n.c.CompareAndPut(ctx, aliveKey(n.worker, n.generation), n.card, 0, lease)
+	})
 	if err != nil {
 		return err
 	}
@@ -199,7 +207,7 @@ func (n *number) begin(ctx context.Context) error {
 			}
 			_ = s.Close()
 			for {
-				if s, err = n.show(life); err == nil {
+				if s, err = n.show(life, n.put); err == nil {
 					break
 				}
 				select {
@@ -213,14 +221,19 @@ func (n *number) begin(ctx context.Context) error {
 	return nil
 }
 
-func (n *number) show(ctx context.Context) (*coord.Session, error) {
+func (n *number) put(ctx context.Context, lease coord.LeaseID) (int64, error) {
+	return n.c.Put(ctx, aliveKey(n.worker, n.generation), n.card, lease)
+}
+
+// show puts its card under a lease.
+func (n *number) show(ctx context.Context, put func(context.Context, coord.LeaseID) (int64, error)) (*coord.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.ttl)
 	defer cancel()
 	s, err := coord.NewSession(ctx, n.c, n.ttl)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := n.c.Put(ctx, aliveKey(n.worker, n.generation), n.card, s.Lease()); err != nil {
+	if _, err := put(ctx, s.Lease()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

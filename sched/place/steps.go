@@ -131,6 +131,9 @@ func (l Limits) orDefault() Limits {
 type Reports struct {
 	Caught map[int]bool // by group: the joiner has all that is acknowledged, from now on
 	Held   map[int]bool // by group: nothing is under way, nothing is let in
+	// Failed, by group and server: a newcomer that could not take the rows, and is not to
+	// try again as yet.
+	Failed map[[2]int]bool
 }
 
 // Step is the next map on the way from c to target, and the moves that it makes
@@ -226,7 +229,7 @@ func (w *walk) group(i int, want *Group, seen Reports) {
 func (w *walk) arrive(i int, g, want *Group, seen Reports) {
 	tail := g.Chain[len(g.Chain)-1].Server
 	for _, m := range want.Chain {
-		if g.Position(m.Server) >= 0 {
+		if g.Position(m.Server) >= 0 || seen.Failed[[2]int{i, m.Server}] {
 			continue
 		}
 		if w.c.Index(m.Server) < 0 { // its number is still another's

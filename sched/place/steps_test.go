@@ -40,7 +40,7 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, kills := Reports{map[int]bool{}, map[int]bool{}}, 0
+	seen, kills := Reports{Caught: map[int]bool{}, Held: map[int]bool{}}, 0
 	for steps := 0; ; steps++ {
 		if steps > 20_000 {
 			t.Fatal("the target is not reached")
@@ -58,7 +58,7 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 			if target, err = c.Target(*servers); err != nil {
 				t.Fatal(err)
 			}
-			seen = Reports{map[int]bool{}, map[int]bool{}}
+			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}}
 			continue
 		}
 		next, moves := c.Step(target, seen, lim)
@@ -85,7 +85,7 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 		}
 		if len(next.Changed()) > 0 {
 			c = stored(t, next, c.Epoch+1+r.Uint64N(3))
-			seen = Reports{map[int]bool{}, map[int]bool{}}
+			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}}
 		} else if len(moves) == 0 && joins[-1] == 0 {
 			break
 		}

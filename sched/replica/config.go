@@ -69,6 +69,8 @@ type Config struct {
 	Note   func(string)
 	Times  member.Times
 	Limits place.Limits
+	// OpenWithin bounds Open, 2 min: a seat whose server is not there holds its group up.
+	OpenWithin time.Duration
 	// LeaseTTL is how long the registration outlives a process that ended without
 	// a word, 10 s. Death is noticed by beats, sooner.
 	LeaseTTL time.Duration
@@ -79,7 +81,10 @@ type Config struct {
 // DefaultQueuePairs is what a device takes with ease; their rings are 1 GiB.
 const DefaultQueuePairs = 16 << 10
 
-const defaultTTL = 10 * time.Second
+const (
+	defaultTTL        = 10 * time.Second
+	defaultOpenWithin = 2 * time.Minute
+)
 
 func (c *Config) complete() error {
 	switch {
@@ -93,6 +98,9 @@ func (c *Config) complete() error {
 	if c.Server.Lanes < 1 {
 		c.Server.Lanes = 1
 	}
+	if c.Server.Speaks == 0 {
+		c.Server.Speaks = psmsg.Version
+	}
 	if c.Note == nil {
 		c.Note = func(string) {}
 	}
@@ -101,6 +109,9 @@ func (c *Config) complete() error {
 	}
 	if c.QueuePairs == 0 {
 		c.QueuePairs = DefaultQueuePairs
+	}
+	if c.OpenWithin == 0 {
+		c.OpenWithin = defaultOpenWithin
 	}
 	c.Server.ID = c.ID
 	return nil

@@ -23,6 +23,7 @@ type core struct {
 	peers  *member.Peers
 	turns  member.Turns
 	outs   *member.Outs
+	fails  *member.Fails
 	limits place.Limits
 
 	chains  *place.Chains // adopted; nil before the first
@@ -70,7 +71,7 @@ type decision struct {
 
 func newCore(self place.Node, times member.Times, limits place.Limits) *core {
 	p := member.NewPeers(self, times)
-	return &core{self: self, peers: p, outs: member.NewOuts(p.Times().Rejoin), limits: limits,
+	return &core{self: self, peers: p, outs: member.NewOuts(p.Times().Rejoin), fails: member.NewFails(p.Times().Rejoin), limits: limits,
 		regs: map[int]Registration{}, leaving: map[int]uint64{}, said: map[saying]uint64{}, unnamed: map[place.Node]time.Duration{}}
 }
 
@@ -190,6 +191,9 @@ func (c *core) learn(m *place.Chains) bool {
 // adopt names a map's epoch from now on. All groups' servers have adopted it.
 func (c *core) adopt(m *place.Chains, now time.Duration) {
 	c.outs.Adopt(c.chains, m, now)
+	c.fails.Adopt(c.chains, m, func(g int, n place.Node) bool {
+		return c.said[saying{g, psmsg.SaidLost, n}] >= max(1, c.chains.Groups[g].Since)
+	}, now)
 	c.chains = m
 	c.peers.Adopt(m.Epoch)
 	maps.DeleteFunc(c.said, func(k saying, epoch uint64) bool { return epoch < m.Groups[k.group].Since })

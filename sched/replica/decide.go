@@ -42,8 +42,11 @@ func (c *core) decide(now time.Duration) (p proposal) {
 	dead := func(n place.Node) bool { return c.peers.Dead(n, now) }
 	view := member.View{Map: c.chains, Servers: servers, Suspects: dead, Leaving: c.asksToGo,
 		Waits: func(n place.Node) bool { return c.outs.Waits(n, now) }, Limits: c.limits}
+	view.Reports.Failed = c.fails.Waiting(now)
 	if seen := c.look(&view); c.last.seen == nil || !slices.Equal(seen, c.last.seen) {
+		failed := view.Reports.Failed
 		view.Reports, view.Lost = c.reports()
+		view.Reports.Failed = failed
 		c.last = decision{seen: seen}
 		c.last.next, c.last.moves, c.last.lost = member.Decide(view)
 		if len(c.last.lost) > c.lost {
@@ -109,6 +112,9 @@ func (c *core) look(v *member.View) []byte {
 		b = append(append(b, s.Host...), s.Rack...)
 		b = binary.AppendUvarint(b, uint64(s.Weight*65536))
 		b = binary.AppendUvarint(b, uint64(s.Lanes))
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(v.Reports.Failed), func(x, y [2]int) int { return slices.Compare(x[:], y[:]) }) {
+		b = binary.AppendUvarint(binary.AppendUvarint(append(b, 0xfe), uint64(k[0])), uint64(k[1]))
 	}
 	b = append(b, 0xff)
 	keys := slices.SortedFunc(maps.Keys(c.said), func(x, y saying) int {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"psrt/rdma"
@@ -98,9 +99,16 @@ func (l *link) dial(ctx context.Context, limit time.Duration) (conn *dial.Conn, 
 	defer cancel()
 	conn, _, err = l.m.cfg.Host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) { return rdma.EndpointConfig{}, nil })
 	if err != nil {
-		return nil, ctx.Err() == nil && !errors.Is(err, dial.ErrRefused)
+		return nil, ctx.Err() == nil && !errors.Is(err, dial.ErrRefused) && !ownFault(err)
 	}
 	return conn, false
+}
+
+// ownFault says of a connection that was not made whether that tells of this host alone:
+// no descriptors or memory left, no network, a firewall of its own.
+func ownFault(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.ENETUNREACH, syscall.ENETDOWN,
+		syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EACCES, syscall.EPERM}, func(e error) bool { return errors.Is(err, e) })
 }
 
 // hold keeps a connection until it ends, or nothing has come over it for so long

@@ -65,7 +65,7 @@ func (m *Member) serve(s *seat, c *place.Chains) error {
 	if s.ctx.Err() != nil {
 		return nil
 	}
-	server, err := m.cfg.Open(Seat{Group: s.group, Self: m.core.self, Map: c, Dial: m.dialAddr, OnReport: func(r chain.Report) { m.report(report{s.group, r}) }})
+	server, err := m.open(s, c)
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,34 @@ func (m *Member) serve(s *seat, c *place.Chains) error {
 		}
 	}
 	return <-served
+}
+
+// open makes the group's server within its time. One that comes too late is ended.
+func (m *Member) open(s *seat, c *place.Chains) (Group, error) {
+	type made struct {
+		server Group
+		err    error
+	}
+	came := make(chan made, 1)
+	go func() {
+		server, err := m.cfg.Open(Seat{Group: s.group, Self: m.core.self, Map: c, Dial: m.dialAddr, OnReport: func(r chain.Report) { m.report(report{s.group, r}) }})
+		came <- made{server, err}
+	}()
+	late := time.NewTimer(m.cfg.OpenWithin)
+	defer late.Stop()
+	select {
+	case got := <-came:
+		return got.server, got.err
+	case <-late.C:
+	}
+	go func() {
+		if got := <-came; got.err == nil {
+			over, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = got.server.Serve(over) // frees what it has
+		}
+	}()
+	return nil, fmt.Errorf("its server was not made within %v: does a disk of --ssd hang?", m.cfg.OpenWithin)
 }
 
 // nextPending is what the seat's server has to adopt; where there is nothing, it is
