@@ -98,6 +98,16 @@ func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
 	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPush, clock: clock, inUse: &r.calls}
+	if err := c.packRows(r, clock, call); err != nil {
+		return err
+	}
+	if err := c.issueRows(r, clock, tick, call); err != nil {
+		return err
+	}
+	return c.posted(call, began)
+}
+
+func (c *Client) issueRows(r *Rows, clock uint64, tick bool, call *Call) error {
 	for i := range c.lanes {
 		lane := c.rotate(i)
 		if !tick && r.laneOff[lane+1] == r.laneOff[lane] {
@@ -111,7 +121,7 @@ func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
 			return err
 		}
 	}
-	return c.posted(call, began)
+	return nil
 }
 
 // PullDense asks for the dense vector as of clock.
@@ -135,6 +145,11 @@ func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) err
 	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPushDense, clock: clock, inUse: &d.calls}
+	if present {
+		if err := c.packDense(d); err != nil {
+			return err
+		}
+	}
 	for _, lane := range d.lanes {
 		p := part{call: call, kind: psmsg.KindPushDense, clock: clock, dense: d, lane: lane, seq: c.nextSeq(lane)}
 		p.absent = !present

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma"
@@ -32,6 +33,7 @@ type Client struct {
 	stale    []slotRef         // to be sent again: answered "stale ticket", or not taken by Post
 	waited   time.Duration
 	copied   CopiedBytes
+	press    *press        // nil: pushes go as they are
 	audit    *audit.Worker // nil: nobody wants a record
 	gate     *stall.Gate   // where it waits
 	// waitsForSlot: it does for room, not for an answer.
@@ -61,6 +63,7 @@ type Client struct {
 type serverConn struct {
 	index     int // in Map.Servers
 	addr      string
+	speaks    atomic.Int32 // the protocol, since it was dialled
 	firstLane int
 	conn      *dial.Conn
 	down      bool  // being connected again by a Repair
@@ -109,6 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * cfg.lanesEach() * psmsg.Slots * 8)}
+	c.press = newPress(cfg.Compress)
 	c.mux.Guard(cfg.Host.OnPanic())
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}

@@ -6,6 +6,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/sched/audit"
+	"psrt/sched/compress"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
@@ -35,6 +36,9 @@ type Config struct {
 	Timeout time.Duration
 	// Node is the NUMA node of this worker's registered memory, -1 any.
 	Node int
+	// Compress is how gradients travel to servers that know of it. A stepped client's
+	// go as they are.
+	Compress compress.Choice
 	// Latencies is where the client counts how long its calls take. May be nil.
 	Latencies *Latencies
 	// Audit begins this client's record; nil: none is wanted.
@@ -67,6 +71,9 @@ func (c *Config) validate() error {
 	}
 	if c.Generation < 0 || c.Generation > psmsg.MaxGeneration {
 		return fmt.Errorf("client: generation %d, want 0 to %d", c.Generation, psmsg.MaxGeneration)
+	}
+	if err := c.Compress.Check(); err != nil {
+		return err
 	}
 	if c.Worker < 0 {
 		return fmt.Errorf("client: worker %d, want 0 or more", c.Worker)

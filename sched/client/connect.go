@@ -70,7 +70,9 @@ func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello p
 	var w psmsg.Welcome
 	err = json.Unmarshal(reply, &w)
 	if err == nil {
-		_, err = w.Spoken(hello)
+		var v int
+		v, err = w.Spoken(hello)
+		s.speaks.Store(int32(v))
 	}
 	if err == nil && c.cfg.Any && !c.numbered {
 		if w.Worker < 0 {

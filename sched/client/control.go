@@ -158,6 +158,7 @@ func (c *Client) Close() {
 	if c.rings != nil {
 		c.rings.close()
 	}
+	c.press.close()
 	_ = c.audit.Close() // the record says itself how it ended
 	c.mux.Close()
 }

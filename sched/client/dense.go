@@ -1,6 +1,9 @@
 package client
 
-import "psrt/rdma/mem"
+import (
+	"psrt/rdma/mem"
+	"psrt/sched/densemap"
+)
 
 // Dense is the dense vector of a step: values to pull and gradients to push,
 // whole; every lane reads and writes its own blocks of it.
@@ -14,6 +17,9 @@ type Dense struct {
 	lanes []int // lanes that own blocks
 	at    int   // bytes before the values, where they lie in lent memory
 	lent  bool
+
+	blocks [][]densemap.Block // by lane, where pushes are to be compressed
+	packed packed
 }
 
 // NewDense makes the working set for a dense vector of n elements cut into
@@ -48,6 +54,7 @@ func (d *Dense) Grads() []float32  { return d.grads }
 
 // Close frees the working set. Nothing may be in flight.
 func (d *Dense) Close() {
+	d.packed.close()
 	if d.arena != nil && !d.lent {
 		d.arena.close()
 		d.arena = nil

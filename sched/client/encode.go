@@ -39,7 +39,7 @@ func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	}
 	var err error
 	if p.dense != nil {
-		err = p.dense.describe(p, &req, l.domain)
+		err = p.dense.describe(p, &req, l)
 	} else {
 		err = p.rows.describe(p, &req, &s, copied)
 	}
@@ -88,9 +88,12 @@ func (s *slotPayload) take(b []byte, copied *uint64) bool {
 }
 
 // describe fills in a dense request.
-func (d *Dense) describe(p *part, req *psmsg.Request, to rdma.Domain) (err error) {
+func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn) (err error) {
 	if p.void { // what it was may be gone
 		return nil
+	}
+	if k := d.packed.of(p.lane); k != nil && p.kind == psmsg.KindPushDense && !p.absent {
+		return d.describePacked(k, req, l)
 	}
 	if !p.absent {
 		req.Rows = 1
@@ -99,12 +102,15 @@ func (d *Dense) describe(p *part, req *psmsg.Request, to rdma.Domain) (err error
 	if p.kind == psmsg.KindPushDense && !d.lent {
 		off += align64(d.n * 4)
 	}
-	req.Values, err = d.arena.remote(to, off, d.n*4)
+	req.Values, err = d.arena.remote(l.domain, off, d.n*4)
 	return err
 }
 
 // describe fills in a sparse request and sends along what its slot has room for.
 func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *CopiedBytes) (err error) {
+	if k := r.packed.of(p.lane); k != nil && p.kind == psmsg.KindPush && !p.void {
+		return r.describePacked(p, k, req, s, copied)
+	}
 	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]-p.kept
 	req.Table, req.Rows = r.spec.ID, uint32(count)
 	if p.kind == psmsg.KindPush {

@@ -37,6 +37,8 @@ type Rows struct {
 	pos   []int32
 	next  []int
 	calls int // in flight
+
+	packed packed // of the push
 }
 
 // NewRows makes a working set for a table. It grows as needed.
@@ -183,6 +185,7 @@ func (r *Rows) Take(from *Rows) error {
 
 // Close frees the working set. Nothing may be in flight.
 func (r *Rows) Close() {
+	r.packed.close()
 	if r.arena != nil {
 		r.arena.close()
 		r.arena = nil

@@ -36,7 +36,7 @@ func (k Kind) String() string {
 }
 
 // Flags of a request.
-type Flags uint8
+type Flags uint16
 
 const (
 	// FlagCreate: a pull makes the rows that do not exist. Without it their
@@ -57,6 +57,9 @@ const (
 	FlagTick
 	// FlagNoValues: a pull makes rows and brings them near, and sends nothing.
 	FlagNoValues
+	// FlagPacked: what a push carries is a payload of sched/compress, and Values.Len its
+	// length. Of dense values it has the lane's blocks alone. Since PackedSince.
+	FlagPacked
 	flagsEnd
 )
 
@@ -82,7 +85,7 @@ const MaxRows = 64 << 20
 
 // Request asks one lane for something.
 //
-//	 0  version u8 | kind u8 | flags u8 | 0 u8 | slot u32
+//	 0  version u8 | kind u8 | flags u16 | slot u32
 //	 8  seq u64      push: rises by one for every push of (worker, lane);
 //	                pull from a group: the least version that may answer it
 //	16  clock u64    the step this request belongs to
@@ -112,8 +115,9 @@ type Request struct {
 // Encode writes r into the first RequestBytes of b.
 func (r *Request) Encode(b []byte) {
 	b = b[:RequestBytes]
-	b[0], b[1], b[2], b[3] = layout, byte(r.Kind), byte(r.Flags), 0
+	b[0], b[1] = layout, byte(r.Kind)
 	le := binary.LittleEndian
+	le.PutUint16(b[2:], uint16(r.Flags))
 	le.PutUint32(b[4:], r.Slot)
 	le.PutUint64(b[8:], r.Seq)
 	le.PutUint64(b[16:], r.Clock)
@@ -142,12 +146,12 @@ func (r *Request) Decode(b []byte) error {
 	if b[0] != layout {
 		return fmt.Errorf("psmsg: request in layout %d, this server reads %d", b[0], layout)
 	}
-	r.Kind, r.Flags = Kind(b[1]), Flags(b[2])
+	r.Kind, r.Flags = Kind(b[1]), Flags(le.Uint16(b[2:]))
 	if r.Kind == 0 || r.Kind >= kindEnd {
 		return fmt.Errorf("psmsg: unknown request kind %d", b[1])
 	}
 	if r.Flags >= flagsEnd {
-		return fmt.Errorf("psmsg: unknown request flags %#x", b[2])
+		return fmt.Errorf("psmsg: unknown request flags %#x", uint16(r.Flags))
 	}
 	r.Slot = le.Uint32(b[4:])
 	r.Seq = le.Uint64(b[8:])

@@ -12,12 +12,16 @@ import (
 
 // A push's body:
 //
-//	 0  kind u8 | flags u8 | 0 u16 | table u32
+//	 0  kind u8 | flags u8 (FlagTick, FlagPacked) | 0 u16 | table u32
 //	 8  clock u64
 //	16  rows u32 | 0 u32
 //	24  keys, 8 bytes each; gradients. Of dense values the blocks of this lane, one
-//	    behind the other
+//	    behind the other. With FlagPacked what the worker has sent instead of
+//	    gradients: every replica unpacks it
 const bodyHeader = 24
+
+// bodyFlags are those that a body keeps.
+const bodyFlags = psmsg.FlagTick | psmsg.FlagPacked
 
 var errBody = errors.New("server: the body of an op is not what its kind says")
 
@@ -25,7 +29,9 @@ var errBody = errors.New("server: the body of an op is not what its kind says")
 func (c *chained) bodySize(r *request) int {
 	switch {
 	case r.Kind == psmsg.KindPush:
-		return bodyHeader + int(r.Rows)*8 + len(r.grads)*4
+		return bodyHeader + int(r.Rows)*8 + len(r.grads)*4 + len(r.pack.bytes)
+	case r.Flags&psmsg.FlagPacked != 0:
+		return bodyHeader + len(r.pack.bytes)
 	case r.Rows == 0:
 		return bodyHeader
 	}
@@ -35,7 +41,7 @@ func (c *chained) bodySize(r *request) int {
 // encode copies a push out of its worker's memory, the one copy that is made here.
 func (c *chained) encode(r *request, size int) []byte {
 	b := make([]byte, size)
-	b[0], b[1] = byte(r.Kind), byte(r.Flags&psmsg.FlagTick)
+	b[0], b[1] = byte(r.Kind), byte(r.Flags&bodyFlags)
 	le := binary.LittleEndian
 	le.PutUint32(b[4:], r.Table)
 	le.PutUint64(b[8:], r.Clock)
@@ -44,7 +50,10 @@ func (c *chained) encode(r *request, size int) []byte {
 	switch {
 	case r.Kind == psmsg.KindPush:
 		n := copy(to, mem.Bytes(r.keys))
-		copy(to[n:], mem.Bytes(r.grads))
+		n += copy(to[n:], mem.Bytes(r.grads))
+		copy(to[n:], r.pack.bytes)
+	case r.Flags&psmsg.FlagPacked != 0:
+		copy(to, r.pack.bytes)
 	case r.Rows > 0:
 		for _, block := range c.l.dense.blocks {
 			to = to[copy(to, mem.Bytes(r.grads[block.Offset:block.Offset+block.Len])):]
@@ -62,7 +71,7 @@ func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
 	le := binary.LittleEndian
 	r := &request{s: &session{worker: int(h.Worker), client: h.Client, broken: true}, chained: true, op: h.Seq, body: b}
 	r.Seq = h.Push
-	r.Kind, r.Flags = psmsg.Kind(b[0]), psmsg.Flags(b[1])&psmsg.FlagTick
+	r.Kind, r.Flags = psmsg.Kind(b[0]), psmsg.Flags(b[1])&bodyFlags
 	r.Table, r.Clock, r.Rows = le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint32(b[16:])
 	b = b[bodyHeader:]
 	switch r.Kind {
@@ -72,11 +81,19 @@ func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
 			return nil, fmt.Errorf("%w: no table %d", errBody, r.Table)
 		}
 		keys := uint64(r.Rows) * 8
+		if r.Flags&psmsg.FlagPacked != 0 && keys <= uint64(len(b)) {
+			r.keys, r.pack.bytes = mem.Uint64s(b[:keys]), b[keys:]
+			return r, c.l.unpackRows(r, &t.spec)
+		}
 		if uint64(len(b)) != keys+uint64(r.Rows)*uint64(t.spec.PushFloats())*4 {
 			return nil, fmt.Errorf("%w: %d rows of table %d in %d bytes", errBody, r.Rows, r.Table, len(b))
 		}
 		r.keys, r.grads = mem.Uint64s(b[:keys]), mem.Float32s(b[keys:])
 	case psmsg.KindPushDense:
+		if r.Flags&psmsg.FlagPacked != 0 {
+			r.pack.bytes = b
+			return r, c.l.unpackDense(r)
+		}
 		if r.Rows > 0 && len(b) != c.l.dense.floats*4 || r.Rows == 0 && len(b) != 0 {
 			return nil, fmt.Errorf("%w: %d bytes for %d dense floats", errBody, len(b), c.l.dense.floats)
 		}

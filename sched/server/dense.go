@@ -99,7 +99,11 @@ func (l *lane) locateDense(r *request) {
 		l.ready(r)
 		return
 	}
-	if r.Values.Len != uint64(l.dense.total)*4 || l.dense.total == 0 || r.Values.Addr%4 != 0 {
+	want := uint64(l.dense.total) * 4
+	if r.Flags&psmsg.FlagPacked != 0 {
+		want = l.dense.packedBytes(r)
+	}
+	if r.Values.Len != want || l.dense.total == 0 || r.Values.Addr%4 != 0 {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
 	}
@@ -113,16 +117,20 @@ func (l *lane) locateDense(r *request) {
 			l.refuse(r, code)
 			return
 		}
-		r.grads = mem.Float32s(b)
+		r.give(b)
 		l.ready(r)
 		return
 	}
-	b, err := r.stage.bytes(r.s.domain, l.cfg.Node, l.dense.total*4)
+	b, err := r.stage.bytes(r.s.domain, l.cfg.Node, int(want))
 	if err != nil {
 		l.refuse(r, psmsg.CodeNoMemory)
 		return
 	}
-	r.grads = mem.Float32s(b)
+	if r.give(b); r.Flags&psmsg.FlagPacked != 0 {
+		r.fetch.add(b, r.Values)
+		l.begin(r)
+		return
+	}
 	l.dense.eachRun(func(_, _, off, n int) {
 		r.fetch.add(b[off*4:(off+n)*4], r.Values.Slice(uint64(off)*4, uint64(n)*4))
 	})
@@ -223,7 +231,7 @@ func (l *lane) applyDense(due []*request) {
 			if r == nil || r.Rows == 0 {
 				return nil // a worker without examples in this step
 			}
-			if r.chained { // this lane's blocks alone
+			if r.chained || r.Flags&psmsg.FlagPacked != 0 { // this lane's blocks alone
 				return r.grads[first : first+b.Len]
 			}
 			return r.grads[b.Offset : b.Offset+b.Len]

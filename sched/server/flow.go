@@ -101,7 +101,9 @@ func (l *lane) lent(r *request) {
 	switch {
 	case !r.s.mapped:
 	case r.Kind != psmsg.KindPushDense:
-		r.landed(8*len(r.keys)+4*len(r.grads), 0)
+		r.landed(8*len(r.keys)+4*len(r.grads)+len(r.pack.bytes), 0)
+	case r.Flags&psmsg.FlagPacked != 0:
+		r.landed(len(r.pack.bytes), 0)
 	case r.Rows > 0:
 		r.landed(4*l.dense.floats, 0)
 	}

@@ -38,7 +38,7 @@ func TestLies(t *testing.T) {
 			w.send(w.pull(3, 9, n))
 		}, hangUp, 0},
 		{"kind", func(w *raw) { w.send(changed(w.pull(0, 0, n), func(r *psmsg.Request) { r.Kind = 77 })) }, hangUp, 0},
-		{"flags", func(w *raw) { w.send(changed(w.pull(0, 0, n), func(r *psmsg.Request) { r.Flags = 0x80 })) }, hangUp, 0},
+		{"flags", func(w *raw) { w.send(changed(w.pull(0, 0, n), func(r *psmsg.Request) { r.Flags = 0x4000 })) }, hangUp, 0},
 		{"rows beyond the limit", func(w *raw) {
 			w.send(changed(w.pull(0, 0, n), func(r *psmsg.Request) { r.Rows = psmsg.MaxRows + 1 }))
 		}, hangUp, 0},
@@ -100,6 +100,19 @@ func TestLies(t *testing.T) {
 			rep, _ := w.wait(5 * time.Second)
 			w.send(changed(w.push(0, 1, 0, n+1), func(r *psmsg.Request) { r.Flags |= psmsg.FlagTicket; r.Ticket = rep.Ticket }))
 		}, psmsg.CodeStaleTicket, 0},
+		{"packed pull", func(w *raw) {
+			w.send(changed(w.pull(0, 0, n), func(r *psmsg.Request) { r.Flags |= psmsg.FlagPacked }))
+		}, psmsg.CodeBadRequest, 0},
+		{"packed push that is none", func(w *raw) {
+			w.fill(1, n, 7)
+			w.send(changed(w.push(0, 1, 0, n), func(r *psmsg.Request) { r.Flags |= psmsg.FlagPacked }))
+		}, psmsg.CodeBadRequest, 0},
+		{"packed push of more than there can be", func(w *raw) {
+			w.send(changed(w.push(0, 1, 0, n), func(r *psmsg.Request) { r.Flags |= psmsg.FlagPacked; r.Values.Len = 1 << 40 }))
+		}, psmsg.CodeBadRequest, 0},
+		{"packed dense push that is none", func(w *raw) {
+			w.send(psmsg.Request{Kind: psmsg.KindPushDense, Flags: psmsg.FlagPacked, Seq: 1, Rows: 1, Values: w.at(rawValues, testDense*4&^7)})
+		}, psmsg.CodeBadRequest, 0},
 		{"sequence from the past", func(w *raw) { w.send(w.push(0, 0, 0, n)) }, psmsg.CodeDuplicate, 0},
 		{"clock from the future", func(w *raw) { w.send(w.push(0, 1, 1000, n)) }, psmsg.CodeClock, 0},
 		{"clock at the end of time", func(w *raw) { w.send(w.push(0, 1, math.MaxUint64, n)) }, psmsg.CodeClock, 0},

@@ -397,7 +397,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d sent a %s over a connection that only reads", s.worker, r.Kind))
 		return
 	}
-	r.busy, r.keys, r.grads = true, nil, nil
+	r.busy, r.keys, r.grads, r.pack.bytes = true, nil, nil, nil
 	r.fetch.reset()
 	l.came(r, psmsg.RequestBytes)
 	switch r.Kind {
@@ -423,6 +423,9 @@ func (l *lane) ready(r *request) {
 	case psmsg.KindAnnounce:
 		l.heed(r)
 	default:
+		if l.chain == nil && !l.unpack(r) {
+			return
+		}
 		l.release(r.s.worker)
 		l.takePushes(r.s)
 	}

@@ -28,6 +28,9 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 	if r.Kind == psmsg.KindAnnounce {
 		valueBytes = 0
 	}
+	if r.Flags&psmsg.FlagPacked != 0 {
+		valueBytes = packedBytes(r, &t.spec)
+	}
 	if r.Values.Len != valueBytes || r.Values.Addr%4 != 0 || r.Keys.Addr%8 != 0 || r.Kind != psmsg.KindPush && !wantKeys {
 		l.refuse(r, psmsg.CodeBadRequest)
 		return
@@ -73,7 +76,7 @@ func (l *lane) locateSparse(r *request, inline []byte) {
 	}
 	if ok && r.Kind == psmsg.KindPush {
 		if b, ok = l.part(r, r.Flags&psmsg.FlagInlineGrads != 0, &inline, &fetch, r.Values, valueBytes); ok {
-			r.grads = mem.Float32s(b)
+			r.give(b)
 		}
 	}
 	if !ok {

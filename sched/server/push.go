@@ -134,6 +134,9 @@ func (l *lane) resolveRows(r *request) bool {
 	t := l.tables[r.Table]
 	if r.Flags&psmsg.FlagTicket != 0 {
 		rows, ok := r.s.takeTicket(r.Ticket, r.Table)
+		if ok {
+			rows, ok = l.chosenOf(t, r, rows)
+		}
 		if !ok || len(rows) != int(r.Rows) {
 			l.giveBack(t, rows)
 			l.stats.stale++

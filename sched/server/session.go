@@ -35,6 +35,7 @@ type request struct {
 	finding finding
 	stage   stage
 	named   []uint64 // keys that its ticket stood for
+	pack    pack
 }
 
 // ticket remembers the rows of a pull.

@@ -1,0 +1,404 @@
+package client
+
+import (
+	"slices"
+	"time"
+
+	"psrt/rdma/mem"
+	"psrt/sched/compress"
+	"psrt/sched/densemap"
+	"psrt/sched/psmsg"
+)
+
+// press compresses what a client pushes; see sched/compress. It belongs to whose turn
+// it is.
+type press struct {
+	choice compress.Choice
+	all    bool // nothing is left for later
+	kept   map[uint32]*kept
+	dense  compress.Dense
+	work   compress.Scratch
+	stats  CompressStats
+	sent   []bool
+	bits   []uint64
+}
+
+// kept is what was not sent yet of a table's gradients, and the working set in which it
+// travels when it is due.
+type kept struct {
+	rows  *compress.Sparse
+	late  *Rows
+	index [1][]int32
+}
+
+// CompressStats counts what compressing did.
+type CompressStats struct {
+	FloatBytes  uint64  `json:"float_bytes"`  // of gradients that were given
+	PackedBytes uint64  `json:"packed_bytes"` // of what was sent for them
+	LateRows    uint64  `json:"late_rows"`    // sent in a later step than that of their gradients
+	KeptRows    int     `json:"kept_rows"`    // now
+	Seconds     float64 `json:"seconds"`      // that it took
+}
+
+// keptBytes bounds what one table's rows that are not sent yet take.
+const keptBytes = 256 << 20
+
+func newPress(choice compress.Choice) *press {
+	if !choice.On() {
+		return nil
+	}
+	return &press{choice: choice, kept: map[uint32]*kept{}}
+}
+
+func (p *press) close() {
+	if p == nil {
+		return
+	}
+	for _, k := range p.kept {
+		k.late.Close()
+	}
+}
+
+// SendAll has pushes leave nothing behind for later ones, or stop doing so: before the
+// values are looked at that training ends with. All but topk leave nothing anyway.
+func (c *Client) SendAll(on bool) {
+	c.lock()
+	defer c.unlock()
+	if c.press != nil {
+		c.press.all = on
+	}
+}
+
+// Compressed counts since the client was opened.
+func (c *Client) Compressed() CompressStats {
+	c.lock()
+	defer c.unlock()
+	if c.press == nil {
+		return CompressStats{}
+	}
+	s := c.press.stats
+	for _, k := range c.press.kept {
+		s.KeptRows += k.rows.Kept()
+	}
+	return s
+}
+
+// packed is a working set's compressed push. It lies there until the push is answered:
+// a request that is sent again is the same.
+type packed struct {
+	arena *shared
+	parts []packedPart // by lane; where bytes is 0 nothing is packed
+}
+
+type packedPart struct {
+	at, bytes int
+	// Bare: the keys of the rows that are in it lie at keys. Else it says itself which
+	// of all the lane's rows these are.
+	bare       bool
+	keys, rows int
+}
+
+// of is what is packed for a lane, or nil.
+func (p *packed) of(lane int) *packedPart {
+	if lane >= len(p.parts) || p.parts[lane].bytes == 0 {
+		return nil
+	}
+	return &p.parts[lane]
+}
+
+// room makes room for n bytes. Preconditions: nothing of it is in flight.
+func (p *packed) room(c *Client, n int) ([]byte, error) {
+	clear(p.parts)
+	if p.arena == nil || len(p.arena.arena.Bytes()) < n {
+		a, err := c.share(n+n/4, "worker compressed push")
+		if err != nil {
+			return nil, err
+		}
+		p.close()
+		p.arena = a
+	}
+	if len(p.parts) == 0 {
+		p.parts = make([]packedPart, len(c.lanes))
+	}
+	return p.arena.arena.Bytes(), nil
+}
+
+func (p *packed) close() {
+	if p.arena != nil {
+		p.arena.close()
+		p.arena = nil
+	}
+}
+
+// packs says whether every server reads compressed pushes. A part of them alone would
+// not do: rows are chosen over all lanes.
+func (c *Client) packs() bool {
+	for _, s := range c.servers {
+		if s.speaks.Load() < psmsg.PackedSince {
+			return false
+		}
+	}
+	return true
+}
+
+// packRows compresses a push, if this client does. What was kept and is due goes out
+// before it, under the same call.
+func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
+	p := c.press
+	if p == nil {
+		return nil
+	}
+	start, width := time.Now(), r.spec.PushFloats()
+	defer func() { p.stats.Seconds += time.Since(start).Seconds() }()
+	clear(r.packed.parts)
+	p.stats.FloatBytes += uint64(r.n * width * 4)
+	able := c.packs()
+	var sent []bool
+	if p.choice.Code == compress.Top {
+		k, err := c.keptOf(r)
+		if err != nil {
+			return err
+		}
+		if err := c.pushLate(k, clock, call); err != nil {
+			return err
+		}
+		p.sent = grow(p.sent, r.n)
+		sent = p.sent
+		k.rows.Choose(r.keys[:r.n], r.grads[:r.n*width], p.choice.Share, p.all || !able, sent)
+	}
+	if !able {
+		p.stats.PackedBytes += uint64(r.n * width * 4)
+		return nil
+	}
+	return c.pack(r, sent)
+}
+
+// keptOf is what was not sent yet of a table.
+func (c *Client) keptOf(r *Rows) (*kept, error) {
+	p := c.press
+	if k := p.kept[r.spec.ID]; k != nil {
+		return k, nil
+	}
+	late, err := c.NewRows(r.spec)
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{rows: compress.NewSparse(r.spec.PushFloats()-r.spec.Dim, r.spec.Dim, keptBytes), late: late}
+	p.kept[r.spec.ID] = k
+	return k, nil
+}
+
+// pushLate pushes rows that are due, and were not asked for in this step.
+func (c *Client) pushLate(k *kept, clock uint64, call *Call) error {
+	keys, rows := k.rows.Due(c.press.all || !c.packs())
+	if len(keys) == 0 {
+		return nil
+	}
+	c.press.stats.LateRows += uint64(len(keys))
+	deadline := time.Now().Add(c.cfg.Timeout)
+	for k.late.calls > 0 { // the last ones, of a step that others have not ended yet
+		if err := c.progress(deadline); err != nil {
+			return err
+		}
+	}
+	r, width := k.late, k.late.spec.PushFloats()
+	clear(r.packed.parts)
+	k.index[0] = grow(k.index[0], len(keys))
+	if err := r.Plan([][]uint64{keys}, k.index[:]); err != nil {
+		return err
+	}
+	for i, at := range k.index[0] {
+		copy(r.grads[int(at)*width:(int(at)+1)*width], rows[i*width:(i+1)*width])
+	}
+	if c.packs() {
+		if err := c.pack(r, nil); err != nil {
+			return err
+		}
+	}
+	return c.issueRows(r, clock, false, call)
+}
+
+// pack compresses rows lane by lane; sent says which, nil all.
+func (c *Client) pack(r *Rows, sent []bool) error {
+	p, width := c.press, r.spec.PushFloats()
+	heads := width - r.spec.Dim
+	room := 0
+	for lane := range c.lanes {
+		n := r.laneOff[lane+1] - r.laneOff[lane]
+		room += compress.MaxRows(n, heads, r.spec.Dim) + n*8
+	}
+	b, err := r.packed.room(c, room)
+	if err != nil {
+		return err
+	}
+	code := p.choice.Code
+	if code == compress.Top {
+		code = compress.Floats
+	}
+	at := 0
+	for lane := range c.lanes {
+		first, end := r.laneOff[lane], r.laneOff[lane+1]
+		if first == end {
+			continue
+		}
+		k := packedPart{at: at, rows: end - first}
+		chosen := p.choose(sent, first, end, &k.rows)
+		if chosen == nil && code == compress.Floats {
+			p.stats.PackedBytes += uint64((end - first) * width * 4)
+			continue
+		}
+		k.bare = chosen != nil && r.tickets[lane] == 0
+		if k.bare {
+			k.keys = at
+			keys := mem.Uint64s(b[at:][:8*k.rows])
+			n := 0
+			for i := first; i < end; i++ {
+				if sent[i] {
+					keys[n] = r.keys[i]
+					n++
+				}
+			}
+			at += 8 * k.rows
+			k.at = at
+		}
+		k.bytes = compress.EncodeRows(b[at:], code, r.grads[first*width:end*width], heads, r.spec.Dim, chosen, k.bare, &p.work)
+		at += k.bytes
+		p.stats.PackedBytes += uint64(k.bytes)
+		r.packed.parts[lane] = k
+	}
+	return nil
+}
+
+// choose is which rows of a lane are sent, a bit each, and their number in rows; nil
+// where all are.
+func (p *press) choose(sent []bool, first, end int, rows *int) []uint64 {
+	if sent == nil {
+		return nil
+	}
+	p.bits = grow(p.bits, (end-first+63)/64)
+	clear(p.bits)
+	n := 0
+	for i, is := range sent[first:end] {
+		if is {
+			p.bits[i/64] |= 1 << (i % 64)
+			n++
+		}
+	}
+	if n == end-first {
+		return nil
+	}
+	*rows = n
+	return p.bits
+}
+
+// describePacked fills in a push whose rows are packed.
+func (r *Rows) describePacked(p *part, k *packedPart, req *psmsg.Request, s *slotPayload, copied *CopiedBytes) (err error) {
+	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]
+	req.Table, req.Rows = r.spec.ID, uint32(count)
+	req.Flags |= psmsg.FlagPacked
+	arena := r.packed.arena
+	b := arena.arena.Bytes()
+	if req.Values, err = arena.remote(s.l.domain, k.at, k.bytes); err != nil {
+		return err
+	}
+	keys := mem.Bytes(r.keys[first : first+count])
+	switch t := r.tickets[p.lane]; {
+	case k.bare:
+		req.Rows = uint32(k.rows)
+		keys = b[k.keys:][:8*k.rows]
+		req.Keys, err = arena.remote(s.l.domain, k.keys, 8*k.rows)
+	case t != 0:
+		req.Flags |= psmsg.FlagTicket
+		req.Ticket, keys = t, nil
+	default:
+		req.Keys, err = r.arena.remote(s.l.domain, first*8, count*8)
+	}
+	if err != nil {
+		return err
+	}
+	if keys != nil && s.take(keys, &copied.KeysOut) {
+		req.Flags |= psmsg.FlagInlineKeys
+	}
+	if s.take(b[k.at:][:k.bytes], &copied.GradsOut) {
+		req.Flags |= psmsg.FlagInlineGrads
+	}
+	return nil
+}
+
+// Cut says how the vector is cut into blocks, so that pushes of it can be compressed.
+func (d *Dense) Cut(blocks []densemap.Block) {
+	d.blocks = make([][]densemap.Block, len(d.c.lanes))
+	for _, b := range blocks {
+		lane := d.c.cfg.Map.LaneOfBlock(b.Index, len(blocks))
+		d.blocks[lane] = append(d.blocks[lane], b)
+	}
+}
+
+// packDense compresses a push of the dense vector, if this client does.
+func (c *Client) packDense(d *Dense) error {
+	p := c.press
+	if p == nil || d.blocks == nil {
+		return nil
+	}
+	start := time.Now()
+	defer func() { p.stats.Seconds += time.Since(start).Seconds() }()
+	clear(d.packed.parts)
+	p.stats.FloatBytes += uint64(d.n * 4)
+	able := c.packs()
+	if !able {
+		p.stats.PackedBytes += uint64(d.n * 4)
+		if p.choice.Code != compress.Top {
+			return nil
+		}
+	}
+	room := 0
+	for _, lane := range d.lanes {
+		room += compress.MaxBlocks(lensOf(d.blocks[lane]))
+	}
+	b, err := d.packed.room(c, room)
+	if err != nil {
+		return err
+	}
+	at := 0
+	for _, lane := range d.lanes {
+		var blocks []compress.Block
+		var offsets []int
+		for _, k := range d.blocks[lane] {
+			blocks = append(blocks, compress.Block{Values: d.grads[k.Offset:][:k.Len], Exact: k.Rule == "ema"})
+			offsets = append(offsets, k.Offset)
+		}
+		var keep [][]uint16
+		code := p.choice.Code
+		if code == compress.Top {
+			all := p.all || !able
+			keep = p.dense.Choose(d.grads, blocks, offsets, p.choice.Share, all)
+			if all {
+				code = compress.Floats
+			}
+		}
+		if !able {
+			continue
+		}
+		n := compress.EncodeBlocks(b[at:], code, blocks, keep)
+		d.packed.parts[lane] = packedPart{at: at, bytes: n}
+		p.stats.PackedBytes += uint64(n)
+		at += n
+	}
+	return nil
+}
+
+func lensOf(blocks []densemap.Block) []int {
+	lens := make([]int, len(blocks))
+	for i, b := range blocks {
+		lens[i] = b.Len
+	}
+	return slices.Clip(lens)
+}
+
+// describePacked fills in a push of the lane's blocks that are packed.
+func (d *Dense) describePacked(k *packedPart, req *psmsg.Request, l *laneConn) (err error) {
+	req.Rows = 1
+	req.Flags |= psmsg.FlagPacked
+	req.Values, err = d.packed.arena.remote(l.domain, k.at, k.bytes)
+	return err
+}

@@ -1,0 +1,170 @@
+package compress
+
+import (
+	"cmp"
+	"slices"
+
+	"psrt/csrc/codec"
+)
+
+// Sparse chooses the rows of a table's gradients that are sent, those with the greatest
+// value in them, and keeps the others, to be added to what the same rows get next.
+//
+// It keeps at most capacity rows. When they get many the oldest are due, all of one
+// step together; what finds no room is sent. So nothing is ever lost, and what is sent
+// when depends on keys and values alone, not on the order of the rows.
+type Sparse struct {
+	heads, width int
+	capacity     int
+	index        map[uint64]int32 // to slots
+	rows         []float32
+	step         []uint32 // by slot: when it was filled last
+	free         []int32
+	steps        []keptIn // oldest first
+	now          uint32
+
+	peaks []uint32
+	c     chooser
+	work  Scratch
+}
+
+// keptIn lists the rows that were kept in a step. A row may have gone since.
+type keptIn struct {
+	step uint32
+	keys []uint64
+}
+
+// NewSparse keeps rows of heads+width floats in about so many bytes. Of the heads the
+// first is a name, the others are counts.
+func NewSparse(heads, width, bytes int) *Sparse {
+	return &Sparse{heads: heads, width: width, capacity: max(1, bytes/((heads+width)*4+keptOverhead)), index: map[uint64]int32{}}
+}
+
+// keptOverhead is about what a row takes beside its floats: in the map, its step, its
+// place in the step's list.
+const keptOverhead = 48
+
+// Kept is how many rows have something to be sent.
+func (s *Sparse) Kept() int { return len(s.index) }
+
+// Due takes out what is to be sent beside the next rows: the oldest, until a quarter of
+// the room is free, or all. rows are keys' in order.
+func (s *Sparse) Due(all bool) (keys []uint64, rows []float32) {
+	most := s.capacity * 3 / 4
+	if all {
+		most = 0
+	}
+	for len(s.index) > most && len(s.steps) > 0 {
+		oldest := s.steps[0]
+		s.steps = slices.Delete(s.steps, 0, 1)
+		for _, k := range oldest.keys {
+			if slot, ok := s.index[k]; ok && s.step[slot] == oldest.step {
+				keys, rows = append(keys, k), append(rows, s.row(slot)...)
+				s.drop(k, slot)
+			}
+		}
+	}
+	return keys, rows
+}
+
+func (s *Sparse) row(slot int32) []float32 {
+	each := s.heads + s.width
+	return s.rows[int(slot)*each:][:each]
+}
+
+func (s *Sparse) drop(key uint64, slot int32) {
+	delete(s.index, key)
+	s.free = append(s.free, slot)
+}
+
+// Choose adds to rows what was kept of them and says which are sent: a share, or all
+// with all; sent has room for all.
+func (s *Sparse) Choose(keys []uint64, rows []float32, share float64, all bool, sent []bool) {
+	each, n := s.heads+s.width, len(keys)
+	room := s.capacity - len(s.index)
+	for i, k := range keys {
+		if slot, ok := s.index[k]; ok {
+			s.add(rows[i*each:(i+1)*each], s.row(slot))
+			room++
+		}
+		sent[i] = false
+	}
+	k := max(portion(n, share), n-room)
+	if all {
+		k = n
+	}
+	s.peaks = grow(s.peaks, n)
+	tails := rows
+	if s.heads > 0 {
+		tails = s.work.tails(rows, s.heads, s.width)
+	}
+	if n > 0 {
+		codec.Peaks(s.peaks, tails, s.width)
+	}
+	s.c.choose(n, k, func(i int) uint32 { return s.peaks[i] }, func(a, b int32) int { return cmp.Compare(keys[a], keys[b]) }, func(i int) { sent[i] = true })
+	s.now++
+	var kept []uint64
+	for i, key := range keys {
+		slot, ok := s.index[key]
+		switch {
+		case sent[i] && ok:
+			s.drop(key, slot)
+		case !sent[i]:
+			if !ok {
+				slot = s.slot()
+				s.index[key] = slot
+			}
+			copy(s.row(slot), rows[i*each:(i+1)*each])
+			s.step[slot] = s.now
+			kept = append(kept, key)
+		}
+	}
+	if len(kept) > 0 {
+		s.steps = append(s.steps, keptIn{s.now, kept})
+	}
+	s.tidy()
+}
+
+// tidy bounds the lists of rows that have gone: they are as long as what is kept, twice.
+func (s *Sparse) tidy() {
+	total := 0
+	for _, g := range s.steps {
+		total += len(g.keys)
+	}
+	if total <= 2*len(s.index)+1024 {
+		return
+	}
+	for i := range s.steps {
+		g := &s.steps[i]
+		g.keys = slices.DeleteFunc(g.keys, func(k uint64) bool {
+			slot, ok := s.index[k]
+			return !ok || s.step[slot] != g.step
+		})
+	}
+	s.steps = slices.DeleteFunc(s.steps, func(g keptIn) bool { return len(g.keys) == 0 })
+}
+
+func (s *Sparse) add(to, kept []float32) {
+	for i, f := range kept {
+		if i > 0 || s.heads == 0 {
+			to[i] += f
+		}
+	}
+}
+
+func (s *Sparse) slot() int32 {
+	if n := len(s.free); n > 0 {
+		slot := s.free[n-1]
+		s.free = s.free[:n-1]
+		return slot
+	}
+	s.step = append(s.step, 0)
+	s.rows = append(s.rows, make([]float32, s.heads+s.width)...)
+	return int32(len(s.step) - 1)
+}
+
+// tails are rows without their heads.
+func (s *Scratch) tails(rows []float32, heads, width int) []float32 {
+	s.gathered = grow(s.gathered, len(rows)/(heads+width)*heads)
+	return s.behead(s.gathered, rows, heads, width)
+}
