@@ -36,7 +36,13 @@ type Server struct {
 	// Gen tells the processes apart that were this server one after the other: one
 	// that was started again has none of the rows.
 	Gen uint64 `json:"gen,omitempty"`
+	// Speaks is the newest version of the wire that its program speaks; 0: SpeaksUnsaid.
+	Speaks int `json:"speaks,omitempty"`
 }
+
+// SpeaksUnsaid is what servers speak that do not say it: of releases that knew of
+// replicas and not of that.
+const SpeaksUnsaid = 5
 
 // Map is an immutable assignment. The exported fields are for reading.
 type Map struct {
