@@ -1,0 +1,199 @@
+package plan
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"psrt/csrc/seedtest"
+)
+
+const described = `
+hosts:
+- {name: trainers, count: 4, cores: 16, network: 25Gbit, latency: 20us, workers: 1}
+- {name: servers, count: 2, cores: 16, memory: 256GiB, network: 100Gbit, latency: 20us, servers: 1, lanes: 8, ssd: {devices: 4, read_iops: 800k, read: 3GB/s, write: 1GB/s}}
+model: {kind: deepfm, fields: 39, dim: 16, hidden: [256, 256], rows: 1e9, zipf: 1.1}
+job: {batch: 65536, sync: asp, replicas: 2, memory_hit: .95}
+`
+
+func parsed(t *testing.T, text string) *Cluster {
+	t.Helper()
+	c, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Distinct is right where it can be counted: summed over every id, and drawn.
+func TestDistinct(t *testing.T) {
+	rng := seedtest.Rand(t)
+	for _, c := range []struct {
+		n, rows int
+		zipf    float64
+	}{{1000, 100, 0}, {1000, 100_000, 0}, {10_000, 50_000, 1}, {200_000, 30_000, 1.1}, {5000, 1_000_000, 1.3}, {1, 10, 2}, {100, 1, 1}} {
+		total, naive := 0.0, 0.0
+		cumulative := make([]float64, c.rows)
+		for i := range c.rows {
+			total += math.Pow(float64(i+1), -c.zipf)
+			cumulative[i] = total
+		}
+		for i := range c.rows {
+			naive += 1 - math.Pow(1-math.Pow(float64(i+1), -c.zipf)/total, float64(c.n))
+		}
+		got := Distinct(float64(c.n), float64(c.rows), c.zipf)
+		if math.Abs(got/naive-1) > .01 {
+			t.Errorf("%d draws of %d ids, zipf %v: %v distinct, the sum over all is %v", c.n, c.rows, c.zipf, got, naive)
+		}
+		drawn := drawDistinct(rng, cumulative, c.n)
+		if math.Abs(got-drawn) > 5*math.Sqrt(got)+1 {
+			t.Errorf("%d draws of %d ids, zipf %v: %v distinct, drawn %v", c.n, c.rows, c.zipf, got, drawn)
+		}
+	}
+}
+
+func drawDistinct(rng *rand.Rand, cumulative []float64, n int) float64 {
+	seen := map[int]bool{}
+	for range n {
+		x := rng.Float64() * cumulative[len(cumulative)-1]
+		low, high := 0, len(cumulative)-1
+		for low < high {
+			if mid := (low + high) / 2; cumulative[mid] < x {
+				low = mid + 1
+			} else {
+				high = mid
+			}
+		}
+		seen[low] = true
+	}
+	return float64(len(seen))
+}
+
+// What is added to what limits helps, what is added elsewhere does not.
+func TestPredictFollowsTheBottleneck(t *testing.T) {
+	c := parsed(t, described)
+	base := Predict(c)
+	if base.StepSeconds <= 0 || base.Bottleneck == "" || len(base.Resources) < 7 {
+		t.Fatalf("%+v", base)
+	}
+	slow := parsed(t, strings.Replace(described, "25Gbit", "100Mbit", 1))
+	p := Predict(slow)
+	if p.Bottleneck != "network of trainers" {
+		t.Errorf("at 100 Mbit/s limited by %s", p.Bottleneck)
+	}
+	// The link's bound by hand: what a worker pushes, at the rate.
+	if want := math.Max(p.PushBytes, p.PullBytes) / (100e6 / 8); math.Abs(p.StepSeconds/want-1) > 1e-9 {
+		t.Errorf("a step of %v s, its bytes take %v s", p.StepSeconds, want)
+	}
+	faster := parsed(t, strings.Replace(described, "25Gbit", "200Mbit", 1))
+	if q := Predict(faster); math.Abs(q.StepSeconds*2/p.StepSeconds-1) > 1e-9 {
+		t.Errorf("twice the link: %v s after %v s", q.StepSeconds, p.StepSeconds)
+	}
+	cores := parsed(t, strings.Replace(strings.Replace(described, "25Gbit", "100Mbit", 1), "cores: 16", "cores: 64", 1))
+	if q := Predict(cores); q.StepSeconds > p.StepSeconds || q.StepSeconds < p.StepSeconds*.999 {
+		t.Errorf("four times the cores of whom waits for the link: %v s after %v s", q.StepSeconds, p.StepSeconds)
+	}
+	if p.NeededRate <= 100e6/8 {
+		t.Errorf("the link is what limits, yet %v B/s would do", p.NeededRate)
+	}
+	disk := parsed(t, strings.Replace(described, "memory_hit: .95", "memory_hit: 0", 1))
+	if q := Predict(disk); q.AccessSeconds <= base.AccessSeconds || q.StepSeconds <= base.StepSeconds && q.Bottleneck == base.Bottleneck {
+		t.Errorf("without a hit: %+v, with %+v", q, base)
+	}
+}
+
+// A step takes no longer with more staleness, and no less than its longest resource.
+func TestPredictModes(t *testing.T) {
+	last := math.Inf(1)
+	for _, sync := range []string{"bsp", "ssp, staleness: 1", "ssp, staleness: 8"} {
+		p := Predict(parsed(t, strings.Replace(described, "sync: asp", "sync: "+sync, 1)))
+		if p.StepSeconds > last {
+			t.Errorf("%s: %v s, after %v s", sync, p.StepSeconds, last)
+		}
+		last = p.StepSeconds
+		for _, r := range p.Resources {
+			if r.Part > 1+1e-9 || r.Part <= 0 {
+				t.Errorf("%s: %s of %s is busy %v of the time", sync, r.Name, r.Host, r.Part)
+			}
+		}
+	}
+	p := Predict(parsed(t, described))
+	if text := p.Text(parsed(t, described)); !strings.Contains(text, p.Bottleneck) || !strings.Contains(text, "queue pairs") {
+		t.Error(text)
+	}
+}
+
+// Costs that made samples are found in them, also with a tenth of noise.
+func TestFit(t *testing.T) {
+	rng := seedtest.Rand(t)
+	want := Costs{ReadID: 90, ComputeFloat: 1.5, MultiplyAdd: .4, WorkerRow: 70, WorkerFloat: 3, WorkerStep: 50_000, ServerRow: 150, ServerFloat: 4, ServerStep: 9000}
+	for _, noise := range []float64{0, .02} {
+		var samples []Sample
+		for _, m := range []Model{{Kind: "lr", Fields: 20}, {Kind: "fm", Fields: 20, Dim: 4}, {Kind: "fm", Fields: 20, Dim: 64}, {Kind: "fm", Fields: 20, Dim: 32}, {Kind: "deepfm", Fields: 20, Dim: 8, Hidden: []int{256, 128}}} {
+			for _, batch := range []float64{256, 2048, 16384} {
+				s := Sample{Model: m, Examples: 1e6, Steps: 1e6 / batch}
+				s.Rows = s.Steps * Distinct(batch*20, 2e5, 1.1)
+				_, adds := m.dense()
+				ids, f := s.Examples*20, m.RowFloats()
+				s.WorkerNs = ids*want.ReadID + ids*f*want.ComputeFloat + s.Examples*adds*want.MultiplyAdd + s.Rows*want.WorkerRow + s.Rows*f*want.WorkerFloat + s.Steps*want.WorkerStep
+				s.ServerNs = s.Rows*want.ServerRow + s.Rows*f*want.ServerFloat + s.Steps*want.ServerStep
+				s.WorkerNs *= 1 + noise*(2*rng.Float64()-1)
+				s.ServerNs *= 1 + noise*(2*rng.Float64()-1)
+				samples = append(samples, s)
+			}
+		}
+		got, err := Fit(samples, Costs{SocketByte: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.SocketByte != 7 {
+			t.Errorf("what samples do not show was changed: %+v", got)
+		}
+		for i, pair := range [][2]float64{{got.ReadID, want.ReadID}, {got.MultiplyAdd, want.MultiplyAdd}, {got.ServerRow, want.ServerRow}, {got.ServerFloat, want.ServerFloat}, {got.ComputeFloat, want.ComputeFloat}} {
+			if math.Abs(pair[0]/pair[1]-1) > .002+20*noise {
+				t.Errorf("noise %v, cost %d: %v, want %v", noise, i, pair[0], pair[1])
+			}
+		}
+	}
+	if _, err := Fit(nil, Costs{}); err == nil {
+		t.Error("costs of nothing")
+	}
+}
+
+// A wrong description is refused with the word that is wrong.
+func TestParseRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":          "empty",
+		"hosts: []": "hosts is missing",
+		"hosts: 3":  "cannot unmarshal",
+		"host: []":  "host",
+		"hosts: [{count: 1, cores: 0, workers: 1, servers: 1}]":                          "cores is 0",
+		"hosts: [{count: 1, cores: 2, workers: 1}]":                                      "0 servers",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, network: fast}]":           "25Gbit",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, latency: -1s}]":            "less than 0",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {sync: often}":      "must be bsp, ssp or asp",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {replicas: 2}":      "number of servers, 1",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {kind: gpt}":      "lr, fm, widedeep",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {rows: -5}":       "from 0 on",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\ncosts: {read_id_ns: -1}": "from 0 to",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, gpu: {devices: 1}}]":       "gpu.flops is missing",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {memory_hit: 2}":    "from 0 to 1",
+		strings.Repeat("#", maxText+1):                                                   "at most",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: %v, want it to say %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(described))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if c, err := Parse(text); err == nil {
+			if p := Predict(c); math.IsNaN(p.StepSeconds) || p.StepSeconds < 0 {
+				t.Errorf("%q: %v", text, p.StepSeconds)
+			}
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+)
+
+// Prediction is what a cluster will do.
+type Prediction struct {
+	StepSeconds  float64 `json:"step_s"`
+	ExamplesPerS float64 `json:"examples_per_s"`
+	// Bottleneck is the resource that is busy longest; where a step's way through all
+	// of them is longer still (bsp), "the way of a step".
+	Bottleneck string     `json:"bottleneck"`
+	Resources  []Resource `json:"resources"`
+	// WaySeconds is a step's way: pull, compute, push, one after the other.
+	WaySeconds float64 `json:"way_s"`
+	// Way is what it is made of.
+	Way Way `json:"way"`
+
+	DistinctRows   float64 `json:"distinct_rows"` // of one worker's part of a batch
+	PullBytes      float64 `json:"pull_bytes"`    // of one worker's step
+	PushBytes      float64 `json:"push_bytes"`
+	NeededRate     float64 `json:"needed_bytes_per_s"` // a worker's, so that its link keeps up with its computing
+	QueuePairs     int     `json:"queue_pairs"`        // at one server
+	ServerBytes    float64 `json:"server_table_bytes"` // each server's part of the table, replicas included
+	MemoryShort    string  `json:"memory_short,omitempty"`
+	AccessSeconds  float64 `json:"access_s"`  // of a row, on average, over memory and SSD
+	RecoverSeconds float64 `json:"recover_s"` // from a server's death to a whole chain, or to loaded rows
+}
+
+// Resource is one thing of each host of a kind.
+type Resource struct {
+	Host string  `json:"host"`
+	Name string  `json:"resource"`
+	Busy float64 `json:"busy_s"` // of a step
+	Part float64 `json:"busy"`   // of the step's time
+	Have float64 `json:"have"`   // units of it, over all hosts of the kind
+	Need float64 `json:"need"`   // that would be busy all the time
+	Unit string  `json:"unit"`   // what Have and Need count
+}
+
+// Way is the parts of a step's way.
+type Way struct {
+	Pull, Compute, Push, Latency float64
+}
+
+// Detecting a silent server, fencing it, and telling the map: what replication takes
+// before bytes move (docs/replication.md).
+const detectSeconds = 0.8
+
+// Predict needs a cluster that is valid.
+func Predict(c *Cluster) Prediction {
+	w, s := c.count()
+	m, j, k := c.Model, c.Job, c.Costs
+	var p Prediction
+
+	// One worker's step.
+	examples := float64(j.Batch) / w
+	ids := examples * float64(m.Fields)
+	rows := m.distinct(examples)
+	params, multiplyAdds := m.dense()
+	floats := m.RowFloats()
+	p.DistinctRows = rows
+	p.PullBytes = rows*4*floats + params*4
+	p.PushBytes = rows*(8+4*floats) + params*4
+	// Rows of all workers: what is touched at the servers.
+	touched := m.distinct(float64(j.Batch))
+	miss := 0.0
+	if j.MemoryHit != nil {
+		miss = touched * (1 - *j.MemoryHit)
+	}
+	socket := 0.0
+	if j.Transport == "tcp" {
+		socket = k.SocketByte * 1e-9
+	}
+	replicas := float64(j.Replicas)
+
+	read := ids * k.ReadID * 1e-9
+	compute := ids * floats * k.ComputeFloat * 1e-9
+	dense := examples * multiplyAdds * k.MultiplyAdd * 1e-9
+	carry := (rows*(k.WorkerRow+floats*k.WorkerFloat)+k.WorkerStep)*1e-9 + (p.PullBytes+p.PushBytes)*socket
+	// A server's part of one worker's step; a replica does pushes alone, taken as half.
+	serve := (rows*(k.ServerRow+floats*k.ServerFloat)/s + k.ServerStep) * 1e-9 * (1 + (replicas-1)/2)
+	serve += (p.PullBytes + p.PushBytes*(2*replicas-1)) / s * socket
+	disk := miss * k.DiskRow * 1e-9 / s // of a step of all workers
+
+	longest := 0.0
+	add := func(h *Host, name, unit string, busy, have float64) {
+		if busy > 0 {
+			p.Resources = append(p.Resources, Resource{Host: h.Name, Name: name, Busy: busy, Have: have, Unit: unit})
+			longest = max(longest, busy)
+		}
+	}
+	gpu := false
+	var slow struct{ compute, serve, link, latency float64 }
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		n, hw, hs := float64(h.Count), float64(h.Workers), float64(h.Servers)
+		work, serving := 0.0, 0.0
+		if hw > 0 {
+			mine := read + compute + carry
+			if h.GPU.Devices > 0 {
+				gpu = true
+				onCard := hw * examples * multiplyAdds * 6 / (float64(h.GPU.Flops) * float64(h.GPU.Devices))
+				add(h, "gpu", "cards", onCard, n*float64(h.GPU.Devices))
+				slow.compute = max(slow.compute, onCard+compute/float64(h.Threads))
+			} else {
+				mine += dense
+				slow.compute = max(slow.compute, (compute+dense)/float64(h.Threads))
+			}
+			add(h, "worker threads", "threads", mine/float64(h.Threads), n*hw*float64(h.Threads))
+			add(h, "carrying rows", "workers", carry, n*hw) // one goroutine of each
+			work = hw * mine
+		}
+		if hs > 0 {
+			mine := serve*w + disk
+			add(h, "server lanes", "lanes", mine/float64(h.Lanes), n*hs*float64(h.Lanes))
+			slow.serve = max(slow.serve, mine/float64(h.Lanes))
+			serving = hs * mine
+			if d := float64(h.SSD.Devices); miss > 0 && d > 0 {
+				reads, bytes := miss/s*hs, miss/s*hs*m.rowBytes()
+				busy := max(ratio(reads, float64(h.SSD.ReadIOPS)*d), ratio(bytes, float64(h.SSD.ReadRate)*d)) + ratio(bytes, float64(h.SSD.WriteRate)*d)
+				add(h, "ssd", "devices", busy, n*d)
+			}
+		}
+		add(h, "cores", "cores", (work+serving)/float64(h.Cores), n*float64(h.Cores))
+		if h.Network > 0 && j.Transport != "shm" {
+			out := hw*p.PushBytes + hs*(w*p.PullBytes+(replicas-1)*w*p.PushBytes)/s
+			in := hw*p.PullBytes + hs*replicas*w*p.PushBytes/s
+			busy := max(in, out) / float64(h.Network)
+			add(h, "network", "links", busy, n)
+			slow.link = max(slow.link, busy)
+		}
+		slow.latency = max(slow.latency, float64(h.Latency))
+	}
+
+	// The way of a step: nothing of it overlaps but reading.
+	both := p.PullBytes + p.PushBytes
+	p.Way = Way{Compute: slow.compute, Latency: 2 * slow.latency}
+	p.Way.Pull = (slow.serve + slow.link + carry) * p.PullBytes / both
+	p.Way.Push = (slow.serve + slow.link + carry) * p.PushBytes / both
+	p.WaySeconds = p.Way.Pull + p.Way.Compute + p.Way.Push + p.Way.Latency
+	p.StepSeconds = longest
+	switch j.Sync {
+	case "bsp":
+		p.StepSeconds = max(longest, p.WaySeconds)
+	case "ssp": // a worker may be Staleness steps ahead of what it has seen
+		p.StepSeconds = max(longest, p.WaySeconds/float64(1+j.Staleness))
+	default: // a step's pull goes out while the one before is computed and pushed
+		p.StepSeconds = max(longest, p.WaySeconds/2)
+	}
+	p.Bottleneck = "the way of a step"
+	for i := range p.Resources {
+		r := &p.Resources[i]
+		r.Part = r.Busy / p.StepSeconds
+		r.Need = r.Have * r.Part
+		if r.Busy >= p.StepSeconds {
+			p.Bottleneck = fmt.Sprintf("%s of %s", r.Name, r.Host)
+		}
+	}
+	p.ExamplesPerS = float64(j.Batch) / p.StepSeconds
+	period := compute + dense
+	if gpu {
+		period = slow.compute
+	}
+	p.NeededRate = ratio(p.PushBytes, period/float64(max(1, c.threads())))
+	p.QueuePairs = int(w) + 2*(j.Replicas-1)
+	p.memory(c, s, replicas)
+	p.AccessSeconds, p.RecoverSeconds = c.access(miss/max(touched, 1)), c.recovery(p.ServerBytes, s)
+	return p
+}
+
+// count is how many workers and servers there are.
+func (c *Cluster) count() (workers, servers float64) {
+	for _, h := range c.Hosts {
+		workers += float64(h.Count * h.Workers)
+		servers += float64(h.Count * h.Servers)
+	}
+	return workers, servers
+}
+
+// threads is the least that a worker has.
+func (c *Cluster) threads() int {
+	least := math.MaxInt
+	for _, h := range c.Hosts {
+		if h.Workers > 0 {
+			least = min(least, h.Threads)
+		}
+	}
+	return least
+}
+
+// memory says what a server holds, and where that is more than its host has.
+func (p *Prediction) memory(c *Cluster, servers, replicas float64) {
+	p.ServerBytes = float64(c.Model.Rows) * c.Model.rowBytes() * replicas / servers
+	for _, h := range c.Hosts {
+		need := p.ServerBytes * float64(h.Servers)
+		if h.Servers == 0 || h.Memory == 0 || need <= float64(h.Memory) || h.SSD.Devices > 0 {
+			continue
+		}
+		p.MemoryShort = fmt.Sprintf("%s: its servers hold %.1f GB, it has %.1f: more servers, or --ssd with a memory_hit here", h.Name, need/1e9, float64(h.Memory)/1e9)
+	}
+}
+
+// access is T_access: what a row takes where share of them comes from an SSD.
+func (c *Cluster) access(share float64) float64 {
+	row := (c.Costs.ServerRow + c.Model.RowFloats()*c.Costs.ServerFloat) * 1e-9
+	rate := 0.0
+	for _, h := range c.Hosts {
+		if h.Servers > 0 {
+			rate += float64(h.Count*h.SSD.Devices) * float64(h.SSD.ReadIOPS)
+		}
+	}
+	return row + share*(c.Costs.DiskRow*1e-9+ratio(1, rate))
+}
+
+// recovery is T_recover: detect, then read and refill at the pace of the slowest of
+// the link, the SSDs where the rows are on them, and the lanes that take them in.
+func (c *Cluster) recovery(serverBytes, servers float64) float64 {
+	rows := serverBytes / c.Model.rowBytes()
+	slowest := 0.0
+	for _, h := range c.Hosts {
+		if h.Servers == 0 {
+			continue
+		}
+		slowest = max(slowest, rows*c.Costs.ServerRow*1e-9/float64(h.Lanes))
+		if c.Job.Transport != "shm" {
+			slowest = max(slowest, ratio(serverBytes, float64(h.Network)))
+		}
+		if h.SSD.Devices > 0 && c.Job.MemoryHit != nil {
+			slowest = max(slowest, ratio(serverBytes, float64(h.SSD.ReadRate)*float64(h.SSD.Devices)))
+		}
+	}
+	return detectSeconds + slowest
+}
+
+// ratio is 0 where nothing is known of the whole.
+func ratio(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part / whole
+}
