@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"cmp"
+
 	"psrt/sched/place"
 )
 
@@ -19,6 +21,9 @@ type Config struct {
 	Began  uint64   // the job's first epoch
 	Chain  []Member // head first
 	Joiner *Member
+	// Speaks is the newest version of the wire that all of them speak. The machine does
+	// not look at it: whoever gives it ops does.
+	Speaks int
 }
 
 // ConfigOf is a group's part of a stored map.
@@ -34,6 +39,12 @@ func ConfigOf(c *place.Chains, group int) Config {
 	if g.Joiner != nil {
 		j := member(*g.Joiner)
 		cfg.Joiner = &j
+	}
+	for _, n := range cfg.Nodes() {
+		v := cmp.Or(c.Servers[c.Index(n.Server)].Speaks, place.SpeaksUnsaid)
+		if cfg.Speaks == 0 || v < cfg.Speaks {
+			cfg.Speaks = v
+		}
 	}
 	return cfg
 }

@@ -76,9 +76,11 @@ const readsSince = 6
 
 // Spoken is the version that a server of this program and the client speak; an
 // error, for the client to read, where there is none.
-func (h Hello) Spoken() (int, error) { return h.spoken(Version) }
+func (h Hello) Spoken() (int, error) { return h.SpokenUpTo(Version) }
 
-func (h Hello) spoken(newest int) (int, error) {
+// SpokenUpTo is Spoken of a server that speaks no newer version, for the sake of others
+// that must understand what it passes on to them.
+func (h Hello) SpokenUpTo(newest int) (int, error) {
 	theirs := max(h.Protocol, h.Newest)
 	v := min(theirs, newest)
 	switch {

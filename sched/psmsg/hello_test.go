@@ -77,7 +77,7 @@ func TestSpoken(t *testing.T) {
 		{Hello{Reads: true, Chained: true}.Says(), 5, 0}, // it would take it for the worker
 		{Hello{}, 5, 0},
 	} {
-		v, err := c.hello.spoken(c.newest)
+		v, err := c.hello.SpokenUpTo(c.newest)
 		if v != c.want || (err == nil) != (c.want > 0) {
 			t.Errorf("%+v at %d: %d, %v", c.hello, c.newest, v, err)
 		}

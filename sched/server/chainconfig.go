@@ -15,6 +15,9 @@ type ChainConfig struct {
 	Self    chain.Node
 	Group   int
 	Options chain.Options
+	// Speak is the newest version of the wire that this server speaks; 0: this
+	// program's. What the others of the chain speak bounds what its workers do.
+	Speak int
 	// Dial says where another member's process listens; not ok: unknown as yet.
 	Dial func(to chain.Node) (addr string, ok bool)
 	// OnReport is told what has to be done about the group, in the lane's goroutine: it

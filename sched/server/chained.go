@@ -49,6 +49,7 @@ type chained struct {
 
 	epoch  atomic.Uint64 // adopted
 	served atomic.Bool   // head
+	speaks atomic.Int64  // the newest version of the wire that all of the chain do
 	shows  atomic.Bool   // readers may be here
 	stats  atomic.Pointer[ChainStats]
 
@@ -78,6 +79,7 @@ type result struct {
 
 func newChained(l *lane) *chained {
 	c := &chained{l: l, cfg: l.cfg.Chain, waiting: make([][]*request, l.cfg.Workers), start: time.Now()}
+	c.speak(0)
 	c.peers.all, c.peers.dialing = map[uint32]*peer{}, map[chain.Node]bool{}
 	c.peers.ctx, c.peers.cancel = context.WithCancel(context.Background())
 	c.m = chain.New(c.cfg.Self, c.cfg.Group, c.cfg.Options, c)
@@ -138,6 +140,9 @@ func (c *chained) adopt(cfg chain.Config) {
 	}
 	if !c.head {
 		c.endSessions()
+	}
+	if c.speak(cfg.Speaks) && c.head { // what they send might be passed on as it is
+		c.endSome(slices.DeleteFunc(slices.Clone(c.l.sessions), func(s *session) bool { return s == nil || s.reads }))
 	}
 	c.epoch.Store(cfg.Epoch)
 	c.served.Store(c.head)

@@ -211,7 +211,9 @@ func (c *chained) dial(node chain.Node, addr string) {
 func (c *chained) connect(node chain.Node, addr string) (p *peer, conn *dial.Conn, err error) {
 	ctx, cancel := context.WithTimeout(c.peers.ctx, linkWithin)
 	defer cancel()
-	hello, _ := json.Marshal(psmsg.Hello{Group: c.cfg.Group, Link: &psmsg.Link{Group: c.cfg.Group, From: c.cfg.Self, To: node}}.Says())
+	link := psmsg.Hello{Group: c.cfg.Group, Link: &psmsg.Link{Group: c.cfg.Group, From: c.cfg.Self, To: node}}.Says()
+	link.Newest = c.own()
+	hello, _ := json.Marshal(link)
 	conn, _, err = c.l.cfg.Host.Dial(ctx, addr, hello, 1, func(_ int, d rdma.Domain) (cfg rdma.EndpointConfig, err error) {
 		if p != nil { // the transport before does not work
 			p.link.Close()

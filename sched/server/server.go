@@ -209,7 +209,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		in.Reject(fmt.Errorf("server %d: the hello is not understood: %w", s.cfg.ID, err))
 		return
 	}
-	version, err := hello.Spoken()
+	version, err := s.spoken(&hello)
 	switch {
 	case err != nil:
 		in.Reject(fmt.Errorf("server %d: %w", s.cfg.ID, err))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
+	"psrt/sched/chain"
 	"psrt/sched/coord/local"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
@@ -25,6 +26,9 @@ type Replicated struct {
 	members map[int]*memberProcess
 
 	Token []byte
+	// Speaks is the newest version of the wire that servers speak which are started
+	// next; 0: this program's.
+	Speaks int
 }
 
 type memberProcess struct {
@@ -38,7 +42,18 @@ type memberProcess struct {
 func NewReplicated(t testing.TB, s Shape, replicas, groups int) *Replicated {
 	t.Helper()
 	w := newWorld(t, s)
-	r := &Replicated{t: t, world: w, store: local.New(), servers: s.Servers, members: map[int]*memberProcess{}, Token: w.Token,
+	return newReplicated(t, w, s, replicas, groups, 0)
+}
+
+// NewOlder is NewReplicated of servers that speak an older version of the wire.
+func NewOlder(t testing.TB, s Shape, replicas, groups, speaks int) *Replicated {
+	t.Helper()
+	return newReplicated(t, newWorld(t, s), s, replicas, groups, speaks)
+}
+
+func newReplicated(t testing.TB, w *World, s Shape, replicas, groups, speaks int) *Replicated {
+	t.Helper()
+	r := &Replicated{t: t, world: w, Speaks: speaks, store: local.New(), servers: s.Servers, members: map[int]*memberProcess{}, Token: w.Token,
 		first: place.ChainsConfig{Slots: 64, Groups: groups, Replicas: replicas, AllowSameHost: true}}
 	t.Cleanup(func() {
 		r.Stop()
@@ -53,16 +68,17 @@ func NewReplicated(t testing.TB, s Shape, replicas, groups int) *Replicated {
 // Start starts a server, as another process than those before it.
 func (r *Replicated) Start(id int) {
 	r.t.Helper()
+	speaks := r.Speaks
 	h, err := dial.New(dial.Config{Transport: r.world.transport, Token: r.Token, Listen: "127.0.0.1:0"})
 	must(r.t, err)
 	open := func(seat replica.Seat) (replica.Group, error) {
 		cfg := r.world.cfg
 		cfg.ID, cfg.Map, cfg.Host, cfg.Watch = seat.Group, seat.Map.GroupMap(), h, server.WatchOff
 		cfg.Trainers.Directory = nil
-		cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport}
+		cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Speak: speaks, Dial: seat.Dial, OnReport: seat.OnReport}
 		return server.New(cfg)
 	}
-	m, err := replica.New(replica.Config{ID: id, Host: h, Listen: "127.0.0.1:0", Coord: r.store, First: r.first, FirstServers: r.servers, Open: open, Describe: r.describe})
+	m, err := replica.New(replica.Config{ID: id, Host: h, Listen: "127.0.0.1:0", Coord: r.store, Server: place.Server{Speaks: speaks}, First: r.first, FirstServers: r.servers, Open: open, Describe: r.describe})
 	must(r.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &memberProcess{m: m, host: h, stop: cancel, ended: make(chan error, 1)}
@@ -140,6 +156,34 @@ func (r *Replicated) Stop() {
 func (r *Replicated) Host() *dial.Host {
 	r.t.Helper()
 	return r.world.Host()
+}
+
+// Whole waits until every group has all its replicas, and nobody is joining one.
+func (r *Replicated) Whole() {
+	r.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for _, p := range r.members {
+			c := p.m.Chains()
+			if c != nil && !slices.ContainsFunc(c.Groups, func(g place.Group) bool { return len(g.Chain) < r.first.Replicas || g.Joiner != nil }) {
+				return
+			}
+			break
+		}
+	}
+	r.t.Fatal("groups stay short of replicas")
+}
+
+// Spoken are the versions of the wire that workers may speak with the groups' heads.
+func (r *Replicated) Spoken() (all []int) {
+	for _, p := range r.members {
+		c := p.m.Chains()
+		for g := range c.Groups {
+			all = append(all, chain.ConfigOf(c, g).Speaks)
+		}
+		break
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Head is a server that is the head of some group.

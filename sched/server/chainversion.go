@@ -1,0 +1,33 @@
+package server
+
+import (
+	"cmp"
+
+	"psrt/sched/psmsg"
+)
+
+// own is the newest version of the wire that this server speaks.
+func (c *chained) own() int { return cmp.Or(c.cfg.Speak, psmsg.Version) }
+
+// speak notes what all of a chain speak, 0: it is not said, and returns whether that is
+// less than before.
+func (c *chained) speak(all int) (less bool) {
+	v := int64(c.own())
+	if all > 0 {
+		v = min(v, int64(all))
+	}
+	return c.speaks.Swap(v) > v
+}
+
+// spoken is the version that a connection is of. A worker's pushes go down the chain as
+// they came, so the oldest of its members says what a worker may use; servers agree on
+// what is between them by themselves (sched/relay), and what only reads ends here.
+func (s *Server) spoken(hello *psmsg.Hello) (int, error) {
+	switch {
+	case s.cfg.Chain == nil:
+		return hello.Spoken()
+	case hello.Link != nil || hello.Reads:
+		return hello.SpokenUpTo(s.lanes[0].chain.own())
+	}
+	return hello.SpokenUpTo(int(s.lanes[0].chain.speaks.Load()))
+}

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"testing"
+
+	"psrt/sched/psmsg"
+)
+
+// A worker speaks what all of a chain know, whatever its head does; a link and a
+// connection that only reads what both their ends know.
+func TestSpokenInAChain(t *testing.T) {
+	c := &chained{cfg: &ChainConfig{}}
+	s := &Server{cfg: Config{Chain: c.cfg}, lanes: []*lane{{chain: c}}}
+	worker := psmsg.Hello{Chained: true}.Says()
+	link, reads := psmsg.Hello{Link: &psmsg.Link{}}.Says(), psmsg.Hello{Chained: true, Reads: true}.Says()
+	for _, x := range []struct {
+		all  int // of the chain
+		less bool
+		want int
+	}{{0, false, psmsg.Version}, {5, true, 5}, {psmsg.Version + 3, false, psmsg.Version}, {5, true, 5}, {5, false, 5}} {
+		if less := c.speak(x.all); less != x.less {
+			t.Errorf("a chain that speaks %d: less than before: %v", x.all, less)
+		}
+		for _, k := range []struct {
+			hello *psmsg.Hello
+			want  int
+		}{{&worker, x.want}, {&link, psmsg.Version}, {&reads, psmsg.Version}} {
+			if v, err := s.spoken(k.hello); v != k.want || err != nil {
+				t.Errorf("in a chain that speaks %d: %+v is answered in %d, want %d (%v)", x.all, *k.hello, v, k.want, err)
+			}
+		}
+	}
+	c.speak(4)
+	if v, err := s.spoken(&worker); err == nil {
+		t.Errorf("a worker speaks %d at a group, which there are not in it", v)
+	}
+}
