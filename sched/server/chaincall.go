@@ -131,7 +131,10 @@ func (c *chained) try(k *chainCall) bool {
 // enterOrderer makes this head the one whose orders count.
 func (c *chained) enterOrderer() bool {
 	h := chain.Header{Kind: chain.Enter, Worker: ordererWorker, Client: c.m.Epoch()}
-	if _, v := c.m.Submit(c.m.Epoch(), h, nil); v == chain.Duplicate {
+	switch _, v := c.m.Submit(c.m.Epoch(), h, nil); v {
+	case chain.Ordered, chain.Pending:
+		c.entering = h.Client
+	case chain.Duplicate:
 		c.orderer, c.orders = h.Client, c.m.Client(ordererWorker).Last
 	}
 	return false
@@ -145,7 +148,9 @@ func (c *chained) drop(k *chainCall, value any, err error) {
 // endCall answers who waits for an op that is no push.
 func (c *chained) endCall(d *chain.Done, res *result) {
 	if d.Worker == ordererWorker && d.Kind == chain.Enter {
-		c.orderer, c.orders = d.Client, d.Push
+		if d.Client == c.entering { // else a head's before this one, whose number ours follows
+			c.orderer, c.orders = d.Client, d.Push
+		}
 		return
 	}
 	for _, k := range slices.Clone(c.calls) {

@@ -17,6 +17,8 @@ type copying struct {
 	tables []*tableState // not walked to their end; those made since the copy began have all rows noted
 	whole  bool          // the first one's walk began with the copy, and not in the middle of one before
 	floats []float32
+	// waits: a range of rows waits for lookups under way; no further one is begun before.
+	waits bool
 }
 
 var errCopy = errors.New("server: a part of a copy is not what it says")
@@ -30,7 +32,7 @@ func (c *chained) Rows(cursor uint64, budget int) (data []byte, next uint64, las
 	}
 	for ; len(k.tables) > 0 && len(data) == 0; k.tables, k.whole = k.tables[1:], false {
 		t := k.tables[0]
-		if !t.inMemory && len(c.l.looking) > 0 { // what is pinned may not be as it is below
+		if k.waits = !t.inMemory && len(c.l.looking) > 0; k.waits { // what is pinned may not be as it is below
 			return nil, 1, false
 		}
 		if !k.whole && t.sweeping && !c.passBy(t) {
@@ -93,7 +95,7 @@ func (c *chained) stopCopy() {
 			t.sweep = sweepAgain
 		}
 	}
-	c.copying.on, c.copying.tables, c.copying.whole = false, nil, false
+	c.copying.on, c.copying.tables, c.copying.whole, c.copying.waits = false, nil, false, false
 }
 
 // Install takes what Rows gave.

@@ -35,6 +35,7 @@ type chained struct {
 	calls    []*chainCall
 	orderer  uint64           // the client as which this head orders what is no worker's; 0: not entered
 	orders   uint64           // the last of these that has a place
+	entering uint64           // the client that is to be the orderer, when that is committed
 	made     func(table.Spec) // tells the server of a table that was opened while the job runs
 	nextTick time.Time
 	taking   taking
@@ -136,7 +137,7 @@ func (c *chained) adopt(cfg chain.Config) {
 	c.m.Adopt(cfg)
 	c.head = c.m.Head()
 	if !c.head || !wasHead {
-		c.orderer = 0
+		c.orderer, c.entering = 0, 0
 	}
 	if !c.head {
 		c.endSessions()
@@ -192,6 +193,10 @@ func (c *chained) turn(now time.Time) (some bool) {
 	}
 	some = len(inbox) > 0 || c.heard
 	c.heard = false
+	if c.copying.waits && len(c.l.looking) == 0 {
+		c.m.Drive()
+		some = true
+	}
 	due := !now.Before(c.nextTick)
 	if due {
 		c.m.Tick()

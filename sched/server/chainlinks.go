@@ -34,6 +34,8 @@ type peers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	dials   sync.WaitGroup
+	ended   []uint32 // numbers of links of which completions may still come
+	free    []uint32 // of others, for those to come
 }
 
 type peer struct {
@@ -43,28 +45,46 @@ type peer struct {
 	conn  *dial.Conn
 	epoch uint64 // adopted here when it came
 	moved bool   // sent or received since the last flush
+
+	released bool // its number
 }
 
-// number reserves a place among sessions, whose numbers completions carry.
-func (l *lane) number() uint32 {
-	l.sessions = append(l.sessions, nil)
-	return uint32(len(l.sessions) - 1)
+// number reserves a place among sessions, whose numbers completions carry: that of a
+// link that has ended, where there is one.
+func (c *chained) number() uint32 {
+	if n := len(c.peers.free); n > 0 {
+		id := c.peers.free[n-1]
+		c.peers.free = c.peers.free[:n-1]
+		return id
+	}
+	c.l.sessions = append(c.l.sessions, nil)
+	return uint32(len(c.l.sessions) - 1)
+}
+
+// drained says that there are no completions: none of links that have ended, either.
+func (c *chained) drained() {
+	c.peers.free = append(c.peers.free, c.peers.ended...)
+	c.peers.ended = c.peers.ended[:0]
 }
 
 // newLink makes one end of a link, whose endpoint attach asks for.
 func (c *chained) newLink(node chain.Node, dials bool, d rdma.Domain) (*peer, rdma.EndpointConfig, error) {
 	p := &peer{node: node}
-	if err := c.l.do(commandTimeout, func() { p.id, p.epoch = c.l.number(), c.m.Epoch() }); err != nil {
+	if err := c.l.do(commandTimeout, func() { p.id, p.epoch = c.number(), c.m.Epoch() }); err != nil {
+		return nil, rdma.EndpointConfig{}, err
+	}
+	fail := func(err error) (*peer, rdma.EndpointConfig, error) {
+		_ = c.l.do(commandTimeout, func() { c.release(p) })
 		return nil, rdma.EndpointConfig{}, err
 	}
 	link, err := relay.New(d, relay.Config{Group: c.cfg.Group, Self: c.cfg.Self, Peer: node, Dials: dials, ID: p.id, Node: c.l.cfg.Node, On: c.hear})
 	if err != nil {
-		return nil, rdma.EndpointConfig{}, err
+		return fail(err)
 	}
 	q, err := c.l.mux.Queue(d)
 	if err != nil {
 		link.Close()
-		return nil, rdma.EndpointConfig{}, err
+		return fail(err)
 	}
 	p.link = link
 	return p, link.Endpoint(q), nil
@@ -97,6 +117,7 @@ func (c *chained) attach(p *peer, conn *dial.Conn) error {
 // hangUp ends a link.
 func (c *chained) hangUp(p *peer) {
 	p.link.Close()
+	c.release(p)
 	if c.peers.all[p.id] == p {
 		delete(c.peers.all, p.id)
 	}
@@ -127,6 +148,14 @@ func (c *chained) post() {
 		if err := p.link.Flush(); err != nil {
 			c.hangUp(p)
 		}
+	}
+}
+
+// release gives a number back, once.
+func (c *chained) release(p *peer) {
+	if !p.released {
+		p.released = true
+		c.peers.ended = append(c.peers.ended, p.id)
 	}
 }
 
@@ -200,11 +229,16 @@ func (c *chained) dial(node chain.Node, addr string) {
 		case <-c.peers.ctx.Done():
 		}
 	}
-	if p != nil && c.l.do(commandTimeout, func() { c.hangUp(p) }) != nil { // else the lane is gone
-		p.link.Close()
-	}
+	c.end(p)
 	if conn != nil {
 		conn.Close()
+	}
+}
+
+// end has the lane hang up, from any goroutine; p may be nil.
+func (c *chained) end(p *peer) {
+	if p != nil && c.l.do(commandTimeout, func() { c.hangUp(p) }) != nil { // else the lane is gone
+		p.link.Close()
 	}
 }
 
@@ -215,9 +249,7 @@ func (c *chained) connect(node chain.Node, addr string) (p *peer, conn *dial.Con
 	link.Newest = c.own()
 	hello, _ := json.Marshal(link)
 	conn, _, err = c.l.cfg.Host.Dial(ctx, addr, hello, 1, func(_ int, d rdma.Domain) (cfg rdma.EndpointConfig, err error) {
-		if p != nil { // the transport before does not work
-			p.link.Close()
-		}
+		c.end(p) // the transport before does not work
 		p, cfg, err = c.newLink(node, true, d)
 		return cfg, err
 	})
@@ -262,9 +294,7 @@ func (s *Server) handleLink(ctx context.Context, in *dial.Incoming, hello psmsg.
 	var p *peer
 	var failed error
 	conn, err := in.Finish(func(_ int, d rdma.Domain) (cfg rdma.EndpointConfig) {
-		if p != nil {
-			p.link.Close()
-		}
+		c.end(p)
 		var err error
 		p, cfg, err = c.newLink(hello.Link.From, false, d)
 		failed = errors.Join(failed, err)
@@ -278,9 +308,7 @@ func (s *Server) handleLink(ctx context.Context, in *dial.Incoming, hello psmsg.
 			return decoded(body, func(offer relay.Offer) (any, error) { return c.accept(p, conn, offer) })
 		})
 	}
-	if p != nil && c.l.do(commandTimeout, func() { c.hangUp(p) }) != nil {
-		p.link.Close()
-	}
+	c.end(p)
 	if conn != nil {
 		conn.Close()
 	}

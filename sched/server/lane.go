@@ -179,6 +179,9 @@ func (l *lane) run() {
 	late := false // nothing has woken the lane for long
 	for !l.quit {
 		n := l.poll()
+		if n == 0 && l.chain != nil {
+			l.chain.drained()
+		}
 		start := time.Now()
 		l.began = start
 		for i := range l.cs[:n] {
@@ -467,7 +470,7 @@ func (l *lane) unpark() {
 			keep = append(keep, r)
 		case r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock):
 			keep = append(keep, r)
-		case l.overtakes(r), l.lacks(r):
+		case l.overtakes(r), l.lacks(r), l.chain != nil && l.chain.copying.waits && len(l.looking) > 0:
 			keep = append(keep, r)
 		case r.Kind == psmsg.KindPull:
 			l.pull(r)

@@ -102,20 +102,19 @@ func (l *lane) nextOrder() uint64 {
 	return l.lives.order
 }
 
-// between lets happen, in order, what is due between two steps: events, and the cut.
+// between lets happen what is due between two steps: events, and the cut, in the order in
+// which they came. What is not due holds nothing up: a cut is the head's alone, and its
+// rows must have what those of other replicas have.
 func (l *lane) between(isDue func(step uint64) bool) {
 	for {
 		cut, waiting := l.cut, l.lives.waiting
-		isCut := cut != nil && !cut.taken
+		event, due := len(waiting) > 0 && isDue(waiting[0].step), cut != nil && !cut.taken && isDue(cut.step)
 		switch {
-		case len(waiting) > 0 && (!isCut || waiting[0].order < cut.order):
-			if !isDue(waiting[0].step) {
-				return
-			}
+		case event && (!due || waiting[0].order < cut.order):
 			h := waiting[0]
 			l.lives.waiting = slices.Delete(waiting, 0, 1)
 			l.befall(h.table, h.events)
-		case isCut && isDue(cut.step):
+		case due:
 			l.takeCut()
 		default:
 			return
