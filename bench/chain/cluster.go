@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/child"
 	"psrt/rdma/secure"
 	"psrt/sched/coord/local"
@@ -65,7 +66,7 @@ func (st *station) server(ctx context.Context, o serverOrder) (*process, error) 
 	ctx, kill := context.WithCancel(ctx)
 	p := &process{kill: kill}
 	var err error
-	if p.child, err = startPart(ctx, st.cfg, roleServer, st.unshare()); err != nil {
+	if p.child, err = cable.Start(ctx, st.cfg.Part, cable.Server, cable.Inside(st.cfg.Link)); err != nil {
 		kill()
 		return nil, err
 	}

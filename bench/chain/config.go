@@ -5,15 +5,19 @@ import (
 	"slices"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/child"
 	"psrt/tiers/table"
 )
 
 // Links.
 const (
-	LinkVeth = "veth" // a namespace for each process, and a rate
-	LinkNone = "none" // loopback
+	LinkVeth = cable.Veth // a namespace for each process, and a rate
+	LinkNone = cable.None // loopback
 )
+
+// ErrNoLink: this machine, or this user, cannot have a link of its own.
+var ErrNoLink = cable.ErrNoLink
 
 // Parts of a run.
 const (
@@ -113,12 +117,4 @@ func (c *Config) Check() error {
 		return bad("pushes of %d bytes, want a multiple of a row's %d", c.Bytes, rowBytes)
 	}
 	return nil
-}
-
-// rate is the link's in bytes/s; 0: none of its own.
-func (c *Config) rate() float64 {
-	if c.Link == LinkNone {
-		return 0
-	}
-	return float64(c.RateBits) / 8
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/report"
 	"psrt/bench/turns"
 	"psrt/sched/member"
@@ -69,7 +70,7 @@ func (st *station) failover(ctx context.Context) error {
 	}
 	var link float64
 	for _, p := range c.members {
-		rate, err := stream(p.says.Stream)
+		rate, err := cable.Stream(p.says.Stream, linkTime)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/report"
 	"psrt/bench/turns"
 	"psrt/sched/usage"
@@ -41,7 +42,7 @@ func (st *station) goodput(ctx context.Context) error {
 		if err := st.step("goodput, round %d of %d", round, st.cfg.Rounds); err != nil {
 			return err
 		}
-		link, err := stream(alone.says.Stream)
+		link, err := cable.Stream(alone.says.Stream, linkTime)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/report"
 )
 
@@ -15,14 +16,14 @@ func Run(ctx context.Context, cfg Config, seen func(step string)) (*report.Repor
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	if err := cfg.tools(); err != nil {
-		return nil, err
+	if err := cable.Tools(cfg.Link); err != nil {
+		return nil, fmt.Errorf("chain: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	st, err := startPart(ctx, &cfg, roleStation, cfg.namespaces())
+	st, err := cable.Start(ctx, cfg.Part, cable.Station, cable.Namespaces(cfg.Link))
 	if err != nil {
-		return nil, privilege(err)
+		return nil, fmt.Errorf("chain: %w", cable.Privilege(err))
 	}
 	defer st.Close(cancel)
 	if err := st.Tell(cfg); err != nil {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"sync"
-	"time"
 
+	"psrt/bench/cable"
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
 	"psrt/sched/coord/remote"
@@ -87,7 +86,7 @@ func (c *Config) host(cable int) string {
 func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 	o := s.order
 	if o.Config.Link == LinkVeth {
-		if err := end(ctx, o.Cable); err != nil {
+		if err := cable.End(ctx, address(o.Cable), gateway(o.Cable)); err != nil {
 			return says, err
 		}
 	}
@@ -97,7 +96,7 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 		return says, err
 	}
 	context.AfterFunc(ctx, func() { l.Close() })
-	s.running.Go(func() { serveStreams(l) })
+	s.running.Go(func() { cable.ServeStreams(l) })
 	says.Stream = l.Addr().String()
 	host, err := dial.New(dial.Config{Transport: "tcp", Token: o.Token, Listen: listen})
 	if err != nil {
@@ -170,79 +169,4 @@ func serverConfig(host *dial.Host) (server.Config, error) {
 	merges, err := tree.Top(shares)
 	return server.Config{Host: host, Workers: workers, Staleness: server.Async, Merges: merges, Seed: 1, Tables: []table.Spec{sums},
 		Node: -1, ReconnectFor: patience, Watch: server.WatchOff}, err
-}
-
-// The link itself: one plain TCP stream towards a server, counted there. Its beginning,
-// in which congestion control finds the rate, does not count.
-const (
-	streamPiece = 256 << 10
-	streamWarm  = 200 * time.Millisecond
-)
-
-type counted struct{ Bytes, Nanos int64 }
-
-func serveStreams(l net.Listener) {
-	b := make([]byte, streamPiece)
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		_ = c.SetDeadline(time.Now().Add(callPatience))
-		_ = json.NewEncoder(c).Encode(count(c, b)) // a sender that is gone hears nothing
-		_ = c.Close()
-	}
-}
-
-func count(r io.Reader, b []byte) (c counted) {
-	var first, begin, last time.Time
-	for {
-		n, err := r.Read(b)
-		switch now := time.Now(); {
-		case n == 0:
-		case first.IsZero():
-			first = now
-		case begin.IsZero():
-			if now.Sub(first) >= streamWarm {
-				begin = now
-			}
-		default:
-			c.Bytes += int64(n)
-			last = now
-		}
-		if err != nil {
-			if c.Bytes > 0 {
-				c.Nanos = int64(last.Sub(begin))
-			}
-			return c
-		}
-	}
-}
-
-// stream is the rate of the link to a server, in bytes/s.
-func stream(addr string) (float64, error) {
-	fail := func(err error) (float64, error) { return 0, fmt.Errorf("chain: the link itself: %w", err) }
-	conn, err := net.DialTimeout("tcp", addr, callPatience)
-	if err != nil {
-		return fail(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(callPatience))
-	b := make([]byte, streamPiece)
-	for start := time.Now(); time.Since(start) < streamWarm+linkTime; {
-		if _, err := conn.Write(b); err != nil {
-			return fail(err)
-		}
-	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		return fail(err)
-	}
-	var c counted
-	if err := json.NewDecoder(conn).Decode(&c); err != nil {
-		return fail(err)
-	}
-	if c.Nanos <= 0 {
-		return fail(fmt.Errorf("%d bytes in no time: the machine is too busy", c.Bytes))
-	}
-	return float64(c.Bytes) / (float64(c.Nanos) / 1e9), nil
 }

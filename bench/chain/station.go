@@ -9,33 +9,16 @@ import (
 	"io"
 	"os"
 	"slices"
-	"syscall"
 
+	"psrt/bench/cable"
 	"psrt/bench/child"
 	"psrt/bench/report"
 	"psrt/rdma/dial"
 )
 
-// Roles of the program's other processes.
-const (
-	roleStation = "station"
-	roleServer  = "server"
-	roleSwitch  = "switch"
-)
-
 // ServePart is the body of another process of a run, which Config.Part starts.
 func ServePart(role string, in io.Reader, out io.Writer) error {
-	ctx := context.Background()
-	from, to := json.NewDecoder(in), json.NewEncoder(out)
-	switch role {
-	case roleStation:
-		return serveStation(ctx, from, to)
-	case roleServer:
-		return serveServer(ctx, from, to)
-	case roleSwitch:
-		return serveSwitch(ctx, from, to)
-	}
-	return fmt.Errorf("chain: there is no part %q of a run", role)
+	return cable.Serve(map[string]cable.Part{cable.Station: serveStation, cable.Server: serveServer, cable.Switch: serveSwitch}, role, in, out)
 }
 
 // stationSays is one of these at a time; the last has Done or Err.
@@ -75,14 +58,14 @@ func (st *station) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if st.cfg.Link == LinkVeth {
-		if st.network, err = startPart(ctx, st.cfg, roleSwitch, st.unshare()); err != nil {
+		if st.network, err = cable.Start(ctx, st.cfg.Part, cable.Switch, cable.Inside(st.cfg.Link)); err != nil {
 			return err
 		}
 		defer st.network.Close(cancel)
 		if _, err := st.lay(os.Getpid()); err != nil {
 			return err
 		}
-		if err := end(ctx, 1); err != nil {
+		if err := cable.End(ctx, address(1), gateway(1)); err != nil {
 			return err
 		}
 	}
@@ -111,13 +94,6 @@ func (st *station) step(format string, args ...any) error {
 // address is the station's own.
 func (st *station) address() string { return st.cfg.host(1) }
 
-func (st *station) unshare() uintptr {
-	if st.cfg.Link == LinkVeth {
-		return syscall.CLONE_NEWNET
-	}
-	return 0
-}
-
 // lay has the switch lay a cable to a process; it returns the cable's number.
 func (st *station) lay(pid int) (cable int, err error) {
 	if st.network == nil {
@@ -134,11 +110,4 @@ func (st *station) lay(pid int) (cable int, err error) {
 		return 0, errors.New(says.Err)
 	}
 	return st.cables, nil
-}
-
-func startPart(ctx context.Context, cfg *Config, role string, unshare uintptr) (*child.Child, error) {
-	c := cfg.Part
-	c.Args = append(slices.Clone(c.Args), role)
-	c.Unshare = unshare
-	return child.Start(ctx, c)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/child"
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
@@ -12,9 +13,12 @@ import (
 
 // Links.
 const (
-	LinkVeth = "veth" // namespaces of this run's own, and a rate
-	LinkNone = "none" // loopback, or the devices' own wire
+	LinkVeth = cable.Veth // namespaces of this run's own, and a rate
+	LinkNone = cable.None // loopback, or the devices' own wire
 )
+
+// ErrNoLink: this machine, or this user, cannot have a link of its own.
+var ErrNoLink = cable.ErrNoLink
 
 // modes are the ways in which a server fetches what workers push.
 var modes = map[string]server.FanIn{"granted": server.FanInGranted, "blast": server.FanInBlast}

@@ -3,17 +3,17 @@ package fan
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"time"
+
+	"psrt/bench/cable"
 )
 
 // Names and addresses. The namespaces are this run's own, so they meet nobody
 // else's.
 const (
-	wire        = "wire" // in the workers' and in the server's namespace
 	portWorkers = "workers"
 	portServer  = "server" // of the switch
 
@@ -21,68 +21,19 @@ const (
 	workerGateway = "10.78.0.1"
 	serverAddress = "10.78.1.2"
 	serverGateway = "10.78.1.1"
-	prefix        = "/24"
 )
-
-// burstTime is how long the port may send at more than its rate. What is more
-// in one piece is cut into packets there, so that a small packet does not wait
-// behind 64 KiB of one sender.
-const burstTime = 100 * time.Microsecond
-
-const packetBytes = 1514
-
-// switchLines make the two cables, in the switch's namespace, for ip -batch.
-func switchLines(workersPID, serverPID int) []string {
-	return []string{
-		fmt.Sprintf("link add %s type veth peer name %s netns %d", portWorkers, wire, workersPID),
-		fmt.Sprintf("link add %s type veth peer name %s netns %d", portServer, wire, serverPID),
-		"address add " + workerGateway + prefix + " dev " + portWorkers,
-		"address add " + serverGateway + prefix + " dev " + portServer,
-		"link set lo up",
-		"link set " + portWorkers + " up",
-		"link set " + portServer + " up",
-	}
-}
-
-// endLines are those of an end of a cable.
-func endLines(address, gateway string) []string {
-	return []string{
-		"address add " + address + prefix + " dev " + wire,
-		"link set lo up",
-		"link set " + wire + " up",
-		"route add default via " + gateway,
-	}
-}
-
-// queueLines are the rate towards the server and the delay towards the
-// workers, for tc -batch.
-func queueLines(c *Config) []string {
-	burst := max(2*packetBytes, int(float64(c.RateBits)/8*burstTime.Seconds()))
-	lines := []string{fmt.Sprintf("qdisc add dev %s root tbf rate %dbit burst %db limit %db", portServer, c.RateBits, burst, c.QueueBytes)}
-	if c.Delay > 0 {
-		lines = append(lines, fmt.Sprintf("qdisc add dev %s root netem delay %dus limit 1000000", portWorkers, c.Delay.Microseconds()))
-	}
-	return lines
-}
 
 // end sets up this process's end of its cable.
 func end(ctx context.Context, address, gateway, congestion string) error {
-	if err := batch(ctx, "ip", endLines(address, gateway)); err != nil {
+	if err := cable.End(ctx, address, gateway); err != nil {
 		return err
 	}
 	if congestion == "" {
 		return nil
 	}
-	if err := set("net/ipv4/tcp_congestion_control", congestion); err != nil {
+	if err := cable.Set("net/ipv4/tcp_congestion_control", congestion); err != nil {
 		allowed, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-		return fmt.Errorf("%w; in a namespace there are %s (sysctl net.ipv4.tcp_allowed_congestion_control)", err, oneLine(string(allowed)))
-	}
-	return nil
-}
-
-func set(name, value string) error {
-	if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil {
-		return fmt.Errorf("fan-in: setting %s to %s: %w", name, value, err)
+		return fmt.Errorf("%w; in a namespace there are %s (sysctl net.ipv4.tcp_allowed_congestion_control)", err, cable.OneLine(string(allowed)))
 	}
 	return nil
 }
@@ -92,33 +43,6 @@ func congestion() string {
 	b, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
 	return strings.TrimSpace(string(b))
 }
-
-func batch(ctx context.Context, program string, lines []string) error {
-	_, err := command(ctx, strings.Join(lines, "\n")+"\n", program, "-batch", "-")
-	return err
-}
-
-// command runs a program; its error is what the program said.
-func command(ctx context.Context, stdin, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	c := exec.CommandContext(ctx, name, args...)
-	c.Stdin = strings.NewReader(stdin)
-	var said strings.Builder
-	c.Stderr = &said
-	out, err := c.Output()
-	switch {
-	case err == nil:
-		return string(out), nil
-	case c.Process == nil:
-		return "", fmt.Errorf("fan-in: %w; apt-get install iproute2, or measure over loopback with --link none", err)
-	case strings.Contains(said.String(), "qdisc kind is unknown"):
-		return "", fmt.Errorf("fan-in: this kernel cannot do %q (modules sch_tbf, and for --latency sch_netem): %s", strings.TrimSpace(stdin), oneLine(said.String()))
-	}
-	return "", fmt.Errorf("fan-in: %s: %w: %s", name, err, oneLine(said.String()))
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // switchOrder is what the switch is told first; after it any order asks for
 // what it has dropped.
@@ -157,17 +81,17 @@ func serveSwitch(ctx context.Context, from *json.Decoder, to *json.Encoder) erro
 }
 
 func connect(ctx context.Context, o *switchOrder) error {
-	if err := batch(ctx, "ip", switchLines(o.WorkersPID, o.ServerPID)); err != nil {
-		return err
+	c := &o.Config
+	err := errors.Join(cable.Lay(ctx, portWorkers, workerGateway, o.WorkersPID), cable.Lay(ctx, portServer, serverGateway, o.ServerPID),
+		cable.Rate(ctx, portServer, c.RateBits, c.QueueBytes))
+	if err == nil && c.Delay > 0 {
+		err = cable.Delay(ctx, portWorkers, c.Delay)
 	}
-	if err := batch(ctx, "tc", queueLines(&o.Config)); err != nil {
-		return err
-	}
-	return set("net/ipv4/ip_forward", "1")
+	return errors.Join(err, cable.Forward())
 }
 
 func dropped(ctx context.Context) (int64, error) {
-	out, err := command(ctx, "", "tc", "-s", "-j", "qdisc", "show", "dev", portServer)
+	out, err := cable.Command(ctx, "", "tc", "-s", "-j", "qdisc", "show", "dev", portServer)
 	if err != nil {
 		return 0, err
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"syscall"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/report"
 )
 
@@ -19,12 +18,12 @@ func Run(ctx context.Context, cfg Config, seen func(*Point)) (*report.Report, er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := cfg.tools(); err != nil {
-		return nil, err
+	if err := cable.Tools(cfg.Link); err != nil {
+		return nil, fmt.Errorf("fan-in: %w", err)
 	}
-	ch, err := startPart(ctx, &cfg, roleStation, cfg.namespaces())
+	ch, err := cable.Start(ctx, cfg.Part, cable.Station, cable.Namespaces(cfg.Link))
 	if err != nil {
-		return nil, privilege(err)
+		return nil, fmt.Errorf("fan-in: %w", cable.Privilege(err))
 	}
 	defer ch.Close(cancel)
 	if err := ch.Tell(cfg); err != nil {
@@ -50,29 +49,4 @@ func Run(ctx context.Context, cfg Config, seen func(*Point)) (*report.Report, er
 			return r.report(time.Now()), nil
 		}
 	}
-}
-
-// ErrNoLink: this machine, or this user, cannot have a link of its own.
-var ErrNoLink = errors.New("measure over loopback with --link " + LinkNone)
-
-// tools are looked for before anything begins.
-func (c *Config) tools() error {
-	if c.Link != LinkVeth {
-		return nil
-	}
-	for _, name := range []string{"ip", "tc"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("fan-in: --link %s: %w: apt-get install iproute2; or %w", LinkVeth, err, ErrNoLink)
-		}
-	}
-	return nil
-}
-
-// privilege explains why the kernel gave no namespaces.
-func privilege(err error) error {
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) {
-		return fmt.Errorf("fan-in: --link %s: network namespaces take root, or CAP_SYS_ADMIN and CAP_NET_ADMIN, or a kernel that lets users make their own (sysctl user.max_user_namespaces, user.max_net_namespaces): %w; or %w",
-			LinkVeth, err, ErrNoLink)
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/verbs"
@@ -124,7 +125,7 @@ func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 		return says, err
 	}
 	s.closes = append(s.closes, l.Close)
-	s.wg.Go(func() { serveStreams(l) })
+	s.wg.Go(func() { cable.ServeStreams(l) })
 	says.Stream, says.Addresses, s.hosts = l.Addr().String(), map[string]string{}, map[string]*dial.Host{}
 	if s.cfg.Transport == "verbs" {
 		if says.Reads, err = s.listenReads(ctx, listen); err != nil {

@@ -9,8 +9,8 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"syscall"
 
+	"psrt/bench/cable"
 	"psrt/bench/child"
 	"psrt/bench/report"
 	"psrt/rdma/mem"
@@ -18,26 +18,9 @@ import (
 	"psrt/sched/usage"
 )
 
-// Roles of the program's other processes.
-const (
-	roleStation = "station"
-	roleServer  = "server"
-	roleSwitch  = "switch"
-)
-
 // ServePart is the body of another process of a run, which Config.Part starts.
 func ServePart(role string, in io.Reader, out io.Writer) error {
-	ctx := context.Background()
-	from, to := json.NewDecoder(in), json.NewEncoder(out)
-	switch role {
-	case roleStation:
-		return serveStation(ctx, from, to)
-	case roleServer:
-		return serveServer(ctx, from, to)
-	case roleSwitch:
-		return serveSwitch(ctx, from, to)
-	}
-	return fmt.Errorf("fan-in: there is no part %q of a run", role)
+	return cable.Serve(map[string]cable.Part{cable.Station: serveStation, cable.Server: serveServer, cable.Switch: serveSwitch}, role, in, out)
 }
 
 // stationSays is one of these at a time; the last has Done or Err.
@@ -79,16 +62,13 @@ func serveStation(ctx context.Context, from *json.Decoder, to *json.Encoder) err
 func (s *station) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	unshare := uintptr(0)
-	if s.cfg.Link == LinkVeth {
-		unshare = syscall.CLONE_NEWNET
-	}
-	if s.server, err = startPart(ctx, s.cfg, roleServer, unshare); err != nil {
+	unshare := cable.Inside(s.cfg.Link)
+	if s.server, err = cable.Start(ctx, s.cfg.Part, cable.Server, unshare); err != nil {
 		return err
 	}
 	defer s.server.Close(cancel)
 	if s.cfg.Link == LinkVeth {
-		if s.network, err = startPart(ctx, s.cfg, roleSwitch, unshare); err != nil {
+		if s.network, err = cable.Start(ctx, s.cfg.Part, cable.Switch, unshare); err != nil {
 			return err
 		}
 		defer s.network.Close(cancel)
@@ -163,13 +143,6 @@ func (s *station) round(ctx context.Context, round int) error {
 	return nil
 }
 
-func startPart(ctx context.Context, cfg *Config, role string, unshare uintptr) (*child.Child, error) {
-	c := cfg.Part
-	c.Args = append(append([]string{}, c.Args...), role)
-	c.Unshare = unshare
-	return child.Start(ctx, c)
-}
-
 // ask tells the server something and hears where it is and what it has used.
 func (s *station) ask(order any) (says serverSays, err error) {
 	if err := s.server.Tell(order); err != nil {
@@ -207,7 +180,7 @@ func (s *station) link() (float64, error) {
 		says, err = s.ask(serverAsk{Read: &remote})
 		rate = says.ReadRate
 	} else {
-		rate, err = stream(s.addresses.Stream, linkTime)
+		rate, err = cable.Stream(s.addresses.Stream, linkTime)
 	}
 	s.best = max(s.best, rate)
 	return s.best, err

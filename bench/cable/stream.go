@@ -1,4 +1,4 @@
-package fan
+package cable
 
 import (
 	"encoding/json"
@@ -9,21 +9,18 @@ import (
 	"time"
 )
 
-// The link itself: one plain TCP stream towards the server, counted there. Its
-// first part, in which congestion control finds the rate, does not count.
+// The link itself: one plain TCP stream towards its receiver, counted there. Its first
+// part, in which congestion control finds the rate, does not count.
 const (
 	streamPiece = 256 << 10
 	streamWarm  = 200 * time.Millisecond
 )
 
 // counted is what the receiver of a stream says at its end.
-type counted struct {
-	Bytes int64
-	Nanos int64
-}
+type counted struct{ Bytes, Nanos int64 }
 
-// serveStreams answers one stream after the other until l is closed.
-func serveStreams(l net.Listener) {
+// ServeStreams answers one stream after the other until l is closed.
+func ServeStreams(l net.Listener) {
 	b := make([]byte, streamPiece)
 	for {
 		c, err := l.Accept()
@@ -36,13 +33,11 @@ func serveStreams(l net.Listener) {
 	}
 }
 
-func count(r io.Reader, b []byte) counted {
+func count(r io.Reader, b []byte) (c counted) {
 	var first, begin, last time.Time
-	var c counted
 	for {
 		n, err := r.Read(b)
-		now := time.Now()
-		switch {
+		switch now := time.Now(); {
 		case n == 0:
 		case first.IsZero():
 			first = now
@@ -63,26 +58,27 @@ func count(r io.Reader, b []byte) counted {
 	}
 }
 
-// stream sends for so long after the warm-up and returns the rate in bytes/s.
-func stream(address string, d time.Duration) (float64, error) {
+// Stream sends for so long after the warm-up and returns the rate in bytes/s.
+func Stream(address string, d time.Duration) (float64, error) {
+	fail := func(err error) (float64, error) { return 0, fmt.Errorf("the link itself: %w", err) }
 	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
-		return 0, fmt.Errorf("fan-in: the link itself: %w", err)
+		return fail(err)
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	b := make([]byte, streamPiece)
 	for start := time.Now(); time.Since(start) < streamWarm+d; {
 		if _, err := conn.Write(b); err != nil {
-			return 0, fmt.Errorf("fan-in: the link itself: %w", err)
+			return fail(err)
 		}
 	}
 	var c counted
 	if err := errors.Join(conn.(*net.TCPConn).CloseWrite(), json.NewDecoder(conn).Decode(&c)); err != nil {
-		return 0, fmt.Errorf("fan-in: the link itself: %w", err)
+		return fail(err)
 	}
 	if c.Nanos <= 0 {
-		return 0, fmt.Errorf("fan-in: the link itself: nothing arrived in %v after the first %v; a faster --rate, or a longer run", d, streamWarm)
+		return fail(fmt.Errorf("nothing arrived in %v after the first %v; a faster --rate, or a longer run", d, streamWarm))
 	}
 	return float64(c.Bytes) / float64(c.Nanos) * 1e9, nil
 }

@@ -1,0 +1,97 @@
+package cable
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Kinds of links.
+const (
+	Veth = "veth" // namespaces of the run's own, and a rate
+	None = "none" // loopback, or the devices' own wire
+)
+
+const (
+	// wire is the name of a process's end.
+	wire = "wire"
+	// burstTime is how long a port may send at more than its rate. What is more in one
+	// piece is cut into packets there, so that a small packet does not wait behind 64 KiB
+	// of one sender.
+	burstTime   = 100 * time.Microsecond
+	packetBytes = 1514
+	patience    = 30 * time.Second // with a program, and with the other end of a stream
+)
+
+// Lay lays a cable from a port of this namespace, whose address the other end has as its
+// gateway, to the namespace of a process.
+func Lay(ctx context.Context, port, gateway string, pid int) error {
+	return Batch(ctx, "ip",
+		fmt.Sprintf("link add %s type veth peer name %s netns %d", port, wire, pid),
+		"address add "+gateway+"/24 dev "+port,
+		"link set lo up",
+		"link set "+port+" up")
+}
+
+// Rate bounds what a port sends, in bit/s, and how many bytes wait there.
+func Rate(ctx context.Context, port string, bits int64, queueBytes int) error {
+	burst := max(2*packetBytes, int(float64(bits)/8*burstTime.Seconds()))
+	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root tbf rate %dbit burst %db limit %db", port, bits, burst, queueBytes))
+}
+
+// Delay holds back what a port sends.
+func Delay(ctx context.Context, port string, by time.Duration) error {
+	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root netem delay %dus limit 1000000", port, by.Microseconds()))
+}
+
+// Forward makes this namespace a switch.
+func Forward() error { return Set("net/ipv4/ip_forward", "1") }
+
+// End sets up this process's end of its cable.
+func End(ctx context.Context, address, gateway string) error {
+	return Batch(ctx, "ip",
+		"address add "+address+"/24 dev "+wire,
+		"link set lo up",
+		"link set "+wire+" up",
+		"route add default via "+gateway)
+}
+
+// Set writes a kernel's setting of this namespace.
+func Set(name, value string) error {
+	if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("link: setting %s to %s: %w", name, value, err)
+	}
+	return nil
+}
+
+// Batch runs ip or tc with some lines.
+func Batch(ctx context.Context, program string, lines ...string) error {
+	_, err := Command(ctx, strings.Join(lines, "\n")+"\n", program, "-batch", "-")
+	return err
+}
+
+// Command runs a program; its error is what the program said.
+func Command(ctx context.Context, stdin, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, name, args...)
+	c.Stdin = strings.NewReader(stdin)
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	switch {
+	case err == nil:
+		return string(out), nil
+	case c.Process == nil:
+		return "", fmt.Errorf("link: %w; apt-get install iproute2, or %w", err, ErrNoLink)
+	case strings.Contains(said.String(), "qdisc kind is unknown"):
+		return "", fmt.Errorf("link: this kernel cannot do %q (modules sch_tbf, and for a delay sch_netem): %s", strings.TrimSpace(stdin), OneLine(said.String()))
+	}
+	return "", fmt.Errorf("link: %s: %w: %s", name, err, OneLine(said.String()))
+}
+
+// OneLine is what a program said, in one.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
