@@ -110,6 +110,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestOutlook: what does not depend on the rows is not multiplied by them, and no copy is
+// faster than its link.
+func TestOutlook(t *testing.T) {
+	o := outlookOf(600*time.Millisecond, 1100*time.Millisecond, 10e6, 100e6) // 20 MB/s
+	if got := o.predict(40e6); got != 2600*time.Millisecond {
+		t.Errorf("40 MB at 20 MB/s after .6 s take %v", got)
+	}
+	o = outlookOf(600*time.Millisecond, 580*time.Millisecond, 10e6, 100e6)
+	if got := o.predict(100e6); got != 1600*time.Millisecond {
+		t.Errorf("100 MB at 100 MB/s after .6 s take %v", got)
+	}
+}
+
 // TestGap: gaps that began before, and that have not ended, count.
 func TestGap(t *testing.T) {
 	zero := time.Now()

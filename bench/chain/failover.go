@@ -9,7 +9,6 @@ import (
 	"psrt/bench/cable"
 	"psrt/bench/report"
 	"psrt/bench/turns"
-	"psrt/sched/member"
 	"psrt/sched/place"
 )
 
@@ -23,9 +22,9 @@ type watched struct {
 	rows, piece  int
 }
 
-// watch fills the cluster and begins to pull and push a few rows.
+// watch begins to pull and push a few rows.
 func (st *station) watch(ctx context.Context, c *cluster) (w *watched, err error) {
-	w = &watched{rows: st.cfg.StateBytes / rowBytes, piece: st.cfg.Bytes / rowBytes}
+	w = &watched{piece: st.cfg.Bytes / rowBytes}
 	where := to{chains: c.chains(ctx)}
 	var all [workers]*worker
 	for i := range all {
@@ -38,13 +37,21 @@ func (st *station) watch(ctx context.Context, c *cluster) (w *watched, err error
 	if err := errors.Join(all[0].plan(1, 1, 1), all[1].plan(1, smallRows, apart), all[2].plan(1, smallRows, 2*apart)); err != nil {
 		return nil, err
 	}
-	if err := w.filler.fill(1, w.rows, w.piece); err != nil {
-		return nil, err
-	}
 	w.pulls.begin()
 	w.pushs.begin()
 	return w, nil
 }
+
+// fill pushes rows until there are so many bytes of values.
+func (w *watched) fill(bytes int) error {
+	more := bytes/rowBytes - w.rows
+	err := w.filler.fill(1+uint64(w.rows), more, w.piece)
+	w.rows += more
+	return err
+}
+
+// bytes is what a copy of the rows takes on the way.
+func (w *watched) bytes() float64 { return float64(w.rows) * (rowBytes + 8) }
 
 // end stops the workers, and compares all rows.
 func (w *watched) end() (checksum string, err error) {
@@ -80,16 +87,24 @@ func (st *station) failover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o, err := st.rehearse(ctx, c, w, link)
+	if err != nil {
+		return err
+	}
+	if err := w.fill(st.cfg.StateBytes); err != nil {
+		return err
+	}
 	kills := make([][]killed, len(roles))
 	for range st.cfg.Rounds {
 		for i, role := range roles {
 			if err := st.step("failover: %s", role); err != nil {
 				return err
 			}
-			k, err := st.kill(ctx, c, w, i, link)
+			k, err := st.kill(ctx, c, w, i)
 			if err != nil {
 				return fmt.Errorf("%s: %w", role, err)
 			}
+			k.predicted = o.predict(w.bytes())
 			kills[i] = append(kills[i], k)
 		}
 	}
@@ -103,7 +118,8 @@ func (st *station) failover(ctx context.Context) error {
 	}
 	return st.say(stationSays{Rows: rows, Notes: []string{
 		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls and one pushes %d rows at a time; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows),
-		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: what is the longer of the fence and the start, and the bytes over the link's rate (%.1f MB/s, a plain TCP stream before); bar 25 %%", servers, st.cfg.StateBytes, link/1e6),
+		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: %.0f ms, which a tail without rows took, and the bytes at %.1f MB/s, the rate at which one with a quarter of them got its own (a plain TCP stream: %.1f MB/s); bar 25 %%",
+			servers, st.cfg.StateBytes, float64(o.bare)/1e6, 1/o.perByte/1e6, link/1e6),
 	}})
 }
 
@@ -115,7 +131,44 @@ type killed struct {
 	pulls               report.Histogram
 }
 
-func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int, link float64) (k killed, err error) {
+// outlook predicts how long it takes until a member that was killed is back: what
+// detection, fence, start and joining take (bare), and the copy.
+type outlook struct {
+	bare    time.Duration
+	perByte float64 // seconds
+}
+
+func (o *outlook) predict(bytes float64) time.Duration {
+	return o.bare + time.Duration(bytes*o.perByte*float64(time.Second))
+}
+
+// rehearse kills the tail before there are rows to copy, and when there is a quarter of
+// them.
+func (st *station) rehearse(ctx context.Context, c *cluster, w *watched, link float64) (o outlook, err error) {
+	if err := st.step("failover: rehearsals"); err != nil {
+		return o, err
+	}
+	none, err := st.kill(ctx, c, w, servers-1)
+	if err != nil {
+		return o, fmt.Errorf("rehearsal: %w", err)
+	}
+	if err := w.fill(st.cfg.StateBytes / 4); err != nil {
+		return o, err
+	}
+	some, err := st.kill(ctx, c, w, servers-1)
+	if err != nil {
+		return o, fmt.Errorf("rehearsal: %w", err)
+	}
+	return outlookOf(none.recovery, some.recovery, w.bytes(), link), nil
+}
+
+// outlookOf is by what two kills took, of which one had bytes to copy. No copy is faster
+// than its link, whatever a busy machine makes of the difference.
+func outlookOf(none, some time.Duration, bytes, link float64) outlook {
+	return outlook{bare: none, perByte: max((some-none).Seconds()/bytes, 1/link)}
+}
+
+func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int) (k killed, err error) {
 	m, err := c.until(ctx, "a whole chain", func(m *place.Chains) bool { return whole(m, servers) })
 	if err != nil {
 		return k, err
@@ -123,11 +176,9 @@ func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int, l
 	time.Sleep(st.cfg.Duration)
 	victim := m.Groups[0].Chain[role].Server
 	at := c.cut(victim)
-	began := time.Now()
 	if err := c.begin(ctx, victim); err != nil {
 		return k, err
 	}
-	start := time.Since(began)
 	same := func(n *place.Chains) bool { return n.Index(victim) >= 0 && n.Node(victim) == m.Node(victim) }
 	if _, err := c.until(ctx, "a map without the dead", func(n *place.Chains) bool { return !same(n) }); err != nil {
 		return k, err
@@ -143,8 +194,6 @@ func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int, l
 		return k, err
 	}
 	k.recovery = time.Since(at)
-	bytes := float64(w.rows) * (rowBytes + 8)
-	k.predicted = max(fence(), start) + time.Duration(bytes/link*float64(time.Second))
 	time.Sleep(st.cfg.Duration)
 	until := time.Now()
 	k.pullGap, k.pushGap = w.pulls.gap(at, until), w.pushs.gap(at, until)
@@ -152,13 +201,6 @@ func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int, l
 		k.pulls.Record(e.took)
 	}
 	return k, errors.Join(w.pulls.failed(), w.pushs.failed())
-}
-
-// fence is how long those left wait before they are sure that the dead one serves
-// nobody.
-func fence() time.Duration {
-	t := member.NewPeers(place.Node{}, member.Times{}).Times()
-	return t.Lease + t.Lease*time.Duration(t.DriftPercent)/100
 }
 
 func killRow(role string, cfg *Config, kills []killed, checksum string) report.Row {

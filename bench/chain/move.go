@@ -21,6 +21,9 @@ func (st *station) move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.fill(st.cfg.StateBytes); err != nil {
+		return err
+	}
 	if err := st.step("move"); err != nil {
 		return err
 	}
