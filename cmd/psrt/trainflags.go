@@ -49,6 +49,7 @@ type trainFlags struct {
 	transport                 transportFlags
 	memBudget                 cli.Bytes
 	storage                   storageFlags
+	stream                    streamFlags
 	checkpoint                snapshotFlags
 	audit                     auditFlags
 	out, json, report, config string
@@ -117,6 +118,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 	f.storage.register(fl)
 	f.checkpoint.register(fl)
+	f.stream.register(fl)
 	f.audit.register(fl)
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
@@ -162,14 +164,27 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	src, err := dataset.Open(paths(f.data), opts)
+	snapshots, err := f.checkpoint.describe(c)
 	if err != nil {
 		return nil, "", err
 	}
-	d := src.Describe()
+	stream, err := f.stream.describe(c, snapshots)
+	if err != nil {
+		return nil, "", err
+	}
+	var d dataset.Description
+	var src *dataset.Source // nil: a stream
+	if stream != nil {
+		opts, d, err = f.stream.look(stream, snapshots != nil && snapshots.Resume, paths(f.data), opts, func(s string) { fmt.Fprintln(os.Stderr, s) })
+	} else if src, err = dataset.Open(paths(f.data), opts); err == nil {
+		opts, d = src.Options(), src.Describe()
+	}
+	if err != nil {
+		return nil, "", err
+	}
 	j := &train.Job{
-		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: src.Options(),
-		Dataset: f.dataset.Value, Shuffle: !f.noShuffle,
+		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
+		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
 		Sync: f.sync.Value, Staleness: f.staleness,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
@@ -192,9 +207,6 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	}
 	if j.Storage != nil || j.Device != nil {
 		j.LookAhead = train.LookAhead
-	}
-	if j.Checkpoint, err = f.checkpoint.describe(c); err != nil {
-		return nil, "", err
 	}
 	if j.Audit, err = f.audit.describe(c); err != nil {
 		return nil, "", err
@@ -291,11 +303,14 @@ func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 		if len(j.Valid) > 0 {
 			j.Epochs = 30
 		}
+	if j.Epochs == 0 && j.Stream != nil {
+		j.Epochs = train.Forever
+	}
 	}
 	j.SettleChains()
 	if j.Dataset == "auto" {
 		j.Dataset = "queue"
-		if j.Epochs > 1 && src.FitsMemory() {
+		if j.Epochs > 1 && src != nil && src.FitsMemory() {
 			j.Dataset = "memory"
 		}
 	}

@@ -77,6 +77,7 @@ type saver struct {
 	deltas  int           // since the base; -1: there is none that a delta could follow
 	heads   []client.Head // that wrote the last one
 	at      uint64
+	pass    int // in which the last one was begun
 	when    time.Time
 	running chan outcome // of the one under way, nil if there is none
 	sum     Checkpoints
@@ -99,7 +100,11 @@ func newSaver(ctx context.Context, w *worker) (*saver, error) {
 }
 
 // due says whether a checkpoint should be begun before a step.
-func (s *saver) due(step uint64) bool {
+func (s *saver) due(pos position) bool {
+	step := pos.Steps
+	if s.w.job.Stream != nil && pos.Epoch != s.pass {
+		return true // each pass has one at its end
+	}
 	if s.cfg.Steps > 0 {
 		return step/uint64(s.cfg.Steps) > s.at/uint64(s.cfg.Steps) // maybe late, where it had to wait
 	}
@@ -120,10 +125,10 @@ func (s *saver) step(ctx context.Context, pos position) {
 			return
 		}
 	}
-	if !s.due(pos.Steps) {
+	if !s.due(pos) {
 		return
 	}
-	s.at, s.when = pos.Steps, time.Now()
+	s.at, s.pass, s.when = pos.Steps, pos.Epoch, time.Now()
 	if err := s.begin(ctx, pos); err != nil {
 		s.over(outcome{err: err})
 	}

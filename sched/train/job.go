@@ -38,6 +38,9 @@ type Job struct {
 	// (read anew each epoch in file order).
 	Dataset string `json:"dataset"`
 	Shuffle bool   `json:"shuffle"`
+	// Stream is how directories are read into which files keep coming; nil: what is in
+	// them when the job begins is read, Epochs times.
+	Stream *Stream `json:"stream,omitempty"`
 
 	Model     model.Spec      `json:"model"`
 	Optimizer table.Optimizer `json:"optimizer"`
@@ -153,6 +156,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
+	if err := j.Stream.validate(j); err != nil {
+		return err
+	}
 		return err
 	}
 	if err := j.Device.validate(); err != nil {

@@ -109,6 +109,10 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 // Pull begins a step.
 func (t *training) Pull(ctx context.Context, b *batch) error {
 	w := t.w
+	if w.job.Stream != nil {
+		from := b.step.From
+		w.pos.Stream = &from
+	}
 	if w.isNew() {
 		if err := w.keeper.step(ctx); err != nil {
 			return err

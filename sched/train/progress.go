@@ -21,8 +21,11 @@ type progress struct {
 }
 
 func (w *worker) newProgress(epoch int, acc *metric.Accumulator) *progress {
-	now := time.Now()
-	return &progress{w: w, acc: acc, epoch: epoch, total: w.epochRows, start: now, last: now}
+	now, total := time.Now(), w.epochRows
+	if w.job.Stream != nil {
+		total = 0
+	}
+	return &progress{w: w, acc: acc, epoch: epoch, total: total, start: now, last: now}
 }
 
 // step notes a finished step, and reports when it is time.

@@ -34,21 +34,22 @@ func oneEpoch(r *dataset.Reader) steps {
 }
 
 // epochs gives a reader's running epoch, which is number first, and those up to
-// last. The next one begins as soon as all of the one before is read.
+// last. The next one begins as soon as all of the one before is read. One without
+// steps is the last: there is no more of a stream.
 func epochs(r *dataset.Reader, first, last int) steps {
-	e, over := first, false
+	e, over, any := first, false, true // the first may be behind its last step
 	return func() (*dataset.Step, error) {
 		if over {
-			if e++; e > last {
+			if e++; e > last || !any {
 				return nil, nil
 			}
 			if err := r.Epoch(e); err != nil {
 				return nil, err
 			}
-			over = false
+			over, any = false, false
 		}
 		step, err := r.Next()
-		over = err == io.EOF
+		over, any = err == io.EOF, any || step != nil
 		return step, err
 	}
 }
@@ -139,7 +140,7 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 			return false, err
 		}
 	}
-	for !q.last && q.begun <= q.ahead {
+	for !q.last && q.begun <= q.ahead && !q.passOver() {
 		got, ok, there := q.receive(ctx, wait)
 		if !there {
 			return false, nil
@@ -165,6 +166,11 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// passOver says that all of a stream's pass is here: the next one may be long in coming.
+func (q *queue) passOver() bool {
+	return q.w.job.Stream != nil && len(q.steps) > 0 && q.steps[len(q.steps)-1].err != nil
 }
 
 // receive takes from the planner; there is false where it has nothing and nobody is to

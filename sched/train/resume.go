@@ -31,6 +31,9 @@ type position struct {
 	EpochRows    int64   `json:"epoch_rows"`
 	Life         lifeAt  `json:"life,omitzero"`
 
+	// Stream is the place in the stream, of a job that reads one.
+	Stream *dataset.Cursor `json:"stream,omitempty"`
+
 	Job pattern `json:"job"`
 
 	// Ahead is what the rows have of Steps and later ones, where workers need not
@@ -198,6 +201,7 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	}
 	w.saver.deltas = len(m.Chain()) - 1
 	w.saver.at, w.saver.sum.ResumedFrom, w.saver.sum.Newest = r.Position.Steps, m.Number, m.Number
+	w.saver.pass = r.Position.Epoch
 	r.From = m.Number
 	w.rank.emit(Event{Note: fmt.Sprintf("goes on from checkpoint %d in %s: epoch %d, step %d%s", m.Number, c.Dir, r.Position.Epoch+1, r.Position.Step, partly(r.Position))})
 	return r, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"psrt/sched/client"
@@ -22,7 +23,13 @@ type tableSpec = table.Spec
 // run trains, evaluates and collects the figures.
 func (w *worker) run(ctx context.Context) (*Result, error) {
 	begin := time.Now()
-	data, err := w.open(ctx, w.job.Data, &w.meter.io)
+	var data *dataset.Reader
+	var err error
+	if w.job.Stream != nil {
+		data, err = w.openStream(ctx, &w.meter.io)
+	} else {
+		data, err = w.open(ctx, w.job.Data, &w.meter.io)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +53,11 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	}
 	if err := w.begin(ctx); err != nil {
 		return nil, err
+	}
+	if w.feed != nil {
+		if err := w.feed.open(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.trainAll(ctx, data, valid, res); err != nil {
 		return nil, err
@@ -79,6 +91,8 @@ type passReport struct {
 	Before int64  `json:"before,omitempty"`
 	Clock  uint64 `json:"clock"`
 	Steps  uint64 `json:"steps"`
+	// Next is where the next pass of a stream begins.
+	Next dataset.Cursor `json:"next,omitzero"`
 }
 
 // trainAll runs the epochs with early stopping and keeps the best. It begins
@@ -114,10 +128,14 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 			if err := w.trainPass(ctx, q, e, &mine); err != nil {
 				return err
 			}
+			mine.Next, _ = data.Start(e + 1)
 		}
 		ep, err := w.endEpoch(ctx, e, mine, res)
 		if err != nil {
 			return err
+		}
+		if ep == nil {
+			break // the stream is over
 		}
 		if valid != nil {
 			acc, err := w.evaluate(ctx, valid, validName(e))
@@ -144,6 +162,9 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		}
 		p.Epoch, p.Step = e+1, 0
 		p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows = res.Epochs, res.Examples, res.TrainSeconds, w.epochRows
+		if err := w.endStreamPass(ctx, mine.Next); err != nil {
+			return err
+		}
 		if err := errors.Join(w.stand(ctx), w.forget(ctx, p.Epoch-2)); err != nil {
 			return err
 		}
@@ -155,6 +176,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 	if err := w.endLife(ctx); err != nil {
 		return err
 	}
+	w.lastSave(ctx)
 	if w.saver != nil {
 		res.Checkpoints = &w.saver.sum
 	}
@@ -192,6 +214,9 @@ func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Resu
 	if err != nil {
 		return nil, err
 	}
+	if w.job.Stream != nil && e > 0 && len(res.Epochs) > 0 && !anyRows(reports) {
+		return nil, nil
+	}
 	if err := w.endPass(ctx, e); err != nil {
 		return nil, err
 	}
@@ -212,6 +237,11 @@ func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Resu
 	res.Examples += ep.Rows
 	res.TrainSeconds += ep.Seconds
 	return ep, nil
+}
+
+// anyRows says whether a pass had any.
+func anyRows(reports []passReport) bool {
+	return slices.ContainsFunc(reports, func(r passReport) bool { return r.Before > 0 || r.Examples > 0 })
 }
 
 // evaluate runs the reader's rows through the model as the servers have it,
@@ -276,9 +306,10 @@ func (w *worker) predict(b *batch, acc *metric.Accumulator) error {
 
 // finish tests the model, collects what everybody used, saves and leaves.
 func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) error {
-	report := res.Epochs[res.BestEpoch-1].Train
+	best := res.Epochs[slices.IndexFunc(res.Epochs, func(e Epoch) bool { return e.Epoch == res.BestEpoch })]
+	report := best.Train
 	res.EvaluatedOn = "train"
-	if v := res.Epochs[res.BestEpoch-1].Valid; v != nil {
+	if v := best.Valid; v != nil {
 		report, res.EvaluatedOn = v, "valid"
 	}
 	if test != nil {

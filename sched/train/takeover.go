@@ -241,7 +241,12 @@ func (w *worker) isNew() bool { return w.inherited == nil || w.clock >= w.inheri
 // when it was resumed, and those that the processes before had pushed everywhere. It
 // counts the examples of the former, and this worker's of the latter.
 func (w *worker) goOnAt(r *dataset.Reader) (before, mine int64, err error) {
-	if before, err = skip(r, w.pos.Step); err != nil || w.inherited == nil || w.inherited.from == w.clock {
+	if w.job.Stream != nil {
+		before, err = w.seek(r)
+	} else {
+		before, err = skip(r, w.pos.Step)
+	}
+	if err != nil || w.inherited == nil || w.inherited.from == w.clock {
 		return before, 0, err
 	}
 	in := w.inherited

@@ -81,6 +81,10 @@ type worker struct {
 	// of it so far.
 	inherited *inherited
 	took      []Takeover
+	// Of a stream: feed says what it consists of, passBegan is the entry with which the
+	// running pass began.
+	feed      feed
+	passBegan int
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
 }
@@ -150,6 +154,9 @@ func (w *worker) close() {
 	}
 	if w.pool != nil {
 		w.pool.close()
+	if w.feed != nil {
+		_ = w.feed.close()
+	}
 	}
 	for _, b := range w.all {
 		b.close()

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"psrt/csrc/seedtest"
+	"psrt/sched/train"
+)
+
+// streamed is a job that reads a directory and ends when nothing comes.
+func streamed(dir string, more ...string) []string {
+	return append([]string{"train", "--stream", "--data", dir, "--stream-settle", "100ms", "--stream-idle", "3s",
+		"--model", "fm", "--dim", "4", "--batch", "200", "--sync", "bsp", "--workers", "2", "--json"}, more...)
+}
+
+func resultOf(t *testing.T, stdout string) (res train.Result) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(stdout), &res); err != nil {
+		t.Fatalf("%v in %q", err, stdout)
+	}
+	return res
+}
+
+// incoming writes n files of rows, of different lengths, and gives all of them.
+func incoming(t *testing.T, dir string, n int) (text string) {
+	for i := range n {
+		part := rows(300+i*137%500, uint64(i+1))
+		name := fmt.Sprintf("part-%03d", i)
+		if i%3 == 1 {
+			write(t, dir, name+".gz", gz(part))
+		} else {
+			write(t, dir, name, part)
+		}
+		text += part
+	}
+	return text
+}
+
+// TestStream: what is there when a stream begins is trained as a queue of the same
+// files would be, and what comes later is trained once, whatever the passes.
+func TestStream(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	if err := os.Mkdir(in, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := incoming(t, in, 5)
+	o := psrt(t, "train", "--data", in, "--dataset", "queue", "--no-shuffle", "--model", "fm", "--dim", "4", "--batch", "200", "--sync", "bsp", "--json")
+	if o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	want := resultOf(t, o.stdout)
+	o = psrt(t, streamed(in)...)
+	if o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	if got := resultOf(t, o.stdout); got.Digest != want.Digest || got.Examples != want.Examples || len(got.Epochs) != 1 {
+		t.Errorf("streamed: digest %s of %d examples in %d passes; as a queue %s of %d", got.Digest, got.Examples, len(got.Epochs), want.Digest, want.Examples)
+	}
+
+	// More comes while it runs: written in place and under other names.
+	history := filepath.Join(dir, "history")
+	cmd := command(t.Context(), streamed(in, "--pass", "700", "--checkpoint", history, "--checkpoint-every", "3steps")...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all := int64(strings.Count(text, "\n"))
+	for i := range 4 {
+		part := rows(150+200*i, uint64(i+50))
+		all += int64(strings.Count(part, "\n"))
+		write(t, in, fmt.Sprintf("late-%d.tmp", i), part)
+		time.Sleep(300 * time.Millisecond) // others come while some are being read, or while none is
+		if err := os.Rename(filepath.Join(in, fmt.Sprintf("late-%d.tmp", i)), filepath.Join(in, fmt.Sprintf("late-%d", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	got := resultOf(t, out.String())
+	if got.Examples != all || int64(len(got.Epochs)) != (all+699)/700 {
+		t.Errorf("%d examples in %d passes, want %d in passes of 700", got.Examples, len(got.Epochs), all)
+	}
+	for _, e := range got.Epochs[:len(got.Epochs)-1] {
+		if e.Rows != 700 {
+			t.Errorf("pass %d has %d rows", e.Epoch, e.Rows)
+		}
+	}
+	if got.Checkpoints.Written < len(got.Epochs) {
+		t.Errorf("%d checkpoints in %d passes", got.Checkpoints.Written, len(got.Epochs))
+	}
+	log, err := os.ReadFile(filepath.Join(history, "stream.log"))
+	if err != nil || strings.Count(string(log), `"file"`) != 9 {
+		t.Errorf("the log: %s, %v", log, err)
+	}
+	if o := psrt(t, "checkpoint", "verify", history); o.code != 0 {
+		t.Errorf("verify: %s", o.stderr)
+	}
+	// Nothing new: resumed, it is over at once, with the same model.
+	o = psrt(t, streamed(in, "--pass", "700", "--checkpoint", history, "--checkpoint-every", "3steps", "--resume")...)
+	if o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	if again := resultOf(t, o.stdout); again.Digest != got.Digest || again.Examples != all {
+		t.Errorf("resumed behind its end: %s of %d examples, want %s of %d", again.Digest, again.Examples, got.Digest, all)
+	}
+}
+
+// TestStreamKilledAndResumed: a job that is killed at any moment, and goes on from its
+// newest checkpoint each time, trains every file once and ends with the model of one
+// that nobody killed.
+func TestStreamKilledAndResumed(t *testing.T) {
+	rng := seedtest.Rand(t)
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	if err := os.Mkdir(in, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	incoming(t, in, 60)
+	o := psrt(t, streamed(in, "--pass", "1300")...)
+	if o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	want := resultOf(t, o.stdout)
+	args := streamed(in, "--pass", "1300", "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "4steps", "--resume")
+	kills, killed := 6, 0
+	if testing.Short() {
+		kills = 3
+	}
+	for range 100 {
+		cmd := command(t.Context(), append(args, "--servers", string(rune('1'+rng.IntN(2))))...)
+		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		if killed < kills {
+			go func() {
+				select {
+				case <-time.After(time.Duration(100+rng.IntN(1200)) * time.Millisecond):
+					_ = cmd.Process.Kill() // what it started ends with it
+				case <-ended:
+				}
+			}()
+		}
+		err := cmd.Wait()
+		close(ended)
+		if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			killed++
+			continue
+		}
+		if err != nil {
+			if strings.Contains(errs.String(), "another process") || strings.Contains(errs.String(), "locked") {
+				continue // the killed job's ranks are still ending
+			}
+			t.Fatalf("%v: %s", err, errs.String())
+		}
+		got := resultOf(t, out.String())
+		if got.Digest != want.Digest || got.Examples != want.Examples || len(got.Epochs) != len(want.Epochs) {
+			t.Errorf("after %d kills: %s of %d examples in %d passes; without %s of %d in %d", killed, got.Digest, got.Examples, len(got.Epochs), want.Digest, want.Examples, len(want.Epochs))
+		}
+		if killed == 0 {
+			t.Error("nothing was killed: the test proved nothing")
+		}
+		t.Logf("%d kills; %+v", killed, *got.Checkpoints)
+		return
+	}
+	t.Fatal("the job never ended")
+}
+
+// What cannot be a stream is refused, in a line that says what to do.
+func TestStreamRefused(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "a", rows(500, 1))
+	other := write(t, t.TempDir(), "other.log", "no log\n")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--pass", "1h"}, "--pass is for --stream"},
+		{[]string{"--stream", "--pass", "soon"}, "--pass soon"},
+		{[]string{"--stream", "--pass", "0"}, "--pass 0"},
+		{[]string{"--stream", "--dataset", "memory"}, "--dataset memory"},
+		{[]string{"--stream", "--valid", data}, "--valid with --stream"},
+		{[]string{"--stream", "--stream-settle", "0s"}, "--stream-settle"},
+		{[]string{"--stream", "--checkpoint", "s3://bucket/x"}, "--stream-log"},
+		{[]string{"--stream", "--checkpoint", filepath.Join(dir, "h"), "--stream-log", other, "--resume"}, "no log of a stream"},
+		{[]string{"--stream", "--data", filepath.Join(dir, "nowhere")}, "cannot be watched"},
+	} {
+		o := psrt(t, append([]string{"train", "--data", dir, "--stream-settle", "50ms", "--stream-idle", "1s"}[:3], c.args...)...)
+		if o.code != 2 || !strings.Contains(o.stderr, c.says) {
+			t.Errorf("%q: exit %d, want %q in\n%s", c.args, o.code, c.says, o.stderr)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"psrt/cmd/internal/cli"
+	"psrt/sched/dataset"
+	"psrt/sched/train"
+	"psrt/tiers/ckpt"
+)
+
+// streamFlags are about directories into which files keep coming.
+type streamFlags struct {
+	on           bool
+	pass         string
+	idle, settle time.Duration
+	log          string
+}
+
+func (f *streamFlags) register(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.on, "stream", false, "keep reading: files that come into the directories (or match the patterns) of --data are trained once, in the order in which they come")
+	fl.StringVar(&f.pass, "pass", "", "with --stream, when a pass ends, and with it the days of --accessor, and a checkpoint: after a `time` such as 1h, or a number of rows (as many as there are)")
+	fl.DurationVar(&f.idle, "stream-idle", 0, "with --stream, end when no new file has come for so long (0: never)")
+	fl.DurationVar(&f.settle, "stream-settle", dataset.DefaultSettle, "with --stream, how long a file must not have changed before it is read")
+	fl.StringVar(&f.log, "stream-log", "", "with --stream, the `file` that says which files were read, and in which order (stream.log in --checkpoint DIR)")
+}
+
+// describe is what a job reads, nil without --stream.
+func (f *streamFlags) describe(c *cobra.Command, j *train.Checkpoint) (*train.Stream, error) {
+	if !f.on {
+		for _, name := range []string{"pass", "stream-idle", "stream-settle", "stream-log"} {
+			if c.Flags().Changed(name) {
+				return nil, cli.Usagef("--%s is for --stream: give that too, or leave it out", name)
+			}
+		}
+		return nil, nil
+	}
+	switch {
+	case f.idle < 0 || f.settle <= 0:
+		return nil, cli.Usagef("--stream-idle %v, --stream-settle %v: want 0 or more, and above 0", f.idle, f.settle)
+	case c.Flags().Changed("dataset") && c.Flags().Lookup("dataset").Value.String() != dataset.Queue:
+		return nil, cli.Usagef("--dataset %s with --stream: a stream is read as it comes, which is --dataset queue", c.Flags().Lookup("dataset").Value)
+	}
+	s := &train.Stream{Idle: f.idle.Seconds(), Settle: f.settle.Seconds(), Log: f.log}
+	if f.pass != "" {
+		n, err := strconv.ParseInt(f.pass, 10, 64)
+		d, notTime := time.ParseDuration(f.pass)
+		switch {
+		case err == nil && n > 0:
+			s.Rows = n
+		case err != nil && notTime == nil && d > 0:
+			s.Seconds = d.Seconds()
+		default:
+			return nil, cli.Usagef("--pass %s: want a time such as 1h or 90s, or a number of rows", f.pass)
+		}
+	}
+	if s.Log == "" && j != nil && ckpt.IsDirectory(j.Dir) {
+		s.Log = filepath.Join(j.Dir, "stream.log")
+		if err := os.MkdirAll(j.Dir, 0o755); err != nil {
+			return nil, cli.Usagef("--checkpoint %s: %w", j.Dir, err)
+		}
+	}
+	return s, nil
+}
+
+// sniffFiles are looked at to find out how a stream is read.
+const sniffFiles = 8
+
+// look finds out how the stream is read: as its log says, where the job goes on, or
+// from the first files, for which it waits.
+func (f *streamFlags) look(s *train.Stream, resume bool, data []string, opts dataset.Options, note func(string)) (reading dataset.Options, d dataset.Description, err error) {
+	if resume && s.Log != "" {
+		switch head, err := train.ReadStreamHead(s.Log); {
+		case err == nil:
+			return head.Reading, dataset.Description{Format: head.Reading.Format, Fields: head.Reading.Fields, MeanLabel: head.MeanLabel}, nil
+		case !errors.Is(err, os.ErrNotExist):
+			return opts, d, cli.Usagef("%w", err)
+		}
+	}
+	ctx, stop := cli.Interruptible()
+	defer stop()
+	watch := dataset.NewWatch(data, f.settle)
+	for told := false; ; told = true {
+		files, err := watch.Look(time.Now(), func(string) bool { return false })
+		if err != nil {
+			return opts, d, err
+		}
+		var paths []string
+		for _, a := range files[:min(len(files), sniffFiles)] {
+			paths = append(paths, a.Path)
+		}
+		if len(paths) > 0 {
+			src, err := dataset.Open(paths, opts)
+			if err != nil {
+				return opts, d, err
+			}
+			return src.Options(), src.Describe(), nil
+		}
+		if !told {
+			note(fmt.Sprintf("there is no whole file in %v yet: waits for the first", data))
+		}
+		select {
+		case <-ctx.Done():
+			return opts, d, cli.InterruptedOr(ctx, context.Cause(ctx))
+		case <-time.After(f.settle / 4):
+		}
+	}
+}
