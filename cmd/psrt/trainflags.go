@@ -64,6 +64,7 @@ type trainFlags struct {
 	metrics                   string
 	stallAfter                time.Duration
 	watch                     *cli.Choice
+	see                       seeFlags
 }
 
 // Defaults that depend on others are 0 here and settled in job.
@@ -130,6 +131,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.metrics, "metrics", "", "show all ranks to Prometheus at http://`HOST:PORT`/metrics; with --rank, this rank, at PORT + rank")
 	f.watch = cli.NewChoice(train.WatchAuto, train.WatchAuto, train.WatchCounters, train.WatchOff)
 	fl.Var(f.watch, "watch", "how servers see who sends how much; auto: the kernel's counts (eBPF) where they may, else their own counters")
+	f.see.register(fl)
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 
 	fl.IntVar(&f.rank, "rank", -1, "this process's rank, when ranks are started one by one")
@@ -209,6 +211,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		j.LookAhead = train.LookAhead
 	}
 	if j.Audit, err = f.audit.describe(c); err != nil {
+		return nil, "", err
+	}
+	if err := f.see.describe(c, j); err != nil {
 		return nil, "", err
 	}
 	if j.Hot, err = f.hot.describe(c); err != nil {

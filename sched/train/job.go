@@ -91,6 +91,10 @@ type Job struct {
 	// Checkpoint is where and how often snapshots of the running job are written;
 	// nil: never.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	// Trace has each worker keep what happens in some steps; nil: none does.
+	Trace *Trace `json:"trace,omitempty"`
+	// SlotFigures asks for the figures of each field's examples, too.
+	SlotFigures bool `json:"slot_figures,omitempty"`
 	// Audit has workers and lanes record for psrt audit; nil: nobody records.
 	Audit *audit.Config `json:"audit,omitempty"`
 	// Watch is how servers look at who sends how much: WatchAuto, WatchCounters,
@@ -168,6 +172,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.Audit.Validate(); err != nil {
+		return err
+	}
+	if err := j.Trace.validate(); err != nil {
 		return err
 	}
 	if err := j.validateLife(); err != nil {

@@ -18,6 +18,9 @@ type Result struct {
 	RMSE          *float64 `json:"rmse,omitempty"`
 	MAE           *float64 `json:"mae,omitempty"`
 	COPC          *float64 `json:"copc,omitempty"`
+	Accuracy      *float64 `json:"accuracy,omitempty"`
+	ActualCTR     *float64 `json:"actual_ctr,omitempty"`
+	PredictedCTR  *float64 `json:"predicted_ctr,omitempty"`
 	// EvaluatedOn says which data the figures above are of: test, valid or
 	// train (the training rows as they were met).
 	EvaluatedOn string `json:"evaluated_on"`

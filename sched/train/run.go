@@ -320,6 +320,7 @@ func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) 
 		report, res.EvaluatedOn = acc.Report(), "test"
 	}
 	res.AUC, res.LogLoss, res.RMSE, res.MAE, res.COPC = report.AUC, report.LogLoss, report.RMSE, report.MAE, report.COPC
+	res.Accuracy, res.ActualCTR, res.PredictedCTR = report.Accuracy, report.ActualCTR, report.PredictedCTR
 	res.AUCErrorBound = report.AUCErrorBound
 	if err := w.lead(ctx, "final", func() error { return w.finalModel(ctx, res) }); err != nil {
 		return err
@@ -390,9 +391,10 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
 		res.Pipeline = pipe.Merge(lines, res.TrainSeconds)
 		res.Stages = Stages{IO: io / span, Comm: comm / span, Compute: compute / span}
-		if hidden := io + comm; hidden > 0 {
-			res.Stages.Overlap = min(1, max(0, (io+comm+compute-span)/hidden))
-		}
+		res.Stages.Overlap = res.Pipeline.Overlap()
+	}
+	if err := w.writeTrace(ctx); err != nil {
+		return err
 	}
 	if _, err := gather(ctx, w, "leaving", true); err != nil {
 		return err

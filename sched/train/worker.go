@@ -128,6 +128,11 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	rank.Metrics.Worker(w.metrics)
 	leaves := w.share.Last - w.share.First
 	w.line = job.newLine()
+	w.line.Trace = job.Trace.recorder()
+	if err := w.openTrace(); err != nil {
+		w.close()
+		return nil, err
+	}
 	w.blocks = len(blocks)
 	w.free = make(chan *batch, sets(w.line.Depth.Most()))
 	for range sets(w.line.Depth.Now()) {
