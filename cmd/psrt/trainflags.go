@@ -39,6 +39,7 @@ type trainFlags struct {
 	seed                      uint64
 	sync                      *cli.Choice
 	staleness                 int
+	dense                     *cli.Choice
 	dataset                   *cli.Choice
 	servers, workers, threads int
 	colocate                  bool
@@ -102,6 +103,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.sync = cli.NewChoice(train.ASP, train.BSP, train.SSP, train.ASP)
 	fl.Var(f.sync, "sync", "consistency: bulk synchronous, bounded staleness, asynchronous")
 	fl.IntVar(&f.staleness, "staleness", 0, "clocks that workers may be apart with --sync ssp (0 equals bsp)")
+	f.dense = cli.NewChoice(train.DensePS, train.DensePS, train.DenseAllReduce)
+	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values")
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
 	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
@@ -188,7 +191,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
-		Sync: f.sync.Value, Staleness: f.staleness,
+		Sync: f.sync.Value, Staleness: f.staleness, Dense: f.dense.Value,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/densemap"
 )
@@ -51,6 +52,9 @@ func (c *Client) denseLanes(blocks int) (lanes []int) {
 // Values is the pulled vector, Grads the one to push.
 func (d *Dense) Values() []float32 { return d.vals }
 func (d *Dense) Grads() []float32  { return d.grads }
+
+// Memory is what both lie in.
+func (d *Dense) Memory() rdma.Memory { return d.arena.memory }
 
 // Close frees the working set. Nothing may be in flight.
 func (d *Dense) Close() {

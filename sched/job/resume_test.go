@@ -34,6 +34,7 @@ func TestResumedIsTheSame(t *testing.T) {
 	cut, resumed := 0, 0
 	for {
 		j.Servers, j.Lanes, j.Workers = 1+rng.IntN(3), 1+rng.IntN(2), 1+rng.IntN(3)
+		j.Dense = []string{train.DensePS, train.DenseAllReduce}[rng.IntN(2)]
 		ctx, cancel := context.WithCancel(context.Background())
 		if cut < ends {
 			time.AfterFunc(time.Duration(50+rng.IntN(300))*time.Millisecond, cancel)

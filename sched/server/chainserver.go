@@ -11,7 +11,7 @@ import (
 // readsState are the control calls that give what a lane has, and do not go through the
 // group's order.
 var readsState = map[string]bool{psmsg.MethodDigest: true, psmsg.MethodSave: true, psmsg.MethodCut: true, psmsg.MethodCutParts: true,
-	psmsg.MethodCutDone: true, psmsg.MethodLives: true, psmsg.MethodSwept: true}
+	psmsg.MethodCutDone: true, psmsg.MethodLives: true, psmsg.MethodSwept: true, psmsg.MethodDenseState: true}
 
 // slotBytes is the length of a landing slot: groups are many, and requests to each the
 // smaller.

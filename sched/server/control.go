@@ -65,6 +65,8 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 		return decoded(body, func(r psmsg.WaitsRequest) (any, error) {
 			return psmsg.WaitsReply{Waits: s.Waits(ctx, r.Worker, time.Duration(r.LeastMicros)*time.Microsecond)}, nil
 		})
+	case psmsg.MethodDenseState:
+		return decoded(body, func(r psmsg.DenseStateRequest) (any, error) { return s.DenseState(r) })
 	case psmsg.MethodLives:
 		return decoded(body, func(r psmsg.LivesRequest) (any, error) { return s.Lives(r) })
 	}

@@ -72,6 +72,8 @@ type Job struct {
 	// Read is where workers pull from where there are replicas: ReadHead, "" too, or
 	// ReadAny.
 	Read string `json:"read,omitempty"`
+	// Dense is how dense gradients travel: DensePS, "" too, or DenseAllReduce.
+	Dense string `json:"dense,omitempty"`
 	// Hot is the rows that workers keep; not in BSP.
 	Hot client.Hot `json:"hot,omitzero"`
 	// OnWorkerLoss is what follows from the death of a worker: LossEnd, which "" is too,
@@ -157,6 +159,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.validateLoss(); err != nil {
+		return err
+	}
+	if err := j.validateDense(); err != nil {
 		return err
 	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {

@@ -73,7 +73,7 @@ func (s streaming) Next(ctx context.Context, wait bool) (*batch, pipe.State, err
 
 // Pulled looks, or waits.
 func (s streaming) Pulled(b *batch, wait bool) (bool, error) {
-	return s.w.done(wait, &b.pull, &b.pullDense)
+	return s.w.done(wait, &b.pull, &b.pullDense) // of a collective the latter is over before it begins
 }
 
 // Poll handles what servers have answered.
@@ -127,6 +127,9 @@ func (t *training) Pull(ctx context.Context, b *batch) error {
 	w.pos.Steps++
 	w.pos.Life.Rows += int64(b.step.Rows)
 	w.live.note(w)
+	if w.collective != nil {
+		return w.client.Pull(b.rows, b.clock, 0, &b.pull)
+	}
 	return w.pull(b, 0)
 }
 

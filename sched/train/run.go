@@ -54,6 +54,9 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.collective.begin(ctx); err != nil {
+		return nil, err
+	}
 	if w.feed != nil {
 		if err := w.feed.open(ctx); err != nil {
 			return nil, err
@@ -170,6 +173,9 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		}
 	}
 	w.saver.settle()
+	if err := w.collective.check(); err != nil {
+		return err
+	}
 	if err := w.lastLook(ctx); err != nil {
 		return err
 	}

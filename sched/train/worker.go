@@ -87,6 +87,8 @@ type worker struct {
 	passBegan int
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
+	// collective is nil where dense gradients are pushed by every worker.
+	collective *collective
 }
 
 // RunWorker is a worker rank's life: connect, train, evaluate, leave. Every
@@ -147,6 +149,10 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	for range w.pool.threads {
 		w.scr = append(w.scr, m.NewScratch(w.share.Micro))
 	}
+	if w.collective, err = newCollective(ctx, w, blocks); err != nil {
+		w.close()
+		return nil, err
+	}
 	w.leaves = make([]model.Leaf, leaves)
 	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
 	return w, nil
@@ -163,6 +169,7 @@ func (w *worker) close() {
 		_ = w.feed.close()
 	}
 	}
+	_ = w.collective.close()
 	for _, b := range w.all {
 		b.close()
 	}
@@ -190,6 +197,9 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 			return
 		}
 		b.leaf(i, w.share.Micro, w.share.First, epoch, &w.leaves[i])
+		if w.collective != nil {
+			w.leaves[i].Dense = w.collective.values()
+		}
 		if err := w.scr[thread].Step(&w.leaves[i], g); err != nil {
 			errs[thread] = err
 			return
@@ -203,10 +213,15 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	if err := errors.Join(append(errs, ticked())...); err != nil {
 		return err
 	}
+	w.pool.ranges(denseLen, func(from, to int) { w.red.denseRange(b, from, to) })
+	if w.collective != nil {
+		if err := w.collective.start(b); err != nil {
+			return err
+		}
+	}
 	w.red.rowsIndex(b)
 	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, from, to) })
-	w.pool.ranges(denseLen, func(from, to int) { w.red.denseRange(b, from, to) })
-	if w.job.Sync != BSP {
+	if w.job.Sync != BSP && w.collective == nil {
 		w.wholeAverages(b)
 	}
 	for i := range b.grads {
@@ -238,7 +253,11 @@ func (w *worker) wholeAverages(b *batch) {
 
 func (w *worker) push(b *batch) error {
 	// The dense push goes first: the sparse one carries the tick.
-	if err := w.client.PushDense(b.dense, b.clock, b.examples() > 0, &b.pushDense); err != nil {
+	if w.collective != nil {
+		if err := w.collective.push(b); err != nil {
+			return err
+		}
+	} else if err := w.client.PushDense(b.dense, b.clock, b.examples() > 0, &b.pushDense); err != nil {
 		return err
 	}
 	return w.client.Push(b.rows, b.clock, true, &b.push)
