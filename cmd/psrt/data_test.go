@@ -98,3 +98,20 @@ func TestTrainOnBadFiles(t *testing.T) {
 		}
 	}
 }
+
+// A global shuffle is the same whatever the workers, and another one than without.
+func TestGlobalShuffle(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "a.libffm", rows(3000, 1))
+	args := []string{"--data", data, "--epochs", "2", "--global-shuffle"}
+	two := trainedOn(t, args...)
+	if one := trainedOn(t, append(args, "--workers", "1", "--threads", "3")...); one.Digest != two.Digest || one.Examples != 6000 {
+		t.Errorf("one worker: %s of %d, two: %s", one.Digest, one.Examples, two.Digest)
+	}
+	if other := trainedOn(t, args[:4]...); other.Digest == two.Digest {
+		t.Error("the same without")
+	}
+	if o := psrt(t, "train", "--data", data, "--global-shuffle", "--dataset", "queue"); o.code != 2 || !strings.Contains(o.stderr, "--global-shuffle") {
+		t.Errorf("in a queue: exit %d, %s", o.code, o.stderr)
+	}
+}

@@ -181,6 +181,34 @@ func TestStreamKilledAndResumed(t *testing.T) {
 	t.Fatal("the job never ended")
 }
 
+// TestStreamServes: each pass is a day, after which there is a model to serve, and it is
+// told how long that took.
+func TestStreamServes(t *testing.T) {
+	dir := t.TempDir()
+	in, served := filepath.Join(dir, "in"), filepath.Join(dir, "served")
+	if err := os.Mkdir(in, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := incoming(t, in, 6)
+	life := write(t, dir, "life.yaml", "{day: pass, serving_base_every: 100, base_threshold: 0, delta_threshold: 0}\n")
+	o := psrt(t, streamed(in, "--pass", "1000", "--accessor", life, "--serving", served)...)
+	if o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	got := resultOf(t, o.stdout)
+	passes := (strings.Count(text, "\n") + 999) / 1000
+	l := got.Life
+	if len(got.Epochs) != passes || l == nil || l.Days != passes || l.Serving.Bases != 1 || l.Serving.Deltas != passes-1 || l.Serving.Failed != 0 {
+		t.Fatalf("%d passes, want %d: %+v, %+v", len(got.Epochs), passes, l, l.Serving)
+	}
+	if s := l.Serving; s.LastLatencySeconds <= 0 || s.LatencySeconds < s.LastLatencySeconds || s.LatencySeconds < s.WriteSeconds || s.LatencySeconds > got.WallSeconds {
+		t.Errorf("latency %v, the last %v, of it writing %v, in a run of %v s", s.LatencySeconds, s.LastLatencySeconds, s.WriteSeconds, got.WallSeconds)
+	}
+	if o := psrt(t, "predict", "--model", served, "--data", filepath.Join(in, "part-000")); o.code != 0 {
+		t.Errorf("predict by what is served: %s", o.stderr)
+	}
+}
+
 // What cannot be a stream is refused, in a line that says what to do.
 func TestStreamRefused(t *testing.T) {
 	dir := t.TempDir()

@@ -41,6 +41,7 @@ type trainFlags struct {
 	staleness                 int
 	dense                     *cli.Choice
 	dataset                   *cli.Choice
+	global                    bool
 	servers, workers, threads int
 	colocate                  bool
 	lanes                     int
@@ -107,6 +108,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values")
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
+	fl.BoolVar(&f.global, "global-shuffle", false, "with --dataset memory, any row may come to any place of an epoch, whichever file it is in; every worker keeps all rows")
 	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
 
 	fl.IntVar(&f.servers, "servers", 1, "server processes")
@@ -121,8 +123,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
 
 	f.storage.register(fl)
-	f.checkpoint.register(fl)
 	f.stream.register(fl)
+	f.checkpoint.register(fl)
 	f.audit.register(fl)
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
@@ -169,6 +171,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	if f.global && (f.noShuffle || f.dataset.Value == dataset.Queue || f.stream.on) {
+		return nil, "", cli.Usagef("--global-shuffle needs all rows in memory, to be shuffled: leave --no-shuffle, --dataset queue and --stream out")
+	}
 	snapshots, err := f.checkpoint.describe(c)
 	if err != nil {
 		return nil, "", err
@@ -189,7 +194,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	}
 	j := &train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
-		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, Stream: stream, Checkpoint: snapshots,
+		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
 		Sync: f.sync.Value, Staleness: f.staleness, Dense: f.dense.Value,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
@@ -216,10 +221,10 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if j.Audit, err = f.audit.describe(c); err != nil {
 		return nil, "", err
 	}
-	if err := f.see.describe(c, j); err != nil {
+	if j.Hot, err = f.hot.describe(c); err != nil {
 		return nil, "", err
 	}
-	if j.Hot, err = f.hot.describe(c); err != nil {
+	if err := f.see.describe(c, j); err != nil {
 		return nil, "", err
 	}
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}
@@ -306,19 +311,19 @@ func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 	if j.Lanes == 0 {
 		j.Lanes = max(1, cores/j.Servers/4)
 	}
+	if j.Epochs == 0 && j.Stream != nil {
+		j.Epochs = train.Forever
+	}
 	if j.Epochs == 0 {
 		j.Epochs = 1
 		if len(j.Valid) > 0 {
 			j.Epochs = 30
 		}
-	if j.Epochs == 0 && j.Stream != nil {
-		j.Epochs = train.Forever
-	}
 	}
 	j.SettleChains()
 	if j.Dataset == "auto" {
 		j.Dataset = "queue"
-		if j.Epochs > 1 && src != nil && src.FitsMemory() {
+		if j.GlobalShuffle || j.Epochs > 1 && src != nil && src.FitsMemory() {
 			j.Dataset = "memory"
 		}
 	}

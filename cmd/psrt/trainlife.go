@@ -43,7 +43,7 @@ func printLife(w io.Writer, l *train.Life) {
 	fmt.Fprintf(w, "%-12s %d days, %d shrinks: %d rows deleted, %d left, of which %d have a weight and %d a vector\n",
 		"lifecycle", l.Days, l.Shrinks, l.Deleted, l.Rows, l.Admitted, l.Extended)
 	if s := l.Serving; s != nil {
-		fmt.Fprintf(w, "%-12s %d bases and %d deltas in %s", "serving", s.Bases, s.Deltas, s.Location)
+		fmt.Fprintf(w, "%-12s %d bases and %d deltas in %s, the last %.2f s behind its last row", "serving", s.Bases, s.Deltas, s.Location, s.LastLatencySeconds)
 		if s.Failed > 0 {
 			fmt.Fprintf(w, ", %d failed", s.Failed)
 		}

@@ -55,6 +55,8 @@ func (s *Source) NewReader(ctx context.Context, share Share, opts ReaderOptions)
 	switch {
 	case opts.Mode != Queue && opts.Mode != Memory:
 		return nil, &Error{Msg: fmt.Sprintf("reading mode %q is unknown; known are queue, memory", opts.Mode)}
+	case opts.Global && (opts.Mode != Memory || !opts.Shuffle):
+		return nil, fmt.Errorf("dataset: a global shuffle in mode %s (shuffle: %v), want memory with", opts.Mode, opts.Shuffle)
 	case opts.Threads < 1 || opts.Threads > maxThreads:
 		return nil, fmt.Errorf("dataset: %d parsing threads, must be 1 to %d", opts.Threads, maxThreads)
 	case opts.Window < 1 || opts.Window > maxWindow:
@@ -116,7 +118,13 @@ func (r *Reader) start() (stepper, error) {
 			r.store = store
 		}
 		if r.opts.Shuffle {
-			return newGather(r.ctx, r.store, r.share, r.shuffle(), r.opts.Busy, r.pool), nil
+			st, share, how, global := r.store, r.share, r.shuffle(), r.opts.Global
+			return newGather(r.ctx, st, share, func() order {
+				if global {
+					return newEverywhere(st, share, how)
+				}
+				return newPartitions(st, share, how)
+			}, r.opts.Busy, r.pool), nil
 		}
 		return &replay{store: r.store}, nil
 	}

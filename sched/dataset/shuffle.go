@@ -84,6 +84,20 @@ func (p *partition) fill(dst *Batch, k int) {
 	}
 }
 
+// partitions are those of a share.
+type partitions []partition
+
+func newPartitions(st *store, share Share, how shuffle) partitions {
+	parts := make(partitions, share.Last-share.First)
+	for i := range parts {
+		parts[i] = partition{steps: st.steps, leaf: i}
+		parts[i].order(how.counter(share.First+i, 0))
+	}
+	return parts
+}
+
+func (p partitions) fill(dst *Batch, i, k int) { p[i].fill(dst, k) }
+
 // gather serves the rows in memory in a shuffled order, at most two steps ahead
 // of the consumer: the copying, which misses the cache at every row, runs
 // beside the training.
@@ -94,28 +108,29 @@ type gather struct {
 	done   chan struct{}
 }
 
-func newGather(ctx context.Context, st *store, share Share, sh shuffle, busy *usage.Clock, pool *stepPool) *gather {
+// order says how rows are dealt anew: it fills own leaf i of batch k.
+type order interface {
+	fill(dst *Batch, i, k int)
+}
+
+func newGather(ctx context.Context, st *store, share Share, how func() order, busy *usage.Clock, pool *stepPool) *gather {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &gather{cancel: cancel, steps: make(chan *Step, 2), ctx: ctx, done: make(chan struct{})}
-	go g.run(st, share, sh, busy, pool)
+	go g.run(st, share, how, busy, pool)
 	return g
 }
 
-func (g *gather) run(st *store, share Share, sh shuffle, busy *usage.Clock, pool *stepPool) {
+func (g *gather) run(st *store, share Share, how func() order, busy *usage.Clock, pool *stepPool) {
 	defer close(g.done)
 	defer close(g.steps)
 	busy.Enter()
 	defer busy.Leave()
-	parts := make([]partition, share.Last-share.First)
-	for i := range parts {
-		parts[i] = partition{steps: st.steps, leaf: i}
-		parts[i].order(sh.counter(share.First+i, 0))
-	}
+	o := how()
 	for k, from := range st.steps {
 		step := pool.take(share)
 		step.Index, step.Rows, step.FirstRow = from.Index, from.Rows, from.FirstRow
-		for i := range parts {
-			parts[i].fill(&step.Leaves[i], k)
+		for i := range step.Leaves {
+			o.fill(&step.Leaves[i], i, k)
 		}
 		if !send(g.ctx, busy, g.steps, step) {
 			return

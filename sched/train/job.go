@@ -38,6 +38,9 @@ type Job struct {
 	// (read anew each epoch in file order).
 	Dataset string `json:"dataset"`
 	Shuffle bool   `json:"shuffle"`
+	// GlobalShuffle lets a row come to any place of an epoch, not only to its place in
+	// any batch; each worker keeps all rows for that.
+	GlobalShuffle bool `json:"global_shuffle,omitempty"`
 	// Stream is how directories are read into which files keep coming; nil: what is in
 	// them when the job begins is read, Epochs times.
 	Stream *Stream `json:"stream,omitempty"`
@@ -158,6 +161,9 @@ func (j *Job) Validate() error {
 	if err := j.validateHot(); err != nil {
 		return err
 	}
+	if err := j.Stream.validate(j); err != nil {
+		return err
+	}
 	if err := j.validateLoss(); err != nil {
 		return err
 	}
@@ -165,9 +171,6 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
-	if err := j.Stream.validate(j); err != nil {
-		return err
-	}
 		return err
 	}
 	if err := j.Device.validate(); err != nil {

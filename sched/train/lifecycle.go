@@ -38,6 +38,10 @@ type Serving struct {
 	// that training stood still for the end of a day.
 	WriteSeconds float64 `json:"write_s"`
 	WaitSeconds  float64 `json:"wait_s"`
+	// LatencySeconds is the longest from when the servers had the last row of a day to
+	// the commit of the save with it, LastLatencySeconds that of the newest.
+	LatencySeconds     float64 `json:"latency_s"`
+	LastLatencySeconds float64 `json:"last_latency_s"`
 }
 
 // Life is what became of the features of a job whose table has a lifecycle.
@@ -76,6 +80,7 @@ type keeper struct {
 	plan    table.Schedule
 	h       *ckpt.History // for serving, nil without
 	began   time.Time     // of the day, in this process
+	ended   time.Time     // the last one, when the servers had its last row
 	writing chan served   // of the save under way, nil when there is none
 	counted chan counted  // of scores being counted, nil when there are none
 	wait    float64
@@ -85,6 +90,7 @@ type keeper struct {
 type served struct {
 	number  uint64
 	seconds float64
+	latency float64
 	err     error
 }
 
@@ -207,6 +213,9 @@ func (k *keeper) endDay(ctx context.Context, now bool) error {
 	}
 	at.Days++
 	at.Rows, at.Seconds, k.began = 0, 0, time.Now()
+	if k.ended = k.began; now && !k.w.pushed.IsZero() {
+		k.ended = k.w.pushed
+	}
 	shrinks := k.plan.ShrinkEvery > 0 && at.Days%k.plan.ShrinkEvery == 0
 	if shrinks {
 		events = append(events, accessor.Event{Kind: accessor.Shrink})
@@ -332,6 +341,10 @@ func (k *keeper) serve(ctx context.Context, events int, delta bool) error {
 		return nil
 	}
 	c, start, epoch, step := k.w.client.Caller(), time.Now(), k.w.pos.Epoch, k.w.pos.Steps
+	ended := k.ended
+	if ended.IsZero() {
+		ended = start // of a save that a job before this one began
+	}
 	_, err = callEach[struct{}](ctx, c, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: k.w.clock, Delta: delta, Serving: true})
 	if err != nil {
 		k.writing <- served{err: errors.Join(err, k.endCut(ctx, c), next.Abort())}
@@ -339,7 +352,7 @@ func (k *keeper) serve(ctx context.Context, events int, delta bool) error {
 	}
 	go func() {
 		err := k.commit(ctx, c, next, epoch, step, events)
-		k.writing <- served{next.Number(), time.Since(start).Seconds(), err}
+		k.writing <- served{next.Number(), time.Since(start).Seconds(), time.Since(ended).Seconds(), err}
 	}()
 	return nil
 }
@@ -398,6 +411,9 @@ func (k *keeper) endSave(ctx context.Context) ([]accessor.Event, error) {
 	}
 	at.Saved, k.sum.Newest = o.number, o.number
 	k.sum.WriteSeconds = max(k.sum.WriteSeconds, o.seconds)
+	if o.latency > 0 { // this job's
+		k.sum.LatencySeconds, k.sum.LastLatencySeconds = max(k.sum.LatencySeconds, o.latency), o.latency
+	}
 	return []accessor.Event{{Kind: accessor.Saved}}, nil
 }
 

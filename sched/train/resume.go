@@ -87,6 +87,7 @@ type pattern struct {
 	Reading          dataset.Options
 	Dataset          string
 	Shuffle          bool
+	GlobalShuffle    bool `json:",omitempty"`
 	Model, Optimizer any
 	DenseOptimizer   any
 	Batch            int
@@ -97,7 +98,7 @@ type pattern struct {
 }
 
 func (j *Job) pattern() pattern {
-	return pattern{Data: j.Data, Valid: j.Valid, Reading: j.Reading, Dataset: j.Dataset, Shuffle: j.Shuffle,
+	return pattern{Data: j.Data, Valid: j.Valid, Reading: j.Reading, Dataset: j.Dataset, Shuffle: j.Shuffle, GlobalShuffle: j.GlobalShuffle,
 		Model: j.Model, Optimizer: j.Optimizer, DenseOptimizer: j.DenseOptimizer, Batch: j.Batch, Seed: j.Seed,
 		Lifecycle: j.Lifecycle, Schedule: j.Schedule}
 }
@@ -110,7 +111,7 @@ func (p pattern) differs(o pattern) string {
 		return m
 	}
 	a, b := flat(p), flat(o)
-	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed", "Lifecycle", "Schedule"} {
+	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "GlobalShuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed", "Lifecycle", "Schedule"} {
 		if !reflect.DeepEqual(a[name], b[name]) {
 			return fmt.Sprintf("%s was %v, now it is %v", name, a[name], b[name])
 		}

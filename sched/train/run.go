@@ -28,7 +28,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if w.job.Stream != nil {
 		data, err = w.openStream(ctx, &w.meter.io)
 	} else {
-		data, err = w.open(ctx, w.job.Data, &w.meter.io)
+		data, err = w.open(ctx, w.job.Data, &w.meter.io, w.job.GlobalShuffle)
 	}
 	if err != nil {
 		return nil, err
@@ -36,13 +36,13 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	defer data.Close()
 	var valid, test *dataset.Reader
 	if len(w.job.Valid) > 0 {
-		if valid, err = w.open(ctx, w.job.Valid, nil); err != nil {
+		if valid, err = w.open(ctx, w.job.Valid, nil, false); err != nil {
 			return nil, err
 		}
 		defer valid.Close()
 	}
 	if len(w.job.Test) > 0 {
-		if test, err = w.open(ctx, w.job.Test, nil); err != nil {
+		if test, err = w.open(ctx, w.job.Test, nil, false); err != nil {
 			return nil, err
 		}
 		defer test.Close()
@@ -73,14 +73,14 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 }
 
 // open makes a reader of this worker's share; busy may be nil.
-func (w *worker) open(ctx context.Context, paths []string, busy *usage.Clock) (*dataset.Reader, error) {
+func (w *worker) open(ctx context.Context, paths []string, busy *usage.Clock, global bool) (*dataset.Reader, error) {
 	opts := w.job.Reading
 	src, err := dataset.Open(paths, opts)
 	if err != nil {
 		return nil, err
 	}
 	return src.NewReader(ctx, w.share, dataset.ReaderOptions{
-		Threads: w.job.Threads, Mode: w.job.Dataset, Shuffle: w.job.Shuffle, Seed: w.job.Seed, Busy: busy,
+		Threads: w.job.Threads, Mode: w.job.Dataset, Shuffle: w.job.Shuffle, Global: global, Seed: w.job.Seed, Busy: busy,
 	})
 }
 
@@ -210,6 +210,7 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 	}
 	mine.Examples += w.meter.examples.Load() - counted
 	mine.Seconds = time.Since(start).Seconds()
+	w.pushed = time.Now()
 	mine.Clock, mine.Steps = w.clock, w.pos.Steps
 	return nil
 }

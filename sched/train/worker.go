@@ -85,6 +85,7 @@ type worker struct {
 	// running pass began.
 	feed      feed
 	passBegan int
+	pushed    time.Time // when the servers had all of the pass that was over last
 	// epochRows is the length of the last epoch, for the progress line.
 	epochRows int64
 	// collective is nil where dense gradients are pushed by every worker.

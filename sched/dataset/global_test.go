@@ -1,0 +1,85 @@
+package dataset
+
+import (
+	"slices"
+	"testing"
+
+	"psrt/csrc/seedtest"
+)
+
+// TestGlobalShuffle: in every epoch each row comes once; all shares of a batch together
+// are the batch that one reader of all leaves has; the order is that of the same
+// permutation laid naively over the rows as they are in the files; and it is another
+// one in another epoch and with another seed.
+func TestGlobalShuffle(t *testing.T) {
+	r := seedtest.Rand(t)
+	for range 25 {
+		n := 1 + r.IntN(300)
+		dir, rows := manyFiles(t, r, n)
+		src, err := Open([]string{dir}, Options{Fields: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := Whole(1+r.IntN(60), 1)
+		whole.Micro = 1 + r.IntN(whole.Batch)
+		whole.Last = whole.Leaves()
+		cut := r.IntN(whole.Leaves() + 1)
+		left, right := whole, whole
+		left.Last, right.First = cut, cut
+		seed := r.Uint64()
+		orders := make(map[string]bool)
+		for epoch := range 3 {
+			perm := shuffle{seed, uint64(epoch)}
+			c := perm.counter(wholeOrder, 0)
+			moved := make([]string, n)
+			for to, from := range c.permutation(nil, n) {
+				moved[to] = rows[from]
+			}
+			if sorted := slices.Sorted(slices.Values(moved)); !slices.Equal(sorted, slices.Sorted(slices.Values(rows))) {
+				t.Fatalf("epoch %d of %d rows is no permutation", epoch, n)
+			}
+			for _, share := range []Share{whole, left, right} {
+				rd, err := src.NewReader(t.Context(), share, ReaderOptions{Threads: 1 + r.IntN(3), Mode: Memory, Shuffle: true, Global: true, Seed: seed})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := rd.Epoch(epoch); err != nil {
+					t.Fatal(err)
+				}
+				if got, want := read(t, rd, share, n), deal(moved, share); !equal(got, want) {
+					t.Fatalf("epoch %d, share %+v of %d rows:\n got %v\nwant %v", epoch, share, n, got, want)
+				}
+				rd.Close()
+			}
+			all := ""
+			for _, row := range moved {
+				all += row + "\n"
+			}
+			orders[all] = true
+		}
+		if n > 20 && len(orders) != 3 {
+			t.Errorf("%d orders of %d rows in 3 epochs", len(orders), n)
+		}
+	}
+}
+
+// A row of any place of the files comes to any place of the epoch.
+func TestGlobalShuffleReaches(t *testing.T) {
+	r := seedtest.Rand(t)
+	const n, tries = 8, 4000
+	seed := r.Uint64()
+	var at [n][n]int
+	for epoch := range tries {
+		c := shuffle{seed, uint64(epoch)}.counter(wholeOrder, 0)
+		for to, from := range c.permutation(nil, n) {
+			at[from][to]++
+		}
+	}
+	for from := range at {
+		for to, times := range at[from] {
+			if times < tries/n*7/10 || times > tries/n*13/10 { // six standard deviations
+				t.Errorf("row %d comes to place %d in %d of %d epochs", from, to, times, tries)
+			}
+		}
+	}
+}
