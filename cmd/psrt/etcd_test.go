@@ -117,6 +117,38 @@ func TestCoordinatorKilled(t *testing.T) {
 	}
 }
 
+// The coordinator of a job with replicas is killed, and then a server, too: what one can
+// do without the other goes on, changes wait, and when the coordinator is back all of it
+// ends with the undisturbed model.
+func TestCoordinatorAndServerKilled(t *testing.T) {
+	flags, digest := faultJob(t)
+	where, url := t.TempDir(), "http://"+freeAddr(t)
+	kill := startEtcd(t, where, url)
+	defer func() { kill() }()
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	v := begin(ctx, t, append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host", "--coordinator", url)...)
+	if !v.whole(ctx, 0) {
+		t.Fatalf("it was over too soon: %s", v.said.text())
+	}
+	before, pid := v.epoch(ctx), v.pid(1)
+	v.said.next("is away")
+	kill()
+	v.await(ctx)
+	v.said.next("is started again")
+	if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		t.Fatalf("no server 1 to kill (pid %d): %s", pid, v.said.text())
+	}
+	v.await(ctx)
+	v.said.next("is back")
+	kill = startEtcd(t, where, url)
+	v.await(ctx)
+	if !v.whole(ctx, before) && v.err != nil {
+		t.Fatalf("%v: %s", v.err, v.said.text())
+	}
+	v.result(ctx, digest)
+}
+
 // next waits for other words, in what is said from here on.
 func (w *watched) next(want string) {
 	w.mu.Lock()
