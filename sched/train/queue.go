@@ -37,19 +37,19 @@ func oneEpoch(r *dataset.Reader) steps {
 // last. The next one begins as soon as all of the one before is read. One without
 // steps is the last: there is no more of a stream.
 func epochs(r *dataset.Reader, first, last int) steps {
-	e, over, any := first, false, true // the first may be behind its last step
+	e, over, some := first, false, true // the first may be behind its last step
 	return func() (*dataset.Step, error) {
 		if over {
-			if e++; e > last || !any {
+			if e++; e > last || !some {
 				return nil, nil
 			}
 			if err := r.Epoch(e); err != nil {
 				return nil, err
 			}
-			over, any = false, false
+			over, some = false, false
 		}
 		step, err := r.Next()
-		over, any = err == io.EOF, any || step != nil
+		over, some = err == io.EOF, some || step != nil
 		return step, err
 	}
 }
@@ -78,7 +78,10 @@ type queue struct {
 
 // newQueue begins to plan. The clock, which may be nil, runs meanwhile.
 func (w *worker) newQueue(ctx context.Context, from steps, clock *usage.Clock, ahead int) *queue {
-	q := &queue{w: w, ahead: ahead, input: w.rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read"), in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
+	q := &queue{w: w, ahead: ahead, in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
+	if w.job.Stream == nil { // which may have nothing to give for hours
+		q.input = w.rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read")
+	}
 	for range cap(q.free) {
 		q.free <- newPlan(w.client, w.spec, w.share.Last-w.share.First)
 	}

@@ -166,9 +166,9 @@ func (w *worker) close() {
 	}
 	if w.pool != nil {
 		w.pool.close()
+	}
 	if w.feed != nil {
 		_ = w.feed.close()
-	}
 	}
 	_ = w.collective.close()
 	for _, b := range w.all {
