@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 	"unsafe"
@@ -85,6 +86,9 @@ func psrtgo_open(config, out address, e *C.psrt_text) (result C.int) {
 		return fail(e, err)
 	}
 	cfg, err := kv.ParseConfig([]byte(yaml))
+	if err == nil {
+		err = environment(&cfg, os.Getenv)
+	}
 	if err != nil {
 		return fail(e, err)
 	}

@@ -38,7 +38,8 @@ type Client struct {
 	gate     *stall.Gate   // where it waits
 	// waitsForSlot: it does for room, not for an answer.
 	waitsForSlot bool
-	slotBytes    int // of its own rings
+	waiting      bool // the owner of a stepped client does
+	slotBytes    int  // of its own rings
 	rings        *shared
 	hotMu        sync.Mutex
 	hot          map[uint32]*hotTable // by table

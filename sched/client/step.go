@@ -34,6 +34,12 @@ func (c *Client) Wake() { c.mux.Wake() }
 // there was.
 func (c *Client) Step() int {
 	n := c.drain()
+	switch {
+	case n > 0:
+		c.gate.Moved()
+	case c.gate.Due():
+		c.describeStall()
+	}
 	if len(c.stale) == 0 {
 		return n
 	}
@@ -46,6 +52,17 @@ func (c *Client) Step() int {
 		c.try(ref.lane, ref.slot)
 	}
 	return n
+}
+
+// Waiting tells whether the owner waits for something, for Config.Stall.
+func (c *Client) Waiting(on bool) {
+	switch {
+	case on && !c.waiting:
+		c.gate.Enter(time.Now())
+	case !on && c.waiting:
+		c.gate.Leave()
+	}
+	c.waiting = on
 }
 
 // notice marks the lanes of servers that closed their control connection.

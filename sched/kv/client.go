@@ -9,6 +9,7 @@ import (
 	"psrt/rdma/dial"
 	"psrt/sched/client"
 	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 )
 
 // Client is one worker of a job, for any number of goroutines.
@@ -52,6 +53,7 @@ type Client struct {
 	tick    *client.Rows
 	stepped stepped
 	stats   Stats
+	stall   *stall.Watch // nil: nobody wants to know
 }
 
 // stepped is what waits for the end of a bsp step: gradients, and how many tables

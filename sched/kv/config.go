@@ -18,23 +18,28 @@ import (
 // Config says where the job is and who this client is in it. psrt.h explains the
 // fields (psrt_client_open).
 type Config struct {
-	Servers        []string     `yaml:"servers"`
-	Coordinator    string       `yaml:"coordinator"`
-	TokenFile      string       `yaml:"token_file"`
-	Worker         int          `yaml:"worker"`
-	Workers        int          `yaml:"workers"`
-	Transport      string       `yaml:"transport"`
-	Device         []string     `yaml:"device"`
-	Plaintext      bool         `yaml:"plaintext"`
-	GIDIndex       *int         `yaml:"gid_index"`
-	Port           int          `yaml:"port"`
-	Timeout        Duration     `yaml:"timeout"`
-	ConnectTimeout Duration     `yaml:"connect_timeout"`
-	Requests       int          `yaml:"requests"`
-	Tables         []table.Spec `yaml:"tables"`
+	Servers        []string `yaml:"servers"`
+	Coordinator    string   `yaml:"coordinator"`
+	TokenFile      string   `yaml:"token_file"`
+	Worker         int      `yaml:"worker"`
+	Workers        int      `yaml:"workers"`
+	Transport      string   `yaml:"transport"`
+	Device         []string `yaml:"device"`
+	Plaintext      bool     `yaml:"plaintext"`
+	GIDIndex       *int     `yaml:"gid_index"`
+	Port           int      `yaml:"port"`
+	Timeout        Duration `yaml:"timeout"`
+	ConnectTimeout Duration `yaml:"connect_timeout"`
+	Requests       int      `yaml:"requests"`
+	// StallAfter is how long a wait may last until Say is told who waits for whom, and
+	// why; 0: however long.
+	StallAfter Duration     `yaml:"stall_after"`
+	Tables     []table.Spec `yaml:"tables"`
 
 	// Token is used instead of TokenFile where it is set.
 	Token []byte `yaml:"-"`
+	// Say takes a line; one call at a time. nil: StatsJSON alone tells of waits.
+	Say func(line string) `yaml:"-"`
 	// Aside is for who keeps a job whose trainers come and go (sched/serve/keeper): it
 	// has the number after theirs, and no place in the clocks.
 	Aside bool `yaml:"-"`
@@ -88,6 +93,9 @@ func (c *Config) complete() error {
 		if *d < 0 || time.Duration(*d) > maxTimeout {
 			return bad("%s %v, must be above 0 and at most %v", name, time.Duration(*d), maxTimeout)
 		}
+	}
+	if c.StallAfter < 0 || time.Duration(c.StallAfter) > maxTimeout {
+		return bad("stall_after %v, must be 0 (never) to %v", time.Duration(c.StallAfter), maxTimeout)
 	}
 	if c.Requests == 0 {
 		c.Requests = defaultRequests

@@ -129,6 +129,7 @@ func (c *Client) settle() {
 			return false
 		})
 	}
+	c.c.Waiting(len(c.live)+len(c.queue) > 0)
 }
 
 // complete ends an op for its caller. With mu.

@@ -30,6 +30,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		pump: pump{wake: make(chan struct{}, 1)}}
 	c.idle = sync.NewCond(&c.mu)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.watchStalls()
 	var token []byte
 	if c.host == nil {
 		var err error
@@ -101,7 +102,7 @@ const goneWithin = 2 * time.Second
 func (c *Client) connect() (err error) {
 	for give := time.Now().Add(goneWithin); ; {
 		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open && !c.cfg.Aside, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
-			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss})
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall})
 		if err = e; err == nil {
 			c.mu.Lock()
 			c.c = k

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"psrt/sched/psmsg"
+	"psrt/sched/stall"
 	"psrt/tiers/ckpt"
 	"psrt/tiers/table"
 )
@@ -180,6 +181,7 @@ type Report struct {
 	Client    Stats             `json:"client"`
 	Transport []string          `json:"transports"`
 	Servers   []json.RawMessage `json:"servers"`
+	Waits     []stall.Wait      `json:"waits,omitempty"` // beyond stall_after
 }
 
 // StatsJSON is counts and facts about client and servers.
@@ -194,7 +196,7 @@ func (c *Client) StatsJSON(limit time.Duration) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := Report{Worker: c.cfg.Worker, Workers: c.job.Workers, Sync: "ssp", Servers: servers}
+	r := Report{Worker: c.cfg.Worker, Workers: c.job.Workers, Sync: "ssp", Servers: servers, Waits: c.stall.Current(ctx)}
 	switch c.job.Staleness {
 	case 0:
 		r.Sync = "bsp"
