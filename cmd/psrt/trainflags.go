@@ -62,6 +62,7 @@ type trainFlags struct {
 	rendezvous                string
 	tlsCA, tlsCert, tlsKey    string
 	launched                  *rendezvous.Identity // nil: by --rank, or psrt starts all ranks
+	compress                  compressFlag
 	quiet, noShuffle          bool
 	metrics                   string
 	stallAfter                time.Duration
@@ -118,6 +119,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.lanes, "lanes", 0, "lanes per server (cores / servers / 4)")
 	f.replicas.register(fl)
 	f.hot.register(fl)
+	f.compress.register(fl)
 	f.workersLost.register(fl)
 	f.transport.add(fl)
 	fl.Var(&f.memBudget, "mem-budget", "most memory for one server's tables, such as 2GiB; 0: what the machine has")
@@ -196,7 +198,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
-		Sync: f.sync.Value, Staleness: f.staleness, Dense: f.dense.Value,
+		Sync: f.sync.Value, Staleness: f.staleness, Dense: f.dense.Value, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,
@@ -206,6 +208,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err := f.workersLost.describe(c, j, f.colocate); err != nil {
 		return nil, "", err
 	}
+	f.compress.settle(c, j)
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
 		return nil, "", err
 	}

@@ -14,6 +14,8 @@ import (
 // it is.
 type press struct {
 	choice compress.Choice
+	auto   *compress.Auto // nil: the code is chosen
+	began  time.Time
 	all    bool // nothing is left for later
 	kept   map[uint32]*kept
 	dense  compress.Dense
@@ -33,6 +35,7 @@ type kept struct {
 
 // CompressStats counts what compressing did.
 type CompressStats struct {
+	Code        string  `json:"code"`         // what was asked for; of auto what it found
 	FloatBytes  uint64  `json:"float_bytes"`  // of gradients that were given
 	PackedBytes uint64  `json:"packed_bytes"` // of what was sent for them
 	LateRows    uint64  `json:"late_rows"`    // sent in a later step than that of their gradients
@@ -47,7 +50,11 @@ func newPress(choice compress.Choice) *press {
 	if !choice.On() {
 		return nil
 	}
-	return &press{choice: choice, kept: map[uint32]*kept{}}
+	p := &press{choice: choice, kept: map[uint32]*kept{}, began: time.Now()}
+	if choice.Auto {
+		p.auto = &compress.Auto{}
+	}
+	return p
 }
 
 func (p *press) close() {
@@ -56,6 +63,32 @@ func (p *press) close() {
 	}
 	for _, k := range p.kept {
 		k.late.Close()
+	}
+}
+
+// code is how floats travel now. In a step the dense vector comes first.
+func (p *press) code() compress.Code {
+	switch {
+	case p.auto != nil:
+		return p.auto.Code()
+	case p.choice.Code == compress.Top: // rows that are sent are so as they are
+		return compress.Floats
+	}
+	return p.choice.Code
+}
+
+// step says that a step's rows are pushed. Where servers read the worker's memory itself
+// there is no link.
+func (c *Client) step() {
+	p := c.press
+	if p.auto == nil {
+		return
+	}
+	for _, l := range c.lanes {
+		if !l.mapped {
+			p.auto.Next(time.Since(p.began).Seconds())
+			return
+		}
 	}
 }
 
@@ -77,6 +110,10 @@ func (c *Client) Compressed() CompressStats {
 		return CompressStats{}
 	}
 	s := c.press.stats
+	s.Code = c.press.choice.String()
+	if c.press.auto != nil {
+		s.Code += ": " + c.press.auto.Taken().String()
+	}
 	for _, k := range c.press.kept {
 		s.KeptRows += k.rows.Kept()
 	}
@@ -152,6 +189,7 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	defer func() { p.stats.Seconds += time.Since(start).Seconds() }()
 	clear(r.packed.parts)
 	p.stats.FloatBytes += uint64(r.n * width * 4)
+	c.step()
 	able := c.packs()
 	var sent []bool
 	if p.choice.Code == compress.Top {
@@ -166,7 +204,7 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 		sent = p.sent
 		k.rows.Choose(r.keys[:r.n], r.grads[:r.n*width], p.choice.Share, p.all || !able, sent)
 	}
-	if !able {
+	if !able || sent == nil && p.code() == compress.Floats {
 		p.stats.PackedBytes += uint64(r.n * width * 4)
 		return nil
 	}
@@ -210,11 +248,7 @@ func (c *Client) pushLate(k *kept, clock uint64, call *Call) error {
 	for i, at := range k.index[0] {
 		copy(r.grads[int(at)*width:(int(at)+1)*width], rows[i*width:(i+1)*width])
 	}
-	if c.packs() {
-		if err := c.pack(r, nil); err != nil {
-			return err
-		}
-	}
+	c.press.stats.PackedBytes += uint64(len(rows) * 4)
 	return c.issueRows(r, clock, false, call)
 }
 
@@ -231,11 +265,7 @@ func (c *Client) pack(r *Rows, sent []bool) error {
 	if err != nil {
 		return err
 	}
-	code := p.choice.Code
-	if code == compress.Top {
-		code = compress.Floats
-	}
-	at := 0
+	code, at := p.code(), 0
 	for lane := range c.lanes {
 		first, end := r.laneOff[lane], r.laneOff[lane+1]
 		if first == end {
@@ -345,7 +375,7 @@ func (c *Client) packDense(d *Dense) error {
 	clear(d.packed.parts)
 	p.stats.FloatBytes += uint64(d.n * 4)
 	able := c.packs()
-	if !able {
+	if !able || p.choice.Code != compress.Top && p.code() == compress.Floats {
 		p.stats.PackedBytes += uint64(d.n * 4)
 		if p.choice.Code != compress.Top {
 			return nil
@@ -368,8 +398,9 @@ func (c *Client) packDense(d *Dense) error {
 			offsets = append(offsets, k.Offset)
 		}
 		var keep [][]uint16
-		code := p.choice.Code
-		if code == compress.Top {
+		code := p.code()
+		if p.choice.Code == compress.Top {
+			code = compress.Top
 			all := p.all || !able
 			keep = p.dense.Choose(d.grads, blocks, offsets, p.choice.Share, all)
 			if all {

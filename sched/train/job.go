@@ -5,6 +5,7 @@ import (
 
 	"psrt/sched/audit"
 	"psrt/sched/client"
+	"psrt/sched/compress"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
@@ -79,6 +80,8 @@ type Job struct {
 	Dense string `json:"dense,omitempty"`
 	// Hot is the rows that workers keep; not in BSP.
 	Hot client.Hot `json:"hot,omitzero"`
+	// Compress is how gradients travel.
+	Compress compress.Choice `json:"compress,omitzero"`
 	// OnWorkerLoss is what follows from the death of a worker: LossEnd, which "" is too,
 	// LossRestart or LossContinue. WorkerTimeout is the silence, in seconds, that is
 	// taken for it; 0: WorkerTimeout.
@@ -165,6 +168,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.validateLoss(); err != nil {
+		return err
+	}
+	if err := j.validateCompress(); err != nil {
 		return err
 	}
 	if err := j.validateDense(); err != nil {

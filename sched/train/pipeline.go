@@ -41,10 +41,11 @@ func sets(depth int) int { return depth + 1 + pushesLeft }
 
 func (w *worker) newBatch() (*batch, error) {
 	b, err := newBatch(w.client, w.spec, w.model.Layout().Total, w.blocks, w.share.Last-w.share.First)
-	if err == nil {
-		w.all = append(w.all, b)
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	w.all = append(w.all, b)
+	return b, w.cut(b)
 }
 
 // takeBatch is a free batch, or a new one where a line has become deeper.

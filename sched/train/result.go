@@ -41,6 +41,8 @@ type Result struct {
 	BestEpoch    int     `json:"best_epoch"` // counted from 1
 	Epochs       []Epoch `json:"epochs"`
 	Stages       Stages  `json:"stages"`
+	// Compress is what became of worker 0's gradients on their way; nil: nothing.
+	Compress *CompressUse `json:"compress,omitempty"`
 	// Pipeline is where a step's time goes, stage by stage, over all workers.
 	Pipeline pipe.Summary `json:"pipeline"`
 	Digest   string       `json:"digest"`

@@ -208,6 +208,9 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 	if err := w.epoch(ctx, q, e, mine.Metrics); err != nil {
 		return err
 	}
+	if err := w.pushKept(ctx); err != nil {
+		return err
+	}
 	mine.Examples += w.meter.examples.Load() - counted
 	mine.Seconds = time.Since(start).Seconds()
 	w.pushed = time.Now()
@@ -396,6 +399,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	res.Transport = w.client.Transport(0)
 	if span := res.TrainSeconds * float64(w.job.Workers); span > 0 {
 		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
+		res.Compress = w.compressUse()
 		res.Pipeline = pipe.Merge(lines, res.TrainSeconds)
 		res.Stages = Stages{IO: io / span, Comm: comm / span, Compute: compute / span}
 		res.Stages.Overlap = res.Pipeline.Overlap()
