@@ -19,7 +19,6 @@ type seeFlags struct {
 	trace                 string
 	traceSkip, traceSteps int
 	tensorboard           string
-	slots                 bool
 }
 
 func (f *seeFlags) register(fl *pflag.FlagSet) {
@@ -27,12 +26,10 @@ func (f *seeFlags) register(fl *pflag.FlagSet) {
 	fl.IntVar(&f.traceSkip, "trace-skip", train.TraceSkip, "steps before the first that is traced")
 	fl.IntVar(&f.traceSteps, "trace-steps", train.TraceSteps, "steps that are traced")
 	fl.StringVar(&f.tensorboard, "tensorboard", "", "write event files for TensorBoard into `directory`")
-	fl.BoolVar(&f.slots, "slot-figures", false, "the figures of each field, too: of the examples that have a value of it")
 }
 
 // describe fills in the job's part.
 func (f *seeFlags) describe(c *cobra.Command, j *train.Job) error {
-	j.SlotFigures = f.slots
 	if f.trace == "" {
 		for _, name := range []string{"trace-skip", "trace-steps"} {
 			if c.Flags().Changed(name) {

@@ -101,8 +101,6 @@ type Job struct {
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Trace has each worker keep what happens in some steps; nil: none does.
 	Trace *Trace `json:"trace,omitempty"`
-	// SlotFigures asks for the figures of each field's examples, too.
-	SlotFigures bool `json:"slot_figures,omitempty"`
 	// Audit has workers and lanes record for psrt audit; nil: nobody records.
 	Audit *audit.Config `json:"audit,omitempty"`
 	// Watch is how servers look at who sends how much: WatchAuto, WatchCounters,

@@ -1,0 +1,92 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+
+	"psrt/sched/clock"
+	"psrt/sched/dataset"
+	"psrt/sched/dataset/gen"
+	"psrt/sched/job"
+	"psrt/sched/train"
+	"psrt/sched/train/model"
+	"psrt/tiers/table"
+)
+
+// speed is how many steps all workers make in a unit of time, one of which the median
+// step takes: each worker's next step begins when it has made the one before and the
+// clocks let it read.
+func speed(workers, steps, staleness int, sigma float64, seed uint64) (float64, error) {
+	c := clock.New(workers, staleness)
+	at := make([]float64, workers)   // when the running step ends; of a worker that waits, when it began to
+	running := make([]bool, workers) // it computes; else it waits to read
+	step := make([]int, workers)
+	r := rand.New(rand.NewPCG(seed, 2))
+	times := make([][]float64, workers) // the same for each kind of consistency
+	for w := range times {
+		times[w] = make([]float64, steps)
+		for s := range times[w] {
+			times[w][s] = math.Exp(sigma * r.NormFloat64())
+		}
+	}
+	now := 0.0
+	for {
+		for w := range workers {
+			if !running[w] && step[w] < steps && c.MayPull(w, uint64(step[w])) {
+				at[w], running[w] = max(now, at[w])+times[w][step[w]], true
+			}
+		}
+		first := -1
+		for w := range workers {
+			if running[w] && (first < 0 || at[w] < at[first]) {
+				first = w
+			}
+		}
+		if first < 0 {
+			break
+		}
+		now, running[first] = at[first], false
+		if err := c.Tick(first, uint64(step[first])); err != nil {
+			return 0, err
+		}
+		if step[first]++; step[first] == steps {
+			c.Leave(first)
+		}
+	}
+	for w := range workers {
+		if step[w] != steps {
+			return 0, fmt.Errorf("pipeline: worker %d made %d of %d steps: the clocks let nobody go on", w, step[w], steps)
+		}
+	}
+	return float64(workers*steps) / now, nil
+}
+
+// digests trains the same job with one worker and with several.
+func digests(ctx context.Context, c *Config) (one, many string, err error) {
+	path := filepath.Join(c.Dir, "rows.libffm")
+	if _, err := gen.Run(ctx, gen.Config{Kind: "zipf", Rows: 20_000, Fields: 6, Vocab: 5000, Zipf: 1.1, Seed: c.Seed, Out: path, Threads: 1}); err != nil {
+		return "", "", err
+	}
+	src, err := dataset.Open([]string{path}, dataset.Options{})
+	if err != nil {
+		return "", "", err
+	}
+	d, adagrad := src.Describe(), table.Optimizer{Kind: table.AdaGrad}.WithDefaults()
+	digest := func(workers, servers int) (string, error) {
+		r, err := job.RunInProcess(ctx, &train.Job{Data: d.Files, Reading: src.Options(), Dataset: dataset.Queue,
+			Model:     model.Spec{Kind: model.DeepFM, Dim: 4, Hidden: []int{8}, Fields: d.Fields, Task: model.CTR, Seed: c.Seed, MeanLabel: d.MeanLabel},
+			Optimizer: adagrad, DenseOptimizer: adagrad, Batch: 1024, Epochs: 1, Seed: c.Seed, Sync: train.BSP,
+			Servers: servers, Workers: workers, Threads: 1, Lanes: 1, Scratch: c.Dir}, "shm", nil)
+		if err != nil {
+			return "", err
+		}
+		return r.Digest, nil
+	}
+	if one, err = digest(1, 1); err == nil {
+		many, err = digest(c.Workers, 2)
+	}
+	return one, many, err
+}
