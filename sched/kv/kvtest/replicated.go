@@ -200,7 +200,10 @@ func (r *Replicated) Kill(id int) {
 	r.t.Helper()
 	p := r.members[id]
 	delete(r.members, id)
-	p.host.Close()
+	if r.world.transport != "shm" { // else its lanes may be in the memory that this would take away
+		p.host.Close()
+	}
 	p.stop()
 	<-p.ended
+	p.host.Close()
 }
