@@ -213,6 +213,9 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	if cfg.Storage, err = f.storage.describe(c); err != nil {
 		return cfg, err
 	}
+	if cfg.Storage != nil && f.replicated() {
+		return cfg, cli.Usagef("--ssd is not for servers with --replicas or --groups, whose rows are in memory: leave one of them out")
+	}
 	if cfg.Storage != nil && cfg.MaxBytes == 0 {
 		cfg.MaxBytes = budget(f.servers)
 	}

@@ -166,3 +166,23 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// What servers with replicas cannot be is refused before anything begins.
+func TestReplicasRefused(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"serve", "--token-file", filepath.Join(dir, "token"), "--tables", write(t, dir, "tables.yaml", serveTables), "--listen", "127.0.0.1:0"}
+	for says, more := range map[string]string{
+		"give --servers 2 or more":      "--replicas 2",
+		"add --allow-same-host":         "--servers 2 --replicas 2",
+		"for servers with --replicas":   "--rack a",
+		"--groups 0: must be at least":  "--groups 0",
+		"has no effect without":         "--servers 2 --allow-same-host",
+		"--ssd is not for servers with": "--servers 2 --groups 4 --mem-budget 64MiB --ssd " + dir,
+		"one less than --servers":       "--servers 2 --coordinator 127.0.0.1:1 --rank 2",
+		"--rank 256":                    "--servers 2 --groups 2 --coordinator 127.0.0.1:1 --rank 256",
+	} {
+		if r := psrt(t, append(args, strings.Fields(more)...)...); r.code != 2 || !strings.Contains(r.stderr, says) {
+			t.Errorf("%s: exit code %d, %q", more, r.code, r.stderr)
+		}
+	}
+}
