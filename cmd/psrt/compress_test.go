@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"psrt/sched/train"
+)
+
+// With compression a model of bsp is the same over one server and three, over tcp, shm
+// and a chain of replicas, and as good as without.
+func TestCompress(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "train.libffm")
+	if o := psrt(t, "gen", "zipf", "--rows", "20000", "--fields", "6", "--vocab", "300", "--seed", "3", "--out", data); o.code != 0 {
+		t.Fatal(o.stderr)
+	}
+	run := func(args string) (res train.Result) {
+		t.Helper()
+		o := psrt(t, append([]string{"train", "--data", data, "--model", "deepfm", "--hidden", "16", "--dim", "8", "--batch", "1000", "--epochs", "2", "--sync", "bsp", "--workers", "2", "--threads", "1", "--quiet", "--json"}, strings.Fields(args)...)...)
+		if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || o.code != 0 {
+			t.Fatalf("%s: exit %d: %v: %s", args, o.code, err, o.stderr)
+		}
+		return res
+	}
+	plain := run("--transport tcp")
+	for _, c := range []struct {
+		code       string
+		most       float64 // of the floats' bytes
+		loss, rows float64
+	}{{"fp16", .6, 5e-4, 0}, {"int8", .4, 5e-4, 0}, {"topk:0.5", .9, .02, 1}} {
+		t.Run(c.code, func(t *testing.T) {
+			one := run("--transport tcp --compress " + c.code)
+			if u := one.Compress; u == nil || u.Code != c.code || float64(u.PackedBytes) > c.most*float64(u.FloatBytes) || u.KeptRows != 0 || (u.LateRows > 0) != (c.rows > 0) {
+				t.Errorf("%+v", u)
+			}
+			if got, want := *one.Epochs[1].Train.AUC, *plain.Epochs[1].Train.AUC; math.Abs(got-want) > c.loss {
+				t.Errorf("AUC is %.5f, without compression %.5f", got, want)
+			}
+			for _, layout := range []string{"--transport shm --servers 3", "--servers 2 --replicas 2 --allow-same-host"} {
+				if other := run(layout + " --compress " + c.code); other.Digest != one.Digest {
+					t.Errorf("%s: another model than over one server", layout)
+				}
+			}
+		})
+	}
+	if plain.Compress != nil {
+		t.Errorf("without compression: %+v", plain.Compress)
+	}
+	if u := run("--transport tcp --compress auto").Compress; u == nil || !strings.HasPrefix(u.Code, "auto: ") {
+		t.Errorf("auto: %+v", u)
+	}
+}
+
+func TestCompressFlag(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", rows(200, 1))
+	for _, c := range []struct{ args, says string }{
+		{"--compress fp8", "none of auto, none, fp16, int8 and topk:R"},
+		{"--compress topk:2", "want topk:R"},
+		{"--compress int8 --audit " + t.TempDir(), "leave out one of them"},
+		{"--compress topk:0.1 --on-worker-loss restart", "use fp16 or int8"},
+	} {
+		if o := psrt(t, append([]string{"train", "--data", data}, strings.Fields(c.args)...)...); o.code != 2 || !strings.Contains(o.stderr, c.says) {
+			t.Errorf("%s: exit %d, want %q: %s", c.args, o.code, c.says, o.stderr)
+		}
+	}
+}
