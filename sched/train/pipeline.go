@@ -107,6 +107,12 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 	return pipe.Run(ctx, &w.line, &training{streaming{w, q}, epoch, acc, w.newProgress(epoch, acc)})
 }
 
+// Next waits where days may end: servers must know of an end before this worker has
+// pushed the step in front of it, or another's pull behind it comes too early.
+func (t *training) Next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
+	return t.q.next(ctx, wait || t.w.job.Lifecycle != nil)
+}
+
 // Pull begins a step.
 func (t *training) Pull(ctx context.Context, b *batch) error {
 	w := t.w
@@ -156,8 +162,13 @@ func (t *training) Pushed(b *batch, wait bool) (bool, error) {
 
 // Retire frees the batch.
 func (t *training) Retire(b *batch) (err error) {
-	if n := b.push.Refused + b.pushDense.Refused; n > 0 {
-		err = fmt.Errorf("train: epoch %d, step %d since the start: the gradients of %d rows are not finite; lower --lr or look for extreme values in the data", t.epoch+1, b.clock+1, n)
+	for _, r := range []struct {
+		rows int
+		of   string
+	}{{b.push.Refused, "table " + b.spec.Name}, {b.pushDense.Refused, "the dense parameters"}} {
+		if r.rows > 0 && err == nil {
+			err = fmt.Errorf("train: worker %d, epoch %d, step %d since the start: the gradients of %d rows of %s are not finite; lower --lr or look for extreme values in the data", t.w.rank.Index, t.epoch+1, b.clock+1, r.rows, r.of)
+		}
 	}
 	t.w.free <- b
 	return err
