@@ -205,3 +205,32 @@ func TestTurnsAndOuts(t *testing.T) {
 		t.Error("nor 4 s the second time")
 	}
 }
+
+// Who has adopted a map after it was asked is asked again at once, and once: the lease
+// waits for that.
+func TestAdoptedLater(t *testing.T) {
+	p := NewPeers(a, Times{})
+	beat := p.Times().Beat
+	now := time.Duration(0)
+	ask := func() int { return len(p.Tick([]Node{b}, now)) }
+	says := func(epoch uint64) {
+		p.Step(Beat{From: b, To: a, Answer: true, Asked: now, Epoch: epoch}, now)
+	}
+	p.Adopt(2)
+	if ask() != 1 {
+		t.Fatal("nobody is asked")
+	}
+	says(1)
+	now += beat / 5
+	if ask() != 0 {
+		t.Error("who has an older map is asked too often")
+	}
+	p.Step(Beat{From: b, To: a, Epoch: 2}, now)
+	if ask() != 1 {
+		t.Error("who has adopted since is not asked at once")
+	}
+	says(2)
+	if p.Step(Beat{From: b, To: a, Epoch: 2}, now); ask() != 0 {
+		t.Error("who has answered is asked too often")
+	}
+}

@@ -153,6 +153,9 @@ func (p *Peers) Step(b Beat, now time.Duration) (answer Beat, answers, newer boo
 	newer = b.Epoch > p.epoch
 	if !b.Answer {
 		q.granted, q.any = now, true
+		if q.answered && q.epoch < p.epoch && b.Epoch >= p.epoch { // it has adopted since it was asked: a lease waits for its word
+			q.beat = min(q.beat, now)
+		}
 		return Beat{From: p.self, To: b.From, Answer: true, Asked: b.Asked, Epoch: p.epoch}, true, newer
 	}
 	q.slow = max(q.slow-q.slow/fades, now-b.Asked)
