@@ -60,10 +60,20 @@ func TestFails(t *testing.T) {
 	if len(f.of) != 0 {
 		t.Errorf("remembered of a process that is gone: %v", f.of)
 	}
+	// So does a member that has lost what it had, and after long has lost it again.
+	j := *m
+	j.Groups = append([]place.Group(nil), m.Groups...)
+	j.Groups[0].Chain = append([]place.Member{{Server: bad}}, m.Groups[0].Chain...)
+	for _, at := range []time.Duration{10 * time.Minute, 20 * time.Minute} {
+		f.Adopt(&j, m, func(_ int, n Node) bool { return n.Server == bad }, at)
+		if a, b := f.Waiting(at), f.Waiting(at+time.Second); len(a) != 1 || len(b) != 0 {
+			t.Errorf("at %v %v waits, and after a second %v", at, a, b)
+		}
+	}
+	f = NewFails(time.Second)
 	// One that was let go for another reason does not wait.
-	j := m.Without(0, bad)
-	j.Groups[0].Joiner = &place.Member{Server: bad}
-	f.Adopt(j, m, func(int, Node) bool { return false }, 10*time.Minute)
+	j.Groups[0].Chain, j.Groups[0].Joiner = m.Groups[0].Chain, &place.Member{Server: bad}
+	f.Adopt(&j, m, func(int, Node) bool { return false }, 10*time.Minute)
 	if w := f.Waiting(10 * time.Minute); len(w) != 0 {
 		t.Errorf("%v waits", w)
 	}

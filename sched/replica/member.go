@@ -44,7 +44,8 @@ type Member struct {
 	away      error // why the store cannot be asked
 	awaySince time.Time
 	visitors  int
-	pairs     int // queue pairs of workers
+	why       map[int]string // by group: why its rows were lost here, as it was told
+	pairs     int            // queue pairs of workers
 	stop      context.CancelCauseFunc
 
 	life    context.Context
@@ -67,7 +68,7 @@ func New(cfg Config) (*Member, error) {
 		return nil, err
 	}
 	return &Member{cfg: cfg, listener: l, began: time.Now(), ended: make(chan struct{}), seats: map[int]*seat{}, closing: map[int]chan struct{}{},
-		links: map[place.Node]*link{}, learned: make(chan struct{}), settled: make(chan struct{}), vanished: make(chan struct{}, 1), notes: make(chan string, maxNotes)}, nil
+		links: map[place.Node]*link{}, why: map[int]string{}, learned: make(chan struct{}), settled: make(chan struct{}), vanished: make(chan struct{}, 1), notes: make(chan string, maxNotes)}, nil
 }
 
 // Addr is where workers and servers dial.

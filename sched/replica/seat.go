@@ -157,6 +157,9 @@ func (m *Member) dialAddr(to place.Node) (string, bool) {
 func (m *Member) report(r report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if r.Kind == chain.LostState {
+		m.lost(r.group)
+	}
 	said := len(m.core.said)
 	wants := m.core.report(r, m.now())
 	if len(m.core.said) != said {
@@ -164,5 +167,21 @@ func (m *Member) report(r report) {
 	}
 	if wants {
 		m.fetch(nil)
+	}
+}
+
+// lost tells, once, why a group's rows are not here. With mu.
+func (m *Member) lost(group int) {
+	s := m.seats[group]
+	if s == nil {
+		return
+	}
+	f, ok := s.server.(interface{ Failed() string })
+	if !ok {
+		return
+	}
+	if why := f.Failed(); why != "" && m.why[group] != why {
+		m.why[group] = why
+		m.note(fmt.Sprintf("group %d has no replica here: %s; it is tried again, less and less often", group, why))
 	}
 }

@@ -73,3 +73,31 @@ func TestOwnFault(t *testing.T) {
 		}
 	}
 }
+
+// failing is a group's server that says why it has lost the rows.
+type failing struct {
+	Group
+	why string
+}
+
+func (f *failing) Failed() string { return f.why }
+
+// Why a group has a replica less is told, once for each reason.
+func TestLostIsTold(t *testing.T) {
+	f := &failing{}
+	m := &Member{seats: map[int]*seat{3: {group: 3, server: f}, 4: {group: 4}}, why: map[int]string{}, notes: make(chan string, maxNotes)}
+	for _, why := range []string{"", "no memory", "no memory", "no disk", "no memory"} {
+		f.why = why
+		for group := 2; group < 5; group++ { // the others are no seats, or not made yet
+			m.lost(group)
+		}
+	}
+	close(m.notes)
+	var told []string
+	for note := range m.notes {
+		told = append(told, note)
+	}
+	if len(told) != 3 || !strings.Contains(told[0], "group 3 has no replica here: no memory") || !strings.Contains(told[1], "no disk") {
+		t.Errorf("told %q", told)
+	}
+}
