@@ -217,7 +217,8 @@ func (g *Group) settle() {
 		return
 	}
 	g.deadline = time.Now().Add(g.opt.Timeout)
-	_ = g.wait(func(p *peer) bool { return p.posted > 0 }) // whoever is gone needs no word any more
+	// Whoever is gone needs no word any more; the others do.
+	_ = g.wait(func(p *peer) bool { return p.posted > 0 && p.err == nil && !p.gone.Load() })
 	g.mu.Lock()
 	g.running = false
 	g.mu.Unlock()

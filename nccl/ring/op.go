@@ -1,7 +1,6 @@
 package ring
 
 import (
-	"errors"
 	"fmt"
 
 	"psrt/nccl/coll"
@@ -112,12 +111,11 @@ func (x *op) do() error {
 			return err
 		}
 	}
-	err := x.move()
-	for _, p := range g.around {
-		err = errors.Join(err, p.release())
-	}
-	if err != nil {
+	if err := x.move(); err != nil {
 		return err
+	}
+	for _, p := range g.around {
+		p.release()
 	}
 	return x.end()
 }
@@ -254,7 +252,12 @@ func (x *op) end() error {
 		}
 	}
 	lent := func(p *peer) bool { return !x.eager(p.rank) }
-	if err := g.wait(func(p *peer) bool { return lent(p) && len(p.inbox) == 0 || p.mapped && p.posted > 0 || p.data > 0 }); err != nil {
+	// A rank whose done is here owes nothing: it leaves when it has this one's, and so
+	// all that was written to it, be that acknowledged or not.
+	left := func(p *peer) bool { return p.err != nil || p.gone.Load() }
+	if err := g.wait(func(p *peer) bool {
+		return lent(p) && len(p.inbox) == 0 || !left(p) && (p.mapped && p.posted > 0 || p.data > 0)
+	}); err != nil {
 		return err
 	}
 	for _, p := range g.around {
@@ -267,9 +270,7 @@ func (x *op) end() error {
 		if a.head.word != wordDone || a.head.call != g.call {
 			return &coll.RankError{Rank: p.rank, Fault: coll.Differs, Cause: fmt.Errorf("%w: word %d of call %d, want the end of call %d", errProtocol, a.head.word, a.head.call, g.call)}
 		}
-		if err := p.listen(a.slot); err != nil {
-			return err
-		}
+		p.listen(a.slot)
 	}
 	return nil
 }

@@ -63,29 +63,30 @@ func requestID(rank int, what uint64, number int) uint64 {
 func (p *peer) begin() error {
 	for i := range p.recvs {
 		p.free[i] = true
-		if err := p.listen(i); err != nil {
-			return err
-		}
+		p.listen(i)
 	}
-	return nil
+	return p.err
 }
 
-func (p *peer) listen(slot int) error {
+// listen posts a receive. That it cannot matters when something must still come: a
+// rank that has made its last call may be gone.
+func (p *peer) listen(slot int) {
 	n, err := p.ep.PostRecv([]rdma.Recv{{ID: requestID(p.rank, idRecv, slot), Buf: p.recvs[slot]}})
 	if err == nil && n != 1 {
 		err = fmt.Errorf("ring: rank %d: no room for a receive", p.rank)
 	}
-	return err
+	if err != nil && p.err == nil {
+		p.err = err
+	}
 }
 
 // release gives the slot of the call's begin back.
-func (p *peer) release() error {
-	if p.held < 0 {
-		return nil
+func (p *peer) release() {
+	if p.held >= 0 {
+		slot := p.held
+		p.held, p.payload = -1, nil
+		p.listen(slot)
 	}
-	slot := p.held
-	p.held, p.payload = -1, nil
-	return p.listen(slot)
 }
 
 // complete takes what a request came to.

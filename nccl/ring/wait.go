@@ -142,6 +142,7 @@ func (g *Group) fail(err error, kind coll.Kind) error {
 	}
 	if g.setVerdict(err) {
 		g.tell(blamed)
+		g.telling.Wait() // so that nobody passes this call who can be told
 	}
 	return g.Err()
 }

@@ -1,0 +1,121 @@
+package ring
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"psrt/csrc/seedtest"
+	"psrt/nccl/coll"
+	"psrt/rdma/mem"
+)
+
+// counting makes calls whose results are known until one fails, and gives the error.
+func counting(g *Group, calls int) error {
+	const n = 64 << 10
+	a, err := mem.New(mem.Config{Size: 2 * n, Node: -1, Purpose: "test", Share: true})
+	if err != nil {
+		return err
+	}
+	m, err := g.Register(a, "test")
+	if err != nil {
+		return errors.Join(err, a.Close())
+	}
+	send, recv := a.Bytes()[:n], a.Bytes()[n:]
+	for k := 0; k < calls && err == nil; k++ {
+		for at := 0; at < n; at += 4 {
+			binary.LittleEndian.PutUint32(send[at:], uint32(k*1000+at))
+		}
+		if err = g.Do(coll.Call{Kind: coll.AllReduce, Type: coll.U32, Send: send, Recv: recv, Within: patience}); err != nil {
+			break
+		}
+		for at := 0; at < n && err == nil; at += 4 {
+			if got, want := binary.LittleEndian.Uint32(recv[at:]), uint32(g.Size()*(k*1000+at)); got != want {
+				err = fmt.Errorf("call %d: element %d is %d, want %d", k, at/4, got, want)
+			}
+		}
+	}
+	// What others may still write into goes when the group has.
+	return errors.Join(err, g.Close(), m.Close(), a.Close())
+}
+
+func all(groups []*Group, f func(i int, g *Group) error) []error {
+	errs := make([]error, len(groups))
+	var wg sync.WaitGroup
+	for i, g := range groups {
+		wg.Go(func() { errs[i] = f(i, g) })
+	}
+	wg.Wait()
+	return errs
+}
+
+// A rank that dies in the middle of calls is named by all others; those go on in a
+// group without it, and then in one with the process that took its place.
+func TestRebuiltAfterADeath(t *testing.T) {
+	rng := seedtest.Rand(t)
+	for _, transport := range []string{"shm", "tcp"} {
+		t.Run(transport, func(t *testing.T) {
+			var processes []*process
+			for range 4 {
+				processes = append(processes, newProcess(t, transport, Options{Node: -1}))
+			}
+			victim, after := rng.IntN(4), rng.IntN(20)
+			groups := join(t, processes, 1)
+			errs := all(groups, func(i int, g *Group) error {
+				if i != victim {
+					return counting(g, 1<<30)
+				}
+				err := counting(g, after) // closes g in order, as the kernel does not:
+				processes[i].end()
+				return err
+			})
+			for i, err := range errs {
+				var e *coll.RankError
+				if i == victim && err != nil || i != victim && (!errors.As(err, &e) || e.Rank != victim) {
+					t.Fatalf("rank %d: %v; rank %d has ended after %d calls", i, err, victim, after)
+				}
+			}
+			survivors := append(append([]*process{}, processes[:victim]...), processes[victim+1:]...)
+			for i, err := range all(join(t, survivors, 2), func(_ int, g *Group) error { return counting(g, 5) }) {
+				if err != nil {
+					t.Fatalf("rank %d of the survivors: %v", i, err)
+				}
+			}
+			processes[victim] = newProcess(t, transport, Options{Node: -1})
+			for i, err := range all(join(t, processes, 3), func(_ int, g *Group) error { return counting(g, 5) }) {
+				if err != nil {
+					t.Fatalf("rank %d of the whole again: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+func TestEpochsGoForward(t *testing.T) {
+	p := newProcess(t, "shm", Options{Node: -1})
+	for _, g := range join(t, []*process{p}, 2) {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, epoch := range []uint64{1, 2} {
+		if _, err := p.member.Join(t.Context(), Place{Size: 1, Epoch: epoch}, nil); err == nil {
+			t.Errorf("epoch %d was joined after 2", epoch)
+		}
+	}
+	for _, place := range []Place{{Size: 0, Epoch: 3}, {Rank: 2, Size: 2, Epoch: 3}, {Size: 2, Epoch: 3, Order: []coll.Merge{{Dst: 1, Src: 0}}}} {
+		if _, err := p.member.Join(t.Context(), place, nil); err == nil {
+			t.Errorf("%+v was joined", place)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{{Timeout: -1}, {EagerBytes: -1}, {EagerBytes: 1 << 30}, {ChunkBytes: 5}, {LandingBytes: 1}, {Node: -2}} {
+		if _, err := o.complete(); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
