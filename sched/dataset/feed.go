@@ -36,7 +36,8 @@ type FeedState struct {
 	Rows int64 // of the pass so far
 	// Pending rows are in no step yet.
 	Pending int
-	// More says that the range before ended and its file did not, as far as is known.
+	// More says that the last file has a range behind it and did not end, as far as the
+	// reader knows: one that was put at a place does not know.
 	More bool
 }
 
@@ -181,10 +182,9 @@ func (s *scanner) stream(h *held, pass int) (err error) {
 			h.close() // it may be a row ahead of what was counted
 		}
 	}()
-	more := false
 	for !s.full() {
 		s.busy.Leave()
-		e, err := s.src.feed.Entry(s.ctx, s.at.Entry, FeedState{Pass: pass, Rows: int64(s.first) + int64(s.row), Pending: s.row, More: more})
+		e, err := s.src.feed.Entry(s.ctx, s.at.Entry, FeedState{Pass: pass, Rows: int64(s.first) + int64(s.row), Pending: s.row, More: h.rows != nil})
 		s.busy.Enter()
 		if s.ctx.Err() != nil {
 			return errStopped{}
@@ -192,10 +192,9 @@ func (s *scanner) stream(h *held, pass int) (err error) {
 		if err != nil {
 			return err
 		}
-		more = false
 		switch {
 		case e.File != "":
-			if more, err = s.entry(h, e); err != nil {
+			if err := s.entry(h, e); err != nil {
 				return err
 			}
 			if s.full() {
@@ -222,10 +221,10 @@ func (s *scanner) full() bool {
 	return s.src.pass > 0 && s.row == 0 && int64(s.first) >= s.src.pass
 }
 
-// entry scans a range of a file; more says that it is not known to be the last.
-func (s *scanner) entry(h *held, e Entry) (more bool, err error) {
+// entry scans a range of a file, which stays open unless it ends.
+func (s *scanner) entry(h *held, e Entry) error {
 	if err := h.open(s.reader, s.src, e, s.at.Rows, s.buf); err != nil {
-		return false, err
+		return err
 	}
 	for e.Rows == 0 || s.at.Rows < e.Rows {
 		line, err := h.next()
@@ -234,24 +233,24 @@ func (s *scanner) entry(h *held, e Entry) (more bool, err error) {
 				s.buf = l.buf
 			}
 			h.close()
-			return false, nil
+			return nil
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		if err := s.line(line, h.input, h.rows.number()); err != nil {
-			return false, err
+			return err
 		}
 		h.taken++
 		s.at.Rows++
 		if s.row > 0 && int64(s.first)+int64(s.row) == s.src.pass {
 			if err := s.endBatch(); err != nil {
-				return false, err
+				return err
 			}
 		}
 		if s.full() {
-			return true, nil
+			return nil
 		}
 	}
-	return true, nil
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -184,6 +185,53 @@ func TestStream(t *testing.T) {
 			follow(other, p, k, 1<<30)
 			break
 		}
+	}
+}
+
+// heard is a feed that notes what readers know of files' ends.
+type heard struct {
+	given
+	more map[int]bool
+}
+
+func (h heard) Entry(ctx context.Context, n int, at FeedState) (Entry, error) {
+	h.more[n] = at.More
+	return h.given.Entry(ctx, n, at)
+}
+
+// A reader says that a file may have more rows, over the ends of passes too.
+func TestStreamMore(t *testing.T) {
+	path := file(t, "x", []byte(strings.Repeat("1 0:1:1\n", 10)))
+	at := func(from, rows int64) Entry { return Entry{File: path, Size: 80, From: from, Rows: rows} }
+	h := heard{given{at(0, 4), {Pass: true}, at(4, 4), {Flush: true}, at(8, 4), {Pass: true}}, map[int]bool{}}
+	src, err := NewStream(h, 0, Options{Format: LibFFM, Fields: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := src.NewReader(t.Context(), Whole(3, 1), ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rd.Close()
+	rows := 0
+	for pass := range 3 {
+		if err := rd.Epoch(pass); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			s, err := rd.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += s.Rows
+		}
+	}
+	want := map[int]bool{0: false, 1: true, 2: true, 3: true, 4: true, 5: false, 6: false}
+	if rows != 10 || !maps.Equal(h.more, want) {
+		t.Errorf("%d rows, more %v, want %v", rows, h.more, want)
 	}
 }
 

@@ -40,6 +40,8 @@ type leader struct {
 	told    int                 // entries that the others can hear of
 	forgot  int                 // of them, that they cannot any more
 	done    map[string]struct{} // files taken up
+	last    dataset.Entry       // of a file
+	unsure  bool                // whether that has rows behind the range
 	ready   []dataset.Arrival   // whole, not taken up
 	pass    int                 // the last one asked about
 	began   time.Time           // when it was asked about first
@@ -71,6 +73,7 @@ func (l *leader) open(ctx context.Context) (err error) {
 	for _, e := range l.entries {
 		if e.File != "" {
 			l.done[e.File] = struct{}{}
+			l.last, l.unsure = e, e.Rows > 0
 		}
 	}
 	if n := len(l.entries); n > 0 && l.entries[n-1].End && l.w.rank.Generation < 2 {
@@ -145,9 +148,9 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 		switch {
 		case l.cfg.Seconds > 0 && at.Rows > 0 && now.Sub(l.began) >= seconds(l.cfg.Seconds):
 			return dataset.Entry{Pass: true}, nil
-		case at.More:
-			last := l.entries[len(l.entries)-1]
-			return dataset.Entry{File: last.File, Size: last.Size, From: last.From + last.Rows, Rows: rows}, nil
+		case at.More || l.unsure:
+			l.last.From, l.last.Rows, l.unsure = l.last.From+l.last.Rows, rows, false
+			return l.last, nil
 		}
 		if len(l.ready) == 0 {
 			l.look(now)
@@ -157,7 +160,8 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 			a := l.ready[0]
 			l.ready, l.came = l.ready[1:], now
 			l.done[a.Path] = struct{}{}
-			return dataset.Entry{File: a.Path, Size: a.Size, Rows: rows}, nil
+			l.last = dataset.Entry{File: a.Path, Size: a.Size, Rows: rows}
+			return l.last, nil
 		case at.Pending > 0 && now.Sub(since) >= flushAfter:
 			return dataset.Entry{Flush: true}, nil
 		case l.cfg.Idle > 0 && now.Sub(l.came) >= seconds(l.cfg.Idle):
