@@ -76,6 +76,11 @@ func TestSameDigest(t *testing.T) {
 				t.Errorf("%s: digest %s over verbs, %s over %s", kind, over.Digest, d, other)
 			}
 		}
+		sums := *j
+		sums.Dense = train.DenseAllReduce
+		if d := run(t, &sums, "verbs", nil).Digest; d != over.Digest {
+			t.Errorf("%s: digest %s with --dense allreduce, %s with --dense ps", kind, d, over.Digest)
+		}
 	}
 }
 
