@@ -284,6 +284,45 @@ func TestServersKilledAndStopped(t *testing.T) {
 	}
 }
 
+// All servers are killed, one after the other, in a job whose rows do not fit into their
+// memory: what lies on the disks of the dead is copied from the disks of the others.
+func TestServersKilledOverDisks(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(1, 9))
+	var data bytes.Buffer
+	for range 6000 {
+		fmt.Fprint(&data, rng.IntN(2))
+		for f := range 8 {
+			fmt.Fprintf(&data, " %d:%d:1", f, rng.IntN(40000))
+		}
+		data.WriteByte('\n')
+	}
+	flags := []string{"train", "--data", write(t, dir, "train.libffm", data.String()), "--sync", "bsp", "--dim", "128", "--batch", "128", "--epochs", "8",
+		"--mem-budget", "44MiB", "--ssd", dir, "--stall-after", "60s", "--json"}
+	o := psrt(t, append(flags, "--servers", "1", "--workers", "1")...)
+	var alone train.Result
+	if err := json.Unmarshal([]byte(o.stdout), &alone); err != nil || alone.Digest == "" {
+		t.Fatalf("%v: %s%s", err, o.stdout, o.stderr)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	v := begin(ctx, t, append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host")...)
+	killed := 0
+	for after := uint64(0); killed < 3 && v.whole(ctx, after); killed++ {
+		after = v.epoch(ctx)
+		if pid := v.pid(killed); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+	v.result(ctx, alone.Digest)
+	if killed == 0 {
+		t.Error("it was over before a server was killed")
+	}
+	if strings.Contains(v.said.text(), "has no replica here") {
+		t.Errorf("a copy was lost: %s", v.said.text())
+	}
+}
+
 // Servers come and go while a job trains, the first ones too.
 func TestServersComeAndGo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
