@@ -58,6 +58,9 @@ func printResult(w io.Writer, r *train.Result) {
 	row("COPC", r.COPC, "")
 	fmt.Fprintf(w, "%-12s %s examples/s, %d examples in %.1f s of training, %.1f s in all\n", "speed", si(r.ExamplesPerS), r.Examples, r.TrainSeconds, r.WallSeconds)
 	fmt.Fprintf(w, "%-12s io %.0f %%, comm %.0f %%, compute %.0f %%\n", "time", 100*r.Stages.IO, 100*r.Stages.Comm, 100*r.Stages.Compute)
+	if s := r.StalenessSeen; len(s) > 1 {
+		fmt.Fprintf(w, "%-12s %.2f steps on average, at most %d\n", "staleness", s.Mean(), len(s)-1)
+	}
 	fmt.Fprintf(w, "%-12s %d features, peak %d MB in one process\n", "memory", r.Features, r.PeakRSSBytes/1e6)
 	if r.Storage != nil {
 		fmt.Fprintf(w, "%-12s %s\n", "disks", r.Storage)

@@ -73,6 +73,8 @@ type StatsReply struct {
 	// FanIn is what the server grants, by device; empty where it never does.
 	FanIn []FanInStats `json:"fan_in,omitempty"`
 	Lanes []LaneStats  `json:"lanes"`
+	// Staleness is of the pulls that were answered, of rows and of dense values.
+	Staleness Staleness `json:"staleness,omitempty"`
 	// Flows are what workers have moved, by worker and table.
 	Flows []FlowStats `json:"flows"`
 	// Disks is absent where no rows lie on any.

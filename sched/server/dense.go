@@ -160,6 +160,9 @@ func (l *lane) pullDense(r *request) {
 	default:
 		code = l.writeDense(r)
 	}
+	if code == psmsg.CodeOK {
+		l.noteStaleness(r)
+	}
 	l.reply(r, code, 0, l.dense.version, 0)
 }
 

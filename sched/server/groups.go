@@ -69,6 +69,7 @@ func addStats(replies []psmsg.StatsReply) (sum psmsg.StatsReply) {
 		sum.RefusedRows += r.RefusedRows
 		sum.BusySeconds += r.BusySeconds
 		sum.Copied.Add(r.Copied)
+		sum.Staleness.Add(r.Staleness)
 		sum.Lanes = append(sum.Lanes, r.Lanes...)
 		sum.Flows = append(sum.Flows, r.Flows...)
 		if r.Disks != nil {

@@ -93,6 +93,7 @@ type laneStats struct {
 	pulls, pushes, duplicates, stale, expired, announced, merged, refused uint64
 	busy                                                                  time.Duration
 	copied                                                                psmsg.CopiedBytes
+	staleness                                                             psmsg.Staleness
 }
 
 func newLane(cfg *Config, index, global int) (*lane, error) {

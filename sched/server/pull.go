@@ -155,12 +155,21 @@ func (l *lane) answerPull(r *request) {
 		return
 	}
 	l.stats.pulls++
+	l.noteStaleness(r)
 	if l.creates(r) {
 		id = l.putTicket(r.s, r.Table, rows)
 	} else {
 		l.giveBack(t, rows)
 	}
 	l.reply(r, psmsg.CodeOK, id, t.version, created)
+}
+
+// noteStaleness counts what an answered pull lacks. Workers of trainers without clocks
+// are not asked for theirs.
+func (l *lane) noteStaleness(r *request) {
+	if least := l.clock.Min(); r.Flags&psmsg.FlagNoClock == 0 {
+		l.stats.staleness.Note(r.Clock - min(least, r.Clock))
+	}
 }
 
 // sendValues gathers rows into the worker's memory.

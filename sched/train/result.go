@@ -30,17 +30,19 @@ type Result struct {
 	TrainSeconds float64 `json:"train_s"`
 	WallSeconds  float64 `json:"wall_s"`
 	// PeakRSSBytes is the largest of all ranks; Ranks has each.
-	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	Transport    string  `json:"transport"`
-	Sync         string  `json:"sync"`
-	Staleness    *int    `json:"staleness,omitempty"`
-	Model        string  `json:"model"`
-	Servers      int     `json:"servers"`
-	Workers      int     `json:"workers"`
-	Threads      int     `json:"threads"`
-	BestEpoch    int     `json:"best_epoch"` // counted from 1
-	Epochs       []Epoch `json:"epochs"`
-	Stages       Stages  `json:"stages"`
+	PeakRSSBytes int64  `json:"peak_rss_bytes"`
+	Transport    string `json:"transport"`
+	Sync         string `json:"sync"`
+	Staleness    *int   `json:"staleness,omitempty"`
+	// StalenessSeen counts pulls by how many steps of the slowest worker they lacked.
+	StalenessSeen psmsg.Staleness `json:"staleness_seen,omitempty"`
+	Model         string          `json:"model"`
+	Servers       int             `json:"servers"`
+	Workers       int             `json:"workers"`
+	Threads       int             `json:"threads"`
+	BestEpoch     int             `json:"best_epoch"` // counted from 1
+	Epochs        []Epoch         `json:"epochs"`
+	Stages        Stages          `json:"stages"`
 	// Compress is what became of worker 0's gradients on their way; nil: nothing.
 	Compress *CompressUse `json:"compress,omitempty"`
 	// Pipeline is where a step's time goes, stage by stage, over all workers.
