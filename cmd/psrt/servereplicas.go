@@ -255,8 +255,14 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 	if f.readyFile != "" && !launched() {
 		os.Remove(f.readyFile)
 	}
+	if err == nil && launched() && ctx.Err() != nil { // who removes a server asks it, and sends no signal
+		return &cli.Reported{Err: errEnded}
+	}
 	return err
 }
+
+// errEnded has the launcher start a server again that somebody has ended.
+var errEnded = errors.New("it was told to end by a signal")
 
 // meet is where the servers meet. first is that this process keeps them, and begins.
 func (f *serveFlags) meet(ctx context.Context, all job.ServersConfig, cfg serve.Config) (store coord.Coordinator, first bool, end func(), err error) {

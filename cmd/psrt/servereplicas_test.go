@@ -62,7 +62,7 @@ func cTrainer(t *testing.T, name string) string {
 func TestTrainerInCWhileServersDie(t *testing.T) {
 	program, rng := cTrainer(t, "replicas"), seedtest.Rand(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	for sync, happens := range map[string][]string{"asp": {"kill", "add", "kill", "remove", "stop"}, "bsp": {"kill"}} {
+	for sync, happens := range map[string][]string{"asp": {"kill", "add", "kill", "remove", "stop"}, "bsp": {"kill", "end"}} {
 		t.Run(sync, func(t *testing.T) {
 			dir := t.TempDir()
 			tables, token, model := write(t, dir, "tables.yaml", "tables:\n  - {name: sum, dim: 1, rule: sum}\n"), filepath.Join(dir, "token"), filepath.Join(dir, "model")
@@ -98,8 +98,9 @@ func TestTrainerInCWhileServersDie(t *testing.T) {
 				v := wholeAgain(t, servers)
 				one := v.Servers[rng.IntN(len(v.Servers))]
 				switch what {
-				case "kill":
-					must(t, syscall.Kill(one.PID, syscall.SIGKILL))
+				case "kill", "end": // the latter is how a server is exchanged for a newer one
+					signal := map[string]syscall.Signal{"kill": syscall.SIGKILL, "end": syscall.SIGTERM}[what]
+					must(t, syscall.Kill(one.PID, signal))
 					for end := time.Now().Add(time.Minute); view(t).Epoch == v.Epoch && time.Now().Before(end); {
 						time.Sleep(20 * time.Millisecond)
 					}
