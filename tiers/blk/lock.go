@@ -1,7 +1,6 @@
 package blk
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"psrt/tiers/flock"
 )
 
 // lockName is the file that is locked, with the holder's process id in it.
@@ -26,13 +25,8 @@ func lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blk: locking %s: %w; give a directory that exists and may be written to", dir, err)
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	busy, err := flock.Take(f, flock.Grace)
+	if busy {
 		pid := readPID(f)
 		f.Close()
 		return nil, &LockedError{Dir: dir, PID: pid}

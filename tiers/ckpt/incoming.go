@@ -52,7 +52,7 @@ func begin(d files.Disk, dir string) (*Incoming, error) {
 		return nil, explain("making", in.Path(), err)
 	}
 	owner := filepath.Join(in.Path(), ownerLock)
-	if in.lock, err = flock(owner); err != nil || in.lock == nil {
+	if in.lock, err = lockFile(owner, 0); err != nil || in.lock == nil {
 		if err == nil {
 			err = errNotMine
 		}
@@ -157,7 +157,7 @@ func abandoned(path string) bool {
 	if !exists(owner) {
 		return true
 	}
-	l, err := flock(owner)
+	l, err := lockFile(owner, 0)
 	if err != nil || l == nil {
 		return false
 	}

@@ -2,13 +2,12 @@ package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"psrt/tiers/flock"
 )
 
 // LockName is the file whose lock the writer holds. It stays when the writer
@@ -28,12 +27,8 @@ func (d *Dir) Lock(context.Context) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	busy, err := flock.Take(f, flock.Grace)
+	if busy {
 		defer f.Close()
 		return nil, holder(f, d.root)
 	}

@@ -3,7 +3,8 @@ package outdir
 import (
 	"errors"
 	"os"
-	"syscall"
+
+	"psrt/tiers/flock"
 )
 
 // lockDir takes the lock of a directory, which ends with the file's Close or
@@ -17,13 +18,8 @@ func lockDir(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err == nil {
+	busy, err := flock.Take(f, 0)
+	if !busy && err == nil {
 		mine, errMine := f.Stat()
 		there, errThere := os.Lstat(path)
 		if errMine == nil && errThere == nil && os.SameFile(mine, there) {
@@ -31,8 +27,5 @@ func lockDir(path string) (*os.File, error) {
 		}
 	}
 	f.Close()
-	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, err
-	}
-	return nil, nil
+	return nil, err
 }
