@@ -135,6 +135,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.hangUp()
 	if s.cfg.Chain != nil {
+		// After this the lane has seen the end, and begins to dial nobody.
+		_ = s.lanes[0].do(commandTimeout, func() {})
 		s.lanes[0].chain.peers.dials.Wait()
 	}
 	s.handlers.Wait() // they still need the lanes, to end their sessions
