@@ -47,3 +47,21 @@ func await(ctx context.Context, c Coordinator, key string) ([]byte, error) {
 	}
 	return nil, w.Err()
 }
+
+// awaitPause is between tries to reach a coordinator that is away.
+const awaitPause = 500 * time.Millisecond
+
+// AwaitThrough is Await that outlasts the coordinator's absences: it asks again until
+// ctx ends, or the coordinator is closed on this side.
+func AwaitThrough(ctx context.Context, c Coordinator, key string) ([]byte, error) {
+	for {
+		value, err := Await(ctx, c, key)
+		if ctx.Err() != nil || !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			return value, err
+		}
+		select {
+		case <-time.After(awaitPause):
+		case <-ctx.Done(): // Await says so
+		}
+	}
+}

@@ -213,7 +213,7 @@ func (r *Replica) Run(ctx context.Context, ready func()) error {
 	}
 	go r.follow(ctx, stop)
 	go func() {
-		if _, err := coord.Await(ctx, r.cfg.Replicated.Coord, replica.KeyMap); err == nil {
+		if _, err := coord.AwaitThrough(ctx, r.cfg.Replicated.Coord, replica.KeyMap); err == nil {
 			ready()
 		}
 	}()
@@ -255,17 +255,17 @@ func (r *Replica) agree(ctx context.Context) error {
 // connections, end.
 func (r *Replica) follow(ctx context.Context, stop context.CancelFunc) {
 	k := r.cfg.Replicated
-	if _, err := coord.Await(ctx, k.Coord, KeyOpen); err != nil {
+	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyOpen); err != nil {
 		return
 	}
 	close(r.open)
-	if _, err := coord.Await(ctx, k.Coord, KeyClosing); err != nil {
+	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyClosing); err != nil {
 		return
 	}
 	r.close(errClosing)
 	r.trainers.wait()
 	_, _ = k.Coord.Put(ctx, ClosedKey(k.Number), nil, 0) // who waits for it waits for a while only
-	if _, err := coord.Await(ctx, k.Coord, KeyOver); err == nil {
+	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyOver); err == nil {
 		r.member.Over()
 		stop()
 	}

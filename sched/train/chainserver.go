@@ -64,7 +64,7 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		if _, err := coord.Await(serving, rank.Coord, KeyDone); err == nil {
+		if _, err := coord.AwaitThrough(serving, rank.Coord, KeyDone); err == nil {
 			m.Over()
 			stop()
 		}

@@ -71,7 +71,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		if _, err := coord.Await(serving, rank.Coord, KeyDone); err == nil {
+		if _, err := coord.AwaitThrough(serving, rank.Coord, KeyDone); err == nil {
 			stop()
 		}
 	}()
