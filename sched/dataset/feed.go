@@ -132,6 +132,7 @@ func (h *held) next() ([]byte, error) {
 
 // open opens the entry's file, unless it is open where the range begins.
 func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf []byte) error {
+	trained := skip > 0 // of this range
 	skip += e.From
 	if h.rows != nil && h.input.path == e.File && h.taken == skip {
 		return nil
@@ -166,7 +167,9 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 		h.input.layout, h.line, h.ready = layout, line, !isHeader
 	}
 	for ; h.taken < skip; h.taken++ {
-		if _, err := h.next(); err == io.EOF {
+		if _, err := h.next(); err == io.EOF && !trained {
+			return nil // the file ended before the range, which was given without knowing it
+		} else if err == io.EOF {
 			return fileError(e.File, nil, "the file has %d rows, and %d of them had been trained: it is another one now", h.taken, skip)
 		} else if err != nil {
 			return err

@@ -266,3 +266,31 @@ func TestStreamRefuses(t *testing.T) {
 		rd.Close()
 	}
 }
+
+// A range behind the end of its file is empty: it was given by who did not know that.
+func TestStreamRangeBehindTheEnd(t *testing.T) {
+	path := file(t, "x", []byte(strings.Repeat("1 0:1:1\n", 10)))
+	src, err := NewStream(given{{File: path, Size: 80, Rows: 64}, {File: path, Size: 80, From: 64, Rows: 64}, {File: path, Size: 80}}, 0, Options{Format: LibFFM, Fields: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := src.NewReader(t.Context(), Whole(4, 1), ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rd.Close()
+	rows := 0
+	for {
+		s, err := rd.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += s.Rows
+	}
+	if rows != 20 {
+		t.Errorf("%d rows of 10 and 10", rows)
+	}
+}

@@ -151,6 +151,10 @@ func (r *Reader) stop() {
 	}
 }
 
+// Cancel ends whatever the reader waits for: Next gives an error soon. Any goroutine
+// may call it; Close must follow.
+func (r *Reader) Cancel() { r.cancel() }
+
 // Close ends the reader's goroutines and waits for them. Steps still held stay
 // valid.
 func (r *Reader) Close() error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // DefaultSettle is how long a file must not have changed before it is taken for whole.
@@ -43,7 +44,9 @@ type Arrival struct {
 func NewWatch(paths []string, settle time.Duration) *Watch {
 	w := &Watch{settle: cmp.Or(settle, DefaultSettle), seen: make(map[string]sight)}
 	for _, p := range paths {
-		w.paths = append(w.paths, splitList(p)...)
+		for _, one := range splitList(p) {
+			w.paths = append(w.paths, filepath.Clean(one))
+		}
 	}
 	return w
 }
@@ -61,8 +64,11 @@ func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, err
 			return nil, err
 		}
 		for _, path := range found {
-			if done(path) {
+			if _, twice := seen[path]; twice || done(path) {
 				continue
+			}
+			if !utf8.ValidString(path) {
+				return nil, fileError(path, nil, "its name %q is not UTF-8, which a stream's log keeps names in: rename it", path)
 			}
 			info, err := os.Stat(path)
 			if err != nil || !info.Mode().IsRegular() {

@@ -73,3 +73,24 @@ func TestWatch(t *testing.T) {
 		t.Errorf("the directory is gone: %v", err)
 	}
 }
+
+// A file that several paths stand for is one; a name that no log can keep is refused.
+func TestWatchOverlaps(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now().Add(time.Hour)
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatch([]string{dir, filepath.Join(dir, "*"), dir + "/./a"}, time.Second)
+	never := func(string) bool { return false }
+	got, err := w.Look(now, never)
+	if err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b\xff"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Look(now, never); err == nil {
+		t.Error("a name that is not UTF-8 was taken")
+	}
+}

@@ -124,7 +124,10 @@ func (l *leader) Entry(ctx context.Context, n int, at dataset.FeedState) (e data
 		}
 		l.entries = append(l.entries, e)
 	}
-	if e = l.entries[n]; n >= l.told {
+	if e = l.entries[n]; e.File != "" {
+		l.unsure = false // what follows it, the reader says
+	}
+	if n >= l.told {
 		b, err := json.Marshal(e)
 		if err != nil {
 			return e, err
