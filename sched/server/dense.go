@@ -13,7 +13,7 @@ import (
 )
 
 // denseTable is the table number that stands for the dense vector in digests.
-const denseTable = ^uint32(0)
+const denseTable = psmsg.DenseLead
 
 // denseState is one lane's blocks of the dense vector.
 type denseState struct {

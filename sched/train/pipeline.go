@@ -107,11 +107,11 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 	return pipe.Run(ctx, &w.line, &training{streaming{w, q}, epoch, acc, w.newProgress(epoch, acc)})
 }
 
-// Next waits where days may end, or checkpoints begin: servers must know of either
-// before this worker has pushed the step in front of it, or another's pull behind it
-// comes too early.
+// Next waits where days may end: servers must know of an end before this worker has
+// pushed the step in front of it, or another's pull behind it comes too early. A
+// checkpoint changes no row, and may come later.
 func (t *training) Next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
-	return t.q.next(ctx, wait || t.w.job.Lifecycle != nil || t.w.saver != nil)
+	return t.q.next(ctx, wait || t.w.job.Lifecycle != nil)
 }
 
 // Pull begins a step.

@@ -74,11 +74,16 @@ type queue struct {
 	last  bool               // nothing comes behind steps
 	dedup probe.DedupScratch // the planner's
 	input *stall.Gate        // where the next step is waited for
+	poll  func() error       // handles what servers say while it is waited for
 }
+
+// pollInput is between two looks at what servers say while input is waited for: a push
+// that they want again, a connection that broke.
+const pollInput = 10 * time.Millisecond
 
 // newQueue begins to plan. The clock, which may be nil, runs meanwhile.
 func (w *worker) newQueue(ctx context.Context, from steps, clock *usage.Clock, ahead int) *queue {
-	q := &queue{w: w, ahead: ahead, in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
+	q := &queue{w: w, poll: w.client.Poll, ahead: ahead, in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
 	if w.job.Stream == nil { // which may have nothing to give for hours
 		q.input = w.rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read")
 	}
@@ -144,9 +149,9 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 		}
 	}
 	for !q.last && q.begun <= q.ahead && !q.passOver() {
-		got, ok, there := q.receive(ctx, wait)
-		if !there {
-			return false, nil
+		got, ok, there, err := q.receive(ctx, wait)
+		if err != nil || !there {
+			return false, err
 		}
 		if !ok {
 			if ctx.Err() != nil { // and the planner was told to end
@@ -178,22 +183,31 @@ func (q *queue) passOver() bool {
 
 // receive takes from the planner; there is false where it has nothing and nobody is to
 // wait for it.
-func (q *queue) receive(ctx context.Context, wait bool) (got planned, ok, there bool) {
+func (q *queue) receive(ctx context.Context, wait bool) (got planned, ok, there bool, err error) {
 	select {
 	case got, ok = <-q.in:
-		return got, ok, true
+		return got, ok, true, nil
 	default:
 		if !wait {
-			return got, false, false
+			return got, false, false, nil
 		}
 	}
 	q.input.Enter(time.Now())
 	defer q.input.Leave()
-	select {
-	case got, ok = <-q.in:
-	case <-ctx.Done():
+	t := time.NewTicker(pollInput)
+	defer t.Stop()
+	for {
+		select {
+		case got, ok = <-q.in:
+			return got, ok, true, nil
+		case <-ctx.Done():
+			return got, false, true, nil
+		case <-t.C:
+			if err := q.poll(); err != nil {
+				return got, false, false, err
+			}
+		}
 	}
-	return got, ok, true
 }
 
 // next is the next step as a batch, if there is one or wait is set.

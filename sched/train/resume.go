@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"psrt/sched/dataset"
 	"psrt/sched/psmsg"
@@ -46,12 +47,13 @@ type ahead struct {
 	Servers int          `json:"servers"`
 	Lanes   int          `json:"lanes"`
 	Workers int          `json:"workers"`
+	Dense   string       `json:"dense,omitempty"`
 	Of      []psmsg.Lead `json:"of"`
 }
 
 // ahead is what servers told of a cut.
 func (j *Job) ahead(replies []psmsg.SaveReply) *ahead {
-	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers}
+	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers, Dense: j.Dense}
 	for _, r := range replies {
 		a.Of = append(a.Of, r.Leads...)
 	}
@@ -69,7 +71,12 @@ func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
 	case a.Servers != j.Servers || a.Lanes != j.Lanes || a.Workers != j.Workers || j.Sync == BSP:
 		return nil, false
 	}
-	return a.Of, true
+	leads = a.Of
+	if j.Dense == DenseAllReduce || a.Dense == DenseAllReduce {
+		// A push of dense values is of one worker here and of all of them there.
+		leads = slices.DeleteFunc(slices.Clone(leads), func(l psmsg.Lead) bool { return l.Table == psmsg.DenseLead })
+	}
+	return leads, true
 }
 
 // most is by how many steps the fastest worker was ahead.

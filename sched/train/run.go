@@ -126,7 +126,10 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 					return err
 				}
 				q = w.newQueue(ctx, epochs(data, e, w.job.Epochs-1), &w.meter.io, w.job.LookAhead)
-				defer q.end()
+				defer func() {
+					data.Cancel() // a stream may have nothing to give for hours
+					q.end()
+				}()
 			}
 			if err := w.trainPass(ctx, q, e, &mine); err != nil {
 				return err

@@ -23,7 +23,7 @@ func TestStallOfTheInput(t *testing.T) {
 	defer cancel(nil)
 	go w.Run(ctx)
 	rank := &Rank{Stall: w}
-	q := &queue{w: &worker{rank: rank, job: &Job{}}, in: make(chan planned), input: rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read")}
+	q := &queue{w: &worker{rank: rank, job: &Job{}}, in: make(chan planned), poll: func() error { return nil }, input: rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read")}
 	over := make(chan error, 1)
 	go func() { over <- second(q.fill(ctx, true)) }()
 	if line := <-told; !strings.HasPrefix(line, "stall: worker 4 waits for its input since ") || !strings.HasSuffix(line, ": disk (the next batch to be read)") {
