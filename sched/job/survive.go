@@ -39,7 +39,8 @@ func (l *launcher) deaths(ctx context.Context) func(*launch.Death) launch.Verdic
 			}
 			return l.workerDied(ctx, d, again[d.Rank])
 		}
-		if said := l.said(d.Rank); !serves || !l.job.Chained() || said != nil && said.BadInput {
+		said := l.said(d.Rank) // one that has served and finds its port taken or a file changed is as good as dead
+		if !serves || !l.job.Chained() || said != nil && said.BadInput && l.started(d.Rank) == 0 {
 			return launch.Verdict{End: d}
 		}
 		if again[d.Rank] == nil {

@@ -79,6 +79,11 @@ func TestAServerThatDiesIsStartedAgain(t *testing.T) {
 	if v = deaths(killed(l, 1)); v.End != nil || v.Again == nil || v.Pause != firstPause || !strings.Contains(strings.Join(v.Again.Args, " "), "rank-1.2 ") {
 		t.Errorf("%+v", v)
 	}
+	// Not even when what it is given is no good any more.
+	l.failures[1] = &train.Failure{Message: "the address is taken", BadInput: true}
+	if v = deaths(killed(l, 1)); v.End != nil || v.Again == nil || v.Pause != 2*firstPause || !strings.Contains((*told)[2], "the address is taken") {
+		t.Errorf("%+v, told %q", v, *told)
+	}
 	// The new process has no rows as yet; with another server gone some are lost.
 	v = deaths(killed(l, 2))
 	var lost *LostError
