@@ -227,9 +227,13 @@ func (w *walk) group(i int, want *Group, seen Reports) {
 
 // arrive lets a newcomer join a group, or where all are there puts them in order.
 func (w *walk) arrive(i int, g, want *Group, seen Reports) {
-	tail := g.Chain[len(g.Chain)-1].Server
+	tail, lacks := g.Chain[len(g.Chain)-1].Server, false
 	for _, m := range want.Chain {
-		if g.Position(m.Server) >= 0 || seen.Failed[[2]int{i, m.Server}] {
+		if g.Position(m.Server) >= 0 {
+			continue
+		}
+		if seen.Failed[[2]int{i, m.Server}] {
+			lacks = true
 			continue
 		}
 		if w.c.Index(m.Server) < 0 { // its number is still another's
@@ -243,7 +247,7 @@ func (w *walk) arrive(i int, g, want *Group, seen Reports) {
 		w.moves = append(w.moves, GroupMove{i, tail, m.Server, Joins})
 		return
 	}
-	if slices.EqualFunc(g.Chain, want.Chain, func(a, b Member) bool { return a.Server == b.Server }) || len(g.Chain) != len(want.Chain) {
+	if lacks || len(g.Chain) != len(want.Chain) || slices.EqualFunc(g.Chain, want.Chain, func(a, b Member) bool { return a.Server == b.Server }) {
 		return
 	}
 	if !seen.Held[i] {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestStepsLeadToTheTarget walks random changes, with servers that die on the
-// way, and checks each map on the way: nobody who has not caught up is relied on,
+// way and newcomers that cannot take the rows at first, and checks each map on the way: nobody who has not caught up is relied on,
 // no chain is shorter than wanted for the sake of a move, survivors keep their
 // order unless drained, and limits hold.
 func TestStepsLeadToTheTarget(t *testing.T) {
@@ -40,7 +40,8 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, kills := Reports{Caught: map[int]bool{}, Held: map[int]bool{}}, 0
+	failed := map[[2]int]bool{}
+	seen, kills := Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}, 0
 	for steps := 0; ; steps++ {
 		if steps > 20_000 {
 			t.Fatal("the target is not reached")
@@ -58,8 +59,13 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 			if target, err = c.Target(*servers); err != nil {
 				t.Fatal(err)
 			}
-			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}}
+			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}
 			continue
+		}
+		if g := r.IntN(len(c.Groups)); c.Groups[g].Joiner != nil && r.IntN(8) == 0 {
+			failed[[2]int{g, c.Groups[g].Joiner.Server}] = true
+			c = stored(t, c.Without(g, c.Groups[g].Joiner.Server), c.Epoch+1)
+			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}
 		}
 		next, moves := c.Step(target, seen, lim)
 		mustFollow(t, c, next, seen)
@@ -73,6 +79,9 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 		for _, m := range moves {
 			if m.Role == Hold {
 				hold++
+				if slices.ContainsFunc(target.Groups[m.Group].Chain, func(w Member) bool { return c.Groups[m.Group].Position(w.Server) < 0 }) {
+					t.Fatalf("group %d is drained for an order of which it lacks servers: %v, wanted %v", m.Group, c.Groups[m.Group].Chain, target.Groups[m.Group].Chain)
+				}
 			}
 		}
 		if joins[-1] > lim.Joins || hold > lim.GroupsHeld {
@@ -85,9 +94,12 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 		}
 		if len(next.Changed()) > 0 {
 			c = stored(t, next, c.Epoch+1+r.Uint64N(3))
-			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}}
+			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}
 		} else if len(moves) == 0 && joins[-1] == 0 {
-			break
+			if len(failed) == 0 {
+				break
+			}
+			clear(failed) // they try again
 		}
 		for g := range c.Groups { // in the present epoch
 			seen.Caught[g] = c.Groups[g].Joiner != nil && (seen.Caught[g] || r.IntN(2) == 0)
@@ -162,6 +174,31 @@ func TestARestartedServerIsAnother(t *testing.T) {
 	cut, lost = c.Cut(func(s Server) bool { return s.ID == 1 })
 	if len(lost) != 8 || cut.Index(1) < 0 || len(cut.Changed()) > 0 {
 		t.Fatalf("lost %v, changed %v", lost, cut.Changed())
+	}
+}
+
+// A group that waits for a newcomer that has failed is not put in order meanwhile: its
+// chain is as long as wanted, and is of others.
+func TestFailedNewcomersAreNotPutInOrder(t *testing.T) {
+	c := chains(t, ChainsConfig{Replicas: 2, Slots: 64, Groups: 4}, apart(3))
+	target := c.clone()
+	g, want := &c.Groups[0], &target.Groups[0]
+	out := 3 - g.Chain[0].Server - g.Chain[1].Server
+	want.Chain = []Member{g.Chain[0], {Server: out}}
+	seen := Reports{Failed: map[[2]int]bool{{0, out}: true}}
+	if next, moves := c.Step(target, seen, Limits{}); len(moves) > 0 || len(next.Changed()) > 0 {
+		t.Errorf("while the newcomer is to wait: moves %v", moves)
+	}
+	seen.Held = map[int]bool{0: true} // drained for a target before
+	next, moves := c.Step(target, seen, Limits{})
+	if !slices.EqualFunc(next.Groups[0].Chain, g.Chain, func(a, b Member) bool { return a.Server == b.Server }) || next.Groups[0].Joiner != nil {
+		t.Errorf("drained, while the newcomer is to wait: chain %v, moves %v", next.Groups[0].Chain, moves)
+	}
+	if len(moves) != 1 || moves[0].Role != Turns {
+		t.Errorf("a drained group does not go on: moves %v", moves)
+	}
+	if _, moves = c.Step(target, Reports{}, Limits{}); len(moves) != 1 || moves[0].Role != Joins || moves[0].To != out {
+		t.Errorf("after the pause: moves %v", moves)
 	}
 }
 
