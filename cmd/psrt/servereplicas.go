@@ -239,7 +239,12 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 		}()
 	} else {
 		kept <- nil
-		defer context.AfterFunc(ctx, func() { cancel(nil) })()
+		defer context.AfterFunc(ctx, func() {
+			if launched() {
+				staysForSave(running, store)
+			}
+			cancel(errEnded)
+		})()
 	}
 	err = s.Run(running, func() {
 		if f.rank > 0 && !launched() {
@@ -255,10 +260,29 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 	if f.readyFile != "" && !launched() {
 		os.Remove(f.readyFile)
 	}
-	if err == nil && launched() && ctx.Err() != nil { // who removes a server asks it, and sends no signal
+	if err == nil && launched() && errors.Is(context.Cause(running), errEnded) { // who removes a server asks it, and sends no signal
 		return &cli.Reported{Err: errEnded}
 	}
 	return err
+}
+
+// closingWithin is how long a server that gets a signal looks whether all of them end.
+const closingWithin = 2 * time.Second
+
+// staysForSave returns when a server that got a signal may end: at once where it is
+// meant alone; where its launcher got one too (systemd sends it to all processes of a
+// unit), when the last save is over.
+func staysForSave(ctx context.Context, store coord.Coordinator) {
+	looking, cancel := context.WithTimeout(ctx, closingWithin)
+	defer cancel()
+	if _, err := coord.Await(looking, store, serve.KeyClosing); err != nil {
+		return
+	}
+	saving, cancel := context.WithTimeout(ctx, savingFor)
+	defer cancel()
+	if _, err := coord.AwaitThrough(saving, store, serve.KeyOver); err == nil {
+		<-saving.Done() // the server ends by itself
+	}
 }
 
 // errEnded has the launcher start a server again that somebody has ended.

@@ -134,6 +134,11 @@ func TestTrainerInCWhileServersDie(t *testing.T) {
 			if before < 1 {
 				t.Errorf("the sum is %v", before)
 			}
+			if sync == "bsp" { // systemd's way: all processes of the unit get it
+				for _, one := range view(t).Servers {
+					must(t, syscall.Kill(one.PID, syscall.SIGTERM))
+				}
+			}
 			if _, code := s.end(syscall.SIGTERM); code != 0 {
 				t.Fatalf("ended with %d: %s", code, s.stderr)
 			}

@@ -127,6 +127,9 @@ type launcher struct {
 	dir   string
 	store coord.Coordinator
 	flags func(rank, n int) []string // of servers that are not psrt train's; else nil
+	// ending: nobody is started any more, and those that live are needed until what they
+	// have is saved. nil: no.
+	ending func() bool
 
 	mu       sync.Mutex
 	result   *train.Result

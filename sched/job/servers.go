@@ -73,10 +73,11 @@ func RunServers(ctx context.Context, cfg ServersConfig) error {
 		}
 		return cfg.Flags(rank, n, "unix:"+filepath.Join(dir, coordinatorName), "unix:"+metricsSocket(dir, rank))
 	}
+	l.ending = func() bool { return ctx.Err() != nil }
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	more := make(chan launch.Later)
-	lc := launch.Config{Exe: cfg.Exe, Grace: cfg.Grace, OnDeath: l.deaths(running), More: more, OnLog: func(_ int, line string) { cfg.Log(line) },
+	lc := launch.Config{Exe: cfg.Exe, Grace: cfg.Grace, OnDeath: l.deaths(context.WithoutCancel(ctx)), More: more, OnLog: func(_ int, line string) { cfg.Log(line) },
 		OnEvent: func(rank int, line []byte) {
 			if f := cfg.Event(rank, line); f != nil {
 				l.mu.Lock()
@@ -147,6 +148,7 @@ func HostServers(ctx context.Context, addr string, cfg ServersConfig) (store coo
 // is the one who keeps them, and that none of them runs: it finds the store empty. A
 // keeper that comes back finds it as it was.
 func EtcdServers(ctx context.Context, cfg ServersConfig, sc StoreConfig, keeper bool) (store coord.Coordinator, first bool, err error) {
+	sc.Ranks = true
 	s, err := openStore(ctx, sc, cfg.Token, false)
 	if err != nil || !keeper {
 		return s, false, err

@@ -63,11 +63,18 @@ func (l *launcher) serverDied(ctx context.Context, d *launch.Death, number int, 
 	case len(groups) > 0:
 		return launch.Verdict{End: &LostError{Death: d, Why: l.why(d), Groups: groups, Replicas: max(1, l.job.Replicas), Saved: lastSaved(ctx, l.job)}}
 	}
-	l.tell(l.why(d) + "; its groups go on with their other replicas, and it is started again")
+	goesOn, ending := "and it is started again", l.ending != nil && l.ending()
+	if ending {
+		goesOn = "until the end"
+	}
+	l.tell(fmt.Sprintf("%s; its groups go on with their other replicas, %s", l.why(d), goesOn))
 	l.mu.Lock()
 	delete(l.failures, d.Rank)
-	l.starts[d.Rank]++
+	l.starts[d.Rank]++ // bury takes it for dead from now on
 	l.mu.Unlock()
+	if ending {
+		return launch.Verdict{}
+	}
 	next := l.rank(d.Rank)
 	return launch.Verdict{Again: &next, Pause: r.pause(time.Now())}
 }

@@ -95,6 +95,20 @@ func TestAServerThatDiesIsStartedAgain(t *testing.T) {
 	}
 }
 
+// While all servers end, one that dies is missed only where nobody else has its rows.
+func TestAServerThatDiesAtTheEnd(t *testing.T) {
+	l, told := chainedLauncher(t, 2, []uint64{11, 12, 13}, []uint64{11, 12, 13})
+	l.ending = func() bool { return true }
+	deaths := l.deaths(t.Context())
+	if v := deaths(killed(l, 1)); v.End != nil || v.Again != nil || len(*told) != 1 || !strings.Contains((*told)[0], "until the end") {
+		t.Errorf("%+v, told %q", v, *told)
+	}
+	var lost *LostError
+	if v := deaths(killed(l, 2)); !errors.As(v.End, &lost) {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestDeathsThatEndAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int
