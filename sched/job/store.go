@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"psrt/sched/coord"
 	"psrt/sched/coord/etcd"
@@ -119,7 +118,10 @@ func openEtcd(ctx context.Context, cfg StoreConfig, token []byte, first bool) (c
 		return nil, fmt.Errorf("job: %w", err)
 	}
 	if first { // a job with the same token may have been killed
-		if err := s.Clear(ctx); err != nil {
+		if err = vacant(ctx, s, vacantWithin); err == nil {
+			err = s.Clear(ctx)
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("job: %w", err), s.Close())
 		}
 	}
@@ -135,23 +137,7 @@ func openEtcd(ctx context.Context, cfg StoreConfig, token []byte, first bool) (c
 	if !first {
 		return p, nil
 	}
-	return &clearing{p, s}, nil
-}
-
-// clearing leaves nothing behind.
-type clearing struct {
-	coord.Coordinator
-	s *etcd.Store
-}
-
-// clearTimeout bounds the wait for an etcd that may be away in the end.
-const clearTimeout = 2 * time.Second
-
-func (c *clearing) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), clearTimeout)
-	defer cancel()
-	_ = c.s.Clear(ctx) // what stays is small, and the next job with this token clears it
-	return c.Coordinator.Close()
+	return &clearing{p, s, !cfg.Ranks}, nil
 }
 
 func clientTLS(cfg StoreConfig) (*tls.Config, error) {
