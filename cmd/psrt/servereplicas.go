@@ -62,12 +62,21 @@ func (f *serveFlags) keep(ctx context.Context, store coord.Coordinator, cfg serv
 	}
 	defer host.Close()
 	k, err := keeper.Begin(ctx, keeper.Config{Coord: store, Host: host, Load: save.load, Save: save.save, SaveEvery: save.every, Tables: cfg.Tables, Log: cfg.Log})
-	if err != nil {
+	gone := context.Cause(ctx)
+	switch {
+	case errors.Is(gone, job.ErrServersGone):
+		return gone // what became of them is told elsewhere
+	case err != nil && gone != nil:
+		return nil // a signal came before there was anything to save
+	case err != nil:
 		return err
 	}
 	v, err := (&job.Control{Coord: store}).View(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = ready(v)
+	case ctx.Err() != nil:
+		err = nil
 	}
 	if err == nil {
 		k.Run(ctx)
@@ -140,11 +149,7 @@ func (f *serveFlags) serveReplicas(ctx context.Context, c *cobra.Command, cfg se
 			own.Name("launcher")
 			shown.Serve(metrics.NewJob(own, f.sockets(dir)))
 		}
-		err := f.keep(ctx, store, cfg, save, func(v *job.View) error { return f.readyAll(v, cfg, save, shown) })
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil // it was ended before it had begun
-		}
-		return err
+		return f.keep(ctx, store, cfg, save, func(v *job.View) error { return f.readyAll(v, cfg, save, shown) })
 	}
 	return job.RunServers(ctx, all)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,5 +191,29 @@ func TestReplicasRefused(t *testing.T) {
 		if r := psrt(t, append(args, strings.Fields(more)...)...); r.code != 2 || !strings.Contains(r.stderr, says) {
 			t.Errorf("%s: exit code %d, %q", more, r.code, r.stderr)
 		}
+	}
+}
+
+// Who is ended while it waits for the other servers has not failed.
+func TestReplicasEndedBeforeTheyBegin(t *testing.T) {
+	meet := freeAddr(t)
+	cmd := command(t.Context(), "serve", "--token-file", filepath.Join(t.TempDir(), "token"), "--servers", "2", "--replicas", "2", "--rank", "0",
+		"--coordinator", meet, "--listen", "127.0.0.1:0")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	must(t, cmd.Start())
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", meet)
+		if err == nil {
+			c.Close()
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it does not listen: %v, %s", err, said.String())
+		}
+	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said.String())
 	}
 }

@@ -161,6 +161,7 @@ func (k *Keeper) load(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	defer context.AfterFunc(ctx, c.Close)()
 	for _, spec := range made {
 		t, err := c.Table(spec.Name)
 		if err != nil {
@@ -181,6 +182,7 @@ func (k *Keeper) save(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	defer context.AfterFunc(ctx, c.Close)()
 	meta, err := json.Marshal(serve.Meta{Kind: "serve", Seed: k.cfg.Tables.Seed, Saved: time.Now().UTC()})
 	if err != nil {
 		return err
