@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 
 	"psrt/sched/coord"
@@ -22,6 +24,14 @@ const (
 	// requestBytes holds the largest key and value.
 	requestBytes = coord.MaxValue + coord.MaxKey + 64<<10
 )
+
+// segmentBytes is what etcd sets aside on disk for its log at a time, twice. A job's
+// keys are few and small, and etcd's own 64 MB are more than some scratch has.
+const segmentBytes = 4 << 20
+
+// smallSegments makes them so: it is etcd's variable, for all of a process, and the
+// etcds that run read it, so that it is set once.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
 
 // Embedded is an etcd in this process.
 type Embedded struct{ e *embed.Etcd }
@@ -61,7 +71,7 @@ func settings(dir string) (*embed.Config, error) {
 	cfg.Dir = filepath.Join(dir, "data")
 	cfg.MaxRequestBytes = requestBytes
 	cfg.EnableGRPCGateway = false
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(complaints{dir: dir, to: os.Stderr}))
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "client")}}
 	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
 	return cfg, nil
@@ -74,9 +84,10 @@ func start(ctx context.Context, dir string, cfg *embed.Config) (*Embedded, error
 			return nil, err
 		}
 	}
+	smallSegments()
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("etcd: starting in %s: %w; does another process use it?", dir, err)
+		return nil, fmt.Errorf("etcd: starting in %s: %w; does another process use it, or is it full?", dir, err)
 	}
 	go func() { // it wants its errors read until it is closed
 		for range e.Err() {

@@ -29,6 +29,8 @@ type MemberConfig struct {
 	// Cluster is the name of their cluster: members of others are refused.
 	Cluster string
 	Credentials
+	// electionMillis, of tests that are slow, is memberElectionMillis where it is 0.
+	electionMillis uint
 }
 
 // StartMember starts a member, and waits until most of them are there. Its data are in
@@ -41,6 +43,9 @@ func StartMember(ctx context.Context, dir string, m MemberConfig) (*Embedded, er
 	}
 	cfg.Name, cfg.InitialClusterToken = m.Name, m.Cluster
 	cfg.TickMs, cfg.ElectionMs = memberTickMillis, memberElectionMillis
+	if m.electionMillis > 0 {
+		cfg.TickMs, cfg.ElectionMs = m.electionMillis/10, m.electionMillis
+	}
 	cfg.UnsafeNoFsync = true
 	for name, at := range m.Peers {
 		u := url.URL{Scheme: "https", Host: at}
