@@ -194,6 +194,7 @@ func (c *chained) turn(now time.Time) (some bool) {
 	some = len(inbox) > 0 || c.heard
 	c.heard = false
 	if c.copying.waits && len(c.l.looking) == 0 {
+		c.copying.waits = false // Rows says so again, if it is asked: not while the joiner has enough on its way
 		c.m.Drive()
 		some = true
 	}

@@ -237,8 +237,21 @@ func (c *chained) dial(node chain.Node, addr string) {
 
 // end has the lane hang up, from any goroutine; p may be nil.
 func (c *chained) end(p *peer) {
-	if p != nil && c.l.do(commandTimeout, func() { c.hangUp(p) }) != nil { // else the lane is gone
-		p.link.Close()
+	if p != nil {
+		c.l.doOrElse(commandTimeout, func() { c.hangUp(p) }, p.link.Close)
+	}
+}
+
+// doOrElse has the lane do f, however long it is busy: it may be using what f frees, so
+// only when it has ended the caller does gone instead. f may be done more than once.
+func (l *lane) doOrElse(deadline time.Duration, f, gone func()) {
+	for l.do(deadline, f) != nil {
+		select {
+		case <-l.gone:
+			gone()
+			return
+		default:
+		}
 	}
 }
 

@@ -61,7 +61,8 @@ func (l *lane) lacks(r *request) bool {
 	if r.Kind == psmsg.KindPullDense {
 		return l.dense.version < r.Seq
 	}
-	return l.tables[r.Table].version < r.Seq
+	t := l.tables[r.Table]
+	return t == nil || t.version < r.Seq
 }
 
 // guest is what a server keeps of a connection until it is open, and until it ends.
