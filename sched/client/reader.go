@@ -105,6 +105,8 @@ func (r *resolver) readAt(group, worker int) (h head, ok bool) {
 const (
 	firstReaderPause = 50 * time.Millisecond
 	lastReaderPause  = 5 * time.Second
+	// steadyReader is how long a reader lives that may be connected again at once.
+	steadyReader = time.Second
 )
 
 // keepReader has a group's reader, as long as the client lives.
@@ -120,26 +122,37 @@ func (c *Client) keepReader(group int) {
 			continue
 		}
 		conn, err := c.connectReader(r, to)
+		lived := time.Duration(0)
 		if err == nil {
-			pause = firstReaderPause
+			began := time.Now()
 			c.useReader(r, conn, to)
+			lived = time.Since(began)
 		} else if c.ctx.Err() == nil {
 			c.resolver.refresh()
 		}
 		if conn != nil {
 			c.retireReader(r, conn)
 		}
-		if err != nil {
-			t := time.NewTimer(pause)
+		var wait time.Duration
+		if wait, pause = afterReader(pause, lived); wait > 0 {
+			t := time.NewTimer(wait)
 			select {
 			case <-t.C:
 			case <-to.until:
 			case <-c.ctx.Done():
 			}
 			t.Stop()
-			pause = min(2*pause, lastReaderPause)
 		}
 	}
+}
+
+// afterReader is how long to wait after a reader that lived so long, 0 if it was never
+// connected, and the pause after the next. One that breaks at once is no better than none.
+func afterReader(pause, lived time.Duration) (wait, next time.Duration) {
+	if lived >= steadyReader {
+		return 0, firstReaderPause
+	}
+	return pause, min(2*pause, lastReaderPause)
 }
 
 // useReader returns when a reader is to be given up.

@@ -31,6 +31,24 @@ func (c *Client) awaitReaders(t *testing.T) {
 	}
 }
 
+// One that connects and breaks at once is tried as seldom as one that does not connect.
+func TestReaderPauses(t *testing.T) {
+	pause, waited := firstReaderPause, time.Duration(0)
+	for i, lived := range []time.Duration{0, time.Millisecond, 0, 900 * time.Millisecond, 0, 0, 0, 0, 0} {
+		var wait time.Duration
+		if wait, pause = afterReader(pause, lived); wait < firstReaderPause || wait > lastReaderPause || wait < min(2*waited, lastReaderPause) {
+			t.Errorf("attempt %d: waits %v after %v", i, wait, waited)
+		}
+		waited = wait
+	}
+	if waited != lastReaderPause {
+		t.Errorf("waits %v at last, want %v", waited, lastReaderPause)
+	}
+	if wait, next := afterReader(pause, steadyReader); wait != 0 || next != firstReaderPause {
+		t.Errorf("after one that lived: waits %v, then %v", wait, next)
+	}
+}
+
 // Workers that read from any member of the chains see what the mode promises, to the
 // last float, while servers die and others take their places.
 func TestReadAnyMember(t *testing.T) {
