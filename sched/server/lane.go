@@ -401,7 +401,8 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d sent a %s over a connection that only reads", s.worker, r.Kind))
 		return
 	}
-	r.busy, r.keys, r.grads, r.pack.bytes = true, nil, nil, nil
+	r.busy, r.keys, r.grads = true, nil, nil
+	r.pack.reset()
 	r.fetch.reset()
 	l.came(r, psmsg.RequestBytes)
 	switch r.Kind {

@@ -10,11 +10,20 @@ import (
 // pack is what a compressed push carries, and what becomes of it.
 type pack struct {
 	bytes  []byte // as it came; nil where it is none
+	done   bool   // unpacked
 	opened *compress.Rows
 	keys   []uint64 // of the rows that are in it
 	floats []float32
 	lens   []int // of the lane's dense blocks
 	work   compress.Scratch
+}
+
+func (p *pack) reset() { p.bytes, p.done, p.opened = nil, false, nil }
+
+// here says whether all of a push is at hand, and unpacked: of several that have landed
+// together (keepFetching) each is when its turn comes in readyWhole.
+func (r *request) here() bool {
+	return r.fetch.left == 0 && (r.Flags&psmsg.FlagPacked == 0 || r.pack.done)
 }
 
 // give notes where a push's gradients lie, packed or not.
@@ -68,6 +77,7 @@ func (l *lane) unpack(r *request) bool {
 		l.refusal = err
 		l.refuse(r, psmsg.CodeBadRequest)
 	}
+	r.pack.done = err == nil
 	return err == nil
 }
 

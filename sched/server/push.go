@@ -36,7 +36,7 @@ func (l *lane) takePushes(s *session) {
 	}
 	for len(s.order) > 0 && !s.broken {
 		r := s.order[0]
-		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1 || !l.resolved(r) {
+		if !r.here() || r.Seq > l.lastSeq[s.worker]+1 || !l.resolved(r) {
 			break
 		}
 		s.removePush(r)
@@ -72,7 +72,7 @@ func (l *lane) seekAhead(s *session) {
 		return
 	}
 	for i, r := range s.order {
-		if r.fetch.left > 0 || r.Seq > l.lastSeq[s.worker]+1+uint64(i) || r.finding == waiting {
+		if !r.here() || r.Seq > l.lastSeq[s.worker]+1+uint64(i) || r.finding == waiting {
 			return
 		}
 		if r.finding == notSought && l.seeks(r) {
