@@ -41,6 +41,15 @@ type part struct {
 	void   bool // a push without rows in the place of one that is not wanted any more
 }
 
+// uses counts what is under way with the memory that the request names: a push's late
+// rows lie in another working set than its others.
+func (p *part) uses() *int {
+	if p.rows != nil && !p.void {
+		return &p.rows.calls
+	}
+	return p.call.inUse
+}
+
 // PullOption changes a pull.
 type PullOption uint8
 

@@ -226,7 +226,7 @@ func (c *Client) issue(p part) error {
 	l.free = l.free[:len(l.free)-1]
 	p.active = true
 	p.call.left++
-	*p.call.inUse++
+	*p.uses()++
 	l.parts[slot] = p
 	c.noteSend(&l.parts[slot])
 	return c.send(l, slot, deadline)

@@ -117,7 +117,7 @@ func (c *Client) place(p part) {
 	l.free = l.free[:len(l.free)-1]
 	p.active = true
 	p.call.left++
-	*p.call.inUse++
+	*p.uses()++
 	l.parts[slot] = p
 	c.noteSend(&l.parts[slot])
 	c.try(l, slot)
@@ -126,7 +126,7 @@ func (c *Client) place(p part) {
 // release frees a slot and counts its request as answered.
 func (l *laneConn) release(slot int) {
 	p := &l.parts[slot]
-	*p.call.inUse--
+	*p.uses()--
 	p.call.left--
 	*p = part{}
 	l.free = append(l.free, slot)
@@ -136,7 +136,7 @@ func (l *laneConn) release(slot int) {
 // a server takes a worker's pushes without a gap in their sequence.
 func (c *Client) makeVoid(l *laneConn, slot int) {
 	p := &l.parts[slot]
-	*p.call.inUse--
+	*p.uses()--
 	p.call.left--
 	l.void.inUse = &l.voids
 	l.void.left++
