@@ -86,29 +86,46 @@ type number struct {
 func claim(ctx context.Context, c coord.Coordinator, job *train.Job, worker, rank int, patience time.Duration) (*number, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+claimWithin)
 	defer cancel()
-	card, revision, err := readNumber(ctx, c, worker)
-	if err != nil {
-		return nil, err
-	}
 	waiting, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	// Who has taken it over while this one waited is to be silent, too.
-	for seen := 0; card.Generation > seen && !card.Done; {
-		seen = card.Generation
-		if err := silent(waiting, c, aliveKey(worker, seen)); err != nil {
-			return nil, fmt.Errorf("job: worker %d is another process, that lives: start every rank once (%w)", worker, err)
+	free := func(generation int) error {
+		err := silent(waiting, c, aliveKey(worker, generation))
+		if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, coord.ErrUnavailable) && ctx.Err() == nil {
+			return badInput("job: worker %d is another process, that lives: start every rank once (%w)", worker, err)
 		}
-		if card, revision, err = readNumber(ctx, c, worker); err != nil {
+		return err
+	}
+	for seen := 0; ; {
+		card, revision, err := readNumber(ctx, c, worker)
+		switch {
+		case err != nil:
+			return nil, err
+		case card.Done:
+			return nil, badInput("job: worker %d has done its part: start every rank once", worker)
+		case card.Generation >= psmsg.MaxGeneration:
+			return nil, fmt.Errorf("job: worker %d has died %d times", worker, card.Generation)
+		}
+		if card.Generation > seen { // who has taken it over while this one waited is to be silent, too
+			seen = card.Generation
+			if err := free(seen); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		card.Generation++
+		n, err := take(ctx, c, job, worker, rank, card, revision)
+		if !errors.Is(err, coord.ErrConflict) && !errors.Is(err, coord.ErrUnavailable) || ctx.Err() != nil {
+			return n, err
+		}
+		// Another was faster, and may be dead before it has the number.
+		if err := free(card.Generation); err != nil {
 			return nil, err
 		}
 	}
-	switch {
-	case card.Done:
-		return nil, fmt.Errorf("job: worker %d has done its part: start every rank once", worker)
-	case card.Generation >= psmsg.MaxGeneration:
-		return nil, fmt.Errorf("job: worker %d has died %d times", worker, card.Generation)
-	}
-	card.Generation++
+}
+
+// take makes a number this process's, as card says, where it is still at revision.
+func take(ctx context.Context, c coord.Coordinator, job *train.Job, worker, rank int, card numberCard, revision int64) (*number, error) {
 	text, err := json.Marshal(card)
 	if err != nil {
 		return nil, err
@@ -118,15 +135,11 @@ func claim(ctx context.Context, c coord.Coordinator, job *train.Job, worker, ran
 		return nil, err
 	}
 	// First that it lives, so that nobody finds the number taken by one that does not.
-	if err = n.begin(ctx); err == nil {
-		if _, err = c.CompareAndPut(ctx, numberPrefix+strconv.Itoa(worker), text, revision, 0); err != nil {
-			n.end(false)
-		}
+	if err = n.begin(ctx); err != nil {
+		return nil, err
 	}
-	switch {
-	case errors.Is(err, coord.ErrConflict):
-		return nil, fmt.Errorf("job: another process has just become worker %d: start every rank once", worker)
-	case err != nil:
+	if _, err = c.CompareAndPut(ctx, numberPrefix+strconv.Itoa(worker), text, revision, 0); err != nil {
+		n.end(false)
 		return nil, err
 	}
 	return n, nil

@@ -250,7 +250,9 @@ const keyLasts = "lasts"
 
 // lasting makes a coordinator patient that will come back.
 func lasting(ctx context.Context, cfg RankConfig) (coord.Coordinator, error) {
-	_, err := cfg.Coord.Get(ctx, keyLasts)
+	asking, cancel := context.WithTimeout(ctx, claimWithin)
+	defer cancel()
+	_, err := patient.New(cfg.Coord, nil).Get(asking, keyLasts) // its keepers may just choose whom to follow
 	switch {
 	case errors.Is(err, coord.ErrNotFound):
 		return cfg.Coord, nil

@@ -98,6 +98,13 @@ func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again, repla
 			return err
 		}
 	}
+	for worker, a := range alive { // it died before the number was its own
+		if a.Process == self && a.Generation > numbers[worker].Generation {
+			if _, err := l.store.Delete(ctx, aliveKey(worker, a.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -17,11 +17,11 @@ func own(ctx context.Context, cfg RankConfig, job *train.Job) (*number, error) {
 	if _, serves := serverOf(cfg.Rank, job); serves || !job.Survives() {
 		return nil, nil
 	}
-	n, err := claim(ctx, cfg.Coord, job, cfg.Rank-job.Servers, cfg.Rank, cfg.JoinTimeout)
+	c, err := lasting(ctx, cfg)
 	if err != nil {
-		return nil, &train.InputError{Err: err}
+		return nil, err
 	}
-	return n, nil
+	return claim(ctx, c, job, cfg.Rank-job.Servers, cfg.Rank, cfg.JoinTimeout)
 }
 
 // replaces says whether another process had the number before.
