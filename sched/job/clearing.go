@@ -70,17 +70,24 @@ const (
 // vacant waits until no job runs in c, and refuses to begin one where one goes on: it
 // would take from its servers what they meet by.
 func vacant(ctx context.Context, c coord.Coordinator, within time.Duration) error {
+	running, err := outlasting(ctx, c, within)
+	if err != nil || len(running) == 0 {
+		return err
+	}
+	return badInput("a job with this token runs in this etcd, of which servers (%s) say that they live: end it first, or give this job a --token-file of its own; psrt server add brings that job another server", numbers(running))
+}
+
+// outlasting are the servers of a job that runs, as they are after that time; none as
+// soon as none is left.
+func outlasting(ctx context.Context, c coord.Coordinator, within time.Duration) (running []int, err error) {
 	for last := time.Now().Add(within); ; {
-		running, err := serving(ctx, c)
-		if err != nil || len(running) == 0 {
-			return err
-		}
-		if !time.Now().Before(last) {
-			return badInput("a job with this token runs in this etcd, of which servers (%s) say that they live: end it first, or give this job a --token-file of its own; psrt server add brings that job another server", numbers(running))
+		running, err = serving(ctx, c)
+		if err != nil || len(running) == 0 || !time.Now().Before(last) {
+			return running, err
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case <-time.After(vacantLook):
 		}
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
 	"psrt/sched/launch"
-	"psrt/sched/replica"
 	"psrt/sched/train"
 )
 
@@ -153,11 +153,14 @@ func EtcdServers(ctx context.Context, cfg ServersConfig, sc StoreConfig, keeper 
 	if err != nil || !keeper {
 		return s, false, err
 	}
-	live, err := registered(ctx, s)
+	if there, err := serving(ctx, s); err == nil && len(there) > 0 && sc.Note != nil {
+		sc.Note(fmt.Sprintf("servers (%s) are registered in this etcd: looking for %v whether they live", numbers(there), vacantWithin))
+	}
+	running, err := outlasting(ctx, s, vacantWithin)
 	if err != nil {
 		return nil, false, errors.Join(err, s.Close())
 	}
-	if _, err := s.Get(ctx, replica.KeyMap); err == nil && len(live) > 0 {
+	if len(running) > 0 {
 		return s, false, nil
 	}
 	if err := s.Close(); err != nil {
