@@ -41,15 +41,7 @@ func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
 	if len(next.Changed()) > 0 {
 		return next, nil, lost
 	}
-	var servers []place.Server
-	for _, s := range v.Servers {
-		n := Node{Server: s.ID, Gen: s.Gen}
-		i := v.Map.Index(s.ID)
-		in := i >= 0 && v.Map.Servers[i].Gen == s.Gen
-		if alive(s) && (v.Leaving == nil || !v.Leaving(n)) && (in || v.Waits == nil || !v.Waits(n)) {
-			servers = append(servers, s)
-		}
-	}
+	servers := v.usable(alive)
 	if len(servers) == 0 {
 		return nil, nil, lost
 	}
@@ -62,6 +54,35 @@ func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
 		next = nil
 	}
 	return next, moves, lost
+}
+
+// usable are the servers that groups may lie on. Who is asked to go stays as long as
+// others have to wait without whom there would be too few for all replicas: its going
+// must not make a chain shorter.
+func (v View) usable(alive func(place.Server) bool) (servers []place.Server) {
+	var going []place.Server
+	waiting := false
+	for _, s := range v.Servers {
+		n := Node{Server: s.ID, Gen: s.Gen}
+		i := v.Map.Index(s.ID)
+		in := i >= 0 && v.Map.Servers[i].Gen == s.Gen
+		switch {
+		case !alive(s):
+		case v.Leaving != nil && v.Leaving(n):
+			if in {
+				going = append(going, s)
+			}
+		case !in && v.Waits != nil && v.Waits(n):
+			waiting = true
+		default:
+			servers = append(servers, s)
+		}
+	}
+	if waiting && len(servers) < v.Map.Replicas {
+		servers = append(servers, going...)
+		slices.SortFunc(servers, func(a, b place.Server) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	return servers
 }
 
 // Turns spaces the proposals of servers that want the same, so that the first

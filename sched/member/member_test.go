@@ -188,6 +188,34 @@ func TestDecideLost(t *testing.T) {
 	}
 }
 
+// Who is asked to go does not while the only others have to wait: a chain would be
+// shorter for it. Where there are none it goes.
+func TestDecideLeaving(t *testing.T) {
+	servers := []place.Server{{ID: 0, Lanes: 1, Gen: 1, Host: "a"}, {ID: 1, Lanes: 1, Gen: 1, Host: "b"}}
+	c, err := place.NewChains(place.ChainsConfig{Slots: 64, Groups: 1, Replicas: 2}, servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Epoch, c.Began, c.Groups[0].Since = 1, 1, 1
+	third := append(slices.Clone(servers), place.Server{ID: 2, Lanes: 1, Gen: 1, Host: "c"})
+	for _, x := range []struct {
+		what    string
+		servers []place.Server
+		waits   bool
+		goes    bool // the chain changes, or a joiner comes
+	}{{"nobody else", servers, false, true}, {"another that waits", third, true, false}, {"another", third, false, true}} {
+		v := View{Map: c, Servers: x.servers, Suspects: func(Node) bool { return false }, Leaving: func(n Node) bool { return n.Server == 1 },
+			Waits: func(n Node) bool { return x.waits && n.Server == 2 }, Limits: place.Limits{Joins: 1, PerServer: 1, GroupsHeld: 1}}
+		next, _, _ := Decide(v)
+		if next != nil != x.goes {
+			t.Errorf("%s: proposed is %+v", x.what, next)
+		}
+		if next != nil && x.what == "another" && len(next.Groups[0].Chain) < 2 {
+			t.Errorf("%s: the chain is %v", x.what, next.Groups[0].Chain)
+		}
+	}
+}
+
 func TestTurnsAndOuts(t *testing.T) {
 	var u Turns
 	if u.Now(true, 4, 2, 100*ms, 0) || u.Now(true, 4, 2, 100*ms, 199*ms) || !u.Now(true, 4, 2, 100*ms, 200*ms) || u.Now(true, 5, 2, 100*ms, 210*ms) {
