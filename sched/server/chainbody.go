@@ -7,6 +7,7 @@ import (
 
 	"psrt/rdma/mem"
 	"psrt/sched/chain"
+	"psrt/sched/compress"
 	"psrt/sched/psmsg"
 )
 
@@ -60,6 +61,25 @@ func (c *chained) encode(r *request, size int) []byte {
 		}
 	}
 	return b
+}
+
+// opens says whether a packed push's body can be decoded; of others the lengths were
+// checked when they came. It reads the copy: a worker may change what it lends.
+func (c *chained) opens(r *request, body []byte) error {
+	if r.Flags&psmsg.FlagPacked == 0 {
+		return nil
+	}
+	b := body[bodyHeader:]
+	if r.Kind == psmsg.KindPush {
+		spec := &c.l.tables[r.Table].spec
+		_, err := compress.Open(b[int(r.Rows)*8:], int(r.Rows), spec.PushFloats()-spec.Dim, spec.Dim)
+		return err
+	}
+	came := r.pack.bytes
+	r.pack.bytes = b
+	err := c.l.unpackDense(r)
+	r.pack.bytes, r.grads = came, nil
+	return err
 }
 
 // decode makes a request of a body, which it goes on to refer to. It belongs to no

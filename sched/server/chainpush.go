@@ -76,7 +76,13 @@ func (c *chained) submit(r *request, merge bool) bool {
 	c.lease()
 	verdict := c.m.Judge(c.m.Epoch(), &h)
 	if verdict == chain.Ordered {
-		_, verdict = c.m.Submit(c.m.Epoch(), h, c.encode(r, h.Size))
+		body := c.encode(r, h.Size)
+		if err := c.opens(r, body); err != nil { // what is ordered, every member must be able to do
+			c.l.refusal = err
+			c.l.refuse(r, psmsg.CodeBadRequest)
+			return true
+		}
+		_, verdict = c.m.Submit(c.m.Epoch(), h, body)
 	}
 	switch verdict {
 	case chain.Ordered, chain.Pending:

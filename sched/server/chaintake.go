@@ -78,8 +78,9 @@ func (c *chained) applied(due []*request, version uint64, refused int) {
 func (c *chained) takePush(op *chain.Op) psmsg.Code {
 	l := c.l
 	r, err := c.decode(&op.Header, op.Body)
-	if err != nil {
-		return psmsg.CodeBadRequest
+	if err != nil { // others may have done it: the head has read it before it was ordered
+		c.fail(fmt.Errorf("server: group %d: a replica cannot read a push: %w", c.cfg.Group, err))
+		return psmsg.CodeNoMemory
 	}
 	w := r.s.worker
 	if !l.clock.MayPush(w, r.Clock) {
