@@ -78,6 +78,7 @@ var (
 	learned = []Shape{
 		shape("lr", 1, 4096, "asp", 1, 1), shape("fm", 4, 1024, "asp", 1, 1), shape("fm", 4, 16384, "asp", 1, 1), shape("fm", 64, 2048, "asp", 1, 1),
 		shape("fm", 64, 16384, "asp", 1, 1), shape("deepfm", 8, 4096, "asp", 1, 1, 256, 128), shape("deepfm", 8, 1024, "asp", 1, 1, 64), shape("fm", 4, 256, "asp", 1, 1),
+		shape("fm", 24, 6000, "asp", 1, 1), shape("deepfm", 20, 3000, "asp", 1, 1, 96, 48),
 	}
 	held = []Shape{
 		shape("fm", 16, 4096, "asp", 1, 1), shape("fm", 32, 8192, "asp", 1, 1), shape("deepfm", 16, 2048, "asp", 1, 1, 128, 64), shape("fm", 16, 4096, "bsp", 1, 1), shape("fm", 16, 8192, "asp", 2, 2),

@@ -1,9 +1,10 @@
 package plan
 
-// Measured are the costs of one core of the machine that psrt is built on (2 cores of a
-// Xeon with AVX-512 at 2.x GHz, 2026-11; `psrt plan --measure`). Other machines measure
-// their own.
+// Measured are the costs of one core of the machine that psrt is built on (an AMD EPYC
+// with AVX-512, two cores, 2026-11-22; `psrt plan --measure`), but for SocketByte and
+// DiskRow, which are of docs/performance.md. Other machines measure their own. What a
+// row and its floats cost a worker is not to be told from what ids do there.
 func Measured() Costs {
-	return Costs{ReadID: 100, ComputeFloat: 2, MultiplyAdd: 0.3, WorkerRow: 60, WorkerFloat: 2, WorkerStep: 100_000,
-		ServerRow: 120, ServerFloat: 2, ServerStep: 20_000, SocketByte: 0.5, DiskRow: 7_000}
+	return Costs{ReadID: 122, ComputeFloat: 1.27, MultiplyAdd: 0.071, WorkerStep: 227_000,
+		ServerRow: 55, ServerFloat: 2.3, ServerStep: 118_000, SocketByte: 0.5, DiskRow: 7_000}
 }
