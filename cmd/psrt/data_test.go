@@ -108,6 +108,11 @@ func TestGlobalShuffle(t *testing.T) {
 	if one := trainedOn(t, append(args, "--workers", "1", "--threads", "3")...); one.Digest != two.Digest || one.Examples != 6000 {
 		t.Errorf("one worker: %s of %d, two: %s", one.Digest, one.Examples, two.Digest)
 	}
+	if three := trainedOn(t, append(args, "--workers", "3", "--transport", "tcp")...); three.Digest != two.Digest {
+		t.Errorf("three workers: %s, two: %s", three.Digest, two.Digest)
+	} else if moved := three.Ranks[len(three.Ranks)-1].RowsMoved; moved == 0 {
+		t.Error("the third worker got no rows of the others")
+	}
 	if other := trainedOn(t, args[:4]...); other.Digest == two.Digest {
 		t.Error("the same without")
 	}

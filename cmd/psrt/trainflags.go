@@ -109,7 +109,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values")
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
-	fl.BoolVar(&f.global, "global-shuffle", false, "with --dataset memory, any row may come to any place of an epoch, whichever file it is in; every worker keeps all rows")
+	fl.BoolVar(&f.global, "global-shuffle", false, "with --dataset memory, any row may come to any place of an epoch, whichever file it is in; workers keep a share each and exchange rows")
 	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
 
 	fl.IntVar(&f.servers, "servers", 1, "server processes")

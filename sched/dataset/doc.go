@@ -17,7 +17,8 @@
 //	          garbage collector, never overwritten
 //
 // Memory mode runs the same pipeline once, keeps the rows, and serves every
-// epoch from there.
+// epoch from there. In a global shuffle readers keep their shares of the rows and ask
+// each other for those that an epoch deals them (Parts), some steps ahead.
 //
 // A stream (NewStream) has no files of its own: a Feed says, entry by entry, which
 // file or which of its rows come next, and where steps and passes end. Readers of one

@@ -23,11 +23,7 @@ func (r *Reader) load() (*store, error) {
 	if limit == 0 {
 		limit, why = availableBytes()/2, "half of the memory available"
 	}
-	share, pool := r.share, r.pool
-	if r.opts.Global {
-		share, pool = Whole(share.Batch, share.Micro), newStepPool(2*aheadSteps)
-	}
-	p := startPipeline(r.ctx, r.src, share, r.opts, pool)
+	p := startPipeline(r.ctx, r.src, r.share, r.opts, r.pool)
 	defer p.close()
 	st := &store{}
 	for {

@@ -52,7 +52,8 @@ type ReaderOptions struct {
 	Threads  int    // parsing goroutines; 0: 1
 	Mode     string // "queue" (default): read anew every epoch; "memory": parsed once and kept
 	Shuffle  bool   // rows change places inside their virtual partition, a different way each epoch
-	Global   bool   // memory mode with Shuffle: each row may come to any place of the epoch, and every reader keeps all rows
+	Global   bool   // memory mode with Shuffle: each row may come to any place of the epoch
+	Parts    *Parts // of Global, where this reader has not all leaves
 	Seed     uint64 // of the shuffle
 	MaxBytes int64  // memory mode: most bytes of parsed rows; 0: half of what the machine has available
 	Window   int    // queue mode with Shuffle: batches shuffled together; 0: 16

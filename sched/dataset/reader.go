@@ -3,6 +3,7 @@ package dataset
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -65,6 +66,16 @@ func (s *Source) NewReader(ctx context.Context, share Share, opts ReaderOptions)
 	if err := share.Validate(); err != nil {
 		return nil, err
 	}
+	switch {
+	case opts.Global && opts.Parts == nil && share != Whole(share.Batch, share.Micro):
+		return nil, fmt.Errorf("dataset: a global shuffle by a reader of leaves %d to %d, which needs the other readers: give Parts", share.First, share.Last)
+	case opts.Parts != nil && !opts.Global:
+		return nil, errors.New("dataset: Parts are for a global shuffle")
+	case opts.Parts != nil:
+		if err := opts.Parts.validate(share); err != nil {
+			return nil, err
+		}
+	}
 	if s.feed != nil && (opts.Mode != Queue || opts.Shuffle) {
 		return nil, fmt.Errorf("dataset: a stream in mode %s (shuffle: %v), want queue without", opts.Mode, opts.Shuffle)
 	}
@@ -116,12 +127,16 @@ func (r *Reader) start() (stepper, error) {
 				return nil, err
 			}
 			r.store = store
+			if p := r.opts.Parts; p != nil {
+				share := r.share
+				p.Rows.Offer(func(rows []uint32, into []byte) (int, int, error) { return store.pack(share, rows, into) })
+			}
 		}
 		if r.opts.Shuffle {
-			st, share, how, global := r.store, r.share, r.shuffle(), r.opts.Global
-			return newGather(r.ctx, st, share, func() order {
+			st, share, how, global, parts := r.store, r.share, r.shuffle(), r.opts.Global, r.opts.Parts
+			return newGather(r.ctx, st, share, func(ctx context.Context) order {
 				if global {
-					return newEverywhere(st, share, how)
+					return newEverywhere(ctx, st, share, how, parts, r.opts.Busy)
 				}
 				return newPartitions(st, share, how)
 			}, r.opts.Busy, r.pool), nil

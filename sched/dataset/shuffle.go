@@ -96,7 +96,8 @@ func newPartitions(st *store, share Share, how shuffle) partitions {
 	return parts
 }
 
-func (p partitions) fill(dst *Batch, i, k int) { p[i].fill(dst, k) }
+func (p partitions) fill(dst *Batch, i, k int) error { p[i].fill(dst, k); return nil }
+func (p partitions) close()                          {}
 
 // gather serves the rows in memory in a shuffled order, at most two steps ahead
 // of the consumer: the copying, which misses the cache at every row, runs
@@ -106,31 +107,36 @@ type gather struct {
 	steps  chan *Step
 	ctx    context.Context
 	done   chan struct{}
+	err    error // once steps is closed
 }
 
 // order says how rows are dealt anew: it fills own leaf i of batch k.
 type order interface {
-	fill(dst *Batch, i, k int)
+	fill(dst *Batch, i, k int) error
+	close()
 }
 
-func newGather(ctx context.Context, st *store, share Share, how func() order, busy *usage.Clock, pool *stepPool) *gather {
+func newGather(ctx context.Context, st *store, share Share, how func(context.Context) order, busy *usage.Clock, pool *stepPool) *gather {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &gather{cancel: cancel, steps: make(chan *Step, 2), ctx: ctx, done: make(chan struct{})}
 	go g.run(st, share, how, busy, pool)
 	return g
 }
 
-func (g *gather) run(st *store, share Share, how func() order, busy *usage.Clock, pool *stepPool) {
+func (g *gather) run(st *store, share Share, how func(context.Context) order, busy *usage.Clock, pool *stepPool) {
 	defer close(g.done)
 	defer close(g.steps)
 	busy.Enter()
 	defer busy.Leave()
-	o := how()
+	o := how(g.ctx)
+	defer o.close()
 	for k, from := range st.steps {
 		step := pool.take(share)
 		step.Index, step.Rows, step.FirstRow = from.Index, from.Rows, from.FirstRow
 		for i := range step.Leaves {
-			o.fill(&step.Leaves[i], i, k)
+			if g.err = o.fill(&step.Leaves[i], i, k); g.err != nil {
+				return
+			}
 		}
 		if !send(g.ctx, busy, g.steps, step) {
 			return
@@ -148,6 +154,9 @@ func (g *gather) next() (*Step, error) {
 	}
 	if err := g.ctx.Err(); err != nil {
 		return nil, err
+	}
+	if g.err != nil {
+		return nil, g.err
 	}
 	return nil, io.EOF
 }

@@ -40,7 +40,7 @@ type Job struct {
 	Dataset string `json:"dataset"`
 	Shuffle bool   `json:"shuffle"`
 	// GlobalShuffle lets a row come to any place of an epoch, not only to its place in
-	// any batch; each worker keeps all rows for that.
+	// any batch; workers give each other rows for that.
 	GlobalShuffle bool `json:"global_shuffle,omitempty"`
 	// Stream is how directories are read into which files keep coming; nil: what is in
 	// them when the job begins is read, Epochs times.

@@ -86,6 +86,8 @@ type RankUsage struct {
 	Copied *client.CopiedBytes `json:"copied_bytes,omitempty"`
 	// Hot is a worker's that keeps hot rows: of those, and of all, what pulls asked.
 	Hot *client.HotStats `json:"hot_rows,omitempty"`
+	// RowsMoved is a worker's: bytes of rows that other workers kept, and gave it.
+	RowsMoved int64 `json:"rows_moved_bytes,omitempty"`
 }
 
 // Event is a sign of life from a rank. Exactly one field is set.

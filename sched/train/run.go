@@ -28,7 +28,12 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if w.job.Stream != nil {
 		data, err = w.openStream(ctx, &w.meter.io)
 	} else {
-		data, err = w.open(ctx, w.job.Data, &w.meter.io, w.job.GlobalShuffle)
+		var parts *dataset.Parts
+		if parts, err = w.openParts(ctx); err != nil {
+			return nil, err
+		}
+		defer w.rows.Close() // behind the reader, which asks it
+		data, err = w.open(ctx, w.job.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io})
 	}
 	if err != nil {
 		return nil, err
@@ -36,13 +41,13 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	defer data.Close()
 	var valid, test *dataset.Reader
 	if len(w.job.Valid) > 0 {
-		if valid, err = w.open(ctx, w.job.Valid, nil, false); err != nil {
+		if valid, err = w.open(ctx, w.job.Valid, dataset.ReaderOptions{}); err != nil {
 			return nil, err
 		}
 		defer valid.Close()
 	}
 	if len(w.job.Test) > 0 {
-		if test, err = w.open(ctx, w.job.Test, nil, false); err != nil {
+		if test, err = w.open(ctx, w.job.Test, dataset.ReaderOptions{}); err != nil {
 			return nil, err
 		}
 		defer test.Close()
@@ -72,16 +77,14 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// open makes a reader of this worker's share; busy may be nil.
-func (w *worker) open(ctx context.Context, paths []string, busy *usage.Clock, global bool) (*dataset.Reader, error) {
-	opts := w.job.Reading
-	src, err := dataset.Open(paths, opts)
+// open makes a reader of this worker's share, as the job says and opts adds.
+func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOptions) (*dataset.Reader, error) {
+	src, err := dataset.Open(paths, w.job.Reading)
 	if err != nil {
 		return nil, err
 	}
-	return src.NewReader(ctx, w.share, dataset.ReaderOptions{
-		Threads: w.job.Threads, Mode: w.job.Dataset, Shuffle: w.job.Shuffle, Global: global, Seed: w.job.Seed, Busy: busy,
-	})
+	opts.Threads, opts.Mode, opts.Shuffle, opts.Seed = w.job.Threads, w.job.Dataset, w.job.Shuffle, w.job.Seed
+	return src.NewReader(ctx, w.share, opts)
 }
 
 // passReport is what each worker tells of a pass.
@@ -358,12 +361,13 @@ type workerUsage struct {
 	Copied   client.CopiedBytes `json:"copied"`
 	Hot      *client.HotStats   `json:"hot,omitempty"`
 	Took     []Takeover         `json:"took,omitempty"`
+	Moved    int64              `json:"moved,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took,
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(),
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
@@ -386,7 +390,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	var io, comm, compute float64
 	var lines []pipe.Summary
 	for i, u := range all {
-		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot})
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot, RowsMoved: u.Moved})
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}

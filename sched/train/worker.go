@@ -10,6 +10,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
+	"psrt/sched/exchange"
 	"psrt/sched/metrics"
 	"psrt/sched/pipe"
 	"psrt/sched/stall"
@@ -90,6 +91,8 @@ type worker struct {
 	epochRows int64
 	// collective is nil where dense gradients are pushed by every worker.
 	collective *collective
+	// rows is where other workers' rows come from, nil where none do.
+	rows *exchange.Member
 }
 
 // RunWorker is a worker rank's life: connect, train, evaluate, leave. Every
