@@ -39,6 +39,7 @@ type parquetRows struct {
 	cells  []*parquetColumn // by the schema's columns; nil: the cell stays empty
 	csv    csvText
 	groups []parquet.RowGroup // not begun
+	begun  int                // of all row groups
 	left   int64              // rows of the running one
 	row    int
 	text   []byte
@@ -108,12 +109,19 @@ func (p *parquetRows) next() (text []byte, err error) {
 		}
 		group := p.groups[0]
 		p.groups, p.left = p.groups[1:], group.NumRows()
+		if p.left < 0 {
+			return nil, p.damaged(fmt.Errorf("a row group of %d rows", p.left))
+		}
 		chunks := group.ColumnChunks()
 		for _, c := range p.cells {
 			if c != nil {
+				if err := p.checkPages(c); err != nil {
+					return nil, p.damaged(fmt.Errorf("column %s: %w", c.name, err))
+				}
 				c.begin(chunks[c.index])
 			}
 		}
+		p.begun++
 	}
 	p.left--
 	p.row++

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"psrt/csrc/seedtest"
 )
@@ -210,3 +212,63 @@ func TestParquetDamaged(t *testing.T) {
 		}
 	}
 }
+
+// TestParquetPages: a page that says it has more bytes than the file, or that it unpacks
+// to what no packing does, is refused before memory is taken for it; so is a row group
+// of fewer than no rows.
+func TestParquetPages(t *testing.T) {
+	r := seedtest.Rand(t)
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	parquetFile(t, path, clicks(r, 100), 50, parquet.Compression(&parquet.Uncompressed))
+	opts := Options{Schema: schemaOf(t, clickSchema)}
+	for name, damage := range map[string]func(h *format.PageHeader){
+		"packed":   func(h *format.PageHeader) { h.CompressedPageSize = 1 << 30 },
+		"unpacked": func(h *format.PageHeader) { h.UncompressedPageSize = 2_000_000_000 },
+		"negative": func(h *format.PageHeader) { h.UncompressedPageSize = -5 },
+	} {
+		p, err := openParquet(path, &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := p.cells[0]
+		if err := p.checkPages(c); err != nil {
+			t.Fatalf("a page as it was written: %v", err)
+		}
+		// The first page's header, written anew and laid over the file: what follows it is
+		// not looked at any more.
+		var h format.PageHeader
+		at := p.from.Metadata().RowGroups[0].Columns[c.index].MetaData.DataPageOffset
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var protocol thrift.CompactProtocol
+		if err := thrift.NewDecoder(protocol.NewReader(bytes.NewReader(whole[at:]))).Decode(&h); err != nil {
+			t.Fatal(err)
+		}
+		damage(&h)
+		text, err := thrift.Marshal(&protocol, &h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(whole[at:], text)
+		p.Close()
+		_, err = rowsOf(t, []string{file(t, "bad.parquet", whole)}, opts)
+		if err == nil || !strings.Contains(err.Error(), "the page at") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := openParquet(path, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.groups = []parquet.RowGroup{negative{p.groups[0]}}
+	if _, err := p.next(); err == nil || !strings.Contains(err.Error(), "-1 rows") {
+		t.Errorf("a row group of -1 rows: %v", err)
+	}
+}
+
+type negative struct{ parquet.RowGroup }
+
+func (negative) NumRows() int64 { return -1 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // DefaultPipeTimeout is how long a pipe command may give nothing.
@@ -45,7 +47,9 @@ func (t *tail) String() string {
 
 // piped is a file read through a command of the user's: sh -c COMMAND, the file as
 // its stdin. What it reads and gives lies in the kernel's pipe; when nobody reads on
-// it stands still. It has a process group of its own, which dies with it.
+// it stands still. It has a process group of its own, which dies with it: also what the
+// shell left in the background. The shell's number, which is the group's, stays taken
+// until it is reaped, so the group is killed before that, and never after.
 type piped struct {
 	path    string
 	in      *os.File
@@ -54,10 +58,13 @@ type piped struct {
 	said    *tail
 	timeout time.Duration
 	lines   int
-	ended   chan struct{}
-	err     error // of the command, once ended is closed
+	ended   chan struct{} // closed when the shell has ended; it is not reaped by that
 	stop    func() bool
 	close   sync.Once
+
+	mu     sync.Mutex
+	reaped bool
+	err    error // of the command, once reaped
 }
 
 // openPipe starts the command for one file. The end of ctx ends it.
@@ -86,13 +93,32 @@ func openPipe(ctx context.Context, path string, o *Options) (*piped, error) {
 	}
 	go func() {
 		defer close(p.ended)
-		p.err = p.cmd.Wait()
+		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		}
 	}()
 	p.stop = context.AfterFunc(ctx, p.kill)
 	return p, nil
 }
 
-func (p *piped) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+func (p *piped) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// reap ends the group of a shell that has ended, and says how the shell did.
+func (p *piped) reap() error {
+	<-p.ended
+	p.kill()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		p.reaped, p.err = true, p.cmd.Wait()
+	}
+	return p.err
+}
 
 // Read returns io.EOF when the command has ended well, else an *Error.
 func (p *piped) Read(b []byte) (int, error) {
@@ -110,7 +136,7 @@ func (p *piped) Read(b []byte) (int, error) {
 		return n, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		p.kill()
-		<-p.ended
+		_ = p.reap()
 		return n, p.failure(fmt.Sprintf("gave nothing for %v: ended", p.timeout), err)
 	case err != io.EOF:
 		return n, p.failure(fmt.Sprintf("cannot be read: %v", plain(err)), err)
@@ -121,11 +147,11 @@ func (p *piped) Read(b []byte) (int, error) {
 	case <-p.ended:
 	case <-grace.C:
 		p.kill()
-		<-p.ended
+		_ = p.reap()
 		return n, p.failure(fmt.Sprintf("closed its output and was still there %v later: ended", endGrace), nil)
 	}
-	if p.err != nil && !errors.Is(p.err, exec.ErrWaitDelay) {
-		return n, p.failure("failed ("+p.err.Error()+")", p.err)
+	if err := p.reap(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return n, p.failure("failed ("+err.Error()+")", err)
 	}
 	return n, io.EOF
 }
@@ -145,12 +171,8 @@ func (p *piped) failure(what string, err error) error {
 func (p *piped) Close() {
 	p.close.Do(func() {
 		p.stop()
-		select {
-		case <-p.ended:
-		default:
-			p.kill()
-			<-p.ended
-		}
+		p.kill()
+		_ = p.reap()
 		p.in.Close()
 		p.out.Close()
 	})

@@ -83,6 +83,32 @@ func TestPipeFails(t *testing.T) {
 	}
 }
 
+// What a command left in the background ends with it, when all was read too.
+func TestPipeEndsBackground(t *testing.T) {
+	alive := file(t, "pid", nil)
+	command := "sleep 1000 >/dev/null 2>&1 & echo $! >> " + alive + "; cat"
+	rows, err := rowsOf(t, []string{file(t, "in", numberedRows(20))}, Options{Pipe: command, Fields: 1})
+	if err != nil || len(rows) != 20 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	text, _ := os.ReadFile(alive)
+	pids := strings.Fields(string(text))
+	if len(pids) == 0 {
+		t.Fatal("the command did not run")
+	}
+	for _, pid := range pids {
+		n, _ := strconv.Atoi(pid)
+		for until := time.Now().Add(time.Minute); n == 0 || processLives(n); time.Sleep(time.Millisecond) { // killed, and not yet collected by init
+			if stat, _ := os.ReadFile("/proc/" + pid + "/stat"); strings.Contains(string(stat), ") Z ") {
+				break
+			}
+			if time.Now().After(until) {
+				t.Fatalf("%q is still there", pid)
+			}
+		}
+	}
+}
+
 // A reader that is closed, or whose context ends, waits for no command, and leaves none.
 func TestPipeIsEnded(t *testing.T) {
 	r := seedtest.Rand(t)
