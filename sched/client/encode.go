@@ -93,6 +93,9 @@ func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn) (err error) {
 		return nil
 	}
 	if k := d.packed.of(p.lane); k != nil && p.kind == psmsg.KindPushDense && !p.absent {
+		if !l.reads() {
+			return d.describePlain(p, k, req, l)
+		}
 		return d.describePacked(k, req, l)
 	}
 	if !p.absent {
@@ -109,6 +112,9 @@ func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn) (err error) {
 // describe fills in a sparse request and sends along what its slot has room for.
 func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *CopiedBytes) (err error) {
 	if k := r.packed.of(p.lane); k != nil && p.kind == psmsg.KindPush && !p.void {
+		if !s.l.reads() {
+			return r.describePlain(p, k, req, s, copied)
+		}
 		return r.describePacked(p, k, req, s, copied)
 	}
 	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]-p.kept

@@ -125,6 +125,7 @@ func (c *Client) Compressed() CompressStats {
 type packed struct {
 	arena *shared
 	parts []packedPart // by lane; where bytes is 0 nothing is packed
+	plain plain
 }
 
 type packedPart struct {
@@ -145,7 +146,7 @@ func (p *packed) of(lane int) *packedPart {
 
 // room makes room for n bytes. Preconditions: nothing of it is in flight.
 func (p *packed) room(c *Client, n int) ([]byte, error) {
-	clear(p.parts)
+	p.clear()
 	if p.arena == nil || len(p.arena.arena.Bytes()) < n {
 		a, err := c.share(n+n/4, "worker compressed push")
 		if err != nil {
@@ -160,7 +161,14 @@ func (p *packed) room(c *Client, n int) ([]byte, error) {
 	return p.arena.arena.Bytes(), nil
 }
 
+// clear says that nothing is packed. Preconditions: nothing of it is in flight.
+func (p *packed) clear() {
+	clear(p.parts)
+	p.plain.forget()
+}
+
 func (p *packed) close() {
+	p.plain.close()
 	if p.arena != nil {
 		p.arena.close()
 		p.arena = nil
@@ -187,7 +195,7 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	}
 	start, width := time.Now(), r.spec.PushFloats()
 	defer func() { p.stats.Seconds += time.Since(start).Seconds() }()
-	clear(r.packed.parts)
+	r.packed.clear()
 	p.stats.FloatBytes += uint64(r.n * width * 4)
 	c.step()
 	able := c.packs()
@@ -240,7 +248,7 @@ func (c *Client) pushLate(k *kept, clock uint64, call *Call) error {
 		}
 	}
 	r, width := k.late, k.late.spec.PushFloats()
-	clear(r.packed.parts)
+	r.packed.clear()
 	k.index[0] = grow(k.index[0], len(keys))
 	if err := r.Plan([][]uint64{keys}, k.index[:]); err != nil {
 		return err
@@ -372,7 +380,7 @@ func (c *Client) packDense(d *Dense) error {
 	}
 	start := time.Now()
 	defer func() { p.stats.Seconds += time.Since(start).Seconds() }()
-	clear(d.packed.parts)
+	d.packed.clear()
 	p.stats.FloatBytes += uint64(d.n * 4)
 	able := c.packs()
 	if !able || p.choice.Code != compress.Top && p.code() == compress.Floats {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ type packing struct {
 	choice   compress.Choice
 	protocol int
 	breaks   bool
+	older    bool // what breaks is back as one of before PackedSince, for the rest of the step
 	keyed    bool // no tickets
 	whole    bool
 }
@@ -44,6 +46,7 @@ type packing struct {
 // train has workers push gradients that depend on the seed alone.
 func (p *packing) train(t *testing.T, w *world) (stats []CompressStats) {
 	stats = make([]CompressStats, p.workers)
+	plain := make([]int, p.workers)
 	var all sync.WaitGroup
 	for id := range p.workers {
 		c := w.openPacking(id, p.choice, p.protocol)
@@ -82,23 +85,36 @@ func (p *packing) train(t *testing.T, w *world) (stats []CompressStats) {
 				var a, b Call
 				must(t, c.PushDense(dense, round, rng.IntN(9) > 0, &a))
 				must(t, c.Push(rows, round, true, &b))
-				if p.breaks && chaos.IntN(3) == 0 {
+				if p.older {
+					c.cfg.protocol = psmsg.PackedSince - 1
+				}
+				if p.breaks && (p.older || chaos.IntN(3) == 0) {
 					c.servers[chaos.IntN(len(c.servers))].conn.Close()
 				}
 				must(t, c.Wait(&a))
 				must(t, c.Wait(&b))
+				if c.cfg.protocol = p.protocol; p.older && !c.packs() {
+					plain[id]++
+					for _, s := range c.servers {
+						s.conn.Close()
+					}
+				}
 			}
 			stats[id] = c.Compressed()
 		})
 	}
 	all.Wait()
+	if p.older && slices.Max(plain) == 0 {
+		t.Error("nothing was sent again to an older server")
+	}
 	return stats
 }
 
 var packings = []compress.Choice{{Code: compress.Half}, {Code: compress.Byte}, {Code: compress.Top, Share: .1}}
 
 // A model that was trained with compression is the same, bit for bit, over any number of
-// servers, any transport, by ticket or keys, and whatever connections broke.
+// servers, any transport, by ticket or keys, and whatever connections broke: also where
+// those that are made in their place know of no compression.
 func TestPackedDigest(t *testing.T) {
 	for _, choice := range packings {
 		t.Run(choice.String(), func(t *testing.T) {
@@ -107,8 +123,10 @@ func TestPackedDigest(t *testing.T) {
 				transport     string
 				servers       int
 				breaks, keyed bool
-			}{{"tcp", 1, false, false}, {"tcp", 3, true, false}, {"shm", 3, false, true}, {"shm", 1, true, false}, {"tcp" + grants, 2, false, true}, {"tcp" + late, 2, true, false}} {
-				p := packing{workers: 2, rounds: 5, spec: adagrad(9), choice: choice, breaks: c.breaks, keyed: c.keyed}
+				older         bool
+			}{{"tcp", 1, false, false, false}, {"tcp", 3, true, false, false}, {"shm", 3, false, true, false}, {"shm", 1, true, false, false}, {"tcp" + grants, 2, false, true, false}, {"tcp" + late, 2, true, false, false},
+				{"tcp" + late, 2, true, false, true}, {"shm" + late, 2, true, true, true}} {
+				p := packing{workers: 2, rounds: 5, spec: adagrad(9), choice: choice, breaks: c.breaks, older: c.older, keyed: c.keyed}
 				w := newWorld(t, worldConfig{transport: c.transport, servers: c.servers, lanes: 2, workers: p.workers, tables: []table.Spec{p.spec}, dense: 3000})
 				stats := p.train(t, w)
 				if s := stats[0]; s.PackedBytes == 0 || s.PackedBytes > s.FloatBytes*2/3 || s.KeptRows != 0 {

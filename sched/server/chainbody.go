@@ -82,6 +82,25 @@ func (c *chained) opens(r *request, body []byte) error {
 	return err
 }
 
+// asOld is a push's body as every member of the chain reads it: with a member of
+// before psmsg.PackedSince what is packed is unpacked. That is for what was ordered
+// before it came, and it is given as it joins; workers have been told since.
+func (c *chained) asOld(h *chain.Header, body []byte) []byte {
+	if len(body) < bodyHeader || psmsg.Flags(body[1])&psmsg.FlagPacked == 0 || c.speaks.Load() >= psmsg.PackedSince {
+		return body
+	}
+	r, err := c.decode(h, body)
+	if err != nil { // it has been done here
+		c.fail(fmt.Errorf("server: group %d: op %d cannot be unpacked for an older server: %w", c.cfg.Group, h.Seq, err))
+		return body
+	}
+	old := append([]byte(nil), body[:bodyHeader]...)
+	old[1] &^= byte(psmsg.FlagPacked)
+	binary.LittleEndian.PutUint32(old[16:], r.Rows)
+	old = append(old, mem.Bytes(r.keys)...)
+	return append(old, mem.Bytes(r.grads)...)
+}
+
 // decode makes a request of a body, which it goes on to refer to. It belongs to no
 // session.
 func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
@@ -93,6 +112,9 @@ func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
 	r.Seq = h.Push
 	r.Kind, r.Flags = psmsg.Kind(b[0]), psmsg.Flags(b[1])&bodyFlags
 	r.Table, r.Clock, r.Rows = le.Uint32(b[4:]), le.Uint64(b[8:]), le.Uint32(b[16:])
+	if r.Flags&psmsg.FlagPacked != 0 && c.own() < psmsg.PackedSince {
+		return nil, fmt.Errorf("%w: it is compressed, which there is since protocol %d", errBody, psmsg.PackedSince)
+	}
 	b = b[bodyHeader:]
 	switch r.Kind {
 	case psmsg.KindPush:

@@ -283,6 +283,14 @@ func (c *chained) send(m chain.Message) {
 	if c.failed != nil {
 		return
 	}
+	if it := m.Item; it != nil && it.Op != nil && it.Op.Kind == chain.Push {
+		if body := c.asOld(&it.Op.Header, it.Op.Body); len(body) > 1 && body[1] != it.Op.Body[1] {
+			old, op := *it, *it.Op
+			op.Body, op.Size = body, len(body)
+			old.Op = &op
+			m.Item = &old
+		}
+	}
 	c.leaves(&m)
 	if c.cfg.Send != nil {
 		c.cfg.Send(m)

@@ -56,8 +56,9 @@ func (c *chained) Rest() []byte {
 	var tail [][]byte
 	hold := func(held []*request) {
 		for _, h := range held {
-			r.Held = append(r.Held, restHeld{uint32(h.s.worker), h.s.client, h.Seq, len(h.body)})
-			tail = append(tail, h.body)
+			body := c.asOld(&chain.Header{Worker: uint32(h.s.worker), Client: h.s.client, Push: h.Seq}, h.body)
+			r.Held = append(r.Held, restHeld{uint32(h.s.worker), h.s.client, h.Seq, len(body)})
+			tail = append(tail, body)
 		}
 	}
 	for _, t := range l.order {

@@ -401,6 +401,10 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d sent a %s over a connection that only reads", s.worker, r.Kind))
 		return
 	}
+	if r.Flags&psmsg.FlagPacked != 0 && s.version < psmsg.PackedSince {
+		l.drop(s, fmt.Errorf("server: worker %d sent a compressed push over a connection of protocol %d: there are some since %d", s.worker, s.version, psmsg.PackedSince))
+		return
+	}
 	r.busy, r.keys, r.grads = true, nil, nil
 	r.pack.reset()
 	r.fetch.reset()

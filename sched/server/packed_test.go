@@ -14,6 +14,7 @@ import (
 // of the request.
 func TestPackedPushesLandTogether(t *testing.T) {
 	l, s, ep := newDoor(t, fetchedAsGranted)
+	s.version = psmsg.PackedSince
 	_, err := l.mux.Queue(&counting{ep: ep})
 	must(t, err)
 	const n, rounds = 8, 3
@@ -68,4 +69,17 @@ func TestPackedPushesLandTogether(t *testing.T) {
 		t.Errorf("a value is %v, want %v", got[testDim-1], -sum)
 	}
 	tab.rows.Release(look.Rows)
+}
+
+// Over a connection of before compression there are no packed pushes: it ends.
+func TestPackedOverAnOldConnection(t *testing.T) {
+	l, s, _ := newDoor(t, mapped)
+	s.version = psmsg.PackedSince - 1
+	b := make([]byte, psmsg.RequestBytes)
+	(&psmsg.Request{Kind: psmsg.KindPush, Flags: psmsg.FlagPacked, Seq: 1, Table: testTable}).Encode(b)
+	copy(s.slotBytes(0), b)
+	l.complete(&rdma.Completion{ID: wrID(s.id, 0), Op: rdma.OpRecvImm, Bytes: len(b)})
+	if l.sessions[s.id] != nil || s.reqs[0].busy {
+		t.Error("it was taken")
+	}
 }

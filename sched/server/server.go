@@ -250,7 +250,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	welcome, _ := json.Marshal(said)
 	var failed error // an endpoint without a queue is refused, and then this says why
 	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
-		cfg, err := s.attach(in, i, d, hello, sessions)
+		cfg, err := s.attach(in, i, d, hello, version, sessions)
 		failed = errors.Join(failed, err)
 		return cfg
 	}, welcome)
@@ -308,7 +308,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 }
 
 // attach prepares the session of one lane before its endpoint is connected.
-func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hello, sessions []*session) (rdma.EndpointConfig, error) {
+func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hello, version int, sessions []*session) (rdma.EndpointConfig, error) {
 	l := s.lanes[i]
 	if old := sessions[i]; old != nil { // dial tries its next transport
 		l.do(commandTimeout, func() { l.drop(old, nil) })
@@ -317,7 +317,7 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
-	ses.generation, ses.reads = hello.Generation, hello.Reads
+	ses.generation, ses.reads, ses.version = hello.Generation, hello.Reads, version
 	var k *link
 	if s.grants(ses, in) {
 		if k, err = s.links.of(d, &s.cfg); err != nil {
@@ -387,7 +387,7 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 		return err
 	}
 	if l.chain != nil {
-		if !l.chain.head {
+		if !l.chain.head || int64(ses.version) > l.chain.speaks.Load() { // an older member has come since
 			return l.chain.moved()
 		}
 	}

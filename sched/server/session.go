@@ -58,6 +58,7 @@ type session struct {
 	link       *link // nil: nobody grants
 	source     int   // in link
 	seen       *seen // by the watch
+	version    int   // of the wire that was agreed on
 	mapped     bool
 	maxMessage int
 	open       bool   // rings exchanged, requests may come
