@@ -125,6 +125,12 @@ func (p *Peers) Tick(nodes []Node, now time.Duration) (beats []Beat) {
 	return beats
 }
 
+// Due says whether the next beat to a node that is watched is due.
+func (p *Peers) Due(n Node, now time.Duration) bool {
+	q := p.peers[n]
+	return q != nil && now >= q.beat
+}
+
 // Hurry makes the next beat to everybody due now.
 func (p *Peers) Hurry(now time.Duration) {
 	for _, q := range p.peers {

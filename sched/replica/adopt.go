@@ -68,7 +68,7 @@ func (m *Member) adopt(ctx context.Context, next *place.Chains) error {
 	defer m.mu.Unlock()
 	before, now := m.core.chains, m.now()
 	m.core.adopt(next, now)
-	m.core.peers.Hurry(now) // leases of the new epoch come with the next answers
+	m.hurry() // leases of the new epoch come with the next answers
 	for g := range next.Groups {
 		s, has := m.seats[g], m.core.has(next, g)
 		switch {

@@ -117,7 +117,9 @@ func (l *link) hold(ctx context.Context, conn *dial.Conn) {
 	l.mu.Lock()
 	l.conn, l.heard = conn, time.Now()
 	l.mu.Unlock()
+	l.m.mu.Lock()
 	l.m.hurry()
+	l.m.mu.Unlock()
 	silence := l.m.times().Patience()
 	t := time.NewTicker(silence / 4)
 	defer t.Stop()
@@ -211,6 +213,7 @@ func (m *Member) answered(asked member.Beat, r psmsg.BeatReply) {
 	defer m.mu.Unlock()
 	now := m.now()
 	newer := m.core.answered(asked, r, now)
+	m.endFences(now)
 	m.lease(now, &asked.To)
 	if newer {
 		m.fetch(m.links[asked.To])
@@ -241,11 +244,19 @@ func (m *Member) fetch(from *link) {
 	})
 }
 
-// hurry has the next beats go out at once.
+// hurry has the next beats go out at once. With mu.
 func (m *Member) hurry() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.core.peers.Hurry(m.now())
+	m.beatNow()
+}
+
+// beatNow has the beats that are due go out before the next tick: leases, and with them
+// readers, wait for the answers.
+func (m *Member) beatNow() {
+	select {
+	case m.nudge <- struct{}{}:
+	default:
+	}
 }
 
 func (m *Member) times() member.Times { return m.core.peers.Times() }

@@ -40,6 +40,7 @@ type Member struct {
 	synced    bool          // the store's keys have been seen
 	proposing bool          // a map is on its way to the store
 	quiet     time.Duration // no proposal before
+	nudge     chan struct{} // capacity 1: beats are due before the next tick
 	fetching  bool
 	away      error // why the store cannot be asked
 	awaySince time.Time
@@ -68,7 +69,7 @@ func New(cfg Config) (*Member, error) {
 		return nil, err
 	}
 	return &Member{cfg: cfg, listener: l, began: time.Now(), ended: make(chan struct{}), seats: map[int]*seat{}, closing: map[int]chan struct{}{},
-		links: map[place.Node]*link{}, why: map[int]string{}, learned: make(chan struct{}), settled: make(chan struct{}), vanished: make(chan struct{}, 1), notes: make(chan string, maxNotes)}, nil
+		links: map[place.Node]*link{}, why: map[int]string{}, learned: make(chan struct{}), nudge: make(chan struct{}, 1), settled: make(chan struct{}), vanished: make(chan struct{}, 1), notes: make(chan string, maxNotes)}, nil
 }
 
 // Addr is where workers and servers dial.
@@ -206,6 +207,7 @@ func (m *Member) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+		case <-m.nudge:
 		}
 		m.look(ctx, &last)
 	}

@@ -200,7 +200,12 @@ func (m *Member) asked(r psmsg.BeatRequest) (reply psmsg.BeatReply, err error) {
 	if self := m.core.self; r.To != self {
 		return reply, fmt.Errorf("replica: this is server %d of generation %d, not %d of %d", self.Server, self.Gen, r.To.Server, r.To.Gen)
 	}
-	reply, newer := m.core.asked(r, m.now())
+	now := m.now()
+	reply, newer := m.core.asked(r, now)
+	m.endFences(now)
+	if m.core.peers.Due(r.From, now) {
+		m.beatNow()
+	}
 	m.hold(m.core.self, r.Hold)
 	if newer {
 		m.fetch(m.links[r.From])

@@ -125,7 +125,7 @@ func (m *Member) nextPending(s *seat) (cfg chain.Config, more bool) {
 	if len(s.pending) == 0 {
 		s.ready = true
 		m.settle()
-		m.core.peers.Hurry(m.now())
+		m.hurry()
 		return cfg, false
 	}
 	cfg, s.pending = s.pending[0], s.pending[1:]
@@ -163,7 +163,7 @@ func (m *Member) report(r report) {
 	said := len(m.core.said)
 	wants := m.core.report(r, m.now())
 	if len(m.core.said) != said {
-		m.core.peers.Hurry(m.now())
+		m.hurry()
 	}
 	if wants {
 		m.fetch(nil)
