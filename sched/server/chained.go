@@ -143,7 +143,7 @@ func (c *chained) adopt(cfg chain.Config) {
 		c.endSessions()
 	}
 	if c.speak(cfg.Speaks) && c.head { // what they send might be passed on as it is
-		c.endSome(slices.DeleteFunc(slices.Clone(c.l.sessions), func(s *session) bool { return s == nil || s.reads }))
+		c.endSome(c.l.pushers())
 	}
 	c.epoch.Store(cfg.Epoch)
 	c.served.Store(c.head)
@@ -153,6 +153,16 @@ func (c *chained) adopt(cfg chain.Config) {
 	c.nextTick, c.peers.retry = time.Time{}, time.Time{}
 	c.leaveOthers()
 	c.turn(time.Now())
+}
+
+// pushers are the sessions that may push, those that are not open yet among them.
+func (l *lane) pushers() (all []*session) {
+	for _, s := range l.sessions {
+		if !s.reads {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // endSome ends sessions: their workers ask elsewhere.
@@ -167,7 +177,7 @@ func (c *chained) endSome(of []*session) {
 // endSessions ends the sessions of workers, but for those that only read, and the calls
 // that wait for an op.
 func (c *chained) endSessions() {
-	c.endSome(slices.DeleteFunc(slices.Clone(c.l.sessions), func(s *session) bool { return s == nil || s.reads }))
+	c.endSome(c.l.pushers())
 	for w := range c.waiting {
 		c.waiting[w] = nil
 	}

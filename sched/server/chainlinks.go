@@ -34,8 +34,6 @@ type peers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	dials   sync.WaitGroup
-	ended   []uint32 // numbers of links of which completions may still come
-	free    []uint32 // of others, for those to come
 }
 
 type peer struct {
@@ -45,46 +43,22 @@ type peer struct {
 	conn  *dial.Conn
 	epoch uint64 // adopted here when it came
 	moved bool   // sent or received since the last flush
-
-	released bool // its number
-}
-
-// number reserves a place among sessions, whose numbers completions carry: that of a
-// link that has ended, where there is one.
-func (c *chained) number() uint32 {
-	if n := len(c.peers.free); n > 0 {
-		id := c.peers.free[n-1]
-		c.peers.free = c.peers.free[:n-1]
-		return id
-	}
-	c.l.sessions = append(c.l.sessions, nil)
-	return uint32(len(c.l.sessions) - 1)
-}
-
-// drained says that there are no completions: none of links that have ended, either.
-func (c *chained) drained() {
-	c.peers.free = append(c.peers.free, c.peers.ended...)
-	c.peers.ended = c.peers.ended[:0]
 }
 
 // newLink makes one end of a link, whose endpoint attach asks for.
 func (c *chained) newLink(node chain.Node, dials bool, d rdma.Domain) (*peer, rdma.EndpointConfig, error) {
 	p := &peer{node: node}
-	if err := c.l.do(commandTimeout, func() { p.id, p.epoch = c.number(), c.m.Epoch() }); err != nil {
-		return nil, rdma.EndpointConfig{}, err
-	}
-	fail := func(err error) (*peer, rdma.EndpointConfig, error) {
-		_ = c.l.do(commandTimeout, func() { c.release(p) })
+	if err := c.l.do(commandTimeout, func() { p.id, p.epoch = c.l.number(), c.m.Epoch() }); err != nil {
 		return nil, rdma.EndpointConfig{}, err
 	}
 	link, err := relay.New(d, relay.Config{Group: c.cfg.Group, Self: c.cfg.Self, Peer: node, Dials: dials, ID: p.id, Node: c.l.cfg.Node, On: c.hear})
 	if err != nil {
-		return fail(err)
+		return nil, rdma.EndpointConfig{}, err
 	}
 	q, err := c.l.mux.Queue(d)
 	if err != nil {
 		link.Close()
-		return fail(err)
+		return nil, rdma.EndpointConfig{}, err
 	}
 	p.link = link
 	return p, link.Endpoint(q), nil
@@ -117,7 +91,6 @@ func (c *chained) attach(p *peer, conn *dial.Conn) error {
 // hangUp ends a link.
 func (c *chained) hangUp(p *peer) {
 	p.link.Close()
-	c.release(p)
 	if c.peers.all[p.id] == p {
 		delete(c.peers.all, p.id)
 	}
@@ -148,14 +121,6 @@ func (c *chained) post() {
 		if err := p.link.Flush(); err != nil {
 			c.hangUp(p)
 		}
-	}
-}
-
-// release gives a number back, once.
-func (c *chained) release(p *peer) {
-	if !p.released {
-		p.released = true
-		c.peers.ended = append(c.peers.ended, p.id)
 	}
 }
 

@@ -53,19 +53,20 @@ type lane struct {
 	pauses     []hold
 	held       int
 	released   bool
-	past       past // clients that had a number before
-	sessions   []*session
-	current    []*session  // by worker: its newest session, nil when gone
-	readers    []*session  // likewise: that only reads
-	parked     []*request  // pulls that wait for the clocks
-	looking    []*request  // that wait for a disk
-	starved    []*request  // that wait for rows to be let go, oldest first
-	disks      atomic.Bool // some table is woken
-	tickets    uint64      // given so far: their ages
-	ahead      []announced // by worker
-	passed     uint64      // the step that tables were told of last
-	storage    *storage    // nil without disks
-	cut        *cutting    // of a checkpoint, nil where none is under way
+	past       past                // clients that had a number before
+	sessions   map[uint32]*session // by number, also those that are not open yet
+	numbered   uint32              // sessions, and links to other members, so far
+	current    []*session          // by worker: its newest session, nil when gone
+	readers    []*session          // likewise: that only reads
+	parked     []*request          // pulls that wait for the clocks
+	looking    []*request          // that wait for a disk
+	starved    []*request          // that wait for rows to be let go, oldest first
+	disks      atomic.Bool         // some table is woken
+	tickets    uint64              // given so far: their ages
+	ahead      []announced         // by worker
+	passed     uint64              // the step that tables were told of last
+	storage    *storage            // nil without disks
+	cut        *cutting            // of a checkpoint, nil where none is under way
 	lives      lives
 	leads      leads
 	freeRows   [][]uint32
@@ -99,10 +100,10 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:     dial.NewMux(cfg.Workers*cfg.sessionsEach()*(sendDepth+recvDepth) + cfg.linkDepth()),
-		cmds:    make(chan func(), 16),
-		gone:    make(chan struct{}),
-		tables:  map[uint32]*tableState{},
+		mux:    dial.NewMux(cfg.Workers*cfg.sessionsEach()*(sendDepth+recvDepth) + cfg.linkDepth()),
+		cmds:   make(chan func(), 16),
+		gone:   make(chan struct{}),
+		tables: map[uint32]*tableState{}, sessions: map[uint32]*session{},
 		lastSeq: make([]uint64, cfg.Workers),
 		client:  make([]uint64, cfg.Workers),
 
@@ -180,9 +181,6 @@ func (l *lane) run() {
 	late := false // nothing has woken the lane for long
 	for !l.quit {
 		n := l.poll()
-		if n == 0 && l.chain != nil {
-			l.chain.drained()
-		}
 		start := time.Now()
 		l.began = start
 		for i := range l.cs[:n] {
@@ -216,9 +214,7 @@ func (l *lane) run() {
 		}
 	}
 	for _, s := range l.sessions {
-		if s != nil {
-			s.close()
-		}
+		s.close()
 	}
 	if l.chain != nil {
 		for _, p := range l.chain.peers.all {
@@ -370,11 +366,10 @@ func (l *lane) complete(c *rdma.Completion) {
 
 // sessionOf is nil where the session has been closed, or flush is to drop it.
 func (l *lane) sessionOf(c *rdma.Completion) *session {
-	sid := uint32(c.ID >> 32)
-	if int(sid) >= len(l.sessions) || l.sessions[sid] == nil || l.sessions[sid].broken {
-		return nil
+	if s := l.sessions[uint32(c.ID>>32)]; s != nil && !s.broken {
+		return s
 	}
-	return l.sessions[sid]
+	return nil
 }
 
 // arrive takes a request out of its landing slot.

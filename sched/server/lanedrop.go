@@ -57,7 +57,7 @@ func (l *lane) drop(s *session, cause error) {
 			*k = ticket{}
 		}
 	}
-	l.sessions[s.id] = nil
+	delete(l.sessions, s.id)
 	if l.current[s.worker] == s {
 		l.current[s.worker] = nil
 		if s.generation > 0 {

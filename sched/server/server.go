@@ -364,11 +364,17 @@ func (l *lane) join(ses *session, k *link) {
 	}
 }
 
-// adopt gives a session its number in the lane. Numbers of ended sessions are
-// not used again while the lane lives, so a late completion finds nobody.
+// adopt gives a session its number in the lane.
 func (l *lane) adopt(ses *session) {
-	ses.id, ses.lane = uint32(len(l.sessions)), l
-	l.sessions = append(l.sessions, ses)
+	ses.id, ses.lane = l.number(), l
+	l.sessions[ses.id] = ses
+}
+
+// number is one that completions carry, of a session or a link. None is used twice, so a
+// late completion finds nobody.
+func (l *lane) number() uint32 {
+	l.numbered++
+	return l.numbered - 1
 }
 
 // openSession begins to serve: receives are posted before the client learns

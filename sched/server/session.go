@@ -48,7 +48,7 @@ type ticket struct {
 
 // session is one worker's connection to one lane. Only the lane touches it.
 type session struct {
-	id         uint32 // index in lane.sessions
+	id         uint32 // its number in lane.sessions
 	worker     int
 	client     uint64 // which client speaks for the worker
 	generation int    // of its process, 0 if it does not say
