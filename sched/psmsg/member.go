@@ -134,5 +134,6 @@ type ChainStats struct {
 	LogOps    int    `json:"log_ops"`
 	LogBytes  int    `json:"log_bytes"`
 	Waiting   int    `json:"waiting"`          // pushes ordered and not committed
+	Flowed    uint64 `json:"flowed,omitempty"` // pushes that a head has passed on while they came
 	Failed    string `json:"failed,omitempty"` // why its copy is not one any more
 }

@@ -41,23 +41,15 @@ func (c *chained) bodySize(r *request) int {
 
 // encode copies a push out of its worker's memory, the one copy that is made here.
 func (c *chained) encode(r *request, size int) []byte {
-	b := make([]byte, size)
-	b[0], b[1] = byte(r.Kind), byte(r.Flags&bodyFlags)
-	le := binary.LittleEndian
-	le.PutUint32(b[4:], r.Table)
-	le.PutUint64(b[8:], r.Clock)
-	le.PutUint32(b[16:], r.Rows)
-	to := b[bodyHeader:]
+	b := c.beginBody(r, size)
 	switch {
 	case r.Kind == psmsg.KindPush:
-		n := copy(to, mem.Bytes(r.keys))
-		n += copy(to[n:], mem.Bytes(r.grads))
-		copy(to[n:], r.pack.bytes)
+		return append(append(append(b, mem.Bytes(r.keys)...), mem.Bytes(r.grads)...), r.pack.bytes...)
 	case r.Flags&psmsg.FlagPacked != 0:
-		copy(to, r.pack.bytes)
+		return append(b, r.pack.bytes...)
 	case r.Rows > 0:
 		for _, block := range c.l.dense.blocks {
-			to = to[copy(to, mem.Bytes(r.grads[block.Offset:block.Offset+block.Len])):]
+			b = append(b, mem.Bytes(r.grads[block.Offset:block.Offset+block.Len])...)
 		}
 	}
 	return b

@@ -83,7 +83,10 @@ func (s *Server) Fenced(epoch uint64) error {
 // Hold has the head order nothing more in this epoch.
 func (s *Server) Hold(epoch uint64) error {
 	c := s.lanes[0].chain
-	return c.l.do(wholeTimeout, func() { c.m.Hold(epoch) })
+	return c.l.do(wholeTimeout, func() {
+		c.endFlow() // nothing new may follow it, and what is under way is to end
+		c.m.Hold(epoch)
+	})
 }
 
 // Deliver takes a message that another member's ChainConfig.Send was given, from any

@@ -44,7 +44,9 @@ type chained struct {
 	unborn   []uint64 // of the pull that is being answered
 	dirty    bool     // something was taken or installed
 	running  bool     // the last op is to be applied with the next
-	arrived  bool     // some session has a push that is whole
+	arrived  bool     // some session has a push that is whole, or flows
+	flow     flowing
+	flowed   uint64 // pushes that were ordered before all of them was here
 	whole    []*request
 	vacant   bool // workers begin as having left
 
@@ -326,7 +328,7 @@ func (c *chained) publish() {
 	cfg := c.m.Config()
 	st := &ChainStats{Epoch: cfg.Epoch, Position: slices.IndexFunc(cfg.Chain, func(m chain.Member) bool { return m.Node == c.cfg.Self }),
 		Members: len(cfg.Chain), Head: c.head, Joining: cfg.Joiner != nil && cfg.Joiner.Node == c.cfg.Self, Leased: c.lease(),
-		Committed: c.m.Committed(), LogOps: c.m.LogOps(), LogBytes: c.m.LogBytes()}
+		Committed: c.m.Committed(), LogOps: c.m.LogOps(), LogBytes: c.m.LogBytes(), Flowed: c.flowed}
 	for _, w := range c.waiting {
 		st.Waiting += len(w)
 	}

@@ -19,6 +19,7 @@ func (c *chained) takePushes() {
 	if c.failed != nil {
 		return
 	}
+	c.goOn()
 	c.whole = c.whole[:0]
 	for _, s := range c.l.current {
 		if s == nil || s.broken || !s.open {
@@ -51,6 +52,8 @@ func (c *chained) takePushes() {
 	}
 	clear(c.whole)
 	c.m.Flush() // what was to follow the last one may have had to wait
+	c.beginFlow()
+	c.holdsUp(stuck != nil || len(c.calls) > 0)
 }
 
 // mayRun says whether a push may be applied together with others. Rows that may lie on
@@ -72,7 +75,8 @@ func (c *chained) submit(r *request, merge bool) bool {
 		c.l.reply(r, psmsg.CodeStaleTicket, 0, 0, 0)
 		return true
 	}
-	h := chain.Header{Kind: chain.Push, Worker: uint32(s.worker), Client: s.client, Push: r.Seq, Merge: merge, Size: c.bodySize(r)}
+	h := c.header(r)
+	h.Merge = merge
 	c.lease()
 	verdict := c.m.Judge(c.m.Epoch(), &h)
 	if verdict == chain.Ordered {
@@ -87,8 +91,8 @@ func (c *chained) submit(r *request, merge bool) bool {
 	switch verdict {
 	case chain.Ordered, chain.Pending:
 		s.removePush(r)
-		r.keys, r.grads = nil, nil
-		c.waiting[s.worker] = append(c.waiting[s.worker], r)
+		s.plain = max(s.plain-1, 0)
+		c.wait(r)
 		return true
 	case chain.Duplicate:
 		s.removePush(r)
@@ -132,10 +136,4 @@ func (c *chained) done(d chain.Done) {
 			c.l.reply(r, res.code, 0, res.version, res.refused)
 		}
 	}
-}
-
-// forgetSession takes back what a session waits for: its ops stay in the order, and its
-// worker asks again.
-func (c *chained) forgetSession(s *session) {
-	c.waiting[s.worker] = slices.DeleteFunc(c.waiting[s.worker], func(r *request) bool { return r.s == s })
 }

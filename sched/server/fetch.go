@@ -60,7 +60,13 @@ func (l *lane) begin(r *request) {
 	}
 	s := r.s
 	if s.link == nil || f.total <= eagerBytes {
-		f.cut(0, f.total, func(local []byte, remote rdma.RemoteRange) { s.read(local, remote, r.slot) })
+		piece := f.total
+		if l.chain != nil {
+			piece = flowPiece
+		}
+		for at := int64(0); at < f.total; at += piece {
+			f.cut(at, min(piece, f.total-at), func(local []byte, remote rdma.RemoteRange) { s.read(local, remote, r.slot) })
+		}
 		return
 	}
 	kind := fanin.Push

@@ -358,6 +358,8 @@ func (l *lane) complete(c *rdma.Completion) {
 	case rdma.OpRead:
 		if r := &s.reqs[slotOf(c)]; l.fetched(r, c.Bytes) {
 			l.ready(r)
+		} else if l.chain != nil && l.chain.landed(r) {
+			l.chain.arrived = true
 		}
 	case rdma.OpWrite:
 		l.written(s)

@@ -73,6 +73,7 @@ type session struct {
 
 	reqs  [psmsg.Slots]request
 	order []*request // pushes not yet taken, by rising sequence; at most psmsg.Slots
+	plain int        // pushes that are not to flow through a chain, see chainflow.go
 
 	tickets    [Tickets]ticket
 	named      []keyTicket // of a group
