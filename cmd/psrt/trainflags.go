@@ -37,8 +37,7 @@ type trainFlags struct {
 	denseL2                   float32
 	batch, epochs, patience   int
 	seed                      uint64
-	sync                      *cli.Choice
-	staleness                 int
+	sync                      syncFlags
 	dense                     *cli.Choice
 	dataset                   *cli.Choice
 	global                    bool
@@ -102,9 +101,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
 	fl.Uint64Var(&f.seed, "seed", 1, "the same seed with --sync bsp gives the same model, bit for bit")
-	f.sync = cli.NewChoice(train.ASP, train.BSP, train.SSP, train.ASP)
-	fl.Var(f.sync, "sync", "consistency: bulk synchronous, bounded staleness, asynchronous")
-	fl.IntVar(&f.staleness, "staleness", 0, "clocks that workers may be apart with --sync ssp (0 equals bsp)")
+	f.sync.register(fl)
 	f.dense = cli.NewChoice(train.DensePS, train.DensePS, train.DenseAllReduce)
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values")
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
@@ -198,7 +195,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
-		Sync: f.sync.Value, Staleness: f.staleness, Dense: f.dense.Value, Compress: f.compress.Choice,
+		Dense: f.dense.Value, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,
@@ -209,6 +206,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		return nil, "", err
 	}
 	f.compress.settle(c, j)
+	f.sync.describe(c, j)
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
 		return nil, "", err
 	}
@@ -291,7 +289,7 @@ func (f *trainFlags) check() error {
 		value int
 		least int
 	}{{"dim", f.dim, 1}, {"batch", f.batch, 1}, {"servers", f.servers, 1}, {"workers", f.workers, 1},
-		{"patience", f.patience, 0}, {"staleness", f.staleness, 0}, {"threads", f.threads, 0}, {"lanes", f.lanes, 0}, {"epochs", f.epochs, 0}} {
+		{"patience", f.patience, 0}, {"threads", f.threads, 0}, {"lanes", f.lanes, 0}, {"epochs", f.epochs, 0}} {
 		if p.value < p.least {
 			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}

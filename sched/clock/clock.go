@@ -41,11 +41,14 @@ func (c *Clock) At(worker int) uint64 { return c.next[worker] }
 
 // MayPull reports whether a read at step may be answered now. What it answers
 // never turns from true to false.
-func (c *Clock) MayPull(worker int, step uint64) bool {
-	if c.staleness < 0 || step <= c.min {
+func (c *Clock) MayPull(worker int, step uint64) bool { return c.Allows(step, c.staleness) }
+
+// Allows is MayPull of a table with a staleness of its own, Async for none.
+func (c *Clock) Allows(step uint64, staleness int) bool {
+	if staleness < 0 || step <= c.min {
 		return true
 	}
-	return step-c.min <= uint64(c.staleness)
+	return step-c.min <= uint64(staleness)
 }
 
 // MayPush reports whether CheckPush has nothing to say.
@@ -124,11 +127,14 @@ func (c *Clock) Missing(step uint64) []int {
 
 // Blocks lists the workers that keep a read at step from being answered;
 // empty exactly if MayPull.
-func (c *Clock) Blocks(step uint64) []int {
-	if c.staleness < 0 || step <= uint64(c.staleness) {
+func (c *Clock) Blocks(step uint64) []int { return c.BlocksWithin(step, c.staleness) }
+
+// BlocksWithin is Blocks likewise, empty exactly if Allows.
+func (c *Clock) BlocksWithin(step uint64, staleness int) []int {
+	if staleness < 0 || step <= uint64(staleness) {
 		return nil
 	}
-	return c.Missing(step - uint64(c.staleness) - 1)
+	return c.Missing(step - uint64(staleness) - 1)
 }
 
 // OrderError is a push at a step its worker cannot be in: a bug of the worker,

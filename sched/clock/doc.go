@@ -23,6 +23,12 @@
 // applies them, in worker order, once Min() is above c; the pulls of c+1 that
 // wait are then tried again.
 //
+// # Tables
+//
+// A lane's tables may have modes of their own (Mode): the clocks are the same, what
+// Allows lets through differs, and so does whether updates are held back. Adapt moves
+// the bound of a table by what workers wait.
+//
 // A worker that left no longer holds anyone up. Once tells a repeated push
 // from a new one.
 package clock

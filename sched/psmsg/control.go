@@ -75,6 +75,8 @@ type StatsReply struct {
 	Lanes []LaneStats  `json:"lanes"`
 	// Staleness is of the pulls that were answered, of rows and of dense values.
 	Staleness Staleness `json:"staleness,omitempty"`
+	// Syncs is of each table: how stale it may be, and was.
+	Syncs []SyncStats `json:"table_sync,omitempty"`
 	// Flows are what workers have moved, by worker and table.
 	Flows []FlowStats `json:"flows"`
 	// Disks is absent where no rows lie on any.

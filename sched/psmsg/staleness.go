@@ -1,5 +1,7 @@
 package psmsg
 
+import "slices"
+
 // MostStaleness is the last count of a Staleness: of pulls that lacked so many steps or
 // more.
 const MostStaleness = 64
@@ -43,4 +45,37 @@ func (s Staleness) Mean() float64 {
 		sum += float64(i) * float64(n)
 	}
 	return sum / float64(max(1, s.Pulls()))
+}
+
+// SyncStats is how stale a table may be, and was, in some lanes.
+type SyncStats struct {
+	Table string    `json:"table"` // its name, or dense
+	Mode  string    `json:"mode"`  // as in --table-sync
+	Seen  Staleness `json:"staleness_seen,omitempty"`
+	Lanes int       `json:"lanes"`
+	// Bound is the mean over the lanes of by how many steps a read may be stale now (-1:
+	// any); Raised and Lowered count how often it was, where it moves.
+	Bound   float64 `json:"bound"`
+	Raised  uint64  `json:"raised,omitempty"`
+	Lowered uint64  `json:"lowered,omitempty"`
+}
+
+// AddSyncs adds more to what is known by table.
+func AddSyncs(all []SyncStats, more ...SyncStats) []SyncStats {
+	for _, m := range more {
+		i := slices.IndexFunc(all, func(s SyncStats) bool { return s.Table == m.Table })
+		if i < 0 {
+			all = append(all, SyncStats{Table: m.Table, Mode: m.Mode})
+			i = len(all) - 1
+		}
+		s := &all[i]
+		if lanes := s.Lanes + m.Lanes; lanes > 0 {
+			s.Bound = (s.Bound*float64(s.Lanes) + m.Bound*float64(m.Lanes)) / float64(lanes)
+			s.Lanes = lanes
+		}
+		s.Seen.Add(m.Seen)
+		s.Raised += m.Raised
+		s.Lowered += m.Lowered
+	}
+	return all
 }

@@ -47,7 +47,7 @@ func (a *announced) has(step uint64) bool {
 
 // expect announces for the worker what a pull that waits for the clocks asks.
 func (l *lane) expect(r *request) {
-	if t := l.tables[r.Table]; !t.inMemory && r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock) &&
+	if t := l.tables[r.Table]; !t.inMemory && !l.mayPull(r) &&
 		!l.ahead[r.s.worker].has(r.Clock) {
 		t.rows.Announce(r.Clock, r.keys)
 		t.stir(l)

@@ -59,7 +59,7 @@ func (c *chained) takePushes() {
 // mayRun says whether a push may be applied together with others. Rows that may lie on
 // a disk are pinned until they are applied: all of a run would have to fit.
 func (c *chained) mayRun(r *request) bool {
-	if c.l.cfg.Staleness == 0 || r.Flags&psmsg.FlagTicket != 0 {
+	if c.l.syncOf(r).mode.BSP() || r.Flags&psmsg.FlagTicket != 0 {
 		return false
 	}
 	return r.Kind != psmsg.KindPush || c.l.tables[r.Table].inMemory

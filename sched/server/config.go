@@ -6,6 +6,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/sched/audit"
+	"psrt/sched/clock"
 	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/sched/tree"
@@ -34,6 +35,9 @@ type Config struct {
 	Workers int
 	// Staleness bounds how far clocks may be apart: 0 is BSP, Async is ASP.
 	Staleness int
+	// Modes are those of tables that have others, by number; psmsg.DenseLead is the
+	// dense vector's.
+	Modes map[uint32]clock.Mode
 	// Merges is the order in which BSP adds the workers' gradients: the top of
 	// the reduction tree.
 	Merges []tree.Merge
@@ -98,6 +102,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("server: staleness %d, want 0 (BSP), a positive bound (SSP) or %d (ASP)", c.Staleness, Async)
 	}
 	if err := c.validateChain(); err != nil {
+		return err
+	}
+	if err := c.validateModes(); err != nil {
 		return err
 	}
 	seen := map[uint32]string{}

@@ -213,7 +213,7 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 		rep.Merged += l.stats.merged
 		rep.RefusedRows += l.stats.refused
 		rep.Copied.Add(l.stats.copied)
-		rep.Staleness.Add(l.stats.staleness)
+		l.addSyncs(&rep)
 		rep.BusySeconds += l.stats.busy.Seconds()
 		rep.Lanes = append(rep.Lanes, l.waiting())
 		if l.refusal != nil {

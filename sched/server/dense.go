@@ -22,6 +22,7 @@ type denseState struct {
 	vector  *dense.Vector // of the blocks, nil where there are none
 	floats  int           // in blocks
 	version uint64
+	sync    consistency
 	held    []*request
 	sum     []float32
 	srcs    [][]float32
@@ -36,7 +37,7 @@ type lending struct {
 }
 
 func (d *denseState) init(cfg *Config, lane int) error {
-	d.total = densemap.Total(cfg.Dense.Ranges)
+	d.total, d.sync = densemap.Total(cfg.Dense.Ranges), newSync(cfg, denseTable)
 	if d.total == 0 {
 		return nil
 	}
@@ -222,7 +223,7 @@ func (l *lane) releaseAll(s *session) {
 // carries a whole average. What cannot be added is so, too.
 func (l *lane) applyDense(due []*request) {
 	d := &l.dense
-	sources, merges := l.plan(due)
+	sources, merges := l.plan(due, d.sync.mode)
 	sole := soleSource(sources, merges)
 	d.sum = grow(d.sum, densemap.BlockFloats)
 	refused, at := 0, 0
@@ -240,7 +241,7 @@ func (l *lane) applyDense(due []*request) {
 			return r.grads[b.Offset : b.Offset+b.Len]
 		}
 		switch {
-		case b.Rule == "ema" && l.cfg.Staleness != 0 || b.Rule != "ema" && !l.cfg.Dense.Optimizer.Adds():
+		case b.Rule == "ema" && !d.sync.mode.BSP() || b.Rule != "ema" && !l.cfg.Dense.Optimizer.Adds():
 			for _, r := range due {
 				if g := part(r); g != nil {
 					refused += d.vector.Apply(i, g)

@@ -70,6 +70,7 @@ func addStats(replies []psmsg.StatsReply) (sum psmsg.StatsReply) {
 		sum.BusySeconds += r.BusySeconds
 		sum.Copied.Add(r.Copied)
 		sum.Staleness.Add(r.Staleness)
+		sum.Syncs = psmsg.AddSyncs(sum.Syncs, r.Syncs...)
 		sum.Lanes = append(sum.Lanes, r.Lanes...)
 		sum.Flows = append(sum.Flows, r.Flows...)
 		if r.Disks != nil {

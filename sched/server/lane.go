@@ -19,6 +19,7 @@ import (
 // tableState is one table's part in one lane.
 type tableState struct {
 	spec    table.Spec
+	sync    consistency
 	rows    tiers.Rows
 	version uint64     // pushes applied
 	held    []*request // pushes not yet applied: BSP until the step is whole, else until the poll batch ends
@@ -75,6 +76,7 @@ type lane struct {
 	traffic    traffic
 	audit      *audit.Lane  // nil: nobody wants a record
 	began      time.Time    // the work that a poll has brought
+	epoch      time.Time    // what bounds that move count from
 	pinned     error        // why the thread could not be kept on its node
 	budget     *dram.Budget // of the tables that lie in memory, later ones too; nil without
 	refusal    error        // why there was no memory for rows or values, newest
@@ -94,7 +96,6 @@ type laneStats struct {
 	pulls, pushes, duplicates, stale, expired, announced, merged, refused uint64
 	busy                                                                  time.Duration
 	copied                                                                psmsg.CopiedBytes
-	staleness                                                             psmsg.Staleness
 }
 
 func newLane(cfg *Config, index, global int) (*lane, error) {
@@ -113,7 +114,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		later: make([]rdma.Completion, 0, laterMax),
 		ahead: make([]announced, cfg.Workers),
 	}
-	l.clock = clock.New(cfg.Workers, cfg.Staleness)
+	l.clock, l.epoch = clock.New(cfg.Workers, cfg.Staleness), time.Now()
 	if cfg.MaxBytes > 0 {
 		l.budget = dram.NewBudget(cfg.MaxBytes / int64(cfg.Map.LanesOf(cfg.ID)))
 	}
@@ -121,7 +122,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		return nil, err
 	}
 	for _, spec := range cfg.Tables {
-		t := &tableState{spec: spec}
+		t := &tableState{spec: spec, sync: newSync(cfg, spec.ID)}
 		if err := l.openRows(t); err != nil {
 			l.closeTables()
 			return nil, err
@@ -229,6 +230,7 @@ func (l *lane) run() {
 // for them.
 func (l *lane) settle() {
 	l.pass()
+	l.lookAtBounds()
 	for {
 		l.applyReady()
 		l.unpark()
@@ -402,7 +404,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d sent a compressed push over a connection of protocol %d: there are some since %d", s.worker, s.version, psmsg.PackedSince))
 		return
 	}
-	r.busy, r.keys, r.grads = true, nil, nil
+	r.busy, r.keys, r.grads, r.stood = true, nil, nil, time.Time{}
 	r.pack.reset()
 	r.fetch.reset()
 	l.came(r, psmsg.RequestBytes)
@@ -471,7 +473,7 @@ func (l *lane) unpark() {
 		switch {
 		case r.s.broken: // flush drops it, and what it asked
 			keep = append(keep, r)
-		case r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock):
+		case !l.mayPull(r):
 			keep = append(keep, r)
 		case l.overtakes(r), l.lacks(r), l.chain != nil && l.chain.copying.waits && len(l.looking) > 0:
 			keep = append(keep, r)

@@ -26,7 +26,7 @@ func tableOf(r *request) uint32 {
 // notePush notes a push that is taken, and returns whether the state has it from
 // before.
 func (l *lane) notePush(r *request) (had bool) {
-	if l.cfg.Staleness == 0 {
+	if l.cfg.modeOf(tableOf(r)).BSP() {
 		return false
 	}
 	of, w := tableOf(r), r.s.worker

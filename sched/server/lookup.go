@@ -115,7 +115,7 @@ func (l *lane) hopeful(t *tableState, r *request) bool {
 		at = l.clock.At(r.s.worker)
 	}
 	return slices.ContainsFunc(t.held, func(h *request) bool {
-		return l.cfg.Staleness != 0 || h.Clock < at // the former are applied in this turn
+		return !t.sync.mode.BSP() || h.Clock < at // the former are applied in this turn
 	})
 }
 
@@ -259,7 +259,7 @@ func (l *lane) feed() (some bool) {
 // readsBefore says whether a pull is still reading that must not see a step.
 func (l *lane) readsBefore(step uint64) bool {
 	return slices.ContainsFunc(l.looking, func(r *request) bool {
-		return r.Kind == psmsg.KindPull && r.Flags&psmsg.FlagNoClock == 0 && r.Clock <= step && !r.s.broken
+		return r.Kind == psmsg.KindPull && r.Flags&psmsg.FlagNoClock == 0 && r.Clock <= step && !r.s.broken && l.syncOf(r).mode.BSP()
 	})
 }
 

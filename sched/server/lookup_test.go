@@ -18,7 +18,7 @@ func newLateDoor(t *testing.T) (*lane, *session, *fakeWorker) {
 	tab := l.tables[testTable]
 	rows := slowtest.New(tab.rows, slowtest.Config{Seed: seedtest.Seed(t), Always: true, Wake: func() {}, Report: t.Errorf}, &slowtest.Counts{})
 	tab.rows, tab.inMemory = rows, false
-	l.cfg.Staleness = 0
+	l.cfg.Staleness, tab.sync.mode, l.dense.sync.mode = 0, clock.Fixed(0), clock.Fixed(0)
 	l.clock = clock.New(1, 0)
 	return l, s, ep
 }

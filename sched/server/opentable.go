@@ -130,7 +130,7 @@ func describeTable(s table.Spec) string {
 
 // addTable makes a table in a lane that serves already.
 func (l *lane) addTable(spec table.Spec) error {
-	t := &tableState{spec: spec}
+	t := &tableState{spec: spec, sync: newSync(l.cfg, spec.ID)}
 	if err := l.openRows(t); err != nil {
 		return err
 	}

@@ -164,14 +164,6 @@ func (l *lane) answerPull(r *request) {
 	l.reply(r, psmsg.CodeOK, id, t.version, created)
 }
 
-// noteStaleness counts what an answered pull lacks. Workers of trainers without clocks
-// are not asked for theirs.
-func (l *lane) noteStaleness(r *request) {
-	if least := l.clock.Min(); r.Flags&psmsg.FlagNoClock == 0 {
-		l.stats.staleness.Note(r.Clock - min(least, r.Clock))
-	}
-}
-
 // sendValues gathers rows into the worker's memory.
 func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 	if len(rows) == 0 {

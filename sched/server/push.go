@@ -6,6 +6,7 @@ import (
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
 	"psrt/sched/audit"
+	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 	"psrt/tiers/accessor"
 )
@@ -156,16 +157,16 @@ func (l *lane) resolveRows(r *request) bool {
 	return true
 }
 
-// applyReady applies held pushes: in BSP those of whole steps, one step after
-// the other (a worker's leaving can complete several at once); otherwise all
+// applyReady applies held pushes: of tables in BSP those of whole steps, one step
+// after the other (a worker's leaving can complete several at once); of others all
 // that this poll batch brought, merged per row.
 func (l *lane) applyReady() {
 	if l.chain != nil && l.chain.running {
 		return
 	}
 	defer l.afterSteps()
-	if l.cfg.Staleness != 0 {
-		l.applyAll(func(*request) bool { return true })
+	l.applyAll(false, func(*request) bool { return true })
+	if !l.cfg.holds() {
 		return
 	}
 	for {
@@ -174,7 +175,7 @@ func (l *lane) applyReady() {
 			return
 		}
 		l.beforeStep(step)
-		l.applyAll(func(r *request) bool { return r.Clock == step })
+		l.applyAll(true, func(r *request) bool { return r.Clock == step })
 	}
 }
 
@@ -194,26 +195,36 @@ func (l *lane) wholeStep() (step uint64, ok bool) {
 		}
 	}
 	for _, t := range l.order {
-		look(t.held)
+		if t.sync.mode.BSP() {
+			look(t.held)
+		}
 	}
-	look(l.dense.held)
+	if l.dense.sync.mode.BSP() {
+		look(l.dense.held)
+	}
 	return step, ok
 }
 
-// applyAll applies the held pushes that are due.
-func (l *lane) applyAll(isDue func(*request) bool) {
+// applyAll applies the held pushes that are due, of the tables in BSP or of the others.
+func (l *lane) applyAll(bsp bool, isDue func(*request) bool) {
 	for _, t := range l.order {
-		if due := l.due(&t.held, isDue); len(due) > 0 {
+		if t.sync.mode.BSP() != bsp {
+			continue
+		}
+		if due := l.due(&t.held, bsp, isDue); len(due) > 0 {
 			l.applySparse(t, due)
 		}
 	}
-	if due := l.due(&l.dense.held, isDue); len(due) > 0 {
+	if l.dense.sync.mode.BSP() != bsp {
+		return
+	}
+	if due := l.due(&l.dense.held, bsp, isDue); len(due) > 0 {
 		l.applyDense(due)
 	}
 }
 
 // due takes the requests that are due out of held, in BSP ordered by worker.
-func (l *lane) due(held *[]*request, isDue func(*request) bool) []*request {
+func (l *lane) due(held *[]*request, bsp bool, isDue func(*request) bool) []*request {
 	due, keep := l.merge.due[:0], (*held)[:0]
 	for _, r := range *held {
 		if isDue(r) {
@@ -224,7 +235,7 @@ func (l *lane) due(held *[]*request, isDue func(*request) bool) []*request {
 	}
 	clear((*held)[len(keep):])
 	*held = keep
-	if l.cfg.Staleness == 0 {
+	if bsp {
 		slices.SortStableFunc(due, func(a, b *request) int { return a.s.worker - b.s.worker })
 	}
 	l.merge.due = due
@@ -250,9 +261,9 @@ type mergeScratch struct {
 // their additions. In BSP source w is worker w's (or absent) and the order is
 // the top of the reduction tree; further pushes of one worker in one step are
 // added to its first beforehand. Otherwise sources are added as they came.
-func (l *lane) plan(due []*request) (sources []*request, merges []kernels.Merge) {
+func (l *lane) plan(due []*request, mode clock.Mode) (sources []*request, merges []kernels.Merge) {
 	m := l.merge.merges[:0]
-	if l.cfg.Staleness != 0 {
+	if !mode.BSP() {
 		for i := 1; i < len(due); i++ {
 			m = append(m, kernels.Merge{Dst: 0, Src: int32(i)})
 		}
@@ -343,7 +354,7 @@ func (l *lane) acknowledge(due []*request, version uint64, refused int) {
 // applyMerged adds the sources row by row and applies each row once, group by
 // group: what is added is then still in the cache.
 func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
-	sources, merges := l.plan(due)
+	sources, merges := l.plan(due, t.sync.mode)
 	m := &l.merge
 	m.cat = m.cat[:0]
 	for _, r := range sources {

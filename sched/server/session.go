@@ -21,6 +21,7 @@ type request struct {
 	busy  bool      // from arrival to reply
 	flow  *flow     // what it is counted in; nil when answered
 	began time.Time // when it arrived
+	stood time.Time // since when its worker waits for others to get an answer
 	fetch fetch     // what has not landed yet
 	keys  []uint64  // where they lie: slot, staging or the worker's memory
 	grads []float32 // likewise; for dense pushes the worker's whole vector

@@ -126,7 +126,7 @@ func (l *lane) openTiered(spec table.Spec) (tiers.Rows, error) {
 	}
 	rows := cmp.Or(c.BatchRows/l.cfg.Map.Lanes(), 1024)
 	most := int(room / int64(spec.RowBytes()+frameBytes) / batchesInMemory)
-	apart := max(0, min(l.cfg.Staleness, AheadSteps)) // how far workers may be
+	apart := max(0, min(l.cfg.apart(), AheadSteps)) // how far workers may be
 	return l.fit(spec, tiers.Config{Disks: l.storage.disks, Node: l.cfg.Node, MaxBytes: room,
 		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: c.LookAhead + StepsAtWork + apart, Ahead: ReadSteps + apart, Pmem: c.Pmem})
 }

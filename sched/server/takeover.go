@@ -54,7 +54,7 @@ func (l *lane) takeOver(ses *session) error {
 // before that one, which goOn tells, are free, so that of several such workers one can
 // always go on. A replica does not pause: it adds up where the order says so.
 func (l *lane) hold(worker int) {
-	if l.chain != nil || l.cfg.Staleness != 0 || l.clock.At(worker) == clock.None {
+	if l.chain != nil || !l.cfg.holds() || l.clock.At(worker) == clock.None {
 		return
 	}
 	if !l.pauses[worker].on {
@@ -93,7 +93,7 @@ func (l *lane) mayAdd(step uint64) bool {
 
 // overtakes says whether a pull's step is beyond one that is whole and not added up.
 func (l *lane) overtakes(r *request) bool {
-	if l.held == 0 || r.Flags&psmsg.FlagNoClock != 0 {
+	if l.held == 0 || r.Flags&psmsg.FlagNoClock != 0 || !l.syncOf(r).mode.BSP() {
 		return false
 	}
 	step, ok := l.wholeStep()
@@ -106,7 +106,7 @@ func (l *lane) standing(worker int) psmsg.Standing {
 	if l.chain != nil { // what the group has, whoever its head was
 		st.Last = l.chain.m.Client(uint32(worker)).Last
 	}
-	if l.cfg.Staleness == 0 {
+	if l.cfg.holds() {
 		var ok bool
 		if st.Applied, ok = l.wholeStep(); !ok {
 			st.Applied = l.clock.Min()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"psrt/sched/clock"
-	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 )
 
@@ -130,8 +129,8 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	case l.chain != nil && is(r.s.order):
 		return one("a place in the group's order", stall.Replica, "")
 	case is(l.parked):
-		if r.Flags&psmsg.FlagNoClock == 0 && !l.clock.MayPull(r.s.worker, r.Clock) {
-			blocks := l.clock.Blocks(r.Clock)
+		if !l.mayPull(r) {
+			blocks := l.clock.BlocksWithin(r.Clock, l.syncOf(r).bound())
 			if i := slices.Index(blocks, r.s.worker); i >= 0 { // asked ahead of its own push, which is what counts
 				if blocks = slices.Delete(blocks, i, i+1); len(blocks) == 0 {
 					return nil

@@ -15,7 +15,7 @@ func (j *Job) validateHot() error {
 		return fmt.Errorf("train: --hot-rows %d, want 0 to %d", h.Rows, client.MaxHotRows)
 	case h.Staleness < 1:
 		return fmt.Errorf("train: --hot-staleness %d, want at least 1; without --hot-rows nothing is stale", h.Staleness)
-	case j.Sync == BSP || j.Sync == SSP && j.Staleness == 0:
+	case j.mode(EmbeddingTable).BSP():
 		return fmt.Errorf("train: --hot-rows %d: every pull of %s has all steps before it; say --sync ssp --staleness N or --sync asp", h.Rows, BSP)
 	case j.Lifecycle != nil:
 		return fmt.Errorf("train: --hot-rows %d: rows with a lifecycle change without a push; leave one of them out", h.Rows)

@@ -5,6 +5,7 @@ import (
 
 	"psrt/sched/audit"
 	"psrt/sched/client"
+	"psrt/sched/clock"
 	"psrt/sched/compress"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
@@ -62,6 +63,10 @@ type Job struct {
 	Seed      uint64 `json:"seed"`
 	Sync      string `json:"sync"`
 	Staleness int    `json:"staleness"`
+	// StalenessLeast lets the bound of SSP move, from there up to Staleness; nil: it
+	// stays. TableSync is of the tables that have another mode than the job's.
+	StalenessLeast *int                  `json:"staleness_least,omitempty"`
+	TableSync      map[string]clock.Mode `json:"table_sync,omitempty"`
 
 	Servers int `json:"servers"`
 	Workers int `json:"workers"`
@@ -159,6 +164,9 @@ func (j *Job) Validate() error {
 	if err := j.validateChains(); err != nil {
 		return err
 	}
+	if err := j.validateModes(); err != nil {
+		return err
+	}
 	if err := j.validateHot(); err != nil {
 		return err
 	}
@@ -229,9 +237,12 @@ func (j *Job) share(worker int) (dataset.Share, error) {
 // EmbeddingTable is the name of the one sparse table of all models.
 const EmbeddingTable = "embedding"
 
+// embeddingID is its number.
+const embeddingID = 1
+
 // table describes the sparse table.
 func (j *Job) table(m *model.Model) table.Spec {
-	return table.Spec{Name: EmbeddingTable, ID: 1, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}
+	return table.Spec{Name: EmbeddingTable, ID: embeddingID, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}
 }
 
 // denseRanges translates the model's layout.

@@ -25,13 +25,14 @@ const (
 // be answered no sooner; and the ends of days (keeper) count on a step being pushed
 // when the one behind the next is begun.
 func (j *Job) newLine() pipe.Line {
-	most := 1
-	switch {
-	case j.Lifecycle != nil:
-	case j.Sync == ASP:
-		most = deepASP
-	case j.Sync == SSP && j.Staleness > 0:
-		most = deepSSP
+	most := deepASP
+	for _, m := range j.modes() {
+		switch {
+		case j.Lifecycle != nil, m.BSP():
+			most = 1
+		case m.Most > 0:
+			most = min(most, deepSSP)
+		}
 	}
 	return pipe.Line{Depth: settle.NewDepth(1, most), Pushes: pushesLeft, Meter: &pipe.Meter{}}
 }

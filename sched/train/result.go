@@ -36,13 +36,15 @@ type Result struct {
 	Staleness    *int   `json:"staleness,omitempty"`
 	// StalenessSeen counts pulls by how many steps of the slowest worker they lacked.
 	StalenessSeen psmsg.Staleness `json:"staleness_seen,omitempty"`
-	Model         string          `json:"model"`
-	Servers       int             `json:"servers"`
-	Workers       int             `json:"workers"`
-	Threads       int             `json:"threads"`
-	BestEpoch     int             `json:"best_epoch"` // counted from 1
-	Epochs        []Epoch         `json:"epochs"`
-	Stages        Stages          `json:"stages"`
+	// TableSync is that of each table, with its mode.
+	TableSync []psmsg.SyncStats `json:"table_sync,omitempty"`
+	Model     string            `json:"model"`
+	Servers   int               `json:"servers"`
+	Workers   int               `json:"workers"`
+	Threads   int               `json:"threads"`
+	BestEpoch int               `json:"best_epoch"` // counted from 1
+	Epochs    []Epoch           `json:"epochs"`
+	Stages    Stages            `json:"stages"`
 	// Compress is what became of worker 0's gradients on their way; nil: nothing.
 	Compress *CompressUse `json:"compress,omitempty"`
 	// Pipeline is where a step's time goes, stage by stage, over all workers.

@@ -68,10 +68,15 @@ func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
 	switch {
 	case a == nil:
 		return nil, true
-	case a.Servers != j.Servers || a.Lanes != j.Lanes || a.Workers != j.Workers || j.Sync == BSP:
+	case a.Servers != j.Servers || a.Lanes != j.Lanes || a.Workers != j.Workers || j.bsp():
 		return nil, false
 	}
 	leads = a.Of
+	if slices.ContainsFunc(leads, func(l psmsg.Lead) bool { // steps of bsp are whole or not there
+		return l.Table == psmsg.DenseLead && j.mode(DenseTable).BSP() || l.Table == embeddingID && j.mode(EmbeddingTable).BSP()
+	}) {
+		return nil, false
+	}
 	if j.Dense == DenseAllReduce || a.Dense == DenseAllReduce {
 		// A push of dense values is of one worker here and of all of them there.
 		leads = slices.DeleteFunc(slices.Clone(leads), func(l psmsg.Lead) bool { return l.Table == psmsg.DenseLead })

@@ -380,6 +380,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		res.ServerUse = append(res.ServerUse, st)
 		res.Features += st.Rows
 		res.StalenessSeen.Add(st.Staleness)
+		res.TableSync = psmsg.AddSyncs(res.TableSync, st.Syncs...)
 		if i == 0 {
 			if res.Life, err = w.lifeResult(ctx); err != nil {
 				return err

@@ -225,7 +225,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	}
 	w.red.rowsIndex(b)
 	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, from, to) })
-	if w.job.Sync != BSP && w.collective == nil {
+	if !w.job.mode(DenseTable).BSP() && w.collective == nil {
 		w.wholeAverages(b)
 	}
 	for i := range b.grads {
