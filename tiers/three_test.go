@@ -30,9 +30,13 @@ func three(t *testing.T, r *rand.Rand, d *tiers.FakeDisk, spec table.Spec, seed 
 
 func cached(t *testing.T, r *rand.Rand, below hbm.Below, name string) *hbm.Cache {
 	t.Helper()
-	devices := []hbm.Device{hbm.Host{Node: -1}, &hbmtest.Late{}}
-	c, err := hbm.New(below, hbm.Config{Device: devices[r.IntN(2)], Node: -1, BatchRows: 48, Policy: name,
-		MaxBytes: int64((96 + r.IntN(120)) * below.Spec().RowBytes())})
+	devices := append(gpus(t), hbm.Host{Node: -1}, &hbmtest.Late{})
+	spec, rows := below.Spec(), 96+r.IntN(120)
+	cfg := hbm.Config{Device: devices[r.IntN(len(devices))], Node: -1, BatchRows: 48, Policy: name, MaxBytes: int64(rows * spec.RowBytes())}
+	for cfg.Device.Slots(&spec, cfg.MaxBytes, cfg.BatchRows) < rows { // it takes some to work with
+		cfg.MaxBytes += 4096
+	}
+	c, err := hbm.New(below, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,24 @@ func New(spec table.Spec, seed uint64) (*Accessor, error) {
 	return a, nil
 }
 
+// Spec is the table's description.
+func (a *Accessor) Spec() table.Spec { return a.spec }
+
 // Rule is what updates rows of this table, unless it is a user's or parts of a row
 // have their own.
 func (a *Accessor) Rule() *kernels.Rule { return &a.rule }
+
+// Parts is how rows with a lifecycle are updated now, nil of a table without. The
+// owner of the rows reads it anew for each batch: an event changes it.
+func (a *Accessor) Parts() *kernels.Parts {
+	if a.life == nil {
+		return nil
+	}
+	return &a.life.parts
+}
+
+// UserRule says whether a rule of the user's updates rows, in memory of the host.
+func (a *Accessor) UserRule() bool { return a.user != nil }
 
 // Update applies grads, len(ids) x PushFloats of the table, to the rows of ids, in
 // order. A row whose gradient is not finite, or an id that is no row, is left as

@@ -85,7 +85,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	}
 	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
-	if c.dev, err = cfg.Device.Open(c.acc, n); err != nil {
+	if c.dev, err = cfg.Device.Open(c.acc, n, cfg.BatchRows); err != nil {
 		return nil, err
 	}
 	for i := range c.buf {

@@ -74,9 +74,9 @@ func bufferRows(spec table.Spec) int { return max(1, bufferBytes/spec.RowBytes()
 
 // slots is how many rows there is room for.
 func (c *Config) slots(spec table.Spec) (int, error) {
-	n := int(min(c.MaxBytes/int64(spec.RowBytes()), table.MaxRows))
+	n := c.Device.Slots(&spec, c.MaxBytes, c.BatchRows)
 	if n < 2*c.BatchRows {
-		return 0, fmt.Errorf("%w: table %q with rows of %d bytes: %d bytes of the device cannot hold two batches of %d rows; %d are the least, give it more with --hbm-budget",
+		return 0, fmt.Errorf("%w: table %q with rows of %d bytes: %d bytes of the device cannot hold two batches of %d rows; %d are the least for the rows alone, give it more with --hbm-budget",
 			tiers.ErrBudget, spec.Name, spec.RowBytes(), c.MaxBytes, c.BatchRows, 2*c.BatchRows*spec.RowBytes())
 	}
 	return n, nil

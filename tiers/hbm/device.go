@@ -1,13 +1,19 @@
 package hbm
 
-import "psrt/tiers/accessor"
+import (
+	"psrt/tiers/accessor"
+	"psrt/tiers/table"
+)
 
 // Device is memory that rows can be worked on in, with what works on them.
 type Device interface {
 	// Name says what it is, for the line that a server prints.
 	Name() string
+	// Slots is how many rows of a table fit into so many bytes, beside what the device
+	// takes to work on batches of batchRows.
+	Slots(spec *table.Spec, bytes int64, batchRows int) int
 	// Open takes memory for rows of a table, all of it at once.
-	Open(acc *accessor.Accessor, rows int) (Arena, error)
+	Open(acc *accessor.Accessor, rows, batchRows int) (Arena, error)
 }
 
 // Fence is a moment in the work of an Arena: all calls before it are done.

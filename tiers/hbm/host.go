@@ -6,6 +6,7 @@ import (
 	"psrt/csrc/kernels"
 	"psrt/rdma/mem"
 	"psrt/tiers/accessor"
+	"psrt/tiers/table"
 )
 
 // Host is the twin of a GPU in the host's memory. It works on rows at once, in the
@@ -17,8 +18,13 @@ type Host struct {
 // Name says that it is no GPU.
 func (h Host) Name() string { return "the host twin of GPU memory" }
 
+// Slots says that the twin works where rows lie.
+func (h Host) Slots(spec *table.Spec, bytes int64, _ int) int {
+	return int(min(bytes/int64(spec.RowBytes()), table.MaxRows))
+}
+
 // Open takes the memory.
-func (h Host) Open(acc *accessor.Accessor, rows int) (Arena, error) {
+func (h Host) Open(acc *accessor.Accessor, rows, _ int) (Arena, error) {
 	stride := acc.RowFloats()
 	m, err := mem.New(mem.Config{Size: 4 * stride * rows, Node: h.Node, Purpose: "rows of coming batches"})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"psrt/tiers/accessor"
 	"psrt/tiers/hbm"
+	"psrt/tiers/table"
 )
 
 // ErrFailed is a device that was made to fail.
@@ -21,9 +22,14 @@ type Late struct {
 // Name says what it is.
 func (l *Late) Name() string { return "a late device" }
 
+// Slots is the twin's.
+func (l *Late) Slots(spec *table.Spec, bytes int64, batchRows int) int {
+	return hbm.Host{}.Slots(spec, bytes, batchRows)
+}
+
 // Open opens the twin.
-func (l *Late) Open(acc *accessor.Accessor, rows int) (hbm.Arena, error) {
-	a, err := hbm.Host{Node: -1}.Open(acc, rows)
+func (l *Late) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, error) {
+	a, err := hbm.Host{Node: -1}.Open(acc, rows, batchRows)
 	return &lateArena{twin: a, fail: l.FailAfter}, err
 }
 

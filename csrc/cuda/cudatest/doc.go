@@ -1,0 +1,9 @@
+// Package cudatest makes a libcuda.so.1 for tests of machines without a GPU: a
+// device in the host's memory that runs the kernels of csrc/ptx, compiled as C, as
+// late as CUDA may.
+//
+// It owns testdata/fake.c, whose head says by which variables of the environment it fails. It
+// must not know rows or tiers; nothing but tests imports it.
+//
+// The life of one: Library(t) compiles it, cuda.Load loads it, once in a process.
+package cudatest

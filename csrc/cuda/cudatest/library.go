@@ -1,0 +1,63 @@
+package cudatest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"psrt/csrc/cuda"
+)
+
+var sources = []string{"csrc/cuda/cudatest/testdata/fake.c", "csrc/ptx/device.h", "csrc/ptx/rules.h", "csrc/ptx/parts.h", "csrc/ptx/rows.cu"}
+
+var (
+	lock  sync.Mutex
+	ready string
+)
+
+// Library is the file of a fake driver, compiled and loaded for the first test of a
+// process that asks; later ones may be given a file that is gone, and need it no more.
+func Library(t testing.TB) string {
+	t.Helper()
+	lock.Lock()
+	defer lock.Unlock()
+	if ready != "" {
+		return ready
+	}
+	dir := t.TempDir()
+	out := filepath.Join(dir, "libcuda.so.1")
+	for _, source := range sources { // by Go, so that it knows what the test's result hangs on
+		text, err := os.ReadFile(filepath.Join(root(t), source))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(source)), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command("gcc", "-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+		"-o", out, filepath.Join(dir, "fake.c"), "-lm", "-lpthread")
+	if text, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", c, err, text)
+	}
+	if _, err := cuda.Load(out); err != nil {
+		t.Fatal(err)
+	}
+	ready = out
+	return out
+}
+
+// root is the module's folder, which tests run somewhere below.
+func root(t testing.TB) string {
+	dir, err := os.Getwd()
+	for err == nil && dir != "/" {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Fatalf("no go.mod above this test: %v", err)
+	return ""
+}

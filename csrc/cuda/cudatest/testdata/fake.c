@@ -1,0 +1,379 @@
+/* A libcuda.so.1 for tests: one device whose memory is the host's and whose kernels
+ * are those of csrc/ptx, compiled for the host. Work is done as late as CUDA may do
+ * it: when an event behind it is waited for or, one piece each time, when one is
+ * asked about. So a buffer that is used again too early is seen by its bytes.
+ *
+ * PSRT_FAKE_CUDA_BYTES   memory of the device (1 GiB)
+ * PSRT_FAKE_CUDA_DEVICES how many there are (1)
+ * PSRT_FAKE_CUDA_FAIL    number of the launch from which on every call fails, as
+ *                        after a fault of a kernel */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows.cu"
+
+u64 psrt_thread;
+
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_INIT = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH = 719 };
+enum { DEVICES = 4, ARGUMENT = 512 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t total = 1 << 30, used;
+static long fails_from, launches;
+static int devices = 1, ready, broken, retained[DEVICES];
+static _Thread_local int depth;
+
+typedef void (*work)(void *);
+
+enum what { COPY, FILL, KERNEL_RUN, EVENT, AWAIT };
+
+struct op {
+	struct op *next;
+	enum what what;
+	void *to;
+	const void *from;
+	size_t n;
+	int byte, kernel;
+	unsigned blocks, threads;
+	struct event *event;
+	unsigned long turn;
+	unsigned char argument[ARGUMENT];
+};
+
+struct stream {
+	struct op *first, **end;
+	struct stream *next;
+};
+
+struct event {
+	struct stream *stream; /* where it was recorded last */
+	unsigned long recorded, passed;
+};
+
+struct block {
+	struct block *next;
+	size_t bytes;
+	int host;
+	_Alignas(256) unsigned char data[];
+};
+
+static struct stream *streams;
+static struct block *blocks;
+
+static void gather(void *a) { psrt_gather_rows(*(struct batch *)a); }
+static void put(void *a) { psrt_put_rows(*(struct batch *)a); }
+static void update_rows(void *a) { psrt_update_rows(*(struct update *)a); }
+static void gather_parts(void *a) { psrt_gather_parts(*(struct parts_gather *)a); }
+static void update_parts(void *a) { psrt_update_parts(*(struct parts_update *)a); }
+
+static const struct {
+	const char *name;
+	work run;
+	size_t argument;
+} kernels[] = {
+	{ "psrt_gather_rows", gather, sizeof(struct batch) },
+	{ "psrt_put_rows", put, sizeof(struct batch) },
+	{ "psrt_update_rows", update_rows, sizeof(struct update) },
+	{ "psrt_gather_parts", gather_parts, sizeof(struct parts_gather) },
+	{ "psrt_update_parts", update_parts, sizeof(struct parts_update) },
+};
+
+static void step(struct stream *s);
+
+static void until(struct event *e, unsigned long turn)
+{
+	while (e->passed < turn && e->stream && e->stream->first)
+		step(e->stream);
+}
+
+/* The first piece of a stream's work. */
+static void step(struct stream *s)
+{
+	struct op *o = s->first;
+	if (!o)
+		return;
+	switch (o->what) {
+	case COPY: memmove(o->to, o->from, o->n); break;
+	case FILL: memset(o->to, o->byte, o->n); break;
+	case KERNEL_RUN:
+		/* Backwards: nobody promises an order among threads. */
+		for (u64 n = (u64)o->blocks * o->threads; n-- > 0;) {
+			psrt_thread = n;
+			kernels[o->kernel].run(o->argument);
+		}
+		break;
+	case EVENT: o->event->passed = o->turn; break;
+	case AWAIT: until(o->event, o->turn); break;
+	}
+	s->first = o->next;
+	if (!s->first)
+		s->end = &s->first;
+	free(o);
+}
+
+static void all(void)
+{
+	for (struct stream *s = streams; s; s = s->next)
+		while (s->first)
+			step(s);
+}
+
+static struct op *give(struct stream *s, enum what what)
+{
+	struct op *o = calloc(1, sizeof *o);
+	if (!o)
+		abort();
+	o->what = what;
+	*s->end = o;
+	s->end = &o->next;
+	return o;
+}
+
+/* Every call but those of loading: under the lock, and in a context. */
+#define CALL(body) do { \
+	int r = OK; \
+	if (!ready) \
+		return NO_INIT; \
+	if (depth < 1) \
+		return 201; /* CUDA_ERROR_INVALID_CONTEXT */ \
+	pthread_mutex_lock(&lock); \
+	if (broken) \
+		r = broken; \
+	else \
+		body \
+	pthread_mutex_unlock(&lock); \
+	return r; \
+} while (0)
+
+int cuInit(unsigned flags)
+{
+	const char *s;
+	(void)flags;
+	if ((s = getenv("PSRT_FAKE_CUDA_BYTES")))
+		total = strtoull(s, NULL, 10);
+	if ((s = getenv("PSRT_FAKE_CUDA_DEVICES")))
+		devices = atoi(s);
+	if ((s = getenv("PSRT_FAKE_CUDA_FAIL")))
+		fails_from = atol(s);
+	if (devices < 1)
+		return NO_DEVICE;
+	ready = 1;
+	return OK;
+}
+
+int cuDriverGetVersion(int *v) { *v = 12040; return OK; }
+int cuDeviceGetCount(int *n) { *n = devices; return ready ? OK : NO_INIT; }
+int cuDeviceGet(int *d, int i) { *d = i; return i >= 0 && i < devices && i < DEVICES ? OK : INVALID; }
+int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake device %d", d); return OK; }
+int cuDeviceGetPCIBusId(char *s, int n, int d) { snprintf(s, n, "0000:%02x:00.0", d + 1); return OK; }
+int cuDeviceTotalMem_v2(size_t *n, int d) { (void)d; *n = total; return OK; }
+int cuDeviceGetAttribute(int *v, int a, int d) { (void)d; *v = a == 75 ? 9 : 0; return OK; }
+
+static const struct {
+	int code;
+	const char *name, *text;
+} errors[] = {
+	{ OK, "CUDA_SUCCESS", "no error" },
+	{ INVALID, "CUDA_ERROR_INVALID_VALUE", "invalid argument" },
+	{ NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory" },
+	{ NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected" },
+	{ NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
+	{ LAUNCH, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure" },
+};
+
+static int look(int code, const char **s, int text)
+{
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+		if (errors[i].code == code) {
+			*s = text ? errors[i].text : errors[i].name;
+			return OK;
+		}
+	return INVALID;
+}
+
+int cuGetErrorName(int code, const char **s) { return look(code, s, 0); }
+int cuGetErrorString(int code, const char **s) { return look(code, s, 1); }
+
+int cuDevicePrimaryCtxRetain(void **c, int d) { retained[d]++; *c = &retained[d]; return OK; }
+int cuDevicePrimaryCtxRelease_v2(int d) { return retained[d]-- > 0 ? OK : INVALID; }
+int cuCtxPushCurrent_v2(void *c) { depth++; return c ? OK : INVALID; }
+int cuCtxPopCurrent_v2(void **c) { *c = NULL; return depth-- > 0 ? OK : INVALID; }
+
+int cuMemGetInfo_v2(size_t *f, size_t *t) { CALL({ *f = total - used; *t = total; }); }
+
+static int take(void **at, size_t n, int host)
+{
+	if (!n)
+		return INVALID;
+	if (!host && n > total - used)
+		return NO_MEMORY;
+	struct block *b = aligned_alloc(256, (sizeof *b + n + 255) / 256 * 256);
+	if (!b)
+		return NO_MEMORY;
+	memset(b->data, 0xa5, n);
+	b->bytes = n;
+	b->host = host;
+	b->next = blocks;
+	blocks = b;
+	used += host ? 0 : n;
+	*at = b->data;
+	return OK;
+}
+
+static int drop(void *at, int host)
+{
+	all();
+	for (struct block **p = &blocks; *p; p = &(*p)->next) {
+		struct block *b = *p;
+		if (b->data != at || b->host != host)
+			continue;
+		*p = b->next;
+		used -= host ? 0 : b->bytes;
+		free(b);
+		return OK;
+	}
+	return INVALID;
+}
+
+int cuMemAlloc_v2(unsigned long long *at, size_t n) { CALL({ void *p = NULL; r = take(&p, n, 0); *at = (unsigned long long)p; }); }
+int cuMemFree_v2(unsigned long long at) { CALL({ r = drop((void *)at, 0); }); }
+int cuMemHostAlloc(void **at, size_t n, unsigned f) { (void)f; CALL({ r = take(at, n, 1); }); }
+int cuMemFreeHost(void *at) { CALL({ r = drop(at, 1); }); }
+
+int cuStreamCreate(void **at, unsigned f)
+{
+	(void)f;
+	CALL({
+		struct stream *s = calloc(1, sizeof *s);
+		s->end = &s->first;
+		s->next = streams;
+		streams = s;
+		*at = s;
+	});
+}
+
+int cuStreamDestroy_v2(void *at)
+{
+	CALL({
+		struct stream **p = &streams;
+		while (*p && *p != at)
+			p = &(*p)->next;
+		if (*p) {
+			all();
+			*p = ((struct stream *)at)->next; /* events may name it: it is left */
+		} else {
+			r = INVALID;
+		}
+	});
+}
+
+int cuEventCreate(void **at, unsigned f) { (void)f; CALL({ *at = calloc(1, sizeof(struct event)); }); }
+int cuEventDestroy_v2(void *at) { CALL({ all(); free(at); }); }
+
+int cuEventRecord(void *at, void *stream)
+{
+	CALL({
+		struct event *e = at;
+		e->stream = stream;
+		struct op *o = give(stream, EVENT);
+		o->event = e;
+		o->turn = ++e->recorded;
+	});
+}
+
+int cuStreamWaitEvent(void *stream, void *at, unsigned f)
+{
+	(void)f;
+	CALL({
+		struct op *o = give(stream, AWAIT);
+		o->event = at;
+		o->turn = o->event->recorded;
+	});
+}
+
+int cuEventQuery(void *at)
+{
+	CALL({
+		struct event *e = at;
+		if (e->passed < e->recorded && e->stream)
+			step(e->stream);
+		r = e->passed < e->recorded ? NOT_READY : OK;
+	});
+}
+
+int cuEventSynchronize(void *at) { CALL({ struct event *e = at; until(e, e->recorded); }); }
+int cuEventElapsedTime(float *ms, void *a, void *b) { (void)a; (void)b; *ms = 1; return OK; }
+
+static void move(void *to, const void *from, size_t n, struct stream *s)
+{
+	struct op *o = give(s, COPY);
+	o->to = to;
+	o->from = from;
+	o->n = n;
+}
+
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void *s) { CALL({ move((void *)to, from, n, s); }); }
+int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s) { CALL({ move(to, (void *)from, n, s); }); }
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void *s) { CALL({ move((void *)to, (void *)from, n, s); }); }
+
+int cuMemsetD8Async(unsigned long long at, unsigned char byte, size_t n, void *s)
+{
+	CALL({
+		struct op *o = give(s, FILL);
+		o->to = (void *)at;
+		o->byte = byte;
+		o->n = n;
+	});
+}
+
+/* Has the text the kernels? A driver would compile it. */
+int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void **values)
+{
+	(void)n;
+	(void)options;
+	CALL({
+		if (strstr(ptx, ".version") && strstr(ptx, ".entry"))
+			*m = strdup(ptx);
+		else {
+			snprintf(values[0], (size_t)values[1], "this is no PTX");
+			r = 218; /* CUDA_ERROR_INVALID_PTX */
+		}
+	});
+}
+
+int cuModuleUnload(void *m) { CALL({ all(); free(m); }); }
+
+int cuModuleGetFunction(void **f, void *m, const char *name)
+{
+	CALL({
+		char entry[128];
+		snprintf(entry, sizeof entry, ".entry %s(", name);
+		r = NOT_FOUND;
+		for (size_t i = 0; strstr(m, entry) && i < sizeof kernels / sizeof *kernels; i++)
+			if (!strcmp(kernels[i].name, name)) {
+				*f = (void *)(i + 1);
+				r = OK;
+			}
+	});
+}
+
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s, void **arguments, void **extra)
+{
+	(void)extra;
+	CALL({
+		size_t k = (size_t)f - 1;
+		if (fails_from && ++launches >= fails_from)
+			r = broken = LAUNCH;
+		else if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared)
+			r = INVALID;
+		else {
+			struct op *o = give(s, KERNEL_RUN);
+			o->kernel = (int)k;
+			o->blocks = gx;
+			o->threads = bx;
+			memcpy(o->argument, arguments[0], kernels[k].argument);
+		}
+	});
+}

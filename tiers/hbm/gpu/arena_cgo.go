@@ -1,0 +1,314 @@
+//go:build cgo
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/ptx"
+	"psrt/rdma/mem"
+	"psrt/tiers/accessor"
+	"psrt/tiers/hbm"
+)
+
+// Probe says why the GPU cannot be used, or nil, and learns its name.
+func (d *Device) Probe() error {
+	dev, err := d.open()
+	if err != nil {
+		return err
+	}
+	return dev.Close()
+}
+
+func (d *Device) open() (*cuda.Device, error) {
+	driver, err := cuda.Load(d.Library)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := driver.Open(d.Index)
+	if err != nil {
+		return nil, err
+	}
+	d.name = fmt.Sprintf("GPU %d, %s (%s)", d.Index, dev.Name, dev.Bus)
+	return dev, nil
+}
+
+// Open takes memory for rows and stages.
+func (d *Device) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, error) {
+	if acc.UserRule() {
+		return nil, ErrUserRule
+	}
+	dev, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	spec := acc.Spec()
+	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, batchRows), rows: rows, seen: make([]uint32, rows)}
+	a.size = align(4*a.lay.stride*rows) + stages*a.lay.stageBytes()
+	if err := a.take(); err != nil {
+		if cuda.IsOutOfMemory(err) {
+			free, total, _ := dev.Room()
+			err = fmt.Errorf("%w: table %q wants %d bytes of %s, of whose %d there are %d free; lower --hbm-budget, or end what else uses it", err, spec.Name, a.size, d.Name(), total, free)
+		}
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// kernelNames are in the order of the constants behind them.
+var kernelNames = [...]string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows, ptx.GatherParts, ptx.UpdateParts}
+
+const (
+	gatherRows = iota
+	putRows
+	updateRows
+	gatherParts
+	updateParts
+)
+
+type arena struct {
+	dev     *cuda.Device
+	acc     *accessor.Accessor
+	lay     layout
+	rows    int
+	size    int
+	stream  *cuda.Stream
+	module  *cuda.Module
+	kernel  [len(kernelNames)]cuda.Function
+	memory  cuda.Ptr
+	stage   [stages]stage
+	next    hbm.Fence // of the next piece
+	buffers [][]byte
+	seen    []uint32 // by slot, the turn in which an update named it
+	turn    uint32
+	bytes   []byte // an argument
+	failed  error
+}
+
+// stage is what one piece of a batch takes on its way.
+type stage struct {
+	at          cuda.Ptr // numbers of rows, floats, the count of refused
+	flat, count cuda.Ptr
+	ids         []uint32 // pinned
+	refused     []uint64 // pinned
+	host        []byte   // both
+	over        *cuda.Event
+	fence       hbm.Fence // of the piece that used it last, 0: it is over
+	whole       *int      // where its refused are added, nil: it has none
+}
+
+func (a *arena) take() (err error) {
+	if a.stream, err = a.dev.NewStream(); err != nil {
+		a.stream = nil
+		return err
+	}
+	m, err := a.dev.Module(ptx.Text)
+	if err != nil {
+		return err
+	}
+	a.module = m
+	for i, name := range kernelNames {
+		if a.kernel[i], err = m.Function(name); err != nil {
+			return err
+		}
+	}
+	if a.memory, err = a.dev.Alloc(a.size); err != nil {
+		return err
+	}
+	at := a.memory.Add(align(4 * a.lay.stride * a.rows))
+	for i := range a.stage {
+		s := &a.stage[i]
+		s.at, s.flat, s.count = at, at.Add(a.lay.idBytes()), at.Add(a.lay.idBytes()+a.lay.flatBytes())
+		at = at.Add(a.lay.stageBytes())
+		if s.host, err = a.dev.HostAlloc(8 + 4*a.lay.piece); err != nil {
+			return err
+		}
+		s.refused, s.ids = mem.Uint64s(s.host[:8]), mem.Uint32s(s.host[8:])
+		over, err := a.dev.NewEvent(false)
+		if err != nil {
+			return err
+		}
+		s.over = over
+	}
+	return nil
+}
+
+func (a *arena) Buffer(floats int) ([]float32, error) {
+	b, err := a.dev.HostAlloc(4 * floats)
+	if err != nil {
+		return nil, err
+	}
+	a.buffers = append(a.buffers, b)
+	return mem.Float32s(b), nil
+}
+
+// fail keeps the first error: what a device has met it does not get over.
+func (a *arena) fail(err error) bool {
+	if a.failed == nil {
+		a.failed = err
+	}
+	return a.failed != nil
+}
+
+// retire waits for what used a stage last.
+func (a *arena) retire(s *stage) {
+	if s.fence == 0 || a.fail(s.over.Wait()) {
+		return
+	}
+	s.fence = 0
+	if s.whole != nil {
+		*s.whole += int(s.refused[0])
+		s.whole = nil
+	}
+}
+
+// piece is a part of a batch, with the floats of the host that go with it.
+type piece struct {
+	slots []uint32
+	flat  []byte
+	width int
+}
+
+// each cuts a batch into pieces and gives each a stage, until the device fails. The
+// fence is that of the last.
+func (a *arena) each(slots []uint32, host []float32, width int, do func(s *stage, p piece, b *ptx.Batch) error) hbm.Fence {
+	for first := 0; first < len(slots) && a.failed == nil; {
+		n := min(len(slots)-first, a.lay.piece)
+		p := piece{slots: slots[first : first+n], flat: mem.Bytes(host[first*width : (first+n)*width]), width: width}
+		first += n
+		a.next++
+		s := &a.stage[int(a.next)%stages]
+		if a.retire(s); a.failed != nil {
+			break
+		}
+		copy(s.ids, p.slots)
+		b := &ptx.Batch{Rows: uint64(a.memory), Flat: uint64(s.flat), IDs: uint64(s.at), Stride: a.lay.stride, Count: a.rows, N: n, Width: width}
+		s.fence = a.next
+		if a.fail(a.stream.ToDevice(s.at, mem.Bytes(s.ids[:n]))) || a.fail(do(s, p, b)) || a.fail(a.stream.Record(s.over)) {
+			break
+		}
+	}
+	return a.next
+}
+
+func (a *arena) launch(kernel, rows int) error {
+	return a.stream.Launch(a.kernel[kernel], ptx.Blocks(rows), ptx.BlockThreads, a.bytes)
+}
+
+func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
+	return a.each(slots, rows, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+		a.bytes = b.Append(a.bytes[:0])
+		return errors.Join(a.stream.ToDevice(s.flat, p.flat), a.launch(putRows, b.N))
+	})
+}
+
+func (a *arena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
+	return a.each(slots, rows, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+		a.bytes = b.Append(a.bytes[:0])
+		return errors.Join(a.launch(gatherRows, b.N), a.stream.ToHost(p.flat, s.flat))
+	})
+}
+
+func (a *arena) Gather(slots []uint32, dst []float32) hbm.Fence {
+	return a.each(slots, dst, a.lay.dim, func(s *stage, p piece, b *ptx.Batch) error {
+		kernel := gatherRows
+		if parts := a.acc.Parts(); parts != nil {
+			kernel, a.bytes = gatherParts, b.AppendGatherParts(a.bytes[:0], int(parts.Life))
+		} else {
+			a.bytes = b.Append(a.bytes[:0])
+		}
+		return errors.Join(a.launch(kernel, b.N), a.stream.ToHost(p.flat, s.flat))
+	})
+}
+
+// Update gives the kernel each row once: rows named twice are updated one after the
+// other, as everywhere.
+func (a *arena) Update(slots []uint32, grads []float32, refused *int) hbm.Fence {
+	*refused = 0
+	width := a.lay.push
+	for len(slots) > 0 && a.failed == nil {
+		n := a.once(slots)
+		a.update(slots[:n], grads[:n*width], refused)
+		slots, grads = slots[n:], grads[n*width:]
+	}
+	return a.next
+}
+
+// once is how many slots, from the front, name no row twice.
+func (a *arena) once(slots []uint32) int {
+	if a.turn++; a.turn == 0 {
+		clear(a.seen)
+		a.turn = 1
+	}
+	for i, s := range slots {
+		if int(s) >= len(a.seen) {
+			continue
+		}
+		if a.seen[s] == a.turn {
+			return i
+		}
+		a.seen[s] = a.turn
+	}
+	return len(slots)
+}
+
+func (a *arena) update(slots []uint32, grads []float32, refused *int) {
+	a.each(slots, grads, a.lay.push, func(s *stage, p piece, b *ptx.Batch) error {
+		s.whole = refused
+		kernel := updateRows
+		if parts := a.acc.Parts(); parts != nil {
+			kernel, a.bytes = updateParts, b.AppendUpdateParts(a.bytes[:0], parts, uint64(s.count))
+		} else {
+			a.bytes = b.AppendUpdate(a.bytes[:0], a.acc.Rule(), uint64(s.count))
+		}
+		return errors.Join(a.stream.Fill(s.count, 0, 8), a.stream.ToDevice(s.flat, p.flat), a.launch(kernel, b.N),
+			a.stream.ToHost(mem.Bytes(s.refused), s.count))
+	})
+}
+
+// Wait waits for all pieces up to a fence: the others' stages have been used again
+// since, or waited for.
+func (a *arena) Wait(f hbm.Fence) error {
+	for i := range a.stage {
+		if s := &a.stage[i]; s.fence != 0 && s.fence <= f {
+			a.retire(s)
+		}
+	}
+	return a.failed
+}
+
+func (a *arena) Bytes() int64 { return int64(a.size) }
+
+// Close waits for the device and gives all back.
+func (a *arena) Close() error {
+	_ = a.Wait(a.next)
+	var errs []error
+	for i := range a.stage {
+		s := &a.stage[i]
+		if s.over != nil {
+			errs = append(errs, s.over.Close())
+		}
+		if s.host != nil {
+			errs = append(errs, a.dev.HostFree(s.host))
+		}
+	}
+	for _, b := range a.buffers {
+		errs = append(errs, a.dev.HostFree(b))
+	}
+	if a.memory != 0 {
+		errs = append(errs, a.dev.Free(a.memory))
+	}
+	if a.module != nil {
+		errs = append(errs, a.module.Close())
+	}
+	if a.stream != nil {
+		errs = append(errs, a.stream.Close())
+	}
+	errs = append(errs, a.dev.Close())
+	if a.failed != nil { // then every call has its error
+		return nil
+	}
+	return errors.Join(errs...)
+}

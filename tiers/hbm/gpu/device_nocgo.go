@@ -1,0 +1,18 @@
+//go:build !cgo
+
+package gpu
+
+import (
+	"psrt/csrc/cuda"
+	"psrt/tiers/accessor"
+	"psrt/tiers/hbm"
+)
+
+// Probe says that a build without cgo drives no GPU.
+func (d *Device) Probe() error {
+	_, err := cuda.Load(d.Library)
+	return err
+}
+
+// Open says so, too.
+func (d *Device) Open(*accessor.Accessor, int, int) (hbm.Arena, error) { return nil, d.Probe() }

@@ -1,0 +1,168 @@
+//go:build cgo
+
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"psrt/csrc/cuda/cudatest"
+	"psrt/csrc/kernels"
+	"psrt/csrc/seedtest"
+	"psrt/tiers/accessor"
+	"psrt/tiers/hbm"
+	"psrt/tiers/table"
+	"psrt/tiers/tierstest"
+)
+
+// driver is the fake one, or, with PSRT_GPU set, this machine's.
+func driver(t *testing.T) string {
+	if os.Getenv("PSRT_GPU") != "" {
+		return ""
+	}
+	return cudatest.Library(t)
+}
+
+func specs(t *testing.T) []table.Spec {
+	all := tierstest.Specs()
+	for i, dim := range []int{1, 2, 15, 16, 17, 33, 64} {
+		for _, kind := range []string{table.SGD, table.AdaGrad, table.RowAdaGrad, table.Adam, table.FTRL, table.Sum, table.Assign} {
+			all = append(all, table.Spec{Name: fmt.Sprintf("%s-%d", kind, dim), ID: uint32(100 + i), Dim: dim, Optimizer: table.Optimizer{Kind: kind}})
+		}
+		for _, kind := range []string{table.AdaGrad, table.Adam, table.SGD} {
+			life := table.DefaultLifecycle()
+			all = append(all, table.Spec{Name: fmt.Sprintf("life-%s-%d", kind, dim), ID: uint32(200 + i), Dim: dim, Optimizer: table.Optimizer{Kind: kind}, Lifecycle: &life})
+		}
+	}
+	return slices.DeleteFunc(all, func(s table.Spec) bool { return s.Optimizer.Kind == table.User || s.Validate() != nil })
+}
+
+// TestTwins: what the kernels of a GPU do to rows, call by call, is what those of the
+// host do, bit by bit.
+func TestTwins(t *testing.T) {
+	library := driver(t)
+	for _, spec := range specs(t) {
+		t.Run(spec.Name, func(t *testing.T) { twins(t, library, spec) })
+	}
+}
+
+const slots = 700
+
+func twins(t *testing.T, library string, spec table.Spec) {
+	r := seedtest.Rand(t)
+	acc, err := accessor.New(spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := []hbm.Device{hbm.Host{Node: -1}, &Device{Library: library}}
+	var arenas [2]hbm.Arena
+	for i, d := range devices {
+		if arenas[i], err = d.Open(acc, slots, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() {
+		for _, a := range arenas {
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	width := acc.RowFloats()
+	all, rows := make([]uint32, slots), make([]float32, slots*width)
+	for i := range all {
+		all[i] = uint32(i)
+		acc.Born(uint64(i), rows[i*width:(i+1)*width])
+	}
+	if p := acc.Parts(); p != nil { // some that are admitted and extended
+		for i := 0; i < slots; i += 2 {
+			words := rows[i*width+int(p.Life):]
+			words[kernels.LifeSlot] = math.Float32frombits(uint32(r.IntN(4)))
+		}
+	}
+	wait := func(a hbm.Arena, f hbm.Fence) {
+		t.Helper()
+		if err := a.Wait(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, a := range arenas {
+		wait(a, a.CopyIn(all, rows))
+	}
+	same := func(what string, x, y []float32) {
+		t.Helper()
+		for i := range x {
+			if math.Float32bits(x[i]) != math.Float32bits(y[i]) && !(x[i] != x[i] && y[i] != y[i]) {
+				t.Fatalf("%s: float %d is %x of the host, %x of the GPU", what, i, math.Float32bits(x[i]), math.Float32bits(y[i]))
+			}
+		}
+	}
+	push := spec.PushFloats()
+	for range 6 {
+		n := 1 + r.IntN(300)
+		ids, grads := make([]uint32, n), make([]float32, n*push)
+		for i := range ids {
+			if ids[i] = uint32(r.IntN(slots)); r.IntN(20) == 0 {
+				ids[i] = table.NoRow
+			}
+		}
+		for i := range grads {
+			if grads[i] = float32(r.NormFloat64()); r.IntN(300) == 0 {
+				grads[i] = []float32{0, float32(math.Inf(1)), float32(math.NaN()), 1e-42, 1e30, -1}[r.IntN(6)]
+			}
+		}
+		if spec.Lifecycle != nil {
+			for i := range ids {
+				at := grads[i*push:]
+				at[0], at[1], at[2] = float32(r.IntN(40)), float32(r.IntN(4)), float32(r.IntN(2))
+			}
+		}
+		var refused [2]int
+		var out [2][]float32
+		for i, a := range arenas {
+			wait(a, a.Update(ids, grads, &refused[i]))
+			out[i] = make([]float32, n*spec.Dim)
+			wait(a, a.Gather(ids, out[i]))
+		}
+		if refused[0] != refused[1] {
+			t.Fatalf("the host refuses %d updates, the GPU %d", refused[0], refused[1])
+		}
+		same("weights gathered", out[0], out[1])
+		var whole [2][]float32
+		for i, a := range arenas {
+			whole[i] = make([]float32, slots*width)
+			wait(a, a.CopyOut(all, whole[i]))
+		}
+		same("rows", whole[0], whole[1])
+	}
+}
+
+// TestBudget: what is taken of the device is within the bytes that Slots was asked for.
+func TestBudget(t *testing.T) {
+	d := &Device{Library: driver(t)}
+	for _, spec := range specs(t) {
+		for _, bytes := range []int64{0, 1 << 16, 1 << 20, 1<<20 + 13} {
+			n := d.Slots(&spec, bytes, 64)
+			if n == 0 {
+				continue
+			}
+			acc, err := accessor.New(spec, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := d.Open(acc, n, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Bytes() > bytes {
+				t.Errorf("%s: %d rows take %d bytes of %d", spec.Name, n, a.Bytes(), bytes)
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,16 @@
+//go:build cgo
+
+package tiers_test
+
+import (
+	"testing"
+
+	"psrt/csrc/cuda/cudatest"
+	"psrt/tiers/hbm"
+	"psrt/tiers/hbm/gpu"
+)
+
+// gpus is a GPU with a fake driver.
+func gpus(t *testing.T) []hbm.Device {
+	return []hbm.Device{&gpu.Device{Library: cudatest.Library(t)}}
+}
