@@ -48,17 +48,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	} else if rank {
 		return f.labelled(runRank(ctx, c, f))
 	}
-	if err := f.onlyWithRank(c); err != nil {
-		return err
-	}
-	if err := f.together(c, f.servers); err != nil {
-		return err
-	}
-	j, note, err := f.describe(c)
-	if err == nil {
-		f.workersLost.startedHere(j, f.colocate)
-		err = f.replicas.onOneHost(j.Servers)
-	}
+	j, note, err := f.asked(c)
 	if err != nil {
 		return err
 	}
@@ -99,6 +89,22 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 		return cli.InterruptedOr(ctx, err)
 	}
 	return report(res, j, f, out, seen.curve)
+}
+
+// asked is the job of a psrt that starts all ranks itself.
+func (f *trainFlags) asked(c *cobra.Command) (*train.Job, string, error) {
+	if err := f.onlyWithRank(c); err != nil {
+		return nil, "", err
+	}
+	if err := f.together(c, f.servers); err != nil {
+		return nil, "", err
+	}
+	j, note, err := f.describe(c)
+	if err != nil {
+		return nil, "", err
+	}
+	f.workersLost.startedHere(j, f.colocate)
+	return j, note, f.replicas.onOneHost(j.Servers)
 }
 
 // runRank is one rank, started by RunProcesses or by a launcher.
