@@ -1,9 +1,12 @@
 package server
 
 import (
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/chain"
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
@@ -19,7 +22,8 @@ type flowWorld struct {
 	r       *request
 }
 
-const flowRows = flowLeast / (8 + 4*testDim) * 2
+// flowRows are as many as a raw worker has room for, and more than flowLeast.
+const flowRows = 8000
 
 func newFlowWorld(t *testing.T) *flowWorld {
 	w := &flowWorld{chainWorld: newChainWorld(t, chainWorldConfig{transport: "tcp", groups: 1, workers: 2, staleness: Async, tables: []table.Spec{sgdTable()}}, 3, []int{0, 1, 2})}
@@ -39,7 +43,7 @@ func (w *flowWorld) on(f func(c *chained)) {
 	must(w.t, w.head.do(time.Minute, func() { f(w.head.chain) }))
 }
 
-// come has the first worker's next push arrive, of which half has landed.
+// come has the first worker's next push arrive, of which most has landed.
 func (w *flowWorld) come() {
 	w.t.Helper()
 	w.on(func(c *chained) {
@@ -51,10 +55,10 @@ func (w *flowWorld) come() {
 		w.r = &s.reqs[psmsg.Slots-1]
 		w.r.busy, w.r.keys, w.r.grads = true, w.keys, grads
 		w.r.Request = psmsg.Request{Kind: psmsg.KindPush, Slot: psmsg.Slots - 1, Seq: w.workers[0].seq[0] + 1, Table: testTable, Rows: flowRows}
-		w.r.fetch = fetch{total: int64(4 * len(grads)), left: int64(2 * len(grads))}
+		w.r.fetch = fetch{total: int64(4 * len(grads)), left: int64(len(grads))}
 		s.enqueuePush(w.r)
 		if !c.landed(w.r) {
-			w.t.Error("half of a large push is nothing to go on with")
+			w.t.Error("most of a large push is nothing to go on with")
 		}
 		c.takePushes()
 		c.turn(time.Now())
@@ -156,4 +160,34 @@ func TestChainFlow(t *testing.T) {
 		w.land()
 		w.sums(1)
 	})
+}
+
+// A worker's large pushes count once each while servers come and go, and flow, as far as
+// they do not land all at once.
+func TestChainFlowFaults(t *testing.T) {
+	seed := seedtest.Seed(t)
+	r := rand.New(rand.NewPCG(seed, 8))
+	w := newChainWorld(t, chainWorldConfig{transport: "tcp", groups: 1, workers: 1, staleness: Async, tables: []table.Spec{sgdTable()}}, 4, []int{0, 1, 2})
+	k, keys := w.worker(0, 1), w.keysOf(0, flowRows)
+	const steps, faults = 40, 5
+	flowed := uint64(0)
+	var fault sync.WaitGroup
+	for step := range uint64(steps) {
+		if step%(steps/faults) == 2 {
+			flowed += w.members(0)[0].ChainStats().Flowed
+			fault.Wait()
+			fault.Go(func() { t.Logf("step %d: %s", step, w.fault(r)) })
+		}
+		if code := k.push(0, step, keys, 1, true); code != psmsg.CodeOK && code != psmsg.CodeDuplicate {
+			t.Fatalf("step %d: the push was answered %v", step, code)
+		}
+	}
+	fault.Wait()
+	for i, v := range k.pull(0, steps, keys, true) {
+		if v != -steps {
+			t.Fatalf("element %d is %v after %d pushes", i, v, steps)
+		}
+	}
+	t.Logf("%d pushes or more flowed", flowed)
+	w.alike()
 }
