@@ -64,7 +64,7 @@ var edges = []edge{
 		instead: "compute on a Leaf: the trainer above fetches and sends",
 	},
 	{
-		from:    []string{"sched/place", "sched/clock", "sched/chain", "sched/member", "sched/fanin", "sched/tree"},
+		from:    []string{"sched/place", "sched/clock", "sched/chain", "sched/member", "sched/fanin", "sched/tree", "sched/ledger"},
 		to:      []string{"rdma", "nccl", "tiers", "csrc", "sched/client", "sched/server", "sched/train"},
 		except:  []string{"tiers/table"},
 		instead: "return what is to be done and let the shell (sched/server, sched/client) do it",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,5 +119,26 @@ func TestGlobalShuffle(t *testing.T) {
 	}
 	if o := psrt(t, "train", "--data", data, "--global-shuffle", "--dataset", "queue"); o.code != 2 || !strings.Contains(o.stderr, "--global-shuffle") {
 		t.Errorf("in a queue: exit %d, %s", o.code, o.stderr)
+	}
+}
+
+// TestShardingDynamic: one file does for eight workers, and each row is trained once an
+// epoch, with a process that is replaced too.
+func TestShardingDynamic(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "a.libffm", rows(9000, 1))
+	args := []string{"train", "--data", data, "--epochs", "2", "--sharding", "dynamic", "--model", "fm", "--dim", "4", "--batch", "512", "--workers", "8", "--threads", "1", "--json"}
+	got := resultOf(t, psrt(t, args...).stdout)
+	sum := int64(0)
+	for _, r := range got.Ranks {
+		sum += r.Examples
+	}
+	if got.Examples != 18000 || sum != 18000 || len(got.Epochs) != 2 {
+		t.Errorf("%d examples in %d epochs, %d by workers; want 18000 in 2", got.Examples, len(got.Epochs), sum)
+	}
+	for _, more := range [][]string{{"--sync", "bsp"}, {"--dataset", "memory"}, {"--checkpoint", filepath.Join(dir, "h")}} {
+		if o := psrt(t, append(slices.Clone(args), more...)...); o.code != 2 || !strings.Contains(o.stderr, "--sharding dynamic") {
+			t.Errorf("%q: exit %d, %s", more, o.code, o.stderr)
+		}
 	}
 }

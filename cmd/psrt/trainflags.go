@@ -39,7 +39,7 @@ type trainFlags struct {
 	seed                      uint64
 	sync                      syncFlags
 	dense                     *cli.Choice
-	dataset                   *cli.Choice
+	dataset, sharding         *cli.Choice
 	global                    bool
 	servers, workers, threads int
 	colocate                  bool
@@ -106,6 +106,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values")
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
+	f.sharding = cli.NewChoice(train.ShardStatic, train.ShardStatic, train.ShardDynamic)
+	fl.Var(f.sharding, "sharding", "dynamic, with --sync asp: workers take ranges of files as fast as they train them, so that a slow one takes fewer; static: each has its part of every batch")
 	fl.BoolVar(&f.global, "global-shuffle", false, "with --dataset memory, any row may come to any place of an epoch, whichever file it is in; workers keep a share each and exchange rows")
 	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
 
@@ -173,6 +175,12 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if f.global && (f.noShuffle || f.dataset.Value == dataset.Queue || f.stream.on) {
 		return nil, "", cli.Usagef("--global-shuffle needs all rows in memory, to be shuffled: leave --no-shuffle, --dataset queue and --stream out")
 	}
+	if f.sharding.Value == train.ShardDynamic {
+		if f.dataset.Value == dataset.Memory || f.global || f.stream.on {
+			return nil, "", cli.Usagef("--sharding dynamic reads files in their order: leave --dataset memory, --global-shuffle and --stream out")
+		}
+		f.dataset.Value, f.noShuffle = dataset.Queue, true
+	}
 	snapshots, err := f.checkpoint.describe(c)
 	if err != nil {
 		return nil, "", err
@@ -193,7 +201,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	}
 	j := &train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
-		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Stream: stream, Checkpoint: snapshots,
+		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
 		Dense: f.dense.Value, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),

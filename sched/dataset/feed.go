@@ -134,8 +134,8 @@ func (h *held) next() ([]byte, error) {
 func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf []byte) error {
 	trained := skip > 0 // of this range
 	skip += e.From
-	if h.rows != nil && h.input.path == e.File && h.taken == skip {
-		return nil
+	if h.rows != nil && h.input.path == e.File && h.taken <= skip {
+		return h.skip(e.File, skip, trained)
 	}
 	h.close()
 	info, err := os.Stat(e.File)
@@ -166,11 +166,16 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 		}
 		h.input.layout, h.line, h.ready = layout, line, !isHeader
 	}
-	for ; h.taken < skip; h.taken++ {
+	return h.skip(e.File, skip, trained)
+}
+
+// skip goes to where so many rows are behind; trained says that they are there.
+func (h *held) skip(path string, rows int64, trained bool) error {
+	for ; h.taken < rows; h.taken++ {
 		if _, err := h.next(); err == io.EOF && !trained {
 			return nil // the file ended before the range, which was given without knowing it
 		} else if err == io.EOF {
-			return fileError(e.File, nil, "the file has %d rows, and %d of them had been trained: it is another one now", h.taken, skip)
+			return fileError(path, nil, "the file has %d rows, and %d of them had been trained: it is another one now", h.taken, rows)
 		} else if err != nil {
 			return err
 		}

@@ -43,6 +43,8 @@ type Job struct {
 	// GlobalShuffle lets a row come to any place of an epoch, not only to its place in
 	// any batch; workers give each other rows for that.
 	GlobalShuffle bool `json:"global_shuffle,omitempty"`
+	// Sharding is how files are dealt to workers: ShardStatic, "" too, or ShardDynamic.
+	Sharding string `json:"sharding,omitempty"`
 	// Stream is how directories are read into which files keep coming; nil: what is in
 	// them when the job begins is read, Epochs times.
 	Stream *Stream `json:"stream,omitempty"`
@@ -171,6 +173,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.Stream.validate(j); err != nil {
+		return err
+	}
+	if err := j.validateSharding(); err != nil {
 		return err
 	}
 	if err := j.validateLoss(); err != nil {

@@ -34,13 +34,13 @@ func oneEpoch(r *dataset.Reader) steps {
 }
 
 // epochs gives a reader's running epoch, which is number first, and those up to
-// last. The next one begins as soon as all of the one before is read. One without
-// steps is the last: there is no more of a stream.
-func epochs(r *dataset.Reader, first, last int) steps {
+// last. The next one begins as soon as all of the one before is read. One of a stream
+// without steps is the last: there is no more of it.
+func epochs(r *dataset.Reader, first, last int, stream bool) steps {
 	e, over, some := first, false, true // the first may be behind its last step
 	return func() (*dataset.Step, error) {
 		if over {
-			if e++; e > last || !some {
+			if e++; e > last || stream && !some {
 				return nil, nil
 			}
 			if err := r.Epoch(e); err != nil {

@@ -90,6 +90,8 @@ type RankUsage struct {
 	Hot *client.HotStats `json:"hot_rows,omitempty"`
 	// RowsMoved is a worker's: bytes of rows that other workers kept, and gave it.
 	RowsMoved int64 `json:"rows_moved_bytes,omitempty"`
+	// Examples is a worker's: those that its last process has trained.
+	Examples int64 `json:"examples,omitempty"`
 }
 
 // Event is a sign of life from a rank. Exactly one field is set.

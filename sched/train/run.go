@@ -27,6 +27,8 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	var err error
 	if w.job.Stream != nil {
 		data, err = w.openStream(ctx, &w.meter.io)
+	} else if w.job.dynamic() {
+		data, err = w.openSharded(ctx, &w.meter.io)
 	} else {
 		var parts *dataset.Parts
 		if parts, err = w.openParts(ctx); err != nil {
@@ -128,7 +130,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 				if mine.Before, mine.Examples, err = w.goOnAt(data); err != nil {
 					return err
 				}
-				q = w.newQueue(ctx, epochs(data, e, w.job.Epochs-1), &w.meter.io, w.job.LookAhead)
+				q = w.newQueue(ctx, w.inGlobal(epochs(data, e, w.job.Epochs-1, w.job.Stream != nil)), &w.meter.io, w.job.LookAhead)
 				defer func() {
 					data.Cancel() // a stream may have nothing to give for hours
 					q.end()
@@ -174,7 +176,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		if err := w.endStreamPass(ctx, mine.Next); err != nil {
 			return err
 		}
-		if err := errors.Join(w.stand(ctx), w.forget(ctx, p.Epoch-2)); err != nil {
+		if err := errors.Join(w.stand(ctx), w.forget(ctx, p.Epoch-2), w.forgetBook(ctx, p.Epoch-2)); err != nil {
 			return err
 		}
 	}
@@ -362,12 +364,13 @@ type workerUsage struct {
 	Hot      *client.HotStats   `json:"hot,omitempty"`
 	Took     []Takeover         `json:"took,omitempty"`
 	Moved    int64              `json:"moved,omitempty"`
+	Examples int64              `json:"examples,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(),
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(),
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
@@ -391,7 +394,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	var io, comm, compute float64
 	var lines []pipe.Summary
 	for i, u := range all {
-		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot, RowsMoved: u.Moved})
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot, RowsMoved: u.Moved, Examples: u.Examples})
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}

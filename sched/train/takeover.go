@@ -243,6 +243,8 @@ func (w *worker) isNew() bool { return w.inherited == nil || w.clock >= w.inheri
 func (w *worker) goOnAt(r *dataset.Reader) (before, mine int64, err error) {
 	if w.job.Stream != nil {
 		before, err = w.seek(r)
+	} else if w.job.dynamic() {
+		err = r.Seek(w.pos.Epoch, dataset.Cursor{})
 	} else {
 		before, err = skip(r, w.pos.Step)
 	}
