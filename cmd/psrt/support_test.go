@@ -36,7 +36,7 @@ var (
 	tierNames  = []string{"memory", "ssd", "hbm"}
 	tierFlags  = map[string]string{"memory": "", "ssd": "--ssd DIR/rows --mem-budget BUDGET", "hbm": "--hbm-budget 1MiB --hbm-device host"}
 	syncNames  = []string{"bsp", "ssp", "asp"}
-	syncFlags  = map[string]string{"bsp": "--sync bsp", "ssp": "--sync ssp --staleness 3", "asp": "--sync asp"}
+	syncAs     = map[string]string{"bsp": "--sync bsp", "ssp": "--sync ssp --staleness 3", "asp": "--sync asp"}
 )
 
 // supported is one feature: flags that ask for it, and what shows that it was there.
@@ -112,7 +112,7 @@ func (f *supported) args(c cell, dir, data string) []string {
 		where = f.data
 	}
 	line := strings.Join([]string{"train --data", where, "--format libffm --model fm --dim 32 --batch 200 --threads 1 --lanes 1 --seed 7 --quiet --json",
-		"--transport", c.transport, tierFlags[c.tier], syncFlags[c.sync], ranks, f.flags}, " ")
+		"--transport", c.transport, tierFlags[c.tier], syncAs[c.sync], ranks, f.flags}, " ")
 	line = strings.ReplaceAll(line, "DIR/data", data)
 	return strings.Fields(strings.NewReplacer("DIR", dir, "BUDGET", fmt.Sprint(max(1, f.parts)*supportMemory)).Replace(line))
 }
