@@ -129,6 +129,17 @@ func (v *victim) await(ctx context.Context) {
 	}
 }
 
+// ending says whether the job ends, which takes a moment: what asks it for something
+// meanwhile finds nobody.
+func (v *victim) ending() bool {
+	select {
+	case <-v.ended:
+		return true
+	case <-time.After(10 * time.Second):
+		return false
+	}
+}
+
 // over says whether the job has ended.
 func (v *victim) over() bool {
 	select {
@@ -177,6 +188,9 @@ func (v *victim) whole(ctx context.Context, epoch uint64) bool {
 	case v.over():
 		return false
 	case err != nil:
+		if v.ending() {
+			return false
+		}
 		view, _ := v.control.View(context.Background())
 		v.t.Fatalf("its groups are not whole again: %v: %+v: %s", err, view, v.said.text())
 	}
@@ -186,7 +200,7 @@ func (v *victim) whole(ctx context.Context, epoch uint64) bool {
 // any is the number of a server, 0 when the job is over.
 func (v *victim) any(ctx context.Context, rng *rand.Rand) int {
 	view, err := v.control.View(ctx)
-	if err != nil && !v.over() {
+	if err != nil && !v.ending() {
 		v.t.Fatal(err)
 	}
 	if err != nil {
@@ -199,7 +213,7 @@ func (v *victim) any(ctx context.Context, rng *rand.Rand) int {
 func (v *victim) epoch(ctx context.Context) uint64 {
 	v.t.Helper()
 	view, err := v.control.View(ctx)
-	if err != nil && !v.over() {
+	if err != nil && !v.ending() {
 		v.t.Fatal(err)
 	}
 	if err != nil {
@@ -248,7 +262,7 @@ func TestServersKilledAndStopped(t *testing.T) {
 					if o.code == 0 && v.whole(ctx, 0) {
 						o = v.server(ctx, "remove", fmt.Sprint(v.any(ctx, rng)))
 					}
-					if o.code != 0 && !v.over() {
+					if o.code != 0 && !v.ending() {
 						t.Fatalf("exit %d: %s%s: %s", o.code, o.stdout, o.stderr, v.said.text())
 					}
 					after = 0

@@ -15,6 +15,8 @@ type Standing struct {
 	// Applied is the oldest step that the rows do not have, where steps are added up
 	// when all workers have finished them; else 0.
 	Applied uint64 `json:"applied,omitempty"`
+	// Retained says that the step before Applied can still be pulled as it was.
+	Retained bool `json:"retained,omitempty"`
 }
 
 // MethodGoOn ends what began when a session took a worker over (GoOnRequest).

@@ -128,9 +128,9 @@ func (k *chainWorker) send(group int, tick bool, f func(r *raw, slot uint32, seq
 			slot = uint32(k.unanswered[group])
 		}
 		req := f(r, slot, seq)
-		req.Flags = 0
+		req.Flags &= psmsg.FlagTicket
 		if tick {
-			req.Flags = psmsg.FlagTick
+			req.Flags |= psmsg.FlagTick
 		}
 		return req
 	}

@@ -38,6 +38,9 @@ type Config struct {
 	// Modes are those of tables that have others, by number; psmsg.DenseLead is the
 	// dense vector's.
 	Modes map[uint32]clock.Mode
+	// Retain has lanes of bsp keep what the newest step has changed, as it was before:
+	// for who goes on for a worker that died in that step.
+	Retain bool
 	// Merges is the order in which BSP adds the workers' gradients: the top of
 	// the reduction tree.
 	Merges []tree.Merge

@@ -173,8 +173,8 @@ func (l *lane) placeDense(r *request) psmsg.Code {
 	if code != psmsg.CodeOK {
 		return code
 	}
-	d, out := &l.dense, mem.Float32s(b)
-	d.eachRun(func(first, end, off, n int) { copy(out[off:off+n], d.vector.Published().Values(first, end)) })
+	d, out, p := &l.dense, mem.Float32s(b), l.denseFor(r)
+	d.eachRun(func(first, end, off, n int) { copy(out[off:off+n], p.Values(first, end)) })
 	l.stats.copied.Placed += uint64(d.floats) * 4
 	return psmsg.CodeOK
 }
@@ -183,8 +183,8 @@ func (l *lane) placeDense(r *request) psmsg.Code {
 // them until the last write has completed.
 func (l *lane) writeDense(r *request) psmsg.Code {
 	d := &l.dense
-	p, err := d.vector.Hold()
-	if err != nil {
+	p := l.denseFor(r)
+	if err := d.vector.Hold(p); err != nil {
 		l.refusal = err
 		return psmsg.CodeNoMemory
 	}
@@ -223,6 +223,7 @@ func (l *lane) releaseAll(s *session) {
 // carries a whole average. What cannot be added is so, too.
 func (l *lane) applyDense(due []*request) {
 	d := &l.dense
+	l.retainDense()
 	sources, merges := l.plan(due, d.sync.mode)
 	sole := soleSource(sources, merges)
 	d.sum = grow(d.sum, densemap.BlockFloats)

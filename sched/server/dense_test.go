@@ -130,7 +130,8 @@ func TestEndedSessionsHoldNothing(t *testing.T) {
 	}
 	x.l.drop(x.s, nil)
 	for range 2 { // a hold that was left would make a third and a fourth version need more
-		p, err := x.l.dense.vector.Hold()
+		p := x.l.dense.vector.Published()
+		err := x.l.dense.vector.Hold(p)
 		must(t, err)
 		x.l.dense.vector.Release(p)
 	}

@@ -54,6 +54,7 @@ type lane struct {
 	pauses     []hold
 	held       int
 	released   bool
+	was        retained
 	past       past                // clients that had a number before
 	sessions   map[uint32]*session // by number, also those that are not open yet
 	numbered   uint32              // sessions, and links to other members, so far
@@ -115,6 +116,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		ahead: make([]announced, cfg.Workers),
 	}
 	l.clock, l.epoch = clock.New(cfg.Workers, cfg.Staleness), time.Now()
+	l.was = retained{on: cfg.Retain && cfg.holds(), tables: map[uint32]*retainedRows{}}
 	if cfg.MaxBytes > 0 {
 		l.budget = dram.NewBudget(cfg.MaxBytes / int64(cfg.Map.LanesOf(cfg.ID)))
 	}
@@ -474,6 +476,9 @@ func (l *lane) unpark() {
 		case r.s.broken: // flush drops it, and what it asked
 			keep = append(keep, r)
 		case !l.mayPull(r):
+			keep = append(keep, r)
+		case r.s.reads && l.forgot(r): // the head knows, or nobody
+			r.s.broken = true
 			keep = append(keep, r)
 		case l.overtakes(r), l.lacks(r), l.chain != nil && l.chain.copying.waits && len(l.looking) > 0:
 			keep = append(keep, r)

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
@@ -146,8 +148,12 @@ func (l *lane) answerPull(r *request) {
 		return
 	}
 	id := uint64(0)
-	if l.chain != nil { // the keys may be gone when the values are sent
+	var keys []uint64
+	switch { // they may be gone when the values are sent
+	case l.chain != nil:
 		id = l.chain.remember(r)
+	case l.was.on && l.creates(r):
+		keys = slices.Clone(r.keys)
 	}
 	if code := l.sendValues(r, t, rows); code != psmsg.CodeOK {
 		l.giveBack(t, rows)
@@ -157,7 +163,7 @@ func (l *lane) answerPull(r *request) {
 	l.stats.pulls++
 	l.noteStaleness(r)
 	if l.creates(r) {
-		id = l.putTicket(r.s, r.Table, rows)
+		id = l.putTicket(r.s, r.Table, rows, keys)
 	} else {
 		l.giveBack(t, rows)
 	}
@@ -173,12 +179,14 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 	if l.chain != nil {
 		l.chain.absent(r, t, rows)
 	}
+	back := l.backRows(r)
 	if r.s.mapped {
 		b, code := r.s.lend(r.Values)
 		if code != psmsg.CodeOK {
 			return code
 		}
 		l.gather(t, rows, b)
+		l.putBack(t, back, b)
 		return psmsg.CodeOK
 	}
 	// The keys may lie in the same staging area; they are not needed any more.
@@ -187,6 +195,7 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 		return psmsg.CodeNoMemory
 	}
 	l.gather(t, rows, b)
+	l.putBack(t, back, b)
 	r.s.write(b, r.Values, r.slot, false)
 	return psmsg.CodeOK
 }

@@ -134,7 +134,7 @@ func (l *lane) leaveOut(r *request) {
 func (l *lane) resolveRows(r *request) bool {
 	t := l.tables[r.Table]
 	if r.Flags&psmsg.FlagTicket != 0 {
-		rows, ok := r.s.takeTicket(r.Ticket, r.Table)
+		rows, keys, ok := r.s.takeTicket(r.Ticket, r.Table)
 		if ok {
 			rows, ok = l.chosenOf(t, r, rows)
 		}
@@ -144,7 +144,7 @@ func (l *lane) resolveRows(r *request) bool {
 			l.reply(r, psmsg.CodeStaleTicket, 0, t.version, 0)
 			return false
 		}
-		r.rows = rows
+		r.rows, r.keys = rows, keys
 		return true
 	}
 	rows, _, err := r.takeFound()
@@ -175,6 +175,7 @@ func (l *lane) applyReady() {
 			return
 		}
 		l.beforeStep(step)
+		l.retain(step)
 		l.applyAll(true, func(r *request) bool { return r.Clock == step })
 	}
 }
@@ -292,6 +293,7 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 	if l.chain != nil && !l.chain.resolve(t, due) {
 		return
 	}
+	l.retainRows(t, due)
 	switch {
 	case len(due) == 1:
 		refused = l.applyRows(t, due[0].rows, due[0].grads)

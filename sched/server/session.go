@@ -45,6 +45,7 @@ type ticket struct {
 	age   uint64 // rises with each ticket of the lane
 	table uint32
 	rows  []uint32 // pinned
+	keys  []uint64 // where they may be asked for, see retained
 }
 
 // session is one worker's connection to one lane. Only the lane touches it.
@@ -221,20 +222,20 @@ func (s *session) inPieces(wr rdma.WR, local []byte, remote rdma.RemoteRange, to
 }
 
 // takeTicket finds and forgets a ticket; its rows now belong to the caller.
-func (s *session) takeTicket(id uint64, tableID uint32) ([]uint32, bool) {
+func (s *session) takeTicket(id uint64, tableID uint32) (rows []uint32, keys []uint64, ok bool) {
 	t := &s.tickets[id%Tickets]
 	if id == 0 || t.id != id || t.table != tableID {
-		return nil, false
+		return nil, nil, false
 	}
-	rows := t.rows
+	rows, keys = t.rows, t.keys
 	*t = ticket{}
-	return rows, true
+	return rows, keys, true
 }
 
 // putTicket remembers a pull's rows, in the place of those of an older one. The
 // session's number is in the ticket's upper half, so that one of an earlier
 // connection is never taken for valid.
-func (l *lane) putTicket(s *session, tableID uint32, rows []uint32) (id uint64) {
+func (l *lane) putTicket(s *session, tableID uint32, rows []uint32, keys []uint64) (id uint64) {
 	s.nextTicket++
 	l.tickets++
 	id = uint64(s.id+1)<<32 | s.nextTicket&0xffffffff
@@ -242,7 +243,7 @@ func (l *lane) putTicket(s *session, tableID uint32, rows []uint32) (id uint64) 
 	if t.id != 0 {
 		l.giveBack(l.tables[t.table], t.rows)
 	}
-	*t = ticket{id: id, age: l.tickets, table: tableID, rows: rows}
+	*t = ticket{id: id, age: l.tickets, table: tableID, rows: rows, keys: keys}
 	return id
 }
 

@@ -52,7 +52,8 @@ func (l *lane) takeOver(ses *session) error {
 // until the process that took it over has sent its first push: that process pulls the
 // step in which the one before it died, whose updates other lanes may lack. Steps
 // before that one, which goOn tells, are free, so that of several such workers one can
-// always go on. A replica does not pause: it adds up where the order says so.
+// always go on. A replica does not pause: it adds up where the order says so, and has
+// what it replaced (retained).
 func (l *lane) hold(worker int) {
 	if l.chain != nil || !l.cfg.holds() || l.clock.At(worker) == clock.None {
 		return
@@ -111,6 +112,7 @@ func (l *lane) standing(worker int) psmsg.Standing {
 		if st.Applied, ok = l.wholeStep(); !ok {
 			st.Applied = l.clock.Min()
 		}
+		st.Retained = l.was.on && l.was.whole && l.was.step+1 == st.Applied
 	}
 	return st
 }

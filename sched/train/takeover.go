@@ -218,7 +218,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
 	}
 	for _, s := range standing {
-		exact = exact && (s.At == clock.None || s.Applied <= in.from)
+		exact = exact && (s.At == clock.None || s.Applied <= in.from || s.Retained && s.Applied == in.from+1)
 	}
 	if err := w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] }); err != nil {
 		return err

@@ -48,10 +48,13 @@ func (v *Vector) free() *Plane {
 // owner's next Publish.
 func (v *Vector) Published() *Plane { return v.published }
 
-// Hold keeps the published plane as it is until Release. Each Hold is released
-// once.
-func (v *Vector) Hold() (*Plane, error) {
-	held := 1 // with this one
+// Hold keeps a plane as it is until Release: the published one, or one that is held.
+// Each Hold is released once.
+func (v *Vector) Hold(plane *Plane) error {
+	if plane != v.published && plane.holds == 0 {
+		panic("dense: a plane is held that is neither published nor held")
+	}
+	held := 1 // the published one
 	for _, p := range v.planes {
 		if p.holds > 0 && p != v.published {
 			held++
@@ -61,11 +64,11 @@ func (v *Vector) Hold() (*Plane, error) {
 	// them is published, the second is what Apply finds free.
 	if len(v.planes) < held+2 {
 		if _, err := v.addPlane(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	v.published.holds++
-	return v.published, nil
+	plane.holds++
+	return nil
 }
 
 // Release ends a Hold.

@@ -43,7 +43,8 @@ func TestHeldPlanesStay(t *testing.T) {
 		case k < 2:
 			publish()
 		case k == 2 && len(holds) < 6:
-			p, err := v.Hold()
+			p := v.Published()
+			err := v.Hold(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,8 @@ func TestOthersReadHeldPlanes(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 300 {
 		publish()
-		p, err := v.Hold()
+		p := v.Published()
+		err := v.Hold(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +112,8 @@ func TestPlanesAreFew(t *testing.T) {
 		t.Errorf("%d planes without a hold, want 2", v.Planes())
 	}
 	for range 5 {
-		p, err := v.Hold()
+		p := v.Published()
+		err := v.Hold(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +140,8 @@ func TestPlaneIsOnePiece(t *testing.T) {
 
 func TestReleaseTwice(t *testing.T) {
 	v, _ := counting(t)
-	p, err := v.Hold()
+	p := v.Published()
+	err := v.Hold(p)
 	if err != nil {
 		t.Fatal(err)
 	}

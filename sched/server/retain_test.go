@@ -1,0 +1,137 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
+	"psrt/tiers/table"
+)
+
+// pullDense reads the dense values of a group.
+func (k *chainWorker) pullDense(group int, clock uint64) []float32 {
+	k.w.t.Helper()
+	rep, r := k.ask(group, func(r *raw) psmsg.Request {
+		_, values := r.put(0, make([]uint64, (k.w.cfg.dense+testDim-1)/testDim), -7)
+		return psmsg.Request{Kind: psmsg.KindPullDense, Clock: clock, Values: values.Slice(0, uint64(k.w.cfg.dense)*4)}
+	})
+	if rep.Code != psmsg.CodeOK {
+		k.w.t.Errorf("a pull of dense values was answered %v", rep.Code)
+	}
+	return slices.Clone(mem.Float32s(r.arena.Bytes()[rawValues : rawValues+k.w.cfg.dense*4]))
+}
+
+// pushPulled pushes by the ticket of a pull.
+func (k *chainWorker) pushPulled(group int, clock uint64, keys []uint64, value float32) {
+	k.w.t.Helper()
+	rep, _ := k.ask(group, func(r *raw) psmsg.Request {
+		req := r.pull(7, clock, len(keys))
+		req.Keys, req.Values = r.put(7, keys, 0)
+		req.Flags |= psmsg.FlagCreate
+		return req
+	})
+	if rep.Ticket == 0 {
+		k.w.t.Fatalf("a pull was answered %v, without a ticket", rep.Code)
+	}
+	code := k.send(group, true, func(r *raw, slot uint32, seq uint64) psmsg.Request {
+		req := r.push(slot, seq, clock, len(keys))
+		_, req.Values = r.putRows(int(slot), keys, value, k.w.cfg.tables[0].PushFloats())
+		req.Ticket, req.Flags = rep.Ticket, psmsg.FlagTicket
+		return req
+	})
+	if code != psmsg.CodeOK {
+		k.w.t.Errorf("a push by ticket was answered %v", code)
+	}
+}
+
+// The step that was added up last can be pulled as it was by who goes on for a worker
+// that died in it; at every replica, and where there is none. Of the step before it
+// nothing is told, and nothing claimed.
+func TestRetained(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		for _, plain := range []bool{false, true} {
+			t.Run(fmt.Sprintf("plain %v", plain), func(t *testing.T) {
+				servers := 2
+				if plain {
+					servers = 1
+				}
+				w := newChainWorld(t, chainWorldConfig{transport: transport, groups: 1, workers: 2, tables: []table.Spec{sgdTable()}, dense: 5, plain: plain,
+					change: func(c *Config) { c.Retain = true }}, servers, []int{0, 1}[:servers])
+				k, other := w.worker(0, 1), w.worker(1, 2)
+				keys, fewer := w.keysOf(0, 10), w.keysOf(0, 4)
+				all := func(at []float32, value float32) bool {
+					return !slices.ContainsFunc(at, func(v float32) bool { return v != value })
+				}
+				for step := range uint64(4) {
+					was := float32(step)
+					for _, k := range []*chainWorker{k, other} {
+						k.collectAll()
+						if got := k.pull(0, step, keys, false); !all(got[:4*testDim], -3*was) || !all(got[4*testDim:], -was) {
+							t.Fatalf("step %d: worker %d pulls %v", step, k.number, got)
+						}
+						if got := k.pullDense(0, step); !all(got, -4*was) {
+							t.Fatalf("step %d: worker %d pulls the dense values %v", step, k.number, got)
+						}
+					}
+					k.pushDense(0, step, 2, false)
+					k.pushPulled(0, step, keys, 1)
+					other.pushDense(0, step, 2, false)
+					other.push(0, step, fewer, 2, true) // the step is whole
+					other.collectAll()
+					k.collectAll()
+					for range 2 {
+						if got := other.pull(0, step, keys, false); !all(got[:4*testDim], -3*was) || !all(got[4*testDim:], -was) {
+							t.Fatalf("step %d, which is over: %v", step, got)
+						}
+						if got := other.pullDense(0, step); !all(got, -4*was) {
+							t.Fatalf("step %d, which is over: the dense values %v", step, got)
+						}
+					}
+					for _, n := range w.nodes {
+						l := n.servers[0].lanes[0]
+						w.until("every replica has the step", func() (is bool) {
+							must(t, l.do(time.Minute, func() { is = l.clock.Min() == step+1 }))
+							return is
+						})
+						must(t, l.do(time.Minute, func() {
+							if s := l.standing(1); !s.Retained || s.Applied != step+1 {
+								t.Errorf("step %d: worker 1 stands at %+v", step, s)
+							}
+						}))
+					}
+				}
+				if plain {
+					return
+				}
+				// A copy has the newest values only, and says so.
+				n := w.start()
+				w.join(n, 0)
+				w.until("it has joined", func() bool { return len(w.members(0)) == 3 })
+				must(t, n.servers[0].lanes[0].do(time.Minute, func() {
+					if s := n.servers[0].lanes[0].standing(1); s.Retained {
+						t.Errorf("a new replica claims to know the past: %+v", s)
+					}
+				}))
+				var r *raw
+				w.until("it lets readers in", func() (in bool) {
+					var err error
+					r, err = w.reader(n, 0, 1)
+					return err == nil
+				})
+				r.ask(3, 0, keys)
+				if rep, ok := r.wait(patience); ok {
+					t.Errorf("a replica that does not know how a step began answers %v", rep.Code)
+				}
+			})
+		}
+	})
+}
+
+func (k *chainWorker) collectAll() {
+	for g := range k.unanswered {
+		k.collect(g)
+	}
+}
