@@ -253,8 +253,40 @@ func (k *Control) Remove(ctx context.Context, number int) error {
 	case number == 0 && err == nil && string(keeper.Value) == rank0:
 		return badInput("job: server 0 keeps the job's coordinator, which would end with it: it can be removed from jobs with --replicas 2, or with --coordinator https://…, your etcd")
 	}
+	if err := mayLeave(ctx, k.Coord, rankOf(number, k.Job), number); err != nil {
+		return err
+	}
 	_, err = k.Coord.Put(ctx, replica.LeavingKey(number), nil, 0)
 	return err
+}
+
+// mayLeave refuses that a rank goes without which those that keep the store could agree
+// on nothing any more.
+func mayLeave(ctx context.Context, c coord.Coordinator, rank, number int) error {
+	living, err := cards(ctx, c, keepingPrefix)
+	if err != nil || len(living) == 0 { // nobody's place can be taken
+		return err
+	}
+	kvs, _, err := c.List(ctx, wayPrefix)
+	if err != nil {
+		return err
+	}
+	keeps, left := false, 0
+	for _, kv := range kvs {
+		r, err := strconv.Atoi(strings.TrimPrefix(kv.Key, wayPrefix))
+		if err != nil {
+			continue
+		}
+		if r == rank {
+			keeps = true
+		} else if _, lives := living[r]; lives {
+			left++
+		}
+	}
+	if keeps && left <= (len(kvs)-1)/2 {
+		return badInput("job: server %d is one of %d ranks that keep the job's coordinator, of which %d live: the others could agree on nothing without it; wait until another rank has taken a dead one's place, or add a server first", number, len(kvs), left+1)
+	}
+	return nil
 }
 
 // settleEvery is how often a change under way is looked at.

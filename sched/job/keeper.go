@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"psrt/rdma/secure"
@@ -37,6 +38,13 @@ type keeper struct {
 	port     *etcd.Port
 	member   *etcd.Embedded
 	scratch  *launch.Scratch
+
+	known   *ways    // to the store, of now; nil where they do not change
+	turning *turning // store, of a rank that keeps it from the beginning
+	warden  *warden
+
+	mu    sync.Mutex
+	later *keeper // what it keeps since it has taken another's place
 }
 
 // followersLearn is how long a member stays when everybody has ended, so that the others
@@ -88,6 +96,11 @@ func keep(ctx context.Context, cfg *RankConfig, job *train.Job, wish *keepersWis
 	}
 	if cfg.Rank == 0 && wish.Own { // who comes later finds the ways alone
 		if _, err := k.store.Delete(ctx, keyKeepers); err != nil && !errors.Is(err, coord.ErrNotFound) {
+			return nil, err
+		}
+	}
+	if !wish.Own {
+		if err := k.guard(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -185,7 +198,7 @@ func (k *keeper) open(ctx context.Context, words []keeperWord) (err error) {
 			return nil
 		}
 		w.next = k.cfg.Rank % len(k.ways) // not all at the first
-		k.store = w.client()
+		k.store, k.known = w.client(), w
 		return nil
 	case k.wish.Own && k.cfg.Hosted != nil:
 		k.store = unowned{k.cfg.Hosted.store}
@@ -204,6 +217,13 @@ func (k *keeper) open(ctx context.Context, words []keeperWord) (err error) {
 	}
 	if k.cfg.Rank > 0 || k.wish.Own {
 		return nil
+	}
+	text, err := json.Marshal(successionWord{Members: k.wish.Members, Cluster: prefix(k.cfg.Token), Credentials: *words[0].Credentials})
+	if err != nil {
+		return err
+	}
+	if _, err := k.store.Put(ctx, keySuccession, text, 0); err != nil {
+		return err
 	}
 	return publish(ctx, k.store, k.job, true)
 }
@@ -229,18 +249,22 @@ func (k *keeper) join(ctx context.Context, words []keeperWord) (err error) {
 	if k.member, err = etcd.StartMember(ctx, k.scratch.Path, m); err != nil {
 		return err
 	}
-	k.store = k.member.Store(prefix(k.cfg.Token))
+	k.turning = &turning{c: k.member.Store(prefix(k.cfg.Token))}
+	k.store, k.known = k.turning, waysTo(strings.Join(k.ways, ","), k.cfg.Token)
 	return k.port.Release()
 }
 
 // follow is for ranks that come later: they go to wherever the store is now.
-func follow(ctx context.Context, cfg *RankConfig) (*keeper, error) {
+func follow(ctx context.Context, cfg *RankConfig, job *train.Job) (*keeper, error) {
 	all, err := waysIn(ctx, cfg.Coord)
 	if err != nil || all == "" {
 		return nil, err
 	}
 	w := waysTo(all, cfg.Token)
-	k := &keeper{cfg: cfg, ways: w.addrs, store: w.client()}
+	k := &keeper{cfg: cfg, job: job, ways: w.addrs, store: w.client(), known: w}
+	if err := k.guard(ctx); err != nil {
+		return nil, errors.Join(err, k.close())
+	}
 	cfg.Coord, cfg.met = k.store, all
 	return k, nil
 }
@@ -251,12 +275,22 @@ func (k *keeper) end(interrupted bool, err error) error {
 		return nil
 	}
 	var aborted *coord.AbortError
-	if k.way != nil && !interrupted && (err == nil || errors.As(err, &aborted)) {
-		if awaitEnds(patient.New(k.store, nil), k.job, err) && k.member != nil {
+	if k.keeps() && !interrupted && (err == nil || errors.As(err, &aborted)) {
+		switch all := awaitEnds(patient.New(k.store, nil), k.job, err); {
+		case all && k.warden != nil:
 			time.Sleep(followersLearn)
+		case !all && k.warden != nil && err == nil: // it was taken out of the job
+			k.warden.resign()
 		}
 	}
 	return k.close()
+}
+
+// keeps says whether others ask this rank for the store.
+func (k *keeper) keeps() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.way != nil || k.later != nil
 }
 
 func (k *keeper) close() (err error) {
@@ -265,6 +299,10 @@ func (k *keeper) close() (err error) {
 		err = k.way.Close()
 	case k.listener != nil:
 		err = k.listener.Close()
+	}
+	k.warden.close()
+	if k.later != nil { // nobody else sees it any more
+		err = errors.Join(err, k.later.close())
 	}
 	if k.store != nil {
 		err = errors.Join(err, k.store.Close())

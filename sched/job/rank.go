@@ -59,7 +59,9 @@ type RankConfig struct {
 	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
 	OnAdopt func(worker int)
 
-	met  string // where the coordinator was reached
+	met        string        // where the coordinator was reached
+	keepingTTL time.Duration // of tests, 0: see warden
+
 	near string // a listening address of this host that the coordinator's reaches
 }
 
@@ -157,7 +159,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 // With an error, too, what it gives is the caller's to end.
 func enter(ctx context.Context, cfg *RankConfig, job *train.Job, wish *keepersWish, late bool) (kept *keeper, mine *number, err error) {
 	if wish == nil { // the store stays where it is, or has gone where it is kept
-		if kept, err = follow(ctx, cfg); err == nil {
+		if kept, err = follow(ctx, cfg, job); err == nil {
 			mine, err = own(ctx, *cfg, job)
 		}
 		if err != nil {

@@ -33,15 +33,15 @@ func waysTo(addr string, token []byte) *ways {
 // dial tries each once. Who comes again has lost the one that it had.
 func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 	w.mu.Lock()
-	first := w.next
+	first, addrs := w.next, w.addrs
 	w.mu.Unlock()
 	var errs []error
-	for i := range w.addrs {
-		n := (first + i) % len(w.addrs)
-		conn, err := w.one(ctx, w.addrs[n])
+	for i := range addrs {
+		n := (first + i) % len(addrs)
+		conn, err := w.one(ctx, addrs[n], len(addrs) > 1)
 		if err == nil || ctx.Err() != nil {
 			w.mu.Lock()
-			w.next = (n + 1) % len(w.addrs)
+			w.next = n + 1
 			w.mu.Unlock()
 		}
 		if err == nil {
@@ -54,8 +54,18 @@ func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 	return nil, errors.Join(errs...)
 }
 
-func (w *ways) one(ctx context.Context, addr string) (net.Conn, error) {
-	if len(w.addrs) > 1 {
+// set has who dials from here on try others; addrs is its own from then on.
+func (w *ways) set(addrs []string) {
+	if len(addrs) == 0 { // those of before are no worse than none
+		return
+	}
+	w.mu.Lock()
+	w.addrs = addrs
+	w.mu.Unlock()
+}
+
+func (w *ways) one(ctx context.Context, addr string, others bool) (net.Conn, error) {
+	if others {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wayTimeout)
 		defer cancel()

@@ -103,7 +103,12 @@ func start(ctx context.Context, dir string, cfg *embed.Config) (*Embedded, error
 }
 
 // Store gives a handle to it, under a prefix. Close it before the etcd.
-func (e *Embedded) Store(prefix string) *Store { return over(v3client.New(e.e.Server), prefix) }
+func (e *Embedded) Store(prefix string) *Store {
+	s := over(v3client.New(e.e.Server), prefix)
+	s.stop = make(chan struct{})
+	s.probed.Go(s.probe)
+	return s
+}
 
 // Close ends the etcd; its data stay.
 func (e *Embedded) Close() error {

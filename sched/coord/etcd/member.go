@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
 )
 
 // Members that wait for each other: a leader that dies is missed after an election's
@@ -24,8 +25,10 @@ const (
 type MemberConfig struct {
 	Name string
 	// Peers are all members: their names, and where they listen for each other,
-	// "host:port". All members begin together, with the same.
+	// "host:port". All members begin together, with the same; one that is added later
+	// (Joins) is given those of then, itself among them.
 	Peers map[string]string
+	Joins bool
 	// Cluster is the name of their cluster: members of others are refused.
 	Cluster string
 	Credentials
@@ -47,6 +50,9 @@ func StartMember(ctx context.Context, dir string, m MemberConfig) (*Embedded, er
 		cfg.TickMs, cfg.ElectionMs = m.electionMillis/10, m.electionMillis
 	}
 	cfg.UnsafeNoFsync = true
+	if m.Joins {
+		cfg.ClusterState = embed.ClusterStateFlagExisting
+	}
 	for name, at := range m.Peers {
 		u := url.URL{Scheme: "https", Host: at}
 		if name == m.Name {

@@ -111,7 +111,14 @@ func TestMembersSurviveOne(t *testing.T) {
 		t.Errorf("the lease is lost: %v", session.Err())
 	default:
 	}
-	// One of three keeps nothing alone: calls wait, and are not answered wrongly.
+	// One of three keeps nothing alone: calls wait, and are not answered wrongly. Its
+	// watches end, so that who has one looks elsewhere, and none begins.
+	alone := members[2].Store("/psrt/x/")
+	defer alone.Close()
+	silent, err := alone.Watch(ctx, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	stores[1].Close()
 	members[1].Close()
 	short, stop := context.WithTimeout(ctx, 500*time.Millisecond)
@@ -119,6 +126,17 @@ func TestMembersSurviveOne(t *testing.T) {
 	if rev, err := stores[2].Put(short, "c", nil, 0); err == nil {
 		t.Errorf("one of three members makes a change: revision %d", rev)
 	}
+	select {
+	case <-silent.Events():
+	case <-ctx.Done():
+	}
+	if err := silent.Err(); !errors.Is(err, coord.ErrUnavailable) {
+		t.Errorf("a watch of one of three members ends with %v", err)
+	}
+	if _, err := alone.Watch(ctx, "", 0); !errors.Is(err, coord.ErrUnavailable) {
+		t.Errorf("one of three members watches: %v", err)
+	}
+	alone.Close()
 	stores[2].Close()
 	members[2].Close()
 }

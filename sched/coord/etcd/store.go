@@ -47,6 +47,9 @@ type Store struct {
 	mu       sync.Mutex
 	closed   bool
 	watchers map[*watcher]struct{}
+
+	stop   chan struct{} // ends the probe; nil where there is none
+	probed sync.WaitGroup
 }
 
 // Dial connects to an etcd and asks it for something, so that a wrong address,
@@ -302,9 +305,13 @@ func (s *Store) Close() error {
 	all := s.watchers
 	s.watchers = nil
 	s.mu.Unlock()
+	if s.stop != nil {
+		close(s.stop)
+	}
 	for w := range all {
 		w.finish(coord.ErrClosed)
 	}
+	s.probed.Wait()
 	if err := s.c.Close(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

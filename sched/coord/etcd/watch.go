@@ -29,6 +29,11 @@ func (s *Store) Watch(ctx context.Context, prefix string, from int64) (coord.Wat
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
+	if s.stop != nil { // who cannot be answered now gets no news either
+		if err := s.heard(ctx); err != nil {
+			return nil, err
+		}
+	}
 	// A member that others do not hear of has no news.
 	life, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	ch := s.c.Watch(life, s.prefix+prefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithCreatedNotify())

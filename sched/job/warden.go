@@ -1,0 +1,457 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"psrt/rdma/secure"
+	"psrt/sched/coord"
+	"psrt/sched/coord/etcd"
+	"psrt/sched/coord/patient"
+	"psrt/sched/coord/remote"
+	"psrt/sched/launch"
+	"psrt/sched/train"
+)
+
+const (
+	// keepingTTL is how long a keeper may be silent before the others go on without
+	// it: longer than a process that is short of cores is.
+	keepingTTL = 10 * time.Second
+	// wardenEvery is how often who leads looks at the keepers, changeWithin bounds one
+	// change, and votesWithin the time until one that joins has its vote.
+	wardenEvery  = 500 * time.Millisecond
+	changeWithin = 5 * time.Second
+	votesWithin  = time.Minute
+)
+
+// warden is a rank's part in the succession of keepers; see succession.go.
+type warden struct {
+	k    *keeper
+	c    coord.Coordinator // patient; of who holds it
+	word successionWord
+	ttl  time.Duration
+
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+}
+
+// guard begins it, where there is one.
+func (k *keeper) guard(ctx context.Context) error {
+	c := patient.New(k.store, nil)
+	kv, err := c.Get(ctx, keySuccession)
+	switch {
+	case errors.Is(err, coord.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	w := &warden{k: k, c: c, ttl: cmp.Or(k.cfg.keepingTTL, keepingTTL)}
+	if err := json.Unmarshal(kv.Value, &w.word); err != nil {
+		return fmt.Errorf("job: %s is not understood: %w; run the same psrt everywhere", keySuccession, err)
+	}
+	life, cancel := context.WithCancel(context.Background())
+	w.cancel, k.warden = cancel, w
+	if k.member != nil { // the others look for it at once
+		s, err := w.keeps(ctx)
+		if err != nil {
+			cancel()
+			return err
+		}
+		w.all.Go(func() { w.stay(life, s) })
+		w.all.Go(func() { pause(life, w.ttl); w.lead(life, k.member) }) // all have said by then that they live
+		w.all.Go(func() { w.turn(life) })
+	} else {
+		w.all.Go(func() { w.offer(life) })
+	}
+	w.all.Go(func() { w.followWays(life) })
+	return nil
+}
+
+// close ends it; the keys under leases go when those end, or before by resign.
+func (w *warden) close() {
+	if w != nil {
+		w.cancel()
+		_ = w.c.Close() // so that nothing waits for an answer; it is the keeper's
+		w.all.Wait()
+	}
+}
+
+func (w *warden) card() keepingCard {
+	_, serves := serverOf(w.k.cfg.Rank, w.k.job)
+	return keepingCard{Host: hostLabel(w.k.cfg.HostLabel), Serves: serves}
+}
+
+func (w *warden) putCard(ctx context.Context, prefix string, card keepingCard, s *coord.Session) error {
+	text, err := json.Marshal(card)
+	if err == nil {
+		_, err = w.c.Put(ctx, prefix+strconv.Itoa(w.k.cfg.Rank), text, s.Lease())
+	}
+	return err
+}
+
+// keeps says that this rank is a keeper and lives.
+func (w *warden) keeps(ctx context.Context) (*coord.Session, error) {
+	s, err := coord.NewSession(ctx, w.c, w.ttl)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.putCard(ctx, keepingPrefix, w.card(), s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// stay goes on saying so. One that was missed says so again: it may be a member still.
+func (w *warden) stay(life context.Context, s *coord.Session) {
+	for {
+		select {
+		case <-life.Done():
+			_ = s.Close() // else its lease ends by itself
+			return
+		case <-s.Lost():
+		}
+		for life.Err() == nil {
+			again, err := w.keeps(life)
+			if err == nil {
+				s = again
+				break
+			}
+			pause(life, w.ttl/3)
+		}
+	}
+}
+
+// pause is a while, or the end of life.
+func pause(life context.Context, d time.Duration) {
+	select {
+	case <-life.Done():
+	case <-time.After(d):
+	}
+}
+
+// lead does what is to be done while this member leads the others. What fails is tried
+// again: whether it has happened shows.
+func (w *warden) lead(life context.Context, m *etcd.Embedded) {
+	for life.Err() == nil {
+		select {
+		case <-m.Ended():
+			return
+		default:
+		}
+		if m.Leads() {
+			_ = w.look(life, m)
+		}
+		pause(life, wardenEvery)
+	}
+}
+
+func (w *warden) look(life context.Context, m *etcd.Embedded) error {
+	ctx, cancel := context.WithTimeout(life, changeWithin)
+	defer cancel()
+	v := keepersView{want: w.word.Members}
+	var err error
+	if v.members, err = m.Members(ctx); err != nil {
+		return err
+	}
+	if v.living, err = cards(ctx, w.c, keepingPrefix); err != nil {
+		return err
+	}
+	if v.offers, err = cards(ctx, w.c, offerPrefix); err != nil {
+		return err
+	}
+	switch do := v.next(); do.kind {
+	case removeMember:
+		if err := m.Remove(ctx, do.id); err != nil {
+			return err
+		}
+		return w.forgetWays(ctx, m)
+	case noChange: // one that led may have died between the two
+		return w.forgetWays(ctx, m)
+	case addMember:
+		return m.Add(ctx, v.offers[do.rank].Peer)
+	case promoteMember:
+		if err := w.call(ctx, do.rank, &v); err != nil {
+			return err
+		}
+		return m.Promote(ctx, do.id)
+	}
+	return nil
+}
+
+// forgetWays takes away those of ranks that are no keepers any more.
+func (w *warden) forgetWays(ctx context.Context, m *etcd.Embedded) error {
+	kvs, _, err := w.c.List(ctx, wayPrefix) // before the members: a new one's way comes behind its vote
+	if err != nil {
+		return err
+	}
+	members, err := m.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		name := strings.TrimPrefix(kv.Key, wayPrefix)
+		if slices.ContainsFunc(members, func(m etcd.Member) bool { return m.Name == name }) {
+			continue
+		}
+		if _, err := w.c.Delete(ctx, kv.Key); ignore(err, coord.ErrNotFound) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call tells who was added who the others are.
+func (w *warden) call(ctx context.Context, rank int, v *keepersView) error {
+	word := calledWord{Peers: map[string]string{}}
+	for _, m := range v.members {
+		name := m.Name
+		if m.Learner {
+			name = strconv.Itoa(rank)
+		}
+		word.Peers[name] = m.Addr
+	}
+	key := calledPrefix + strconv.Itoa(rank) + "/"
+	if _, err := w.c.Get(ctx, key); !errors.Is(err, coord.ErrNotFound) {
+		return err
+	}
+	text, err := json.Marshal(word)
+	if err == nil {
+		_, err = w.c.Put(ctx, key, text, 0)
+	}
+	return err
+}
+
+func cards(ctx context.Context, c coord.Coordinator, prefix string) (map[int]keepingCard, error) {
+	kvs, _, err := c.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]keepingCard{}
+	for _, kv := range kvs {
+		var card keepingCard
+		if r, err := strconv.Atoi(strings.TrimPrefix(kv.Key, prefix)); err == nil && json.Unmarshal(kv.Value, &card) == nil {
+			all[r] = card
+		}
+	}
+	return all, nil
+}
+
+// offer has this rank ready to take a keeper's place, and takes it when it is called.
+func (w *warden) offer(life context.Context) {
+	if err := w.succeed(life); err != nil && life.Err() == nil && w.k.cfg.Events != nil {
+		w.k.cfg.Events(train.Event{Note: fmt.Sprintf("%s will not keep the coordinator in another's place: %v", nameIn(w.k.cfg.Rank, w.k.job), err)})
+	}
+}
+
+func (w *warden) succeed(life context.Context) error {
+	k := w.k
+	port, err := etcd.HoldPort(life, k.cfg.reached())
+	if err != nil {
+		return err
+	}
+	defer port.Release()
+	card := w.card()
+	card.Peer = port.Addr
+	called := calledPrefix + strconv.Itoa(k.cfg.Rank) + "/"
+	if _, err := w.c.Delete(life, called); ignore(err, coord.ErrNotFound) != nil { // of an earlier process
+		return err
+	}
+	for life.Err() == nil {
+		s, err := coord.NewSession(life, w.c, w.ttl)
+		if err != nil {
+			return err
+		}
+		if err = w.putCard(life, offerPrefix, card, s); err == nil {
+			var word *calledWord
+			if word, err = w.awaitCall(life, s, called); word != nil {
+				return w.become(life, s, port, word)
+			}
+		}
+		_ = s.Close() // its lease ends by itself
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitCall waits for a call; nil without an error: the session was lost.
+func (w *warden) awaitCall(life context.Context, s *coord.Session, key string) (*calledWord, error) {
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
+	for {
+		_, rev, err := w.c.List(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		watch, err := w.c.Watch(ctx, key, rev+1)
+		if err != nil {
+			return nil, err
+		}
+		kv, err := w.c.Get(ctx, key)
+		for events := watch.Events(); errors.Is(err, coord.ErrNotFound); {
+			select {
+			case <-life.Done():
+				watch.Close()
+				return nil, nil
+			case <-s.Lost():
+				watch.Close()
+				return nil, nil
+			case _, ok := <-events:
+				if kv, err = w.c.Get(ctx, key); !ok && errors.Is(err, coord.ErrNotFound) {
+					err = coord.ErrLagging
+				}
+			}
+		}
+		watch.Close()
+		if errors.Is(err, coord.ErrLagging) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		word := &calledWord{}
+		return word, json.Unmarshal(kv.Value, word)
+	}
+}
+
+// become makes this rank a keeper: a member that has its vote and offers a way.
+func (w *warden) become(life context.Context, offered *coord.Session, port *etcd.Port, word *calledWord) (err error) {
+	k := w.k
+	ctx, cancel := context.WithTimeout(life, votesWithin)
+	defer cancel()
+	s, err := w.keeps(ctx)
+	if err != nil {
+		return errors.Join(err, offered.Close())
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+		err = errors.Join(err, offered.Close())
+	}()
+	n := &keeper{cfg: k.cfg, job: k.job}
+	if n.scratch, err = launch.OpenScratch(os.TempDir()); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close())
+		}
+	}()
+	m := etcd.MemberConfig{Name: strconv.Itoa(k.cfg.Rank), Peers: word.Peers, Joins: true, Cluster: w.word.Cluster, Credentials: w.word.Credentials}
+	if n.member, err = etcd.StartMember(ctx, n.scratch.Path, m); err != nil {
+		return err
+	}
+	if err = port.Release(); err != nil {
+		return err
+	}
+	for !n.member.Votes() {
+		if pause(ctx, wardenEvery/5); ctx.Err() != nil {
+			return fmt.Errorf("no vote within %v: %w", votesWithin, ctx.Err())
+		}
+	}
+	n.store = n.member.Store(prefix(k.cfg.Token))
+	if n.listener, err = secure.Listen("tcp", net.JoinHostPort(k.cfg.reached(), "0"), k.cfg.Token); err != nil {
+		return err
+	}
+	n.way = remote.ServeOneOf(n.listener, n.store)
+	if _, err = w.c.Put(ctx, wayPrefix+strconv.Itoa(k.cfg.Rank), []byte(n.listener.Addr().String()), 0); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.later = n
+	k.mu.Unlock()
+	if k.cfg.Events != nil {
+		k.cfg.Events(train.Event{Note: fmt.Sprintf("%s keeps the coordinator in another's place: a way to it is at %s", nameIn(k.cfg.Rank, k.job), n.listener.Addr())})
+	}
+	w.all.Go(func() { w.stay(life, s) })
+	w.all.Go(func() { w.lead(life, n.member) })
+	w.all.Go(func() {
+		select {
+		case <-life.Done():
+		case <-n.member.Ended(): // its clients find another
+			_ = n.way.Close()
+		}
+	})
+	return nil
+}
+
+// turn has a keeper that the others have gone on without ask them.
+func (w *warden) turn(life context.Context) {
+	select {
+	case <-life.Done():
+		return
+	case <-w.k.member.Ended():
+	}
+	_ = w.k.way.Close()                    // its clients find another
+	_ = w.k.turning.to(w.k.known.client()) // the member is gone already
+}
+
+// followWays keeps the ways of now.
+func (w *warden) followWays(life context.Context) {
+	for life.Err() == nil {
+		if err := w.ways(life); err != nil {
+			pause(life, wardenEvery)
+		}
+	}
+}
+
+func (w *warden) ways(life context.Context) error {
+	all, rev, err := w.c.List(life, wayPrefix)
+	if err != nil {
+		return err
+	}
+	watch, err := w.c.Watch(life, wayPrefix, rev+1)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	for {
+		var addrs []string
+		for _, kv := range all {
+			addrs = append(addrs, string(kv.Value))
+		}
+		w.k.known.set(addrs)
+		if _, ok := <-watch.Events(); !ok {
+			return watch.Err()
+		}
+		if all, _, err = w.c.List(life, wayPrefix); err != nil {
+			return err
+		}
+	}
+}
+
+// resign has the others go on without this keeper, which ends: they need not miss it.
+func (w *warden) resign() {
+	ctx, cancel := context.WithTimeout(context.Background(), changeWithin)
+	defer cancel()
+	w.k.mu.Lock()
+	later := w.k.later
+	w.k.mu.Unlock()
+	for _, k := range []*keeper{w.k, later} {
+		if k == nil || k.member == nil {
+			continue
+		}
+		select {
+		case <-k.member.Ended():
+			continue
+		default:
+		}
+		rank := strconv.Itoa(k.cfg.Rank)
+		// Where it fails the others miss it when its lease has ended.
+		_, _ = k.store.Delete(ctx, wayPrefix+rank)
+		_, _ = k.store.Delete(ctx, keepingPrefix+rank)
+		_ = k.member.Resign(ctx)
+	}
+}
