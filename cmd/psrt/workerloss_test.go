@@ -131,7 +131,15 @@ func pushes(res *train.Result) (n uint64) {
 // Workers are killed, or stopped, at random moments. They are started again, or others
 // go on for them; every push counts once, and bsp gives the model that it would have
 // given.
-func TestWorkersDie(t *testing.T) {
+func TestWorkersDie(t *testing.T) { workersDie(t, "--model", "fm") }
+
+// So they are where they add dense gradients among themselves: who goes on for one that
+// died gets dense values, and the sums of steps that its servers lack, from the others.
+func TestWorkersDieInAllReduce(t *testing.T) {
+	workersDie(t, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
+}
+
+func workersDie(t *testing.T, flags ...string) {
 	seed := seedtest.Seed(t)
 	runs := lossRuns
 	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
@@ -142,8 +150,8 @@ func TestWorkersDie(t *testing.T) {
 	}
 	dir := t.TempDir()
 	data, valid := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "valid.libffm", rows(1500, 2))
-	args := []string{"train", "--data", data, "--valid", valid, "--model", "fm", "--batch", "96", "--epochs", "6", "--patience", "0",
-		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "3s", "--seed", "7", "--json", "--stall-after", "0"}
+	args := append([]string{"train", "--data", data, "--valid", valid, "--batch", "96", "--epochs", "6", "--patience", "0",
+		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "3s", "--seed", "7", "--json", "--stall-after", "0"}, flags...)
 	want := map[string]*train.Result{}
 	for _, sync := range []string{"bsp", "asp"} {
 		o := psrt(t, append(args, "--sync", sync)...)

@@ -62,6 +62,9 @@ func (g *Group) Rank() int { return g.place.Rank }
 // Size is the number of ranks.
 func (g *Group) Size() int { return g.place.Size }
 
+// Epoch is the one that it was joined with.
+func (g *Group) Epoch() uint64 { return g.place.Epoch }
+
 // Err is why the group is broken.
 func (g *Group) Err() error {
 	if e := g.verdict.Load(); e != nil {

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"psrt/nccl/coll"
 	"psrt/nccl/ring"
+	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/client"
-	"psrt/sched/coord"
+	"psrt/sched/clock"
 	"psrt/sched/densemap"
-	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 	"psrt/sched/tree"
 	"psrt/tiers/dense"
@@ -32,21 +35,48 @@ const (
 // model is saved, scored and resumed from, and nobody pulls dense values to train.
 // What a server does with one push of the sum is what it does with the pushes that
 // the sum is of, so the model is that of --dense ps to the bit, under BSP.
+//
+// A goroutine of its own makes the calls and joins the groups: who computes may wait
+// for rows that a dead worker has not pushed, and who goes on for that one needs the
+// others' dense values first. See regroup.
 type collective struct {
 	w        *worker
 	member   *ring.Member
-	group    *ring.Group
+	roll     *roll
 	blocks   []densemap.Block
-	replica  *dense.Vector
-	memories map[*batch]coll.Memory
-	pending  *coll.Pending // of the batch whose gradients are being added
-	last     *client.Call  // the newest push, outside BSP
+	order    []coll.Merge
+	survives bool
+	from     uint64 // the first step that this process computes
+	over     bool   // the process before this one had left: there is nothing to add
+	requests chan *sumOf
+	stop     context.CancelFunc
+	running  sync.WaitGroup
 	ended    <-chan struct{}
+
+	mu    sync.Mutex
+	group *ring.Group // nil between two of them
+
+	// Of the goroutine that makes the calls, and of others while none is asked for:
+	mine     card
+	replica  *dense.Vector
+	applied  uint64  // the step that the replica is before
+	past     history // where the job survives a worker's death
+	memories map[*batch]coll.Memory
+	landing  *mem.Arena // of sums, likewise: who was thought dead may still write into an old one's
+	landed   coll.Memory
+
+	pending *sumOf       // the newest
+	last    *client.Call // the newest push, outside BSP
 }
 
-func collectiveKey(worker int) string { return fmt.Sprintf("collective/%d", worker) }
+// sumOf is a step whose gradients are to be added.
+type sumOf struct {
+	b      *batch
+	absent bool
+	done   chan error
+}
 
-// newCollective listens, and tells where.
+// newCollective listens, and learns how far the process before this one was.
 func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*collective, error) {
 	if w.job.Dense != DenseAllReduce || len(blocks) == 0 {
 		return nil, nil
@@ -55,25 +85,53 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	m, err := ring.Listen(w.rank.Host, listen, "dense gradients", ring.Options{Timeout: w.rank.timeout(), Node: w.rank.Node})
+	options := ring.Options{Timeout: w.rank.timeout(), Node: w.rank.Node}
+	m, err := ring.Listen(w.rank.Host, listen, "dense gradients", options)
+	if err != nil && w.rank.Generation > 1 {
+		// It may be in the process of another worker, which has the address.
+		m, err = ring.Listen(w.rank.Host, beside(listen, w.rank.Index), "dense gradients", options)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("train: --dense %s: %w", DenseAllReduce, err)
 	}
-	c := &collective{w: w, member: m, blocks: blocks, memories: map[*batch]coll.Memory{}}
-	if _, err := w.rank.Coord.Put(ctx, collectiveKey(w.rank.Index), []byte(m.Addr()), 0); err != nil {
-		return nil, errors.Join(err, c.close())
+	c := &collective{w: w, member: m, blocks: blocks, survives: w.job.Survives(), memories: map[*batch]coll.Memory{},
+		roll: newRoll(w.rank.Coord, w.rank.Index, w.job.Workers), requests: make(chan *sumOf, 1), stop: func() {}}
+	if w.rank.Generation > 1 {
+		if c.mine, err = c.roll.had(ctx); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
 	}
+	c.mine.Addr, c.mine.Generation = m.Addr(), w.rank.Generation
 	return c, nil
 }
 
-// begin meets the other workers and takes the vector as the servers have it. No step
-// can be under way: the first needs all workers.
+// beside is where a worker listens in the process of another.
+func beside(listen string, worker int) string {
+	if strings.HasPrefix(listen, "unix:") {
+		return fmt.Sprintf("%s.%d", listen, worker)
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen // which Listen refuses
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+// begin meets the other workers and takes the vector: as the servers have it where no
+// step can be under way, since the first needs all workers; else from the others.
 func (c *collective) begin(ctx context.Context) error {
 	if c == nil {
 		return nil
 	}
 	w := c.w
-	c.ended = ctx.Done()
+	c.from = w.clock
+	if in := w.inherited; in != nil {
+		if in.from == clock.None {
+			c.over = true
+			return nil
+		}
+		c.from = in.from
+	}
 	_, shares, err := w.job.shares()
 	if err != nil {
 		return err
@@ -82,103 +140,145 @@ func (c *collective) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	place := ring.Place{Rank: w.rank.Index, Size: w.job.Workers, Epoch: 1, Order: make([]coll.Merge, 0, len(top))}
 	for _, m := range top {
-		place.Order = append(place.Order, coll.Merge{Dst: m.Dst, Src: m.Src})
+		c.order = append(c.order, coll.Merge{Dst: m.Dst, Src: m.Src})
 	}
-	joining, cancel := context.WithTimeout(ctx, w.rank.timeout())
-	defer cancel()
-	end := w.rank.Stall.Begin(stall.Barrier, "the other workers", "to join the all-reduce of dense gradients", nil)
-	c.group, err = c.member.Join(joining, place, func(ctx context.Context, rank int) (string, error) {
-		v, err := coord.Await(ctx, w.rank.Coord, collectiveKey(rank))
-		return string(v), err
-	})
-	end()
-	if err != nil {
-		return fmt.Errorf("train: --dense %s: %w", DenseAllReduce, err)
+	c.ended = ctx.Done()
+	ctx, c.stop = context.WithCancel(ctx)
+	ready := make(chan error, 1)
+	c.running.Go(rdma.Guarded(w.rank.Host.OnPanic(), func() { c.roll.follow(ctx, c.news) }))
+	c.running.Go(rdma.Guarded(w.rank.Host.OnPanic(), func() { c.run(ctx, ready) }))
+	select {
+	case err := <-ready:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return c.load(ctx)
 }
 
-// load makes the replica.
-func (c *collective) load(ctx context.Context) error {
-	cfg, err := c.w.job.dense(c.w.model)
-	if err != nil {
-		return err
+// news ends what is under way in a group that has passed.
+func (c *collective) news() {
+	newest, _ := c.roll.newest()
+	c.mu.Lock()
+	g := c.group
+	c.mu.Unlock()
+	if g != nil && newest > g.Epoch() {
+		g.Abort(errSuperseded)
 	}
-	var parts []dense.Part
-	for _, b := range c.blocks {
-		rule := dense.Rule{Optimizer: cfg.Optimizer}
-		if b.Rule == "ema" {
-			rule = dense.Rule{EMA: cfg.EMA}
+}
+
+// run answers requests, and follows the others into new groups when there is none.
+func (c *collective) run(ctx context.Context, ready chan<- error) {
+	err := c.regroup(ctx, nil)
+	ready <- err
+	for ctx.Err() == nil {
+		newest, changed := c.roll.newest()
+		if err == nil && c.survives && newest > c.mine.Epoch {
+			err = c.regroup(ctx, errSuperseded)
+			continue
 		}
-		parts = append(parts, dense.Part{Rule: rule, Values: cfg.Init[b.Offset : b.Offset+b.Len]})
-	}
-	if c.replica, err = dense.New(parts, c.w.rank.Node); err != nil {
-		return err
-	}
-	found := 0
-	for server := range c.w.client.Servers() {
-		for next := 0; ; {
-			var rep psmsg.DenseStateReply
-			if err := c.w.client.CallServer(ctx, server, psmsg.MethodDenseState, psmsg.DenseStateRequest{From: next}, &rep); err != nil {
-				return err
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case s := <-c.requests:
+			if err == nil {
+				err = c.add(ctx, s)
 			}
-			if !rep.Found {
-				break
-			}
-			if rep.Block < next || rep.Block >= len(c.blocks) {
-				return fmt.Errorf("train: server %d has dense block %d, there are %d", server, rep.Block, len(c.blocks))
-			}
-			values, state := make([]float32, c.blocks[rep.Block].Len), make([]float32, len(c.replica.State(rep.Block)))
-			if len(rep.Values) != 4*len(values) || len(rep.State) != 4*len(state) {
-				return fmt.Errorf("train: server %d gives %d bytes of values and %d of state for dense block %d, want %d and %d",
-					server, len(rep.Values), len(rep.State), rep.Block, 4*len(values), 4*len(state))
-			}
-			copy(mem.Bytes(values), rep.Values)
-			copy(mem.Bytes(state), rep.State)
-			if err := c.replica.Load(rep.Block, values, state); err != nil {
-				return err
-			}
-			next = rep.Block + 1
-			found++
+			s.done <- err
 		}
 	}
-	if found != len(c.blocks) {
-		return fmt.Errorf("train: the servers have %d dense blocks, want %d", found, len(c.blocks))
+}
+
+// add has the batch's dense gradients become the sum of all workers', and applies it.
+func (c *collective) add(ctx context.Context, s *sumOf) error {
+	g := s.b.dense.Grads()
+	for s.b.clock >= c.applied {
+		if s.b.clock > c.applied {
+			return fmt.Errorf("train: step %d is to be added, and the dense values are before step %d: please report this", s.b.clock, c.applied)
+		}
+		sum, err := c.exchange(s)
+		if err == nil {
+			c.apply(s.b.clock, sum)
+			if c.survives {
+				copy(g, sum)
+			}
+			return nil
+		}
+		if !c.survives || ctx.Err() != nil {
+			return err
+		}
+		if err := c.regroup(ctx, err); err != nil {
+			return err
+		}
+	}
+	p, err := c.past.of(s.b.clock)
+	if err == nil {
+		copy(g, p.sum)
+	}
+	return err
+}
+
+// exchange makes the call; the gradients stay as they are where it may have to be made
+// again.
+func (c *collective) exchange(s *sumOf) ([]float32, error) {
+	if c.memories[s.b] == nil {
+		m, err := c.group.Register(s.b.dense.Memory(), "worker dense vector")
+		if err != nil {
+			return nil, err
+		}
+		c.memories[s.b] = m
+	}
+	sum := s.b.dense.Grads()
+	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: mem.Bytes(sum), Absent: s.absent}
+	if c.survives {
+		if err := c.land(); err != nil {
+			return nil, err
+		}
+		sum = mem.Float32s(c.landing.Bytes()[:4*len(sum)])
+	}
+	call.Recv = mem.Bytes(sum)
+	return sum, c.group.Do(call)
+}
+
+// apply brings the replica behind a step.
+func (c *collective) apply(step uint64, sum []float32) {
+	if c.survives {
+		c.past.add(step, c.published(), sum)
+	}
+	for i, block := range c.blocks {
+		c.replica.Apply(i, sum[block.Offset:block.Offset+block.Len]) // who pushes hears what is refused
 	}
 	c.replica.Publish()
-	return nil
+	c.applied = step + 1
+}
+
+func (c *collective) published() []float32 {
+	return c.replica.Published().Values(0, len(c.blocks))
 }
 
 // values are those to compute a step with.
-func (c *collective) values() []float32 { return c.replica.Published().Values(0, len(c.blocks)) }
-
-// start begins to add the batch's dense gradients to the other workers'.
-func (c *collective) start(b *batch) error {
-	if c.memories[b] == nil {
-		m, err := c.group.Register(b.dense.Memory(), "worker dense vector")
-		if err != nil {
-			return err
-		}
-		c.memories[b] = m
+func (c *collective) values(step uint64) ([]float32, error) {
+	if step >= c.applied {
+		return c.published(), nil
 	}
-	g := mem.Bytes(b.dense.Grads())
-	c.pending = c.group.Start(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: g, Recv: g, Absent: b.examples() == 0})
-	return nil
+	p, err := c.past.of(step) // which this process computes again
+	if err != nil {
+		return nil, err
+	}
+	return p.before, nil
 }
 
-// push waits for the sum, applies it here and pushes it to the lanes that are this
-// worker's.
+// start begins to add the batch's dense gradients to the other workers'.
+func (c *collective) start(b *batch) {
+	c.pending = &sumOf{b: b, absent: b.examples() == 0, done: make(chan error, 1)}
+	c.requests <- c.pending
+}
+
+// push waits for the sum and pushes it to the lanes that are this worker's.
 func (c *collective) push(b *batch) error {
 	if err := c.wait(); err != nil {
 		return fmt.Errorf("train: step %d: %w", b.clock+1, err)
 	}
-	g := b.dense.Grads()
-	for i, block := range c.blocks {
-		c.replica.Apply(i, g[block.Offset:block.Offset+block.Len]) // who pushes hears what is refused
-	}
-	c.replica.Publish()
 	if c.last != nil { // lanes must not add two steps' sums before they apply them
 		if err := c.w.client.Wait(c.last); err != nil {
 			return err
@@ -191,13 +291,19 @@ func (c *collective) push(b *batch) error {
 	return c.w.client.PushDenseSum(b.dense, b.clock, c.w.rank.Index, c.w.job.Workers, others, &b.pushDense)
 }
 
+// pushesTo says whether this worker pushes to the i-th of the lanes that have dense
+// values.
+func (w *worker) pushesTo(i int) bool {
+	return w.collective == nil || w.job.Sync == BSP || i%w.job.Workers == w.rank.Index
+}
+
 // wait handles what servers answer meanwhile: another worker may wait for that.
 func (c *collective) wait() error {
 	defer c.w.rank.Stall.Begin(stall.Barrier, "the other workers", "to add dense gradients", nil)()
 	for {
 		select {
-		case <-c.pending.Done():
-			return c.pending.Wait()
+		case err := <-c.pending.done:
+			return err
 		case <-c.ended:
 			return context.Canceled
 		case <-time.After(pollEvery):
@@ -210,10 +316,15 @@ func (c *collective) wait() error {
 
 const pollEvery = time.Millisecond
 
-// check holds the replica against what the servers have in the end.
-func (c *collective) check() error {
+// check holds the replica against what the servers have in the end. No worker goes on
+// before all have: the first may put another epoch's values there.
+func (c *collective) check(ctx context.Context) error {
 	if c == nil {
 		return nil
+	}
+	if c.over {
+		_, err := gather(ctx, c.w, "checked", true)
+		return err
 	}
 	var call client.Call
 	b := c.w.all[0]
@@ -223,10 +334,16 @@ func (c *collective) check() error {
 	if err := c.w.client.Wait(&call); err != nil {
 		return err
 	}
-	if mine := c.values(); !slices.Equal(mem.Bytes(b.dense.Values()), mem.Bytes(mine)) {
-		return fmt.Errorf("train: --dense %s: the dense values here are not the servers' after %d steps: please report this; train with --dense %s", DenseAllReduce, c.w.pos.Steps, DensePS)
+	mine, theirs := c.published(), b.dense.Values()
+	for i, block := range c.blocks {
+		at, end := block.Offset, block.Offset+block.Len
+		if !slices.Equal(mem.Bytes(mine[at:end]), mem.Bytes(theirs[at:end])) {
+			return fmt.Errorf("train: --dense %s: block %d of %d of the dense values is not here what it is at the servers, after %d steps and %d groups: please report this; train with --dense %s",
+				DenseAllReduce, i, len(c.blocks), c.w.pos.Steps, c.mine.Epoch, DensePS)
+		}
 	}
-	return nil
+	_, err := gather(ctx, c.w, "checked", true)
+	return err
 }
 
 // close withdraws the batches' memory, before they are closed.
@@ -234,13 +351,16 @@ func (c *collective) close() error {
 	if c == nil {
 		return nil
 	}
+	c.stop()
+	c.mu.Lock()
+	g := c.group
+	c.mu.Unlock()
 	var errs []error
-	if c.group != nil {
-		errs = append(errs, c.group.Close())
+	if g != nil {
+		errs = append(errs, g.Close()) // which ends a call that is under way
 	}
-	for _, m := range c.memories {
-		errs = append(errs, m.Close())
-	}
+	c.running.Wait()
+	errs = append(errs, c.leave())
 	if c.replica != nil {
 		errs = append(errs, c.replica.Close())
 	}
@@ -254,8 +374,6 @@ func (j *Job) validateDense() error {
 		return nil
 	case j.Dense != DenseAllReduce:
 		return fmt.Errorf("train: dense %q, must be %s or %s", j.Dense, DensePS, DenseAllReduce)
-	case j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd:
-		return fmt.Errorf("train: --dense %s: no other process can take a worker's part in it; use --on-worker-loss %s, or --dense %s", DenseAllReduce, LossEnd, DensePS)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		}
 	}
 	w.saver.settle()
-	if err := w.collective.check(); err != nil {
+	if err := w.collective.check(ctx); err != nil {
 		return err
 	}
 	if err := w.lastLook(ctx); err != nil {

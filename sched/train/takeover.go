@@ -84,6 +84,7 @@ func (t Takeover) String() string {
 type inherited struct {
 	from  uint64 // the oldest step that some lane lacks; clock.None: all have seen it leave
 	fresh uint64 // of which no lane has anything, nor of those after it
+	exact bool   // no lane had added step from up, as far as is known
 }
 
 // stood is where a worker was when it began a pass.
@@ -195,8 +196,10 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	for i := range each {
 		each[i] = 1
 	}
-	for _, lane := range w.all[0].dense.Lanes() {
-		each[lane]++
+	for i, lane := range w.all[0].dense.Lanes() {
+		if w.pushesTo(i) {
+			each[lane]++
+		}
 	}
 	in := &inherited{from: clock.None}
 	exact := true
@@ -223,6 +226,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	if err := w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] }); err != nil {
 		return err
 	}
+	in.exact = exact && w.job.mode(DenseTable).BSP()
 	w.inherited = in
 	t := Takeover{w.rank.Index, in.from, exact || w.job.Sync != BSP}
 	w.rank.emit(Event{Note: t.String()})

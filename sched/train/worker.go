@@ -193,6 +193,13 @@ func (w *worker) pull(b *batch, opt client.PullOption) error {
 func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func() error) error {
 	dim, denseLen := w.model.RowDim(), w.model.Layout().Total
 	errs := make([]error, w.pool.threads)
+	var values []float32
+	if w.collective != nil {
+		var err error
+		if values, err = w.collective.values(b.clock); err != nil {
+			return err
+		}
+	}
 	ticked := w.pool.ticking(tick)
 	w.pool.each(len(b.step.Leaves), func(thread, i int) {
 		g := b.prepare(i, dim, denseLen)
@@ -202,7 +209,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 		}
 		b.leaf(i, w.share.Micro, w.share.First, epoch, &w.leaves[i])
 		if w.collective != nil {
-			w.leaves[i].Dense = w.collective.values()
+			w.leaves[i].Dense = values
 		}
 		if err := w.scr[thread].Step(&w.leaves[i], g); err != nil {
 			errs[thread] = err
@@ -219,9 +226,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	}
 	w.pool.ranges(denseLen, func(from, to int) { w.red.denseRange(b, from, to) })
 	if w.collective != nil {
-		if err := w.collective.start(b); err != nil {
-			return err
-		}
+		w.collective.start(b)
 	}
 	w.red.rowsIndex(b)
 	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, from, to) })

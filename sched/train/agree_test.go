@@ -1,0 +1,87 @@
+package train
+
+import (
+	"slices"
+	"testing"
+
+	"psrt/csrc/seedtest"
+)
+
+func TestAgree(t *testing.T) {
+	fresh := func(needs uint64) denseStand { return denseStand{clean: true, needs: needs} }
+	old := func(applied, oldest uint64) denseStand {
+		return denseStand{has: true, clean: true, applied: applied, needs: applied, oldest: oldest}
+	}
+	dirty := fresh(5)
+	dirty.clean = false
+	for _, c := range []struct {
+		name string
+		all  []denseStand
+		want agreement
+		ok   bool
+	}{
+		{"a beginning", []denseStand{fresh(0), fresh(0)}, agreement{load: true}, true},
+		{"all died between two steps", []denseStand{fresh(5), fresh(5)}, agreement{load: true}, true},
+		{"all died in a step", []denseStand{dirty, fresh(5)}, agreement{}, false},
+		{"all died, not at once", []denseStand{fresh(4), fresh(5)}, agreement{}, false},
+		{"nothing to tell", []denseStand{old(7, 4), old(7, 5)}, agreement{root: 0, from: 7, to: 7}, true},
+		{"one lacks a sum", []denseStand{old(6, 4), old(7, 4)}, agreement{root: 1, from: 6, to: 7}, true},
+		{"a new one", []denseStand{fresh(7), old(7, 4)}, agreement{root: 1, from: 7, to: 7, state: true}, true},
+		{"a new one computes again", []denseStand{old(7, 6), fresh(5), old(7, 5)}, agreement{root: 2, from: 5, to: 7, state: true}, true},
+		{"what nobody has kept", []denseStand{old(7, 6), fresh(5)}, agreement{}, false},
+		{"what nobody has", []denseStand{old(7, 6), fresh(8)}, agreement{}, false},
+	} {
+		got, err := agree(c.all)
+		if (err == nil) != c.ok || c.ok && got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+	}
+}
+
+// What workers can be asked to tell, they have: whoever dies, at any moment between two
+// pushes, and whatever the others have got of the last sum.
+func TestAgreeInAnyJob(t *testing.T) {
+	rng := seedtest.Rand(t)
+	for range 2000 {
+		n := 1 + rng.IntN(6)
+		calls := uint64(rng.IntN(9)) // whose sums somebody has
+		all := make([]denseStand, n)
+		for i := range all {
+			applied := calls
+			if rng.IntN(3) == 0 && calls > 0 {
+				applied--
+			}
+			var h history
+			for step := range applied {
+				h.add(step, []float32{float32(step)}, []float32{float32(step)})
+			}
+			if i > 0 && rng.IntN(2) == 0 {
+				// Pushes of all steps below calls-2 are answered, and no step is pushed
+				// that was not added.
+				least := calls - min(calls, 2)
+				all[i] = denseStand{clean: true, needs: least + rng.Uint64N(calls-least+1)}
+				continue
+			}
+			all[i] = denseStand{has: true, clean: true, applied: applied, needs: applied, oldest: h.oldest(applied)}
+		}
+		all[0] = denseStand{has: true, clean: true, applied: calls, needs: calls, oldest: calls - min(calls, pastSteps)}
+		a, err := agree(all)
+		if err != nil {
+			t.Fatalf("%+v: %v", all, err)
+		}
+		var b [standBytes]byte
+		for i, s := range all {
+			var again denseStand
+			s.encode(b[:])
+			if again.decode(b[:]); again != s {
+				t.Fatalf("%+v became %+v", s, again)
+			}
+			if s.needs < a.from || a.to < s.applied || a.from < all[a.root].oldest {
+				t.Fatalf("worker %d of %+v is left out of %+v", i, all, a)
+			}
+		}
+		if news := slices.ContainsFunc(all, func(s denseStand) bool { return !s.has }); news != a.state {
+			t.Fatalf("%+v of %+v", a, all)
+		}
+	}
+}

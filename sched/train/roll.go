@@ -1,0 +1,208 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"psrt/sched/client"
+	"psrt/sched/coord"
+)
+
+const collectivePrefix = "collective/"
+
+func collectiveKey(worker int) string { return collectivePrefix + strconv.Itoa(worker) }
+
+// card is what a worker tells of its place in the all-reduce: where it listens, and
+// the newest group that it is in or wants to be in. Whose group has broken asks for
+// the next one; all others follow.
+type card struct {
+	Addr       string `json:"addr"`
+	Epoch      uint64 `json:"epoch"`
+	Generation int    `json:"generation,omitempty"`
+}
+
+// errSuperseded: a worker asks for a newer group.
+var errSuperseded = errors.New("train: a worker asks for a newer group")
+
+// roll is the cards of all workers, as the coordinator has them.
+type roll struct {
+	coord coord.Coordinator
+	self  int
+
+	mu      sync.Mutex
+	cards   []card        // Epoch 0: none yet
+	changed chan struct{} // closed with the next change
+	failure error         // of whoever follows, for good
+}
+
+func newRoll(c coord.Coordinator, self, workers int) *roll {
+	return &roll{coord: c, self: self, cards: make([]card, workers), changed: make(chan struct{})}
+}
+
+// follow takes what comes until ctx ends; news is called after each change.
+func (r *roll) follow(ctx context.Context, news func()) {
+	for ctx.Err() == nil {
+		err := r.watch(ctx, news)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, coord.ErrClosed):
+			r.change(func() { r.failure = err })
+			return
+		case errors.Is(err, coord.ErrUnavailable):
+			select {
+			case <-ctx.Done():
+			case <-time.After(lookForCards):
+			}
+		}
+	}
+}
+
+// lookForCards is between tries to reach a coordinator that is away.
+const lookForCards = 500 * time.Millisecond
+
+func (r *roll) watch(ctx context.Context, news func()) error {
+	past, rev, err := r.coord.List(ctx, collectivePrefix)
+	if err != nil {
+		return err
+	}
+	take := func(kv coord.KV) error {
+		worker, err := strconv.Atoi(strings.TrimPrefix(kv.Key, collectivePrefix))
+		if err != nil || worker < 0 || worker >= len(r.cards) {
+			return nil // none of this job's
+		}
+		var c card
+		if err := json.Unmarshal(kv.Value, &c); err != nil {
+			return fmt.Errorf("train: the card of worker %d is not understood: %w", worker, err)
+		}
+		r.change(func() { r.cards[worker] = c })
+		news()
+		return nil
+	}
+	for _, kv := range past {
+		if err := take(kv); err != nil {
+			return err
+		}
+	}
+	w, err := r.coord.Watch(ctx, collectivePrefix, rev+1)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for e := range w.Events() {
+		if e.Deleted {
+			continue
+		}
+		if err := take(e.KV); err != nil {
+			return err
+		}
+	}
+	return w.Err()
+}
+
+func (r *roll) change(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// newest is the highest epoch that somebody asks for, and what is closed when that may
+// be another.
+func (r *roll) newest() (epoch uint64, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.cards {
+		epoch = max(epoch, c.Epoch)
+	}
+	return epoch, r.changed
+}
+
+// address waits for a worker to ask for the group of that epoch.
+func (r *roll) address(ctx context.Context, worker int, epoch uint64) (string, error) {
+	for {
+		r.mu.Lock()
+		c, changed, failure := r.cards[worker], r.changed, r.failure
+		r.mu.Unlock()
+		switch {
+		case failure != nil:
+			return "", failure
+		case c.Epoch == epoch:
+			return c.Addr, nil
+		case c.Epoch > epoch:
+			return "", errSuperseded
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", fmt.Errorf("worker %d has not come to group %d: %w", worker, epoch, context.Cause(ctx))
+		}
+	}
+}
+
+// until is a context that ends when a group newer than epoch is asked for.
+func (r *roll) until(ctx context.Context, epoch uint64) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			newest, changed := r.newest()
+			if newest > epoch {
+				cancel(errSuperseded)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// had is the card that the process before this one left, of epoch 0 if it left none.
+func (r *roll) had(ctx context.Context) (c card, err error) {
+	kv, err := r.coord.Get(ctx, collectiveKey(r.self))
+	if errors.Is(err, coord.ErrNotFound) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(kv.Value, &c)
+	}
+	return c, err
+}
+
+// show puts this worker's card. A process whose number another has may not.
+func (r *roll) show(ctx context.Context, mine card) error {
+	b, err := json.Marshal(mine)
+	if err != nil {
+		return err
+	}
+	key := collectiveKey(r.self)
+	for {
+		var old card
+		kv, err := r.coord.Get(ctx, key)
+		switch {
+		case errors.Is(err, coord.ErrNotFound):
+			kv.Revision = 0
+		case err != nil:
+			return err
+		default:
+			if err := json.Unmarshal(kv.Value, &old); err != nil {
+				return err
+			}
+		}
+		if old.Generation > mine.Generation {
+			return client.ErrTakenOver
+		}
+		if _, err = r.coord.CompareAndPut(ctx, key, b, kv.Revision, 0); !errors.Is(err, coord.ErrConflict) {
+			return err
+		}
+	}
+}
