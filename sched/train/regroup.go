@@ -150,7 +150,7 @@ func (c *collective) floats() int {
 func (c *collective) stand() denseStand {
 	s := denseStand{has: c.replica != nil, clean: true, needs: c.from}
 	if in := c.w.inherited; in != nil {
-		s.clean = in.exact || in.fresh <= in.from
+		s.clean = in.clean || in.fresh <= in.from
 	}
 	if s.has {
 		s.applied, s.needs, s.oldest = c.applied, c.applied, c.past.oldest(c.applied)

@@ -84,7 +84,7 @@ func (t Takeover) String() string {
 type inherited struct {
 	from  uint64 // the oldest step that some lane lacks; clock.None: all have seen it leave
 	fresh uint64 // of which no lane has anything, nor of those after it
-	exact bool   // no lane had added step from up, as far as is known
+	clean bool   // in bsp: no lane had added step from up
 }
 
 // stood is where a worker was when it began a pass.
@@ -220,13 +220,14 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	if in.fresh > w.clock && !known {
 		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
 	}
+	in.clean = w.job.mode(DenseTable).BSP()
 	for _, s := range standing {
+		in.clean = in.clean && (s.At == clock.None || s.Applied <= in.from)
 		exact = exact && (s.At == clock.None || s.Applied <= in.from || s.Retained && s.Applied == in.from+1)
 	}
 	if err := w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] }); err != nil {
 		return err
 	}
-	in.exact = exact && w.job.mode(DenseTable).BSP()
 	w.inherited = in
 	t := Takeover{w.rank.Index, in.from, exact || w.job.Sync != BSP}
 	w.rank.emit(Event{Note: t.String()})
