@@ -38,7 +38,7 @@ LIBPSRT = $(GO) build -buildvcs=false -buildmode=c-shared -o bin/libpsrt.so \
 # shell takes it from the environment.
 export LAB_COMMAND = $(value CMD)
 
-.PHONY: help run test build bench lab bin/pslab check full generate install deps
+.PHONY: help run test build bench lab bin/pslab check full gpu-check generate install deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,9 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	GO=$(GO) .ci/moves.sh
 	bin/pslab test --timeout 60m --env PSRT_LEAK_CONNECTS=10000 --run Leak ./rdma/verbs -- -test.timeout=50m
 	GO=$(GO) .ci/fuzz.sh 60s
+
+gpu-check: ## every check that needs a GPU, on one; from a copied build it needs no Go and no network
+	@.ci/gpu-check.sh
 
 generate: deps ## make the generated files again
 	.ci/deps.sh bpf

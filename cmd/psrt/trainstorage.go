@@ -40,8 +40,8 @@ type storageFlags struct {
 func (f *storageFlags) register(fl *pflag.FlagSet) {
 	f.ssdFlags.register(fl, policy.NameBelady)
 	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches; see --hbm-device")
-	f.hbmDevice = cli.NewChoice("gpu", "gpu", train.DeviceHost)
-	fl.Var(f.hbmDevice, "hbm-device", "where --hbm-budget is taken: the GPU, which this version does not drive yet, or host, its twin in the host's memory, to try what it does")
+	f.hbmDevice = cli.NewChoice(train.DeviceGPU, train.DeviceGPU, train.DeviceHost)
+	fl.Var(f.hbmDevice, "hbm-device", "where --hbm-budget is taken: a GPU (without one, rows stay in the tiers below), or host, its twin in the host's memory, to try what it does")
 }
 
 // device gives the job's part, nil where no rows are nearer than memory.
@@ -51,10 +51,8 @@ func (f *storageFlags) device(c *cobra.Command) (*train.Device, error) {
 		return nil, cli.Usagef("--hbm-device has no effect without --hbm-budget: say how much of it rows may take")
 	case f.hbm == 0:
 		return nil, nil
-	case f.hbmDevice.Value != train.DeviceHost:
-		return nil, cli.Usagef("--hbm-budget %v: this version keeps no rows in a GPU's memory; --hbm-device host takes its twin in the host's memory, which is no faster, or leave --hbm-budget out", &f.hbm)
 	}
-	return &train.Device{Kind: train.DeviceHost, Bytes: int64(f.hbm), Policy: f.policy.Value}, nil
+	return &train.Device{Kind: f.hbmDevice.Value, Bytes: int64(f.hbm), Policy: f.policy.Value}, nil
 }
 
 // describe gives the job's part, nil where all rows are in memory.

@@ -8,6 +8,9 @@ import (
 // Library is what Load loads where it is given no other.
 const Library = "libcuda.so.1"
 
+// Variable of the environment names another file, where the driver's is not found.
+const Variable = "PSRT_CUDA_LIBRARY"
+
 // ErrNotSupported: no driver can be loaded here.
 var ErrNotSupported = errors.New("cuda: not supported on this machine")
 

@@ -9,7 +9,9 @@ package cuda
 import "C"
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"unsafe"
 )
 
@@ -25,12 +27,10 @@ func failed(call string, r C.int32_t) error {
 	return &Error{Call: call, Result: Result(r), Text: C.GoString(&text[0])}
 }
 
-// Load loads the driver's library, from path where one is given. What is loaded
-// first stays for the life of the process.
+// Load loads the driver's library: path, else what Variable names, else Library. What
+// is loaded first stays for the life of the process.
 func Load(path string) (*Driver, error) {
-	if path == "" {
-		path = Library
-	}
+	path = cmp.Or(path, os.Getenv(Variable), Library)
 	file := C.CString(path)
 	defer C.free(unsafe.Pointer(file))
 	var why [512]C.char

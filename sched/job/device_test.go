@@ -16,17 +16,20 @@ func TestSameDigestOnDevice(t *testing.T) {
 	base.Model.Fields, base.Model.Dim = 3, 64
 	base.Batch, base.Epochs, base.Dataset = 50, 2, "queue"
 	want := run(t, base, "shm")
+	kinds := deviceKinds(t)
 	for i, name := range []string{policy.NameBelady, policy.NameS3FIFO} {
-		for _, onDisks := range []bool{false, true} {
+		for n, onDisks := range []bool{false, true} {
 			title := name + " over memory"
 			if onDisks {
 				title = name + " over disks"
 			}
+			kind := kinds[(i+n)%len(kinds)]
+			title += ", " + kind
 			t.Run(title, func(t *testing.T) {
 				j := base
 				j.Servers, j.Workers, j.Lanes = 1, 1+i%2, 1
 				j.LookAhead = train.LookAhead
-				j.Device = &train.Device{Kind: train.DeviceHost, Bytes: 1 << 20, Policy: name}
+				j.Device = &train.Device{Kind: kind, Bytes: 1 << 20, Policy: name}
 				if onDisks {
 					j.MaxBytes = want.ServerUse[0].TableBytes / 2
 					j.Storage = &train.Storage{Dirs: []string{t.TempDir()}, Policy: name}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"psrt/sched/psmsg"
@@ -27,6 +28,10 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 		return rows, nil
 	}
 	c, err := hbm.New(below, l.deviceConfig(rows.Spec()))
+	if errors.Is(err, hbm.ErrDevice) { // nothing is lost but speed
+		l.cfg.Note(fmt.Sprintf("lane %d keeps table %q in the tiers below: %v", l.global, rows.Spec().Name, err))
+		return rows, nil
+	}
 	if err != nil {
 		_ = rows.Close()
 		return nil, err

@@ -5,10 +5,14 @@ import (
 
 	"psrt/sched/server"
 	"psrt/tiers/hbm"
+	"psrt/tiers/hbm/gpu"
 )
 
-// DeviceHost names the twin of a GPU in the host's memory, the one device so far.
-const DeviceHost = "host"
+// Kinds of devices: a GPU, and its twin in the host's memory.
+const (
+	DeviceGPU  = "gpu"
+	DeviceHost = "host"
+)
 
 // Device says where servers keep the rows of coming batches, nearer than memory.
 type Device struct {
@@ -22,19 +26,28 @@ func (d *Device) validate() error {
 	switch {
 	case d == nil:
 		return nil
-	case d.Kind != DeviceHost:
-		return fmt.Errorf("train: device %q for rows of coming batches: this build has %q", d.Kind, DeviceHost)
+	case d.Kind != DeviceGPU && d.Kind != DeviceHost:
+		return fmt.Errorf("train: device %q for rows of coming batches, want %q or %q", d.Kind, DeviceGPU, DeviceHost)
 	case d.Bytes <= 0:
 		return fmt.Errorf("train: %d bytes on a device: give --hbm-budget some", d.Bytes)
 	}
 	return nil
 }
 
-// forServer is the server's form, on a NUMA node.
-func (d *Device) forServer(j *Job, node int) *server.Device {
+// forServer is a server's form. Where there is no GPU it is nil, and says so.
+func (d *Device) forServer(j *Job, rank Rank) *server.Device {
 	if d == nil {
 		return nil
 	}
-	return &server.Device{Device: hbm.Host{Node: node}, MaxBytes: d.Bytes, Policy: d.Policy,
+	var device hbm.Device = hbm.Host{Node: rank.Node}
+	if d.Kind == DeviceGPU {
+		card, err := gpu.Pick(rank.Index)
+		if err != nil {
+			rank.emit(Event{Note: fmt.Sprintf("server %d keeps all rows in the tiers below: %v; --hbm-device %s would take memory of the host", rank.Index, err, DeviceHost)})
+			return nil
+		}
+		device = card
+	}
+	return &server.Device{Device: device, MaxBytes: d.Bytes, Policy: d.Policy,
 		BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}
 }

@@ -45,7 +45,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		Workers: job.Workers, Staleness: job.staleness(), Retain: job.Survives(), Modes: job.serverModes(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
 		Node: rank.Node, MaxBytes: job.MaxBytes, Tracked: job.Checkpoint != nil || job.Lifecycle != nil, Storage: job.Storage.forServer(job, job.table(m).RowBytes()), Watch: job.watch(), Audit: job.Audit,
-		Device: job.Device.forServer(job, rank.Node),
+		Device: job.Device.forServer(job, rank),
 		Note: func(note string) {
 			if rank.Index == 0 { // the others' is the same
 				rank.emit(Event{Note: "server 0: " + note})

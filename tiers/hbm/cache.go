@@ -1,6 +1,8 @@
 package hbm
 
 import (
+	"errors"
+	"fmt"
 	"math/bits"
 	"math/rand/v2"
 
@@ -13,6 +15,9 @@ import (
 )
 
 const noRow = table.NoRow
+
+// ErrDevice marks a device that could not be opened for a table, which does without.
+var ErrDevice = errors.New("hbm: no rows on the device")
 
 // Flags of a slot.
 const (
@@ -86,7 +91,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
 	if c.dev, err = cfg.Device.Open(c.acc, n, cfg.BatchRows); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	for i := range c.buf {
 		if c.buf[i].rows, err = c.dev.Buffer(bufferRows(spec) * spec.RowFloats()); err != nil {

@@ -26,6 +26,17 @@ func Library(t testing.TB) string {
 	if ready != "" {
 		return ready
 	}
+	out := Build(t)
+	if _, err := cuda.Load(out); err != nil {
+		t.Fatal(err)
+	}
+	ready = out
+	return out
+}
+
+// Build compiles one, which another process may load.
+func Build(t testing.TB) string {
+	t.Helper()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "libcuda.so.1")
 	for _, source := range sources { // by Go, so that it knows what the test's result hangs on
@@ -42,10 +53,6 @@ func Library(t testing.TB) string {
 	if text, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", c, err, text)
 	}
-	if _, err := cuda.Load(out); err != nil {
-		t.Fatal(err)
-	}
-	ready = out
 	return out
 }
 

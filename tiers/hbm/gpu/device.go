@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"psrt/csrc/cuda"
 	"psrt/csrc/kernels"
 	"psrt/csrc/ptx"
 	"psrt/tiers/table"
@@ -28,6 +29,23 @@ func (d *Device) Name() string {
 		return fmt.Sprintf("GPU %d", d.Index)
 	}
 	return d.name
+}
+
+// Pick is the GPU of a server, by its number: servers of one host share its cards out.
+func Pick(server int) (*Device, error) {
+	driver, err := cuda.Load("")
+	if err != nil {
+		return nil, err
+	}
+	all, err := driver.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("gpu: the driver shows no device")
+	}
+	d := &Device{Index: server % len(all)}
+	return d, d.Probe()
 }
 
 // stages are pieces of batches that are under way at once, pieceBytes the most that

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Every check that needs a GPU, on one. Where there is a Go the checks are built
+# first, into bin/gpu-check; a copy of this tree with that folder needs neither Go
+# nor a network.
+set -eu
+cd "$(dirname "$0")/.."
+packages="tiers/hbm/gpu"
+
+if [ -x .cache/bin/go ]; then
+	mkdir -p bin/gpu-check
+	for p in $packages; do
+		.cache/bin/go test -c -o "bin/gpu-check/$(echo "$p" | tr / -)" "./$p"
+	done
+fi
+failed=
+for p in $packages; do
+	check="$PWD/bin/gpu-check/$(echo "$p" | tr / -)"
+	[ -x "$check" ] || { echo "gpu-check: no $check: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
+	echo "gpu-check: $p"
+	(cd "$p" && PSRT_GPU=1 "$check" -test.v -test.bench=. -test.timeout=20m) || failed="$failed $p"
+done
+[ -z "$failed" ] || { echo "gpu-check: failed:$failed" >&2; exit 1; }

@@ -1,0 +1,105 @@
+//go:build cgo
+
+package gpu
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/cuda/cudatest"
+	"psrt/tiers"
+	"psrt/tiers/hbm"
+	"psrt/tiers/table"
+)
+
+// faultVariable has the test run itself as a process whose fake driver has a fault.
+const faultVariable = "PSRT_GPU_TEST_FAULT"
+
+var faultSpec = table.Spec{Name: "t", ID: 1, Dim: 16, Optimizer: table.Optimizer{Kind: table.Adam}}
+
+// faults are what a fake driver is told, and what must come of it.
+var faults = map[string]struct {
+	env   []string
+	check func(t *testing.T)
+}{
+	"no room": {[]string{"PSRT_FAKE_CUDA_BYTES=100000"}, func(t *testing.T) {
+		_, err := openCache(t)
+		var refused *cuda.Error
+		if !errors.Is(err, hbm.ErrDevice) || !errors.As(err, &refused) || !cuda.IsOutOfMemory(err) || !strings.Contains(err.Error(), "--hbm-budget") {
+			t.Errorf("no room gives %v", err)
+		}
+	}},
+	"no card": {[]string{"PSRT_FAKE_CUDA_DEVICES=0"}, func(t *testing.T) {
+		if _, err := cuda.Load(os.Getenv(faultVariable)); !errors.Is(err, cuda.ErrNotSupported) || !strings.Contains(err.Error(), "no CUDA-capable device") {
+			t.Errorf("a driver without a card gives %v", err)
+		}
+	}},
+	"a kernel that fails": {[]string{"PSRT_FAKE_CUDA_FAIL=3"}, func(t *testing.T) {
+		c, err := openCache(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := c.Close(); err != nil {
+				t.Errorf("closing: %v", err)
+			}
+		}()
+		l := &tiers.Lookup{Keys: []uint64{1, 2, 3}, Rows: make([]uint32, 3), Create: true}
+		if !c.Start(l) || l.Err != nil {
+			t.Fatalf("the first lookup: %v", l.Err)
+		}
+		grads := make([]float32, 48)
+		for range 3 {
+			c.Apply(l.Rows, grads)
+		}
+		c.Release(l.Rows)
+		l = &tiers.Lookup{Keys: []uint64{4}, Rows: make([]uint32, 1), Create: true}
+		if c.Start(l); l.Err == nil || !strings.Contains(l.Err.Error(), "CUDA_ERROR_LAUNCH_FAILED") {
+			t.Errorf("a lookup on a device that has failed: %v", l.Err)
+		}
+	}},
+}
+
+func openCache(t *testing.T) (*hbm.Cache, error) {
+	m, err := tiers.NewMemory(faultSpec, 1, tiers.MemoryConfig{Node: -1, Tracked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hbm.New(m, hbm.Config{Device: &Device{Library: os.Getenv(faultVariable)}, MaxBytes: 1 << 20, BatchRows: 64, Node: -1})
+	if err != nil {
+		_ = m.Close()
+	}
+	return c, err
+}
+
+// TestDriverFails: each fault gives an error that says what it is.
+func TestDriverFails(t *testing.T) {
+	if os.Getenv(faultVariable) != "" {
+		faults[os.Getenv("PSRT_GPU_TEST_NAME")].check(t)
+		return
+	}
+	library := cudatest.Build(t)
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v")
+			c.Env = append(append(os.Environ(), faultVariable+"="+library, "PSRT_GPU_TEST_NAME="+name), f.env...)
+			if text, err := c.CombinedOutput(); err != nil || !strings.Contains(string(text), "--- PASS") {
+				t.Errorf("%v\n%s", err, text)
+			}
+		})
+	}
+}
+
+// TestNoDriverFails: what is no driver says why.
+func TestNoDriverFails(t *testing.T) {
+	c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v")
+	c.Env = append(os.Environ(), faultVariable+"=/nowhere/libcuda.so.1", "PSRT_GPU_TEST_NAME=no room")
+	text, _ := c.CombinedOutput()
+	if !strings.Contains(string(text), "not supported on this machine: /nowhere/libcuda.so.1") {
+		t.Errorf("a driver that is not there:\n%s", text)
+	}
+}
