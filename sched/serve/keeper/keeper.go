@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"psrt/rdma/dial"
@@ -93,14 +94,49 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) End() error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveWithin)
 	defer cancel()
-	err := k.close(ctx)
+	served, done := k.served(ctx)
+	defer done()
+	err := k.close(served)
 	if err == nil && k.cfg.Save != "" {
-		err = k.save(ctx)
+		err = k.save(served)
+	}
+	if gone := context.Cause(served); errors.Is(gone, errNobody) {
+		if err = nil; k.cfg.Save != "" {
+			err = gone
+		}
 	}
 	ending, cancel := context.WithTimeout(context.Background(), overWithin)
 	defer cancel()
 	_, over := k.cfg.Coord.Put(ending, serve.KeyOver, nil, 0)
 	return errors.Join(err, over)
+}
+
+// errNobody ends a save that nobody could make.
+var errNobody = errors.New("keeper: no server is left: the last rows are not saved, the last --save is still there")
+
+// lookEvery is between two looks at who is registered.
+const lookEvery = 500 * time.Millisecond
+
+// served is a context that ends when no server is registered any more: those that died
+// are until their leases end.
+func (k *Keeper) served(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			listed, _, err := k.cfg.Coord.List(ctx, strings.TrimSuffix(replica.ServerKey(0), "0"))
+			if err == nil && len(listed) == 0 {
+				cancel(errNobody)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(lookEvery):
+			}
+		}
+	})
+	return ctx, func() { cancel(nil); watching.Wait() }
 }
 
 // close waits until no server has trainers any more.

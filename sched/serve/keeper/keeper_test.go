@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -253,4 +254,21 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	must(t, d)
+}
+
+// With no server left the keeper ends soon, and says what is lost.
+func TestEndWithoutServers(t *testing.T) {
+	w := start(t, 2, serve.Config{Tables: sums(), Clients: 1, Save: filepath.Join(t.TempDir(), "saved")}, "")
+	w.kill(0)
+	w.kill(1)
+	ended := make(chan error, 1)
+	go func() { ended <- w.keeper.End() }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errNobody) {
+			t.Errorf("it says %v", err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatal("it waits for servers that have ended")
+	}
 }
