@@ -269,8 +269,15 @@ func addServer(c *cobra.Command, f *serverFlags, own *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	return f.settled(ctx, k, fmt.Sprintf("server %d has joined", number), func(v *job.View) bool {
+	joining, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	return f.settled(joining, k, fmt.Sprintf("server %d has joined", number), func(v *job.View) bool {
 		s := v.Find(number)
+		if s == nil {
+			if err := k.Refused(ctx, number); err != nil {
+				giveUp(err)
+			}
+		}
 		return s != nil && s.Groups > 0 && v.Joins == 0
 	})
 }

@@ -29,10 +29,12 @@ type Control struct {
 // Keys beside those of doc.go.
 const (
 	// addedPrefix + number: a server that was asked for after the job began. Its
-	// value is byLauncher or byItself.
+	// value is byLauncher or byItself, or begins with refusedPrefix.
 	addedPrefix = "added/"
 	byLauncher  = "launcher"
 	byItself    = "itself"
+	// refusedPrefix begins the value when that server could not begin; why follows.
+	refusedPrefix = "refused: "
 	// keyKeeper says who keeps the store, where that is a process of the job.
 	keyKeeper = "keeper"
 	rank0     = "rank 0"
@@ -225,6 +227,20 @@ func (k *Control) Reserve(ctx context.Context, itself bool) (number int, err err
 			return number, err
 		}
 	}
+}
+
+// Refused is why a server that was asked for could not begin; nil while nobody says so.
+func (k *Control) Refused(ctx context.Context, number int) error {
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	kv, err := k.Coord.Get(ctx, addedPrefix+strconv.Itoa(number))
+	if err != nil {
+		return err
+	}
+	if why, refused := strings.CutPrefix(string(kv.Value), refusedPrefix); refused {
+		return badInput("job: %s; the job goes on without it", why)
+	}
+	return nil
 }
 
 // Remove asks a server to give its groups to others and to end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,8 +40,13 @@ func (l *launcher) deaths(ctx context.Context) func(*launch.Death) launch.Verdic
 			}
 			return l.workerDied(ctx, d, again[d.Rank])
 		}
-		said := l.said(d.Rank) // one that has served and finds its port taken or a file changed is as good as dead
-		if !serves || !l.job.Chained() || said != nil && said.BadInput && l.started(d.Rank) == 0 {
+		said := l.said(d.Rank)
+		// One that has served and finds its port taken or a file changed is as good as dead.
+		badStart := said != nil && said.BadInput && l.started(d.Rank) == 0
+		switch {
+		case serves && l.job.Chained() && badStart && number >= l.job.Servers:
+			return l.refuse(ctx, d, number)
+		case !serves || !l.job.Chained() || badStart:
 			return launch.Verdict{End: d}
 		}
 		if again[d.Rank] == nil {
@@ -48,6 +54,22 @@ func (l *launcher) deaths(ctx context.Context) func(*launch.Death) launch.Verdic
 		}
 		return l.serverDied(ctx, d, number, again[d.Rank])
 	}
+}
+
+// refuse ends a server alone that was asked for while the job ran, and could not begin:
+// the job had no need of it before. Who asked reads why.
+func (l *launcher) refuse(ctx context.Context, d *launch.Death, number int) launch.Verdict {
+	why := l.why(d)
+	asking, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, err := l.store.Put(asking, addedPrefix+strconv.Itoa(number), []byte(refusedPrefix+why), 0); err != nil {
+		why += fmt.Sprintf(" (and who asked for it is not told: %v)", err)
+	}
+	l.tell(fmt.Sprintf("%s; the job goes on without it", why))
+	l.mu.Lock()
+	delete(l.failures, d.Rank)
+	l.mu.Unlock()
+	return launch.Verdict{}
 }
 
 // serverDied starts a server again as long as each group has a member left.

@@ -109,6 +109,37 @@ func TestAServerThatDiesAtTheEnd(t *testing.T) {
 	}
 }
 
+// A server that was asked for while the job runs and cannot begin ends alone, and who
+// asked learns why. One of the first ones would be missed.
+func TestAnAddedServerThatCannotBegin(t *testing.T) {
+	l, told := chainedLauncher(t, 2, []uint64{11, 12, 13}, []uint64{11, 12, 13})
+	k := &Control{Job: l.job, Coord: l.store}
+	number, err := k.Reserve(t.Context(), false)
+	if err != nil || number != 3 {
+		t.Fatalf("number %d, %v", number, err)
+	}
+	if err := k.Refused(t.Context(), number); err != nil {
+		t.Errorf("nobody has refused it: %v", err)
+	}
+	rank := rankOf(number, l.job)
+	deaths := l.deaths(t.Context())
+	l.failures[rank] = &train.Failure{Message: "--rack is empty", BadInput: true}
+	if v := deaths(killed(l, rank)); v.End != nil || v.Again != nil || len(*told) != 1 || !strings.Contains((*told)[0], "--rack is empty") {
+		t.Errorf("%+v, told %q", v, *told)
+	}
+	var bad *train.InputError
+	if err := k.Refused(t.Context(), number); !errors.As(err, &bad) || !strings.Contains(err.Error(), "--rack is empty") {
+		t.Errorf("who asked for it is told %v", err)
+	}
+	if next, err := k.Reserve(t.Context(), false); err != nil || next != 4 {
+		t.Errorf("the next one has number %d, %v", next, err)
+	}
+	l.failures[1] = &train.Failure{Message: "--rack is empty", BadInput: true}
+	if v := deaths(killed(l, 1)); v.End == nil {
+		t.Error("the job goes on without a server that it begins with")
+	}
+}
+
 func TestDeathsThatEndAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int
