@@ -142,3 +142,60 @@ func TestShardingDynamic(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricsBySlot: the figures by the values of a field are the same for every number
+// of workers, those of a pass and of the test data, and the same that eval counts in one
+// process; together they are the examples.
+func TestMetricsBySlot(t *testing.T) {
+	dir := t.TempDir()
+	slotted := func(n int, seed uint64) (text string) {
+		for i, row := range strings.Split(strings.TrimSpace(rows(n, seed)), "\n") {
+			if i%4 > 0 {
+				row += fmt.Sprintf(" 7:%d:1", 900+i%4)
+			}
+			text += row + "\n"
+		}
+		return text
+	}
+	data, test := write(t, dir, "a.libffm", slotted(3000, 1)), write(t, dir, "t.libffm", slotted(1000, 2))
+	model := filepath.Join(dir, "model")
+	args := []string{"--data", data, "--test", test, "--epochs", "2", "--fields", "8", "--metrics-by", "7", "--out", model}
+	two := trainedOn(t, args...)
+	three := trainedOn(t, append(args, "--workers", "3")...)
+	if len(two.Slots) != 4 || two.Slots[3].Slot != "none" || len(two.Epochs[1].TrainSlots) != 4 {
+		t.Fatalf("slots %+v, of the last epoch %+v", two.Slots, two.Epochs[1].TrainSlots)
+	}
+	flat := func(v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for i := range two.Epochs {
+		if a, b := flat(two.Epochs[i].TrainSlots), flat(three.Epochs[i].TrainSlots); a != b {
+			t.Errorf("epoch %d with 2 workers\n%s\nwith 3\n%s", i+1, a, b)
+		}
+	}
+	sum := int64(0)
+	for _, s := range two.Slots {
+		sum += s.Examples
+	}
+	if sum != 1000 {
+		t.Errorf("the slots have %d of 1000 examples", sum)
+	}
+	o := psrt(t, "eval", "--model", model, "--data", test, "--metrics-by", "7", "--json")
+	var one evaluation
+	if err := json.Unmarshal([]byte(o.stdout), &one); err != nil {
+		t.Fatalf("%v: %s", err, o.stderr)
+	}
+	if a, b := flat(one.Slots), flat(three.Slots); a != b {
+		t.Errorf("one process\n%s\nthree workers\n%s", a, b)
+	}
+	if o := psrt(t, "train", "--data", data, "--fields", "8", "--metrics-by", "8"); o.code != 2 || !strings.Contains(o.stderr, "--metrics-by 8") {
+		t.Errorf("a field that is not there: exit %d, %s", o.code, o.stderr)
+	}
+	if o := psrt(t, "train", "--data", data, "--fields", "8", "--metrics-by", "0"); o.code != 2 || !strings.Contains(o.stderr, "more than 64 values") {
+		t.Errorf("a field of many values: exit %d, %s", o.code, o.stderr)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -75,7 +76,7 @@ func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) 
 
 func newEval() *cobra.Command {
 	f := &modelFlags{}
-	var asJSON string
+	var asJSON, by string
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Evaluate a trained model on labelled data",
@@ -84,6 +85,7 @@ func newEval() *cobra.Command {
   psrt eval --model model --data 'test/*.tsv.gz' --json`,
 	}
 	f.register(c)
+	c.Flags().StringVar(&by, "metrics-by", "", "a `field` (name, or number from 0) of few values: the figures of each, too")
 	c.Flags().StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
 	c.Flags().Lookup("json").NoOptDefVal = "-"
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -94,7 +96,7 @@ func newEval() *cobra.Command {
 			return err
 		}
 		defer s.Close()
-		r, err := evaluate(ctx, s, src, f.threads)
+		r, err := evaluate(ctx, s, src, f.threads, by)
 		if err != nil {
 			return cli.InterruptedOr(ctx, err)
 		}
@@ -105,20 +107,53 @@ func newEval() *cobra.Command {
 			}
 			return errors.Join(json.NewEncoder(out).Encode(r), out.Close())
 		}
-		printReport(os.Stdout, r)
+		printReport(os.Stdout, r.Report)
+		for _, slot := range r.Slots {
+			fmt.Printf("\nslot %s\n", slot.Slot)
+			printReport(os.Stdout, slot.Report)
+		}
 		return nil
 	}
 	return c
 }
 
-// evaluate is a model's figures on data.
-func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads int) (*metric.Report, error) {
-	acc := metric.NewAccumulator(s.Info.Model.Task)
-	err := s.Score(ctx, src, threads, func(preds, labels []float32) error {
-		acc.Add(preds, labels)
-		return nil
+// evaluation is what eval prints.
+type evaluation struct {
+	*metric.Report
+	Slots []metric.SlotReport `json:"slots,omitempty"`
+}
+
+// fieldOf finds a field by its name, or its number.
+func fieldOf(by string, names []string) (uint16, error) {
+	i := slices.Index(names, by)
+	if i < 0 {
+		n, err := strconv.ParseUint(by, 10, 16)
+		if i = int(n); err != nil || i >= len(names) {
+			return 0, cli.Usagef("--metrics-by %s: there is no such field; there are %d, by name or by number from 0", by, len(names))
+		}
+	}
+	return uint16(i), nil
+}
+
+// evaluate is a model's figures on data, and those of each value of the field by.
+func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads int, by string) (*evaluation, error) {
+	acc, slots := metric.NewAccumulator(s.Info.Model.Task), (*metric.Slots)(nil)
+	if by != "" {
+		field, err := fieldOf(by, src.Describe().FieldNames)
+		if err != nil {
+			return nil, err
+		}
+		slots = metric.NewSlots(s.Info.Model.Task, field)
+	}
+	err := s.Score(ctx, src, threads, func(preds []float32, rows *dataset.Batch) error {
+		acc.Add(preds, rows.Labels)
+		return train.CountSlots(slots, preds, rows)
 	})
-	return acc.Report(), err
+	r := &evaluation{Report: acc.Report()}
+	for _, slot := range slots.Slots() {
+		r.Slots = append(r.Slots, metric.SlotReport{Slot: slot.String(), Report: slots.Of(slot).Report()})
+	}
+	return r, err
 }
 
 func newPredict() *cobra.Command {
@@ -150,7 +185,7 @@ func newPredict() *cobra.Command {
 		}
 		w := bufio.NewWriterSize(file, 1<<16)
 		var line []byte
-		err = s.Score(ctx, src, f.threads, func(preds, _ []float32) error {
+		err = s.Score(ctx, src, f.threads, func(preds []float32, _ *dataset.Batch) error {
 			for _, p := range preds {
 				line = append(strconv.AppendFloat(line[:0], float64(p), 'g', -1, 32), '\n')
 				if _, err := w.Write(line); err != nil {

@@ -169,9 +169,11 @@ func (f *exportFlags) compare(ctx context.Context, res *exported) error {
 		if err != nil {
 			return err
 		}
-		if *e.into, err = evaluate(ctx, s, src, f.threads); err != nil {
+		r, err := evaluate(ctx, s, src, f.threads, "")
+		if err != nil {
 			return err
 		}
+		*e.into = r.Report
 	}
 	return nil
 }

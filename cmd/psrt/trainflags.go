@@ -41,6 +41,7 @@ type trainFlags struct {
 	dense                     *cli.Choice
 	dataset, sharding         *cli.Choice
 	global                    bool
+	metricsBy                 string
 	servers, workers, threads int
 	colocate                  bool
 	lanes                     int
@@ -108,6 +109,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
 	f.sharding = cli.NewChoice(train.ShardStatic, train.ShardStatic, train.ShardDynamic)
 	fl.Var(f.sharding, "sharding", "dynamic, with --sync asp: workers take ranges of files as fast as they train them, so that a slow one takes fewer; static: each has its part of every batch")
+	fl.StringVar(&f.metricsBy, "metrics-by", "", "a `field` (name, or number from 0) of few values, such as the slot of an advertisement: figures of each value, too")
 	fl.BoolVar(&f.global, "global-shuffle", false, "with --dataset memory, any row may come to any place of an epoch, whichever file it is in; workers keep a share each and exchange rows")
 	fl.BoolVar(&f.noShuffle, "no-shuffle", false, "keep the file order with --dataset memory")
 
@@ -209,6 +211,17 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
+	}
+	if f.metricsBy != "" {
+		names := d.FieldNames
+		if names == nil { // of a stream
+			names = make([]string, d.Fields)
+		}
+		field, err := fieldOf(f.metricsBy, names)
+		if err != nil {
+			return nil, "", err
+		}
+		j.MetricsBy = &field
 	}
 	if err := f.workersLost.describe(c, j, f.colocate); err != nil {
 		return nil, "", err

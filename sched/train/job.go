@@ -43,6 +43,8 @@ type Job struct {
 	// GlobalShuffle lets a row come to any place of an epoch, not only to its place in
 	// any batch; workers give each other rows for that.
 	GlobalShuffle bool `json:"global_shuffle,omitempty"`
+	// MetricsBy is a field by whose values figures are told, too; nil: none.
+	MetricsBy *uint16 `json:"metrics_by,omitempty"`
 	// Sharding is how files are dealt to workers: ShardStatic, "" too, or ShardDynamic.
 	Sharding string `json:"sharding,omitempty"`
 	// Stream is how directories are read into which files keep coming; nil: what is in

@@ -24,6 +24,8 @@ type Result struct {
 	// EvaluatedOn says which data the figures above are of: test, valid or
 	// train (the training rows as they were met).
 	EvaluatedOn string `json:"evaluated_on"`
+	// Slots are the same figures by the values of the field that the job names.
+	Slots []metric.SlotReport `json:"slots,omitempty"`
 
 	Examples     int64   `json:"examples"`       // trained, all epochs
 	ExamplesPerS float64 `json:"examples_per_s"` // over the time spent training, reading included, evaluation not
@@ -71,12 +73,15 @@ type Result struct {
 
 // Epoch is one pass.
 type Epoch struct {
-	Epoch   int            `json:"epoch"` // counted from 1
-	Train   *metric.Report `json:"train,omitempty"`
-	Valid   *metric.Report `json:"valid,omitempty"`
-	Seconds float64        `json:"seconds"`
-	Rows    int64          `json:"examples"`
-	Best    bool           `json:"best"`
+	Epoch int            `json:"epoch"` // counted from 1
+	Train *metric.Report `json:"train,omitempty"`
+	Valid *metric.Report `json:"valid,omitempty"`
+	// TrainSlots and ValidSlots are the same by slot, where the job names a field.
+	TrainSlots []metric.SlotReport `json:"train_slots,omitempty"`
+	ValidSlots []metric.SlotReport `json:"valid_slots,omitempty"`
+	Seconds    float64             `json:"seconds"`
+	Rows       int64               `json:"examples"`
+	Best       bool                `json:"best"`
 }
 
 // RankUsage is what one rank cost.

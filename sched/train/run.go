@@ -149,11 +149,11 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 			break // the stream is over
 		}
 		if valid != nil {
-			acc, err := w.evaluate(ctx, valid, validName(e))
+			acc, slots, err := w.evaluate(ctx, valid, validName(e))
 			if err != nil {
 				return err
 			}
-			ep.Valid = acc.Report()
+			ep.Valid, ep.ValidSlots = acc.Report(), slots
 			score := w.score(ep.Valid)
 			ep.Best = p.Best < 0 || score > p.BestScore
 			if ep.Best {
@@ -228,6 +228,10 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 
 // endEpoch brings the workers' parts together.
 func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Result) (*Epoch, error) {
+	slots, err := w.slotReports(ctx, trainName(e))
+	if err != nil {
+		return nil, err
+	}
 	reports, err := gather(ctx, w, trainName(e), mine)
 	if err != nil {
 		return nil, err
@@ -238,7 +242,7 @@ func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Resu
 	if err := w.endPass(ctx, e); err != nil {
 		return nil, err
 	}
-	ep := &Epoch{Epoch: e + 1, Rows: reports[0].Before}
+	ep := &Epoch{Epoch: e + 1, Rows: reports[0].Before, TrainSlots: slots}
 	total := metric.NewAccumulator(w.job.Model.Task)
 	for _, r := range reports {
 		if err := total.Merge(r.Metrics); err != nil {
@@ -264,26 +268,30 @@ func anyRows(reports []passReport) bool {
 
 // evaluate runs the reader's rows through the model as the servers have it,
 // and merges all workers' counts.
-func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (*metric.Accumulator, error) {
+func (w *worker) evaluate(ctx context.Context, r *dataset.Reader, name string) (*metric.Accumulator, []metric.SlotReport, error) {
 	acc := metric.NewAccumulator(w.job.Model.Task)
 	if said, err := w.said(ctx, name); err != nil {
-		return nil, err
+		return nil, nil, err
 	} else if said == nil { // else gather has what the process before has counted
 		if err := w.predictAll(ctx, r, acc); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+	}
+	slots, err := w.slotReports(ctx, name)
+	if err != nil {
+		return nil, nil, err
 	}
 	all, err := gather(ctx, w, name, passReport{Metrics: acc})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	total := metric.NewAccumulator(w.job.Model.Task)
 	for _, r := range all {
 		if err := total.Merge(r.Metrics); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return total, nil
+	return total, slots, nil
 }
 
 // predictAll scores this worker's rows of a reader.
@@ -317,6 +325,9 @@ func (w *worker) predict(b *batch, acc *metric.Accumulator) error {
 	for i := range b.step.Leaves {
 		if n := b.step.Leaves[i].Len(); n > 0 {
 			acc.Add(b.grads[i].Preds[:n], b.step.Leaves[i].Labels)
+			if err := CountSlots(w.slots, b.grads[i].Preds[:n], &b.step.Leaves[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -326,16 +337,16 @@ func (w *worker) predict(b *batch, acc *metric.Accumulator) error {
 func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) error {
 	best := res.Epochs[slices.IndexFunc(res.Epochs, func(e Epoch) bool { return e.Epoch == res.BestEpoch })]
 	report := best.Train
-	res.EvaluatedOn = "train"
+	res.EvaluatedOn, res.Slots = "train", best.TrainSlots
 	if v := best.Valid; v != nil {
-		report, res.EvaluatedOn = v, "valid"
+		report, res.EvaluatedOn, res.Slots = v, "valid", best.ValidSlots
 	}
 	if test != nil {
-		acc, err := w.evaluate(ctx, test, "test")
+		acc, slots, err := w.evaluate(ctx, test, "test")
 		if err != nil {
 			return err
 		}
-		report, res.EvaluatedOn = acc.Report(), "test"
+		report, res.EvaluatedOn, res.Slots = acc.Report(), "test", slots
 	}
 	res.AUC, res.LogLoss, res.RMSE, res.MAE, res.COPC = report.AUC, report.LogLoss, report.RMSE, report.MAE, report.COPC
 	res.Accuracy, res.ActualCTR, res.PredictedCTR = report.Accuracy, report.ActualCTR, report.PredictedCTR

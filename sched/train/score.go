@@ -24,9 +24,10 @@ type scored struct {
 	in    model.Leaf
 }
 
-// Score calls each with the predictions and labels of every row in file order.
+// Score calls each with the predictions of every row in file order, and the rows, a
+// leaf at a time.
 // Features that the model does not know count as zero.
-func (s *Scorer) Score(ctx context.Context, src *dataset.Source, threads int, each func(preds, labels []float32) error) error {
+func (s *Scorer) Score(ctx context.Context, src *dataset.Source, threads int, each func(preds []float32, rows *dataset.Batch) error) error {
 	micro, leaves := tree.Leaves(scoreBatch)
 	r, err := src.NewReader(ctx, dataset.Share{Batch: scoreBatch, Micro: micro, First: 0, Last: leaves}, dataset.ReaderOptions{Threads: threads})
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Scorer) Score(ctx context.Context, src *dataset.Source, threads int, ea
 		}
 		for i := range step.Leaves {
 			if step.Leaves[i].Len() > 0 {
-				if err := each(work[i].preds, step.Leaves[i].Labels); err != nil {
+				if err := each(work[i].preds, &step.Leaves[i]); err != nil {
 					return err
 				}
 			}

@@ -299,7 +299,9 @@ func (w *worker) forget(ctx context.Context, epoch int) error {
 	if epoch < 0 || w.rank.Generation == 0 {
 		return nil
 	}
-	for _, name := range []string{trainName(epoch), validName(epoch), keepName(epoch), dayName(epoch)} {
+	names := []string{trainName(epoch), validName(epoch), keepName(epoch), dayName(epoch)}
+	names = append(append(names, w.job.slotNames(trainName(epoch))...), w.job.slotNames(validName(epoch))...)
+	for _, name := range names {
 		if err := w.party(name).Forget(ctx, w.rank.Coord); err != nil {
 			return err
 		}

@@ -91,6 +91,8 @@ type worker struct {
 	epochRows int64
 	// collective is nil where dense gradients are pushed by every worker.
 	collective *collective
+	// slots counts beside a pass's or an evaluation's metrics; nil where nobody asks.
+	slots *metric.Slots
 	// rows is where other workers' rows come from, nil where none do.
 	rows *exchange.Member
 }
@@ -157,6 +159,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		w.close()
 		return nil, err
 	}
+	w.slots = w.newSlots()
 	w.leaves = make([]model.Leaf, leaves)
 	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
 	return w, nil
@@ -236,6 +239,9 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	for i := range b.grads {
 		if n := b.step.Leaves[i].Len(); n > 0 {
 			acc.Add(b.grads[i].Preds[:n], b.step.Leaves[i].Labels)
+			if err := CountSlots(w.slots, b.grads[i].Preds[:n], &b.step.Leaves[i]); err != nil {
+				return err
+			}
 		}
 	}
 	w.meter.examples.Add(int64(b.examples()))
