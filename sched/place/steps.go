@@ -214,12 +214,23 @@ func (w *walk) group(i int, want *Group, seen Reports) {
 		w.moves = append(w.moves, GroupMove{i, tail, j.Server, Serves})
 	case j != nil: // it is on its way
 	case len(g.Chain) > len(want.Chain):
-		k := slices.IndexFunc(g.Chain, func(m Member) bool { return !wanted(m) })
+		k := -1 // the head goes last
+		for at, m := range g.Chain {
+			if !wanted(m) {
+				k = at
+			}
+		}
 		if k < 0 {
 			return
 		}
-		w.moves = append(w.moves, GroupMove{i, g.Chain[k].Server, -1, Leaves})
-		w.c.set(i, slices.Delete(slices.Clone(g.Chain), k, k+1), nil)
+		gone := GroupMove{i, g.Chain[k].Server, -1, Leaves}
+		rest := slices.Delete(slices.Clone(g.Chain), k, k+1)
+		if len(rest) == len(want.Chain) && !slices.ContainsFunc(rest, func(m Member) bool { return !wanted(m) }) && !sameOrder(rest, want.Chain) {
+			w.turn(i, rest, want, seen, gone)
+			return
+		}
+		w.moves = append(w.moves, gone)
+		w.c.set(i, rest, nil)
 	default:
 		w.arrive(i, &g, want, seen)
 	}
@@ -247,22 +258,34 @@ func (w *walk) arrive(i int, g, want *Group, seen Reports) {
 		w.moves = append(w.moves, GroupMove{i, tail, m.Server, Joins})
 		return
 	}
-	if lacks || len(g.Chain) != len(want.Chain) || slices.EqualFunc(g.Chain, want.Chain, func(a, b Member) bool { return a.Server == b.Server }) {
+	if lacks || len(g.Chain) != len(want.Chain) || sameOrder(g.Chain, want.Chain) {
 		return
 	}
+	w.turn(i, g.Chain, want, seen)
+}
+
+// turn puts members into the order that is wanted, once their chain is drained, and makes
+// other moves with it: a head that left before would have another one lead for a moment,
+// and workers would go there, and away again. Precondition: they are those wanted.
+func (w *walk) turn(i int, members []Member, want *Group, seen Reports, with ...GroupMove) {
+	head := w.c.Groups[i].Chain[0].Server
 	if !seen.Held[i] {
 		if w.held < w.lim.GroupsHeld {
 			w.held++
-			w.moves = append(w.moves, GroupMove{i, -1, g.Chain[0].Server, Hold})
+			w.moves = append(w.moves, GroupMove{i, -1, head, Hold})
 		}
 		return
 	}
-	chain := make([]Member, len(g.Chain))
+	chain := make([]Member, len(members))
 	for k, m := range want.Chain {
-		chain[k] = g.Chain[g.Position(m.Server)]
+		chain[k] = members[slices.IndexFunc(members, func(o Member) bool { return o.Server == m.Server })]
 	}
 	w.c.set(i, chain, nil)
-	w.moves = append(w.moves, GroupMove{i, g.Chain[0].Server, chain[0].Server, Turns})
+	w.moves = append(append(w.moves, with...), GroupMove{i, head, chain[0].Server, Turns})
+}
+
+func sameOrder(a, b []Member) bool {
+	return slices.EqualFunc(a, b, func(a, b Member) bool { return a.Server == b.Server })
 }
 
 // lane is the least used of a server's lanes.

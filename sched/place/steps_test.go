@@ -118,6 +118,51 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 	return c
 }
 
+// Workers follow a group's head: on the way to a target it changes once at most.
+func TestHeadsMoveOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(seedtest.Seed(t), 9))
+	for range 50 {
+		replicas := 1 + r.IntN(3)
+		c := chains(t, ChainsConfig{Replicas: replicas, Slots: 512, Groups: 12 + r.IntN(20)}, apart(replicas+1+r.IntN(4)))
+		target, err := c.Target(append(slices.Clone(c.Servers), Server{ID: 100, Lanes: 1, Weight: 1, Host: "new"}, Server{ID: 101, Lanes: 1, Weight: 1, Host: "newer"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := make([]int, len(c.Groups))
+		seen := Reports{}
+		for steps := 0; ; steps++ {
+			next, moves := c.Step(target, seen, Limits{})
+			if len(moves) == 0 {
+				break
+			}
+			if steps > 1000 {
+				t.Fatal("the target is not reached")
+			}
+			mustFollow(t, c, next, seen)
+			for g := range c.Groups {
+				if next.Groups[g].Chain[0].Server != c.Groups[g].Chain[0].Server {
+					changes[g]++
+				}
+			}
+			if len(next.Changed()) > 0 {
+				c = stored(t, next, c.Epoch+1)
+			}
+			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}}
+			for g := range c.Groups {
+				seen.Caught[g] = c.Groups[g].Joiner != nil
+			}
+			for _, m := range moves {
+				seen.Held[m.Group] = m.Role == Hold
+			}
+		}
+		for g, n := range changes {
+			if n > 1 {
+				t.Errorf("the head of group %d changed %d times on its way to %v", g, n, target.Groups[g].Chain)
+			}
+		}
+	}
+}
+
 // mustFollow holds one change of a map to what the chains' protocol relies on.
 func mustFollow(t *testing.T, a, b *Chains, seen Reports) {
 	t.Helper()
