@@ -60,6 +60,16 @@ type ReaderOptions struct {
 	// Busy runs while the reader reads, parses or copies rows, in any of its
 	// goroutines, and stands while all of them wait. May be nil.
 	Busy *usage.Clock
+	// Begun is called by each goroutine that reads files, by the one that scans them
+	// (scans) and those that make rows of the text. May be nil.
+	Begun func(scans bool)
+}
+
+// begun is Begun.
+func (o *ReaderOptions) begun(scans bool) {
+	if o.Begun != nil {
+		o.Begun(scans)
+	}
 }
 
 // Description is what Open learned.

@@ -59,14 +59,14 @@ type pipeline struct {
 
 func startPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool) *pipeline {
 	p := newPipeline(ctx, src, share, opts, pool)
-	p.start(opts.Threads, func(s *scanner) error { return s.files() })
+	p.start(opts, func(s *scanner) error { return s.files() })
 	return p
 }
 
 // startStream is one pass of a stream, from a place in it.
 func startStream(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool, h *held, pass int, from Cursor) *pipeline {
 	p := newPipeline(ctx, src, share, opts, pool)
-	p.start(opts.Threads, func(s *scanner) error {
+	p.start(opts, func(s *scanner) error {
 		s.at, s.index, s.first = from, from.Step, from.First
 		return s.stream(h, pass)
 	})
@@ -88,16 +88,20 @@ func newPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptio
 	return p
 }
 
-func (p *pipeline) start(threads int, scan func(*scanner) error) {
-	p.wait.Add(threads + 1)
-	go p.scan(scan)
-	for range threads {
-		go p.parse()
+func (p *pipeline) start(opts ReaderOptions, scan func(*scanner) error) {
+	p.wait.Go(func() {
+		opts.begun(true)
+		p.scan(scan)
+	})
+	for range opts.Threads {
+		p.wait.Go(func() {
+			opts.begun(false)
+			p.parse()
+		})
 	}
 }
 
 func (p *pipeline) parse() {
-	defer p.wait.Done()
 	for t := range p.tasks {
 		b := t.batch
 		if p.ctx.Err() == nil {

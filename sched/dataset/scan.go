@@ -5,7 +5,6 @@ import "io"
 // scan numbers the rows of the whole stream, hands the text of own leaves to
 // the parsers, and announces every global batch once its last row is known.
 func (p *pipeline) scan(all func(*scanner) error) {
-	defer p.wait.Done()
 	defer close(p.order)
 	defer close(p.tasks)
 	p.busy.Enter()

@@ -8,6 +8,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/rdma/pin"
 	"psrt/sched/audit"
 	"psrt/sched/clock"
 	"psrt/sched/psmsg"
@@ -179,7 +180,7 @@ func (l *lane) tableBudget() int64 {
 func (l *lane) run() {
 	defer close(l.gone)
 	if l.cfg.Node >= 0 {
-		l.pinned = pin(l.cfg.Node, "/sys") // a lane that cannot be pinned works, slower; stats say so
+		l.pinned = pin.Node("", l.cfg.Node) // a lane that cannot be pinned works, slower; stats say so
 	}
 	late := false // nothing has woken the lane for long
 	for !l.quit {

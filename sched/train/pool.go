@@ -11,10 +11,12 @@ type pool struct {
 	tick    func() // the caller's, between its tasks; may be nil
 }
 
-func newPool(threads int) *pool {
+// newPool starts the others, each of which calls begun first.
+func newPool(threads int, begun func()) *pool {
 	p := &pool{threads: threads, work: make(chan func(int))}
 	for t := 1; t < threads; t++ {
 		go func() {
+			begun()
 			for f := range p.work {
 				f(t)
 				p.done.Done()

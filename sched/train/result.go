@@ -97,6 +97,8 @@ type RankUsage struct {
 	RowsMoved int64 `json:"rows_moved_bytes,omitempty"`
 	// Examples is a worker's: those that its last process has trained.
 	Examples int64 `json:"examples,omitempty"`
+	// Affinity is a worker's whose threads are kept on CPUs.
+	Affinity *Affinity `json:"affinity,omitempty"`
 }
 
 // Event is a sign of life from a rank. Exactly one field is set.

@@ -23,6 +23,7 @@ type tableSpec = table.Spec
 // run trains, evaluates and collects the figures.
 func (w *worker) run(ctx context.Context) (*Result, error) {
 	begin := time.Now()
+	w.stages.hold(stageCompute) // this goroutine runs the line, and computes with the pool
 	var data *dataset.Reader
 	var err error
 	if w.job.Stream != nil {
@@ -86,6 +87,7 @@ func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOp
 		return nil, err
 	}
 	opts.Threads, opts.Mode, opts.Shuffle, opts.Seed = w.job.Threads, w.job.Dataset, w.job.Shuffle, w.job.Seed
+	opts.Begun = w.stages.reads
 	return src.NewReader(ctx, w.share, opts)
 }
 
@@ -376,12 +378,13 @@ type workerUsage struct {
 	Took     []Takeover         `json:"took,omitempty"`
 	Moved    int64              `json:"moved,omitempty"`
 	Examples int64              `json:"examples,omitempty"`
+	Affinity *Affinity          `json:"affinity,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(),
+	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
@@ -405,7 +408,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	var io, comm, compute float64
 	var lines []pipe.Summary
 	for i, u := range all {
-		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot, RowsMoved: u.Moved, Examples: u.Examples})
+		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("worker %d", i), PeakRSSBytes: u.RSS, CPUSeconds: u.CPU, Copied: &u.Copied, Hot: u.Hot, RowsMoved: u.Moved, Examples: u.Examples, Affinity: u.Affinity})
 		for _, t := range u.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("worker %d to %s", i, t))
 		}

@@ -34,7 +34,7 @@ func (s *Scorer) Score(ctx context.Context, src *dataset.Source, threads int, ea
 		return err
 	}
 	defer r.Close()
-	p := newPool(min(threads, leaves))
+	p := newPool(min(threads, leaves), func() {})
 	defer p.close()
 	var scratch []*model.Scratch
 	for range p.threads {

@@ -65,6 +65,7 @@ type worker struct {
 	share  dataset.Share
 	client *client.Client
 	pool   *pool
+	stages *affinity // nil: their threads run anywhere
 	scr    []*model.Scratch
 	leaves []model.Leaf // by leaf of the step being computed
 	red    reducer
@@ -117,7 +118,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{job: job, rank: rank, model: m, spec: job.table(m), ranges: denseRanges(m)}
+	w := &worker{job: job, rank: rank, model: m, stages: newAffinity("", rank.Node, job.Data), spec: job.table(m), ranges: denseRanges(m)}
 	if w.share, err = job.share(rank.Index); err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		}
 		w.free <- b
 	}
-	w.pool = newPool(min(job.Threads, leaves))
+	w.pool = newPool(min(job.Threads, leaves), func() { w.stages.hold(stageCompute) })
 	for range w.pool.threads {
 		w.scr = append(w.scr, m.NewScratch(w.share.Micro))
 	}

@@ -1,6 +1,7 @@
-// Package settle decides how deep a pipeline is, from what was measured of it.
+// Package settle decides how deep a pipeline is, from what was measured of it, and on
+// which NUMA nodes its stages run.
 //
-// It owns the rule. It must not know time, goroutines or what a step is: it is given
+// It owns the rules. It must not know time, goroutines or what a step is: it is given
 // measurements and answers with a number, so that it can be simulated.
 //
 // The life of one decision: while the line waits for values more than a little, one
