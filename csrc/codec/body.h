@@ -93,6 +93,17 @@ static void halves(uint16_t *restrict codes, const float *restrict src, int64_t 
 	}
 }
 
+#define HIGHEST 254 /* exponent: rounded up to 2^15 its greatest would come back as 2^128 */
+
+/* below_infinity takes the step back that rounding took beyond the largest float. */
+static void below_infinity(uint16_t *codes, int64_t n, int64_t width, const uint8_t *exps)
+{
+	for (; n > 0; n -= width, codes += width)
+		if (*exps++ == HIGHEST)
+			for (int64_t i = 0, w = min64(n, width); i < w; i++)
+				codes[i] -= (codes[i] & 0x7fff) == 0x7800;
+}
+
 void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t n, int64_t width, int32_t stream)
 {
 	uint32_t peaks[PIECE_GROUPS];
@@ -101,6 +112,7 @@ void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t
 	int64_t groups = piece_groups(width), step = groups * width;
 	for (; n > 0; n -= step, src += step, codes += step, exps += groups) {
 		int64_t m = min64(n, step), g = (m + width - 1) / width;
+		int high = 0;
 		peaks_of(peaks, src, m, width);
 		if (stream)
 			ahead(src + step, m * 4);
@@ -108,14 +120,19 @@ void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t
 			uint32_t e = peaks[i] >> 23;
 			e = e < PSRT_EXP_LEAST ? PSRT_EXP_LEAST : e;
 			exps[i] = (uint8_t)e;
+			high |= e == HIGHEST;
 			/* The greatest becomes 2^14 to 2^15. */
 			factors[i] = float_of((e == PSRT_EXP_PLAIN ? 127u : 268u - e) << 23);
 		}
 		if (!stream) {
 			halves(codes, src, m, width, factors);
+			if (high)
+				below_infinity(codes, m, width, exps);
 			continue;
 		}
 		halves(out, src, m, width, factors);
+		if (high)
+			below_infinity(out, m, width, exps);
 		put((char *)codes, (const char *)out, m * 2, 1);
 	}
 	if (stream)

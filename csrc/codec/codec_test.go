@@ -158,6 +158,29 @@ func TestHowNear(t *testing.T) {
 	}
 }
 
+// The largest floats come back finite: rounded up they would not.
+func TestLargest(t *testing.T) {
+	for _, l := range Levels() {
+		for _, stream := range []bool{false, true} {
+			src := dirty[float32](70, 1)
+			for i := range src {
+				src[i] = math.Float32frombits(0x7f7fffff - uint32(i)*0x300)
+				if i%3 == 0 {
+					src[i] = -src[i]
+				}
+			}
+			for _, width := range []int{7, 16, 70} {
+				m := l.all(src, width, stream)
+				for i, f := range src {
+					if d := math.Abs(float64(m.back[i]) - float64(f)); !(d <= math.Abs(float64(f))/1024) {
+						t.Fatalf("%v, groups of %d: %g comes back as %g", l, width, f, m.back[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 // What is not finite stays so, group by group.
 func TestNotFinite(t *testing.T) {
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {

@@ -11,6 +11,7 @@ const (
 	plainExponent = 255
 	leastPeak     = 0x03800000 // 2^-120
 	infinity      = 0x7f800000
+	highest       = 254 // exponent: rounded up to 2^15 its greatest would come back as 2^128
 )
 
 func plainPeaks(peaks []uint32, src []float32, width int) {
@@ -38,7 +39,11 @@ func plainEncodeHalf(codes, exps []byte, src []float32, width int) {
 		}
 		to := codes[g*width*2:]
 		for i, f := range from {
-			binary.LittleEndian.PutUint16(to[i*2:], halfOf(f*factor))
+			h := halfOf(f * factor)
+			if e == highest && h&0x7fff == 0x7800 {
+				h--
+			}
+			binary.LittleEndian.PutUint16(to[i*2:], h)
 		}
 	}
 }
