@@ -89,8 +89,9 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 				call.err = fmt.Errorf("%w%s; what was checkpointed or saved before is safe", err, c.refusal(l.server))
 			}
 		}
-		if c.cfg.Stepped && p.seq != 0 {
+		if p.seq != 0 { // what was pushed behind it would wait for ever
 			c.makeVoid(l, slot)
+			c.noteDone(call)
 			return
 		}
 	}

@@ -17,6 +17,8 @@ type press struct {
 	auto   *compress.Auto // nil: the code is chosen
 	began  time.Time
 	all    bool // nothing is left for later
+	most   int  // rows of the largest step so far
+	limit  int  // rows that one push brings late; 0: any number
 	kept   map[uint32]*kept
 	dense  compress.Dense
 	work   compress.Scratch
@@ -99,7 +101,28 @@ func (c *Client) SendAll(on bool) {
 	defer c.unlock()
 	if c.press != nil {
 		c.press.all = on
+		if !on {
+			c.press.limit = 0
+		}
 	}
+}
+
+// KeptSteps is how many steps it takes to push what is kept where none has more rows than
+// those before had: servers whose rows lie on disks pin what a step is for. The next
+// pushes with SendAll keep to that.
+func (c *Client) KeptSteps() int {
+	c.lock()
+	defer c.unlock()
+	p := c.press
+	if p == nil {
+		return 0
+	}
+	p.limit = max(1, p.most)
+	most := 0
+	for _, k := range p.kept {
+		most = max(most, k.rows.Kept())
+	}
+	return (most + p.limit - 1) / p.limit
 }
 
 // Compressed counts since the client was opened.
@@ -196,6 +219,7 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	start, width := time.Now(), r.spec.PushFloats()
 	defer func() { p.stats.Seconds += time.Since(start).Seconds() }()
 	r.packed.clear()
+	p.most = max(p.most, r.n)
 	p.stats.FloatBytes += uint64(r.n * width * 4)
 	c.step()
 	able := c.packs()
@@ -236,7 +260,7 @@ func (c *Client) keptOf(r *Rows) (*kept, error) {
 
 // pushLate pushes rows that are due, and were not asked for in this step.
 func (c *Client) pushLate(k *kept, clock uint64, call *Call) error {
-	keys, rows := k.rows.Due(c.press.all || !c.packs())
+	keys, rows := k.rows.Due(c.press.all || !c.packs(), c.press.limit)
 	if len(keys) == 0 {
 		return nil
 	}

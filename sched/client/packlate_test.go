@@ -56,3 +56,49 @@ func TestLateRowsUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// What is kept goes out in steps of no more rows than one has had, where that is asked
+// for: all of it, and each row once.
+func TestKeptInSteps(t *testing.T) {
+	const dim = 2
+	spec := sumTable(1, dim)
+	w := newWorld(t, worldConfig{transport: "shm", servers: 1, lanes: 2, workers: 1, tables: []table.Spec{spec}})
+	c := w.openPacking(0, compress.Choice{Code: compress.Top, Share: .1}, 0)
+	set := w.rows(c, spec)
+	plan(t, set, []uint64{1, 2, 3, 4})
+	for i := range set.Grads() {
+		set.Grads()[i] = 1
+	}
+	push(t, c, set, 0)
+	k, err := c.keptOf(set)
+	must(t, err)
+	for key := uint64(10); key < 17; key++ {
+		k.rows.Choose([]uint64{key, 1000 + key}, []float32{2, 2, 9, 9}, 0, false, make([]bool, 2)) // the greater one would be sent
+	}
+	kept := k.rows.Kept()
+	steps := c.KeptSteps()
+	if kept < 5 || steps != (kept+3)/4 {
+		t.Fatalf("%d rows are kept, and go out in %d steps of 4", kept, steps)
+	}
+	c.SendAll(true)
+	for i := range steps {
+		plan(t, set, nil)
+		before := k.rows.Kept()
+		push(t, c, set, uint64(1+i))
+		if sent := before - k.rows.Kept(); sent < 1 || sent > 4 {
+			t.Errorf("step %d has %d rows, the largest had 4", i, sent)
+		}
+	}
+	c.SendAll(false)
+	if n := k.rows.Kept(); n != 0 {
+		t.Errorf("%d rows are kept after all", n)
+	}
+	keys := []uint64{1, 2, 3, 4, 10, 16}
+	index := plan(t, set, keys)
+	pull(t, c, set, uint64(1+steps), 0)
+	for i, want := range []float32{-1, -1, -1, -1, -2, -2} {
+		if got := set.Values()[dim*index[i]]; got != want {
+			t.Errorf("key %d is %v, want %v", keys[i], got, want)
+		}
+	}
+}

@@ -97,8 +97,8 @@ func TestSparseChoice(t *testing.T) {
 		}
 		for step := range 30 {
 			last := step == 29
-			dueKeys, dueRows := a.Due(last)
-			otherKeys, _ := b.Due(last)
+			dueKeys, dueRows := a.Due(last, 0)
+			otherKeys, _ := b.Due(last, 0)
 			if slices.Sort(otherKeys); !slices.Equal(slices.Sorted(slices.Values(dueKeys)), otherKeys) {
 				t.Fatal("other rows are due for another order")
 			}

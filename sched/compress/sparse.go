@@ -48,8 +48,9 @@ const keptOverhead = 48
 func (s *Sparse) Kept() int { return len(s.index) }
 
 // Due takes out what is to be sent beside the next rows: the oldest, until a quarter of
-// the room is free, or all. rows are keys' in order.
-func (s *Sparse) Due(all bool) (keys []uint64, rows []float32) {
+// the room is free, or all; at most limit of them, 0 for any number. rows are keys' in
+// order.
+func (s *Sparse) Due(all bool, limit int) (keys []uint64, rows []float32) {
 	most := s.capacity * 3 / 4
 	if all {
 		most = 0
@@ -57,7 +58,11 @@ func (s *Sparse) Due(all bool) (keys []uint64, rows []float32) {
 	for len(s.index) > most && len(s.steps) > 0 {
 		oldest := s.steps[0]
 		s.steps = slices.Delete(s.steps, 0, 1)
-		for _, k := range oldest.keys {
+		for i, k := range oldest.keys {
+			if limit > 0 && len(keys) == limit {
+				s.steps = slices.Insert(s.steps, 0, keptIn{oldest.step, oldest.keys[i:]})
+				return keys, rows
+			}
 			if slot, ok := s.index[k]; ok && s.step[slot] == oldest.step {
 				keys, rows = append(keys, k), append(rows, s.row(slot)...)
 				s.drop(k, slot)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"psrt/sched/client"
 	"psrt/sched/compress"
@@ -38,13 +39,35 @@ func (w *worker) cut(b *batch) error {
 	return err
 }
 
-// pushKept ends an epoch with a step of which nothing is computed: rows that topk has
-// kept are pushed, so that what follows sees all of the epoch. Every worker does.
+// pushKept ends an epoch with steps of which nothing is computed: rows that topk has
+// kept are pushed, so that what follows sees all of the epoch. Every worker does: one
+// step, or where rows have to have a place in memory as many as the worker needs that
+// has kept most.
 // What is left of dense values is not: a push without examples would change averages.
-func (w *worker) pushKept(ctx context.Context) error {
+func (w *worker) pushKept(ctx context.Context, epoch int) error {
 	if w.job.Compress.Code != compress.Top {
 		return nil
 	}
+	steps := 1
+	if w.job.Storage != nil || w.job.Device != nil {
+		all, err := gather(ctx, w, keptName(epoch), w.client.KeptSteps())
+		if err != nil {
+			return err
+		}
+		steps = max(steps, slices.Max(all))
+	}
+	w.client.SendAll(true)
+	defer w.client.SendAll(false)
+	for range steps {
+		if err := w.pushKeptStep(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pushKeptStep is one of them.
+func (w *worker) pushKeptStep(ctx context.Context) error {
 	var b *batch
 	select {
 	case b = <-w.free:
@@ -57,8 +80,6 @@ func (w *worker) pushKept(ctx context.Context) error {
 	if err := b.rows.Plan(nil, nil); err != nil {
 		return err
 	}
-	w.client.SendAll(true)
-	defer w.client.SendAll(false)
 	var err error
 	if w.collective == nil {
 		err = w.client.PushDense(b.dense, b.clock, false, &b.pushDense)

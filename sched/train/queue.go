@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"psrt/csrc/probe"
+	"psrt/sched/compress"
 	"psrt/sched/dataset"
 	"psrt/sched/pipe"
 	"psrt/sched/stall"
@@ -176,9 +177,11 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 	return true, nil
 }
 
-// passOver says that all of a stream's pass is here: the next one may be long in coming.
+// passOver says that all of a pass is here, of a stream, whose next one may be long in
+// coming, or with topk, which has steps of its own between passes: what would be announced
+// for the next one would be of other steps.
 func (q *queue) passOver() bool {
-	return q.w.job.Stream != nil && len(q.steps) > 0 && q.steps[len(q.steps)-1].err != nil
+	return (q.w.job.Stream != nil || q.w.job.Compress.Code == compress.Top) && len(q.steps) > 0 && q.steps[len(q.steps)-1].err != nil
 }
 
 // receive takes from the planner; there is false where it has nothing and nobody is to

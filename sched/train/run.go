@@ -218,7 +218,7 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 	if err := w.epoch(ctx, q, e, mine.Metrics); err != nil {
 		return err
 	}
-	if err := w.pushKept(ctx); err != nil {
+	if err := w.pushKept(ctx, e); err != nil {
 		return err
 	}
 	mine.Examples += w.meter.examples.Load() - counted

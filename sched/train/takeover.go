@@ -299,7 +299,7 @@ func (w *worker) forget(ctx context.Context, epoch int) error {
 	if epoch < 0 || w.rank.Generation == 0 {
 		return nil
 	}
-	names := []string{trainName(epoch), validName(epoch), keepName(epoch), dayName(epoch)}
+	names := []string{trainName(epoch), validName(epoch), keepName(epoch), dayName(epoch), keptName(epoch)}
 	names = append(append(names, w.job.slotNames(trainName(epoch))...), w.job.slotNames(validName(epoch))...)
 	for _, name := range names {
 		if err := w.party(name).Forget(ctx, w.rank.Coord); err != nil {
@@ -313,4 +313,5 @@ func (w *worker) forget(ctx context.Context, epoch int) error {
 func trainName(epoch int) string { return fmt.Sprintf("train-%d", epoch+1) }
 func validName(epoch int) string { return fmt.Sprintf("valid-%d", epoch+1) }
 func keepName(epoch int) string  { return fmt.Sprintf("keep-%d", epoch+1) }
+func keptName(epoch int) string  { return fmt.Sprintf("kept-%d", epoch+1) }
 func dayName(epoch int) string   { return fmt.Sprintf("day-%d", epoch+1) }
