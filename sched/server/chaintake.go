@@ -64,11 +64,11 @@ func (c *chained) take(op *chain.Op) {
 }
 
 // applied notes what pushes have led to: this op's, and those of the run that it ends.
-func (c *chained) applied(due []*request, version uint64, refused int) {
-	for _, r := range due {
+func (c *chained) applied(due []*request, version uint64, refused []int) {
+	for i, r := range due {
 		at := slices.IndexFunc(c.results, func(res result) bool { return res.seq == r.op })
 		if at >= 0 {
-			c.results[at].version, c.results[at].refused = version, refused
+			c.results[at].version, c.results[at].refused = version, refusedOf(refused, i)
 		}
 	}
 }

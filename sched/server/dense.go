@@ -266,7 +266,7 @@ func (l *lane) applyDense(due []*request) {
 	d.version++
 	l.stats.refused += uint64(refused)
 	l.noteTaken(denseTable, d.version, 0, due...)
-	l.acknowledge(due, d.version, refused)
+	l.acknowledge(due, d.version, blame(due, refused, densemap.BlockFloats)...)
 }
 
 // soleSource is the one source that a sum consists of, nil where there are more

@@ -127,7 +127,7 @@ func (l *lane) leaveOut(r *request) {
 		r.rows, version = nil, t.version
 	}
 	l.noteTaken(tableOf(r), l.versionOf(tableOf(r)), audit.LeftOut, r)
-	l.acknowledge([]*request{r}, version, 0)
+	l.acknowledge([]*request{r}, version)
 }
 
 // resolveRows takes the rows of a push's ticket, or what was found by its keys.
@@ -312,7 +312,7 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 		r.rows = nil
 	}
 	l.noteTaken(t.spec.ID, t.version, 0, due...)
-	l.acknowledge(due, t.version, refused)
+	l.acknowledge(due, t.version, blame(due, refused, t.spec.PushFloats())...)
 }
 
 // groupFloats is how much is applied between two looks at what has landed: 64
@@ -343,14 +343,55 @@ func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused
 	return refused
 }
 
-func (l *lane) acknowledge(due []*request, version uint64, refused int) {
+// acknowledge answers pushes; refused are the rows of each that were, none: of none.
+func (l *lane) acknowledge(due []*request, version uint64, refused ...int) {
 	if l.chain != nil { // who waits is told when the op is committed
 		l.chain.applied(due, version, refused)
 	}
-	for _, r := range due {
+	for i, r := range due {
 		r.grads, r.keys = nil, nil
-		l.reply(r, psmsg.CodeOK, 0, version, refused)
+		l.reply(r, psmsg.CodeOK, 0, version, refusedOf(refused, i))
 	}
+}
+
+func refusedOf(refused []int, i int) int {
+	if len(refused) == 0 {
+		return 0
+	}
+	return refused[i]
+}
+
+// blame says whose rows were refused of pushes that were added: those that are not
+// finite themselves, in groups of width; where all are, and their sums were too large,
+// everybody's.
+func blame(due []*request, refused, width int) []int {
+	if refused == 0 {
+		return nil
+	}
+	each, any := make([]int, len(due)), false
+	for i, r := range due {
+		for g := r.grads; len(g) > 0; g = g[min(width, len(g)):] {
+			if !finite(g[:min(width, len(g))]) {
+				each[i]++
+				any = true
+			}
+		}
+	}
+	if !any {
+		for i := range each {
+			each[i] = refused
+		}
+	}
+	return each
+}
+
+func finite(v []float32) bool {
+	for _, f := range v {
+		if f-f != 0 { // of Inf and NaN it is NaN
+			return false
+		}
+	}
+	return true
 }
 
 // applyMerged adds the sources row by row and applies each row once, group by

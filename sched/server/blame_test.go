@@ -1,0 +1,34 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// Who pushed what is not finite is told, not who was added to it.
+func TestBlame(t *testing.T) {
+	nan, inf, huge := float32(math.NaN()), float32(math.Inf(-1)), float32(math.MaxFloat32)
+	due := func(grads ...[]float32) (all []*request) {
+		for _, g := range grads {
+			all = append(all, &request{grads: g})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name    string
+		due     []*request
+		refused int
+		want    []int
+	}{
+		{"none", due([]float32{1, 2}, nil), 0, nil},
+		{"one of them", due([]float32{1, 2, 3, 4}, []float32{nan, 1, 2, inf}, nil), 1, []int{0, 2, 0}},
+		{"two of them", due([]float32{nan, nan, 3, 4}, []float32{1, 1, 2, inf}), 2, []int{1, 1}},
+		{"their sum", due([]float32{huge, 0}, []float32{huge, 0}), 1, []int{1, 1}},
+		{"a short last group", due([]float32{1, 2, inf}), 1, []int{1}},
+	} {
+		if got := blame(c.due, c.refused, 2); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
