@@ -30,6 +30,7 @@ type queue struct {
 	// Wait's, with all peers on this host and else: a peer across a network
 	// answers as soon as its network lets it, and nobody's core makes that sooner.
 	nearSpin, farSpin patience.Spin
+	blocks            patience.Spin // Wait's, with its thread
 	offered           time.Time // the core, to other goroutines
 
 	engine
@@ -41,7 +42,7 @@ func (d *Domain) NewQueue(depth int) (rdma.Queue, error) {
 		return nil, fmt.Errorf("tcp: queue of depth %d: %w; use 1 to %d", depth, rdma.ErrInvalid, 64*maxDepth)
 	}
 	q := &queue{dom: d, ring: make([]rdma.Completion, depth),
-		nearSpin: patience.New(spinTime, 0, longestSpins*spinTime), farSpin: patience.New(spinTime, 0, spinTime)}
+		nearSpin: patience.New(spinTime, 0, longestSpins*spinTime), farSpin: patience.New(spinTime, 0, spinTime), blocks: patience.New(blockTime, 0, blockTime)}
 	if err := q.engine.init(q); err != nil {
 		return nil, err
 	}

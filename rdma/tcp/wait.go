@@ -21,7 +21,7 @@ const (
 	// peer's; half of the processors are always theirs.
 	offerEvery = 10 * time.Millisecond
 	// blockMillis is how long it then blocks its thread, before it sleeps as
-	// goroutines do.
+	// goroutines do; not at all after a wait that was longer.
 	blockMillis = 1
 	blockTime   = blockMillis * time.Millisecond
 )
@@ -72,6 +72,7 @@ func (q *queue) Wait(deadline time.Time) error {
 		since := now.Sub(quiet)
 		if moved {
 			spin.Waited(since)
+			q.blocks.Waited(since)
 			quiet = now
 		}
 		switch {
@@ -82,7 +83,7 @@ func (q *queue) Wait(deadline time.Time) error {
 			return rdma.ErrDeadline
 		case since < spin.Budget() && hold && !spin.Yielded(giveWay(&q.offered)):
 		default:
-			q.block(hold && since < blockTime, deadline)
+			q.block(hold && since < q.blocks.Budget(), deadline)
 		}
 	}
 }
