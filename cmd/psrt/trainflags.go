@@ -37,6 +37,7 @@ type trainFlags struct {
 	denseL2                   float32
 	batch, epochs, patience   int
 	seed                      uint64
+	clip                      train.Clip
 	sync                      syncFlags
 	dense                     *cli.Choice
 	dataset, sharding         *cli.Choice
@@ -98,6 +99,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Float32Var(&f.l2, "l2", 0, "L2 regularisation of the sparse parameters")
 	fl.Float32Var(&f.denseL2, "dense-l2", 0, "L2 regularisation of the dense parameters")
 
+	fl.Float64Var(&f.clip.Norm, "clip-norm", 0, "most that the norm of a micro-batch's mean gradient, dense and sparse, may be (0: no bound)")
+	fl.Float64Var(&f.clip.Value, "clip-value", 0, "most that a value of it may be (0: no bound)")
 	fl.IntVar(&f.batch, "batch", 4096, "global batch, over all workers")
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
@@ -204,7 +207,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	j := &train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: stream, Checkpoint: snapshots,
-		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed,
+		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed, Clip: f.clip,
 		Dense: f.dense.Value, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,

@@ -91,6 +91,8 @@ type Job struct {
 	Hot client.Hot `json:"hot,omitzero"`
 	// Compress is how gradients travel.
 	Compress compress.Choice `json:"compress,omitzero"`
+	// Clip bounds gradients.
+	Clip Clip `json:"clip,omitzero"`
 	// OnWorkerLoss is what follows from the death of a worker: LossEnd, which "" is too,
 	// LossRestart or LossContinue. WorkerTimeout is the silence, in seconds, that is
 	// taken for it; 0: WorkerTimeout.
@@ -169,6 +171,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.validateModes(); err != nil {
+		return err
+	}
+	if err := j.Clip.validate(); err != nil {
 		return err
 	}
 	if err := j.validateHot(); err != nil {

@@ -62,6 +62,9 @@ type worker struct {
 	model  *model.Model
 	spec   table.Spec
 	ranges []densemap.Range
+	// averages marks the dense values that are running averages, nil: none.
+	averages []bool
+
 	share  dataset.Share
 	client *client.Client
 	pool   *pool
@@ -118,7 +121,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{job: job, rank: rank, model: m, stages: newAffinity("", rank.Node, job.Data), spec: job.table(m), ranges: denseRanges(m)}
+	w := &worker{job: job, rank: rank, model: m, stages: newAffinity("", rank.Node, job.Data), spec: job.table(m), ranges: denseRanges(m), averages: averagesOf(m)}
 	if w.share, err = job.share(rank.Index); err != nil {
 		return nil, err
 	}
@@ -219,6 +222,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 			errs[thread] = err
 			return
 		}
+		w.job.Clip.apply(g, b.step.Leaves[i].Len(), b.step.Rows, w.averages)
 		buf := &b.counted[i]
 		b.sent[i] = pushes(&b.spec, &b.step.Leaves[i], b.occ[i], g, b.step.Rows, *buf)
 		if b.spec.Lifecycle != nil {
