@@ -34,8 +34,9 @@ int32_t psrt_cuda_load(const char *path, char *why, size_t n)
 	/* Never closed: the driver has threads. */
 	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!lib) {
-		const char *e = dlerror();
-		result = refuse(why, n, path, e ? e : "dlopen failed");
+		const char *e = dlerror(); /* names the file */
+		snprintf(why, n, "%s", e ? e : "dlopen failed");
+		result = -1;
 		goto out;
 	}
 	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
