@@ -28,7 +28,9 @@
 //	done                                  ---->
 //	                                      <----  done
 //
-// What is small travels within begin, and the call is over when all have begun.
+// What is small travels within begin, and the call is over when all have begun. So it
+// is with what is not so small, between two ranks whose memory is not mapped: each
+// writes all it has where the other can fold it, and begin after it (direct.go).
 // Nobody moves on before everyone's done has come: then every byte has landed and
 // nobody reads here any more.
 //

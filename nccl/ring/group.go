@@ -26,6 +26,7 @@ type Group struct {
 	arena   *mem.Arena    // messages, and behind them landing memory
 	regions []rdma.Region // of arena, and of landing
 	landing *mem.Arena    // nil where all memory is mapped
+	landed  rdma.Region   // of landing, for the only peer's domain where there is one
 	serving sync.WaitGroup
 	stop    context.CancelFunc
 	ctx     context.Context

@@ -24,7 +24,7 @@ const (
 //	0  magic          4  kind   8  call           32  send: key, address, length
 //	2  version        5  type  16  bytes          56  recv: likewise
 //	3  word           6  op    24  root
-//	                  7  flags 28  payload bytes
+//	                  7  flags 28  payload bytes    80  next: likewise
 type header struct {
 	word       word
 	kind       coll.Kind
@@ -32,19 +32,22 @@ type header struct {
 	op         coll.Op
 	absent     bool
 	within     bool // the block is in the message
+	direct     bool // the block was written before it; see direct.go
 	call       uint64
 	bytes      uint64 // what must be the same at all ranks
 	root       uint32
 	payload    uint32
 	send, recv rdma.RemoteRange
+	next       rdma.RemoteRange // where the other may write the block of the next call
 }
 
 const (
-	headerBytes   = 80
+	headerBytes   = 104
 	magic         = 0x4370
-	headerVersion = 1
+	headerVersion = 2
 	flagAbsent    = 1
 	flagWithin    = 2
+	flagDirect    = 4
 )
 
 func (h *header) encode(b []byte) {
@@ -57,12 +60,15 @@ func (h *header) encode(b []byte) {
 	if h.within {
 		flags |= flagWithin
 	}
+	if h.direct {
+		flags |= flagDirect
+	}
 	b[2], b[3], b[4], b[5], b[6], b[7] = headerVersion, byte(h.word), byte(h.kind), byte(h.typ), byte(h.op), flags
 	le.PutUint64(b[8:], h.call)
 	le.PutUint64(b[16:], h.bytes)
 	le.PutUint32(b[24:], h.root)
 	le.PutUint32(b[28:], h.payload)
-	for i, r := range []rdma.RemoteRange{h.send, h.recv} {
+	for i, r := range []rdma.RemoteRange{h.send, h.recv, h.next} {
 		le.PutUint64(b[32+24*i:], r.Key)
 		le.PutUint64(b[40+24*i:], r.Addr)
 		le.PutUint64(b[48+24*i:], r.Len)
@@ -76,13 +82,13 @@ func (h *header) decode(b []byte) error {
 		return fmt.Errorf("%w: %d bytes that begin with %x", errProtocol, len(b), b[:min(len(b), 4)])
 	}
 	*h = header{word: word(b[3]), kind: coll.Kind(b[4]), typ: coll.Type(b[5]), op: coll.Op(b[6]),
-		absent: b[7]&flagAbsent != 0, within: b[7]&flagWithin != 0,
+		absent: b[7]&flagAbsent != 0, within: b[7]&flagWithin != 0, direct: b[7]&flagDirect != 0,
 		call: le.Uint64(b[8:]), bytes: le.Uint64(b[16:]), root: le.Uint32(b[24:]), payload: le.Uint32(b[28:])}
-	for i, r := range []*rdma.RemoteRange{&h.send, &h.recv} {
+	for i, r := range []*rdma.RemoteRange{&h.send, &h.recv, &h.next} {
 		*r = rdma.RemoteRange{Key: le.Uint64(b[32+24*i:]), Addr: le.Uint64(b[40+24*i:]), Len: le.Uint64(b[48+24*i:])}
 	}
 	switch {
-	case h.word != wordBegin && h.word != wordDone, !h.kind.Known(), b[7]&^(flagAbsent|flagWithin) != 0, h.op > coll.Avg,
+	case h.word != wordBegin && h.word != wordDone, !h.kind.Known(), b[7]&^(flagAbsent|flagWithin|flagDirect) != 0, h.op > coll.Avg,
 		h.kind != coll.Barrier && h.typ.Size() == 0:
 		return fmt.Errorf("%w: word %d of kind %d, type %d, operation %d, flags %#x", errProtocol, b[3], b[4], b[5], b[6], b[7])
 	case uint64(h.payload) != uint64(len(b)-headerBytes):

@@ -213,12 +213,16 @@ func (g *Group) land() (err error) {
 	if g.landing, err = mem.New(mem.Config{Size: g.opt.LandingBytes, Node: g.opt.Node, Purpose: "collectives' landing", Share: true}); err != nil {
 		return fmt.Errorf("ring: %w", err)
 	}
+	access := rdma.AccessLocal
+	if g.place.Size == 2 {
+		access = rdma.AccessRemoteWrite // see direct.go
+	}
 	for _, d := range g.domains {
-		r, err := d.Register(g.landing, rdma.AccessLocal, "collectives' landing")
+		r, err := d.Register(g.landing, access, "collectives' landing")
 		if err != nil {
 			return fmt.Errorf("ring: register landing memory: %w", err)
 		}
-		g.regions = append(g.regions, r)
+		g.regions, g.landed = append(g.regions, r), r
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ type op struct {
 	c          *coll.Call
 	send, recv *memory
 	mine       header
+	direct     bool
 	block      int // bytes that one rank gives to another; of an AllToAllV, by rank
 	sends      []int
 	recvs      []int // offsets of an AllToAllV's blocks, in bytes
@@ -32,7 +33,8 @@ func (x *op) locate() (err error) {
 	case coll.AllToAllV:
 		x.sends, x.recvs = offsets(c.SendCounts, c.Type.Size()), offsets(c.RecvCounts, c.Type.Size())
 	}
-	x.mine = header{kind: c.Kind, typ: c.Type, op: c.Op, absent: c.Absent, call: g.call + 1, bytes: uint64(x.block), root: uint32(c.Root)}
+	x.direct = x.isDirect()
+	x.mine = header{kind: c.Kind, typ: c.Type, op: c.Op, absent: c.Absent, direct: x.direct, call: g.call + 1, bytes: uint64(x.block), root: uint32(c.Root)}
 	if c.Kind == coll.Barrier || n == 1 {
 		return nil
 	}
@@ -123,9 +125,13 @@ func (x *op) do() error {
 // begin tells p of the call, with the block itself where it is small.
 func (x *op) begin(p *peer) error {
 	h := x.mine
-	h.word = wordBegin
+	h.word, h.next = wordBegin, x.g.nextLanding()
 	var block []byte
-	if h.within = x.eager(p.rank); h.within {
+	if x.direct {
+		if err := x.lay(p); err != nil {
+			return err
+		}
+	} else if h.within = x.eager(p.rank); h.within {
 		if block = x.toRank(p.rank); h.absent && h.kind.Reduces() {
 			block = nil
 		}
@@ -175,7 +181,7 @@ func (g *Group) post(p *peer, wr *rdma.WR) error {
 func (x *op) meet(p *peer) error {
 	a := p.inbox[0]
 	p.inbox = p.inbox[:copy(p.inbox, p.inbox[1:])]
-	p.head, p.held, p.came = a.head, a.slot, 0
+	p.head, p.held, p.came, p.next = a.head, a.slot, 0, a.head.next
 	p.payload = p.recvs[a.slot][headerBytes:a.size]
 	bad := func(format string, args ...any) error {
 		return &coll.RankError{Rank: p.rank, Fault: coll.Differs, Cause: fmt.Errorf(format, args...)}
@@ -185,6 +191,12 @@ func (x *op) meet(p *peer) error {
 	}
 	if how := a.head.differs(&x.mine); how != "" {
 		return bad("%s", how)
+	}
+	if a.head.direct != x.direct {
+		return bad("its Options.LandingBytes is another")
+	}
+	if x.direct {
+		return nil
 	}
 	want := x.block
 	switch {
@@ -218,7 +230,10 @@ func (x *op) move() error {
 	case coll.Barrier:
 		return nil
 	case coll.AllReduce, coll.ReduceScatter:
-		if x.eager(0) {
+		switch {
+		case x.direct:
+			return x.combineDirect()
+		case x.eager(0):
 			x.combineEager()
 			return nil
 		}
@@ -245,13 +260,13 @@ func (x *op) end() error {
 	done := x.mine
 	done.word, done.absent = wordDone, false
 	for _, p := range g.around {
-		if !p.head.within {
+		if !p.head.within && !x.direct {
 			if err := g.say(p, &done, nil); err != nil {
 				return err
 			}
 		}
 	}
-	lent := func(p *peer) bool { return !x.eager(p.rank) }
+	lent := func(p *peer) bool { return !x.direct && !x.eager(p.rank) }
 	// A rank whose done is here owes nothing: it leaves when it has this one's, and so
 	// all that was written to it, be that acknowledged or not.
 	left := func(p *peer) bool { return p.err != nil || p.gone.Load() }

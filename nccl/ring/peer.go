@@ -27,6 +27,7 @@ type peer struct {
 	nextSend     int
 	free         [messageSlots]bool // of sends
 	inbox        []arrived          // oldest first
+	next         rdma.RemoteRange   // for the block of the next call
 	posted       int                // messages, reads and writes under way
 	data         int                // of these, reads and writes
 

@@ -41,7 +41,7 @@ func counting(g *Group, calls int) error {
 	return errors.Join(err, g.Close(), m.Close(), a.Close())
 }
 
-func all(groups []*Group, f func(i int, g *Group) error) []error {
+func everyone(groups []*Group, f func(i int, g *Group) error) []error {
 	errs := make([]error, len(groups))
 	var wg sync.WaitGroup
 	for i, g := range groups {
@@ -63,7 +63,7 @@ func TestRebuiltAfterADeath(t *testing.T) {
 			}
 			victim, after := rng.IntN(4), rng.IntN(20)
 			groups := join(t, processes, 1)
-			errs := all(groups, func(i int, g *Group) error {
+			errs := everyone(groups, func(i int, g *Group) error {
 				if i != victim {
 					return counting(g, 1<<30)
 				}
@@ -78,13 +78,13 @@ func TestRebuiltAfterADeath(t *testing.T) {
 				}
 			}
 			survivors := append(append([]*process{}, processes[:victim]...), processes[victim+1:]...)
-			for i, err := range all(join(t, survivors, 2), func(_ int, g *Group) error { return counting(g, 5) }) {
+			for i, err := range everyone(join(t, survivors, 2), func(_ int, g *Group) error { return counting(g, 5) }) {
 				if err != nil {
 					t.Fatalf("rank %d of the survivors: %v", i, err)
 				}
 			}
 			processes[victim] = newProcess(t, transport, Options{Node: -1})
-			for i, err := range all(join(t, processes, 3), func(_ int, g *Group) error { return counting(g, 5) }) {
+			for i, err := range everyone(join(t, processes, 3), func(_ int, g *Group) error { return counting(g, 5) }) {
 				if err != nil {
 					t.Fatalf("rank %d of the whole again: %v", i, err)
 				}
