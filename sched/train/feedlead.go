@@ -33,6 +33,7 @@ func streamKey(n int) string { return streamPrefix + strconv.Itoa(n) }
 // is when it is decided: nothing is taken up long before it is trained.
 type leader struct {
 	w       *worker
+	now     func() time.Time
 	cfg     *Stream
 	watch   *dataset.Watch
 	log     *StreamLog
@@ -50,7 +51,7 @@ type leader struct {
 }
 
 func newLeader(w *worker) *leader {
-	return &leader{w: w, cfg: w.job.Stream, watch: dataset.NewWatch(w.job.Data, seconds(w.job.Stream.Settle)), done: make(map[string]struct{}), pass: -1}
+	return &leader{w: w, now: time.Now, cfg: w.job.Stream, watch: dataset.NewWatch(w.job.Data, seconds(w.job.Stream.Settle)), done: make(map[string]struct{}), pass: -1}
 }
 
 // open reads what was decided before: from the log, or what a process before this one
@@ -83,7 +84,7 @@ func (l *leader) open(ctx context.Context) (err error) {
 		}
 		l.entries = l.entries[:n-1]
 	}
-	l.came = time.Now()
+	l.came = l.now()
 	return err
 }
 
@@ -108,7 +109,7 @@ func (l *leader) heard(ctx context.Context) error {
 // Entry decides, unless it is decided; and tells.
 func (l *leader) Entry(ctx context.Context, n int, at dataset.FeedState) (e dataset.Entry, err error) {
 	if at.Pass != l.pass {
-		l.pass, l.began = at.Pass, time.Now()
+		l.pass, l.began = at.Pass, l.now()
 	}
 	if n > len(l.entries) {
 		return e, fmt.Errorf("train: entry %d of a stream that has %d: please report this", n, len(l.entries))
@@ -146,8 +147,8 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 	if l.cfg.Seconds > 0 {
 		rows = grantBatches * int64(l.w.job.Batch)
 	}
-	for since := time.Now(); ; {
-		now := time.Now()
+	for since := l.now(); ; {
+		now := l.now()
 		switch {
 		case l.cfg.Seconds > 0 && at.Rows > 0 && now.Sub(l.began) >= seconds(l.cfg.Seconds):
 			return dataset.Entry{Pass: true}, nil
@@ -173,7 +174,7 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 		select {
 		case <-ctx.Done():
 			return dataset.Entry{}, context.Cause(ctx)
-		case <-time.After(max(lookEvery, lookShare*time.Since(now))):
+		case <-time.After(max(lookEvery, lookShare*l.now().Sub(now))):
 		}
 	}
 }
