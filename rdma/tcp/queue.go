@@ -31,7 +31,7 @@ type queue struct {
 	// answers as soon as its network lets it, and nobody's core makes that sooner.
 	nearSpin, farSpin patience.Spin
 	blocks            patience.Spin // Wait's, with its thread
-	offered           time.Time // the core, to other goroutines
+	offered           time.Time     // the core, to other goroutines
 
 	engine
 }
