@@ -50,7 +50,12 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 
 func psrt(t *testing.T, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	return psrtWithin(t, 2*time.Minute, args...)
+}
+
+func psrtWithin(t *testing.T, limit time.Duration, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c := command(ctx, args...)
 	var stdout, stderr bytes.Buffer

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"psrt/rdma/feature"
 	"psrt/sched/train"
@@ -91,7 +92,7 @@ func TestDigestMatrix(t *testing.T) {
 			budget := matrixBudget(int(want.Features), want.ServerUse[0].Tables[0].RowBytes, batch*fields, l.servers)
 			args = append(args, "--mem-budget", strconv.Itoa(budget), "--ssd", filepath.Join(dir, "rows"))
 		}
-		o := psrt(t, args...)
+		o := psrtWithin(t, 2*time.Minute+time.Duration(data/1000)*time.Second, args...)
 		var res train.Result
 		if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || o.code != 0 {
 			t.Fatalf("%s: exit %d: %v: %s", l, o.code, err, o.stderr)
