@@ -30,6 +30,8 @@ func features() []*supported {
 		{name: "global-shuffle", flags: "--dataset memory --global-shuffle --epochs 2", passes: 2},
 		{name: "stream", data: "DIR/data/in", flags: "--stream --stream-settle 50ms --stream-idle 400ms --pass 1600", check: hasPasses},
 		{name: "pipe-command", flags: "--pipe-command cat", same: true},
+		{name: "sharding-dynamic", flags: "--sharding dynamic --no-shuffle"},
+		{name: "table-sync", flags: "--table-sync dense=bsp,embedding=ssp:2", varies: true},
 		{name: "valid-out", flags: "--valid DIR/data/rows.libffm --epochs 2 --out DIR/model", passes: 2, check: evaluates},
 		{name: "allreduce", flags: "--dense allreduce", same: true},
 		{name: "allreduce-deep", flags: "--dense allreduce --model deepfm --hidden 16,8"},
