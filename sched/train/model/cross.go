@@ -3,9 +3,9 @@ package model
 import "psrt/csrc/blas"
 
 // crossForward runs the cross network over the first n rows of x0.
-func (s *Scratch) crossForward(in *Leaf, n int) {
+func (s *Scratch) crossForward(in *DenseLeaf, n int) {
 	units := s.model.input()
-	x0 := s.x0[:n*units]
+	x0 := in.X0
 	x := x0
 	for i, p := range s.model.parts.cross {
 		u, out := s.cross[i].u[:n*units], s.cross[i].out[:n*units]
@@ -16,10 +16,10 @@ func (s *Scratch) crossForward(in *Leaf, n int) {
 }
 
 // crossBackward adds to dx0 and writes the cross network's dense gradients.
-func (s *Scratch) crossBackward(in *Leaf, g, dx0, dense []float32) {
+func (s *Scratch) crossBackward(in *DenseLeaf, g, dx0, dense []float32) {
 	m, n := s.model, len(g)
 	units := m.input()
-	x0 := s.x0[:n*units]
+	x0 := in.X0
 	d, du := s.d[:n*units], s.other[:n*units]
 	last := len(s.cross) - 1
 	s.level.OutputBack(s.cross[last].out[:n*units], m.parts.tail.of(in.Dense), g, d, m.parts.tail.of(dense))

@@ -8,8 +8,8 @@ import (
 )
 
 // deepForward runs the MLP over the first n rows of x0.
-func (s *Scratch) deepForward(in *Leaf, n int, stats []float32, training bool) {
-	x := s.x0[:n*s.model.input()]
+func (s *Scratch) deepForward(in *DenseLeaf, n int, stats []float32, training bool) {
+	x := in.X0
 	for i, p := range s.model.parts.deep {
 		l := &s.layers[i]
 		a := l.a[:n*p.out]
@@ -38,14 +38,14 @@ func (s *Scratch) deepForward(in *Leaf, n int, stats []float32, training bool) {
 }
 
 // mask numbers one layer's dropout in this leaf.
-func (s *Scratch) mask(in *Leaf, layer int) nn.Mask {
+func (s *Scratch) mask(in *DenseLeaf, layer int) nn.Mask {
 	return nn.Mask{Rate: s.model.spec.Dropout, FirstRow: in.FirstRow,
 		Key: nn.MaskKey(s.model.spec.Seed, uint64(in.Epoch), uint64(layer))}
 }
 
 // normalize does batch norm over the leaf and hands its statistics out,
 // weighted by the leaf's share of the global batch.
-func (s *Scratch) normalize(in *Leaf, l *layerScratch, p deepPart, n int, stats []float32) {
+func (s *Scratch) normalize(in *DenseLeaf, l *layerScratch, p deepPart, n int, stats []float32) {
 	mean, variance := p.mean.of(stats), p.variance.of(stats)
 	s.level.Normalize(n, l.normalized[:n*p.out], mean, variance, l.inverse)
 	share := float32(n) * in.Scale
@@ -56,7 +56,7 @@ func (s *Scratch) normalize(in *Leaf, l *layerScratch, p deepPart, n int, stats 
 }
 
 // running folds gamma, beta and the running statistics into one scale and shift.
-func (s *Scratch) running(in *Leaf, p deepPart) (scale, shift []float32) {
+func (s *Scratch) running(in *DenseLeaf, p deepPart) (scale, shift []float32) {
 	scale, shift = s.affine[:p.out], s.affine[p.out:2*p.out]
 	gamma, beta := p.gamma.of(in.Dense), p.beta.of(in.Dense)
 	mean, variance := p.mean.of(in.Dense), p.variance.of(in.Dense)
@@ -68,7 +68,7 @@ func (s *Scratch) running(in *Leaf, p deepPart) (scale, shift []float32) {
 }
 
 // deepBackward writes dx0 and the MLP's part of the dense gradients.
-func (s *Scratch) deepBackward(in *Leaf, g, dx0, dense []float32) {
+func (s *Scratch) deepBackward(in *DenseLeaf, g, dx0, dense []float32) {
 	m, n := s.model, len(g)
 	last := len(s.layers) - 1
 	d, other := s.d, s.other
@@ -83,7 +83,7 @@ func (s *Scratch) deepBackward(in *Leaf, g, dx0, dense []float32) {
 		} else {
 			s.level.ActivateBack(n, l.a[:n*p.out], dz, p.bias.of(dense), s.mask(in, i))
 		}
-		x, dx := s.x0, dx0
+		x, dx := in.X0, dx0
 		if i > 0 {
 			x, dx = s.layers[i-1].a, other[:n*p.in]
 		}

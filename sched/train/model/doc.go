@@ -27,6 +27,10 @@
 //     running mean and variance, times examples*Scale: summed over the leaves
 //     of a global batch they are the average (ghost batch norm, RuleEMA).
 //
+// A Step's two halves may be computed by two processes (half.go): Look and Spread by one
+// that has the rows, StepDense by one that has the dense parameters. Step itself is the
+// three of them, so the bits are the same.
+//
 // Definitions. The linear part of an example is the sum of w[id]*value, FM's
 // second order is the classic one over its occurrences, and a field's pooled
 // embedding is the sum of value*embedding over the field's occurrences (so

@@ -15,7 +15,8 @@ type Scratch struct {
 	level  nn.Level
 	sparse nn.Sparse
 
-	z, g, preds []float32 // per example: logit, its gradient, prediction
+	z, g, preds []float32 // per example: the sparse part of the logit, the gradient, prediction
+	logits      []float32
 	sums        []float32 // FM's sums
 	x0, dx0     []float32 // pooled embeddings and their gradient
 	layers      []layerScratch
@@ -39,11 +40,9 @@ type crossScratch struct {
 func (m *Model) NewScratch(maxLeafExamples int) *Scratch {
 	n := max(maxLeafExamples, 1)
 	s := &Scratch{model: m, max: n, level: nn.Best(),
-		z: make([]float32, n), g: make([]float32, n), preds: make([]float32, n)}
+		z: make([]float32, n), g: make([]float32, n), preds: make([]float32, n), logits: make([]float32, n)}
 	s.sparse = nn.Sparse{Parts: m.sparseParts(), RowDim: m.RowDim(), Dim: m.embedding(), Fields: m.spec.Fields}
-	if s.sparse.Parts&nn.FM != 0 {
-		s.sums = make([]float32, n*m.spec.Dim)
-	}
+	s.sums = make([]float32, n*m.Sums())
 	if m.spec.Deep() {
 		s.makeDeep(n)
 	}
@@ -91,8 +90,6 @@ func (s *Scratch) take(in *Leaf) error {
 	switch {
 	case n > s.max:
 		return fmt.Errorf("model: leaf of %d examples, the scratch holds %d", n, s.max)
-	case len(in.Dense) != s.model.layout.Total:
-		return fmt.Errorf("model: %d dense parameters, the layout has %d", len(in.Dense), s.model.layout.Total)
 	case len(in.Batch.Offsets) != n+1:
 		return fmt.Errorf("model: %d offsets for %d examples, must be %d", len(in.Batch.Offsets), n, n+1)
 	}

@@ -1,46 +1,37 @@
 package model
 
-import (
-	"fmt"
+import "fmt"
 
-	"psrt/csrc/nn"
-)
-
-// Step does one leaf's forward and backward.
+// Step does one leaf's forward and backward: the halves of half.go, one after the
+// other.
 func (s *Scratch) Step(in *Leaf, out *LeafGrad) error {
-	if err := s.take(in); err != nil {
+	n := in.Batch.Len()
+	if out.Preds != nil && len(out.Preds) != n {
+		return fmt.Errorf("model: %d floats for the predictions of %d examples", len(out.Preds), n)
+	}
+	if err := s.takeBoth(in); err != nil {
 		return err
 	}
 	defer s.drop()
-	n := in.Batch.Len()
-	switch {
-	case len(out.Rows) != len(in.Uniq)*s.sparse.RowDim:
-		return fmt.Errorf("model: %d floats for the gradients of %d rows of %d, must be %d",
-			len(out.Rows), len(in.Uniq), s.sparse.RowDim, len(in.Uniq)*s.sparse.RowDim)
-	case len(out.Dense) != s.model.layout.Total:
-		return fmt.Errorf("model: %d floats for the dense gradients, must be %d", len(out.Dense), s.model.layout.Total)
-	case out.Preds != nil && len(out.Preds) != n:
-		return fmt.Errorf("model: %d floats for the predictions of %d examples", len(out.Preds), n)
+	if err := s.rowsFit(in, out.Rows); err != nil {
+		return err
 	}
+	preds := out.Preds
+	if preds == nil {
+		preds = s.preds[:min(n, s.max)]
+	}
+	d, sums := s.upper(in, n)
+	grad := DenseGrad{Dense: out.Dense, G: s.g[:n], X0: s.dx0[:len(d.X0)], Preds: preds}
+	s.look(d.Z, sums, d.X0)
+	if err := s.StepDense(&d, &grad); err != nil {
+		return err
+	}
+	out.LossSum = grad.LossSum
 	if n == 0 {
 		clear(out.Rows)
-		clear(out.Dense)
-		out.LossSum = 0
 		return nil
 	}
-	z, g := s.z[:n], s.g[:n]
-	s.forward(in, z, out.Dense, true)
-	preds := out.Preds
-	if s.model.spec.Task == Regression {
-		out.LossSum = s.level.SquareLoss(in.Scale, z, in.Batch.Labels, g)
-		copy(preds, z)
-	} else {
-		if preds == nil {
-			preds = s.preds[:n]
-		}
-		out.LossSum = s.level.LogLoss(in.Scale, z, in.Batch.Labels, g, preds)
-	}
-	s.backward(in, g, out)
+	s.level.Backward(&s.sparse, grad.G, sums, grad.X0, out.Rows)
 	return nil
 }
 
@@ -48,24 +39,27 @@ func (s *Scratch) Step(in *Leaf, out *LeafGrad) error {
 // batch norm and without dropout. Labels, Scale, FirstRow and Epoch are not
 // read.
 func (s *Scratch) Predict(in *Leaf, preds []float32) error {
-	if err := s.take(in); err != nil {
+	if err := s.takeBoth(in); err != nil {
 		return err
 	}
 	defer s.drop()
-	if len(preds) != in.Batch.Len() {
-		return fmt.Errorf("model: %d floats for the predictions of %d examples", len(preds), in.Batch.Len())
+	d, sums := s.upper(in, in.Batch.Len())
+	s.look(d.Z, sums, d.X0)
+	return s.PredictDense(&d, preds)
+}
+
+// takeBoth is take, and checks what the upper half reads before anything is computed.
+func (s *Scratch) takeBoth(in *Leaf) error {
+	if len(in.Dense) != s.model.layout.Total {
+		return fmt.Errorf("model: %d dense parameters, the layout has %d", len(in.Dense), s.model.layout.Total)
 	}
-	if len(preds) == 0 {
-		return nil
-	}
-	z := s.z[:len(preds)]
-	s.forward(in, z, nil, false)
-	if s.model.spec.Task == Regression {
-		copy(preds, z)
-	} else {
-		s.level.Sigmoid(z, preds)
-	}
-	return nil
+	return s.take(in)
+}
+
+// upper is a leaf's upper half in the scratch's own memory.
+func (s *Scratch) upper(in *Leaf, n int) (d DenseLeaf, sums []float32) {
+	d = DenseLeaf{Labels: in.Batch.Labels, Z: s.z[:n], X0: s.x0[:n*s.model.Input()], Dense: in.Dense, Scale: in.Scale, FirstRow: in.FirstRow, Epoch: in.Epoch}
+	return d, s.sums[:n*s.model.Sums()]
 }
 
 // drop forgets the leaf, which belongs to the caller.
@@ -74,12 +68,14 @@ func (s *Scratch) drop() {
 	x.Offsets, x.Occ, x.Uniq, x.Field, x.Values, x.Matrix = nil, nil, nil, nil, nil, nil
 }
 
-// forward computes the logits. When training, stats are the dense gradients,
-// which receive batch norm's statistics.
-func (s *Scratch) forward(in *Leaf, z, stats []float32, training bool) {
+// forward computes the logits from the sparse part's, z. When training, stats are the
+// dense gradients, which receive batch norm's statistics.
+func (s *Scratch) forward(in *DenseLeaf, z, stats []float32, training bool) {
 	m, n := s.model, len(z)
-	sums, x0 := s.sums[:n*s.dimOf(nn.FM)], s.x0[:n*s.dimOf(nn.Pool)]
-	s.level.Forward(&s.sparse, m.parts.bias.of(in.Dense)[0], z, sums, x0)
+	bias := m.parts.bias.of(in.Dense)[0]
+	for i, sparse := range in.Z {
+		z[i] = bias + sparse
+	}
 	if !m.spec.Deep() {
 		return
 	}
@@ -91,34 +87,20 @@ func (s *Scratch) forward(in *Leaf, z, stats []float32, training bool) {
 	}
 }
 
-// dimOf is the floats an example has in the operand of a sparse part.
-func (s *Scratch) dimOf(part nn.Parts) int {
-	switch {
-	case s.sparse.Parts&part == 0:
-		return 0
-	case part == nn.FM:
-		return s.sparse.Dim
-	default:
-		return s.sparse.Dim * s.sparse.Fields
-	}
-}
-
 func (m *Model) lastUnits() int { return m.spec.Hidden[len(m.spec.Hidden)-1] }
 
-// backward fills out.Rows and out.Dense from the logits' gradient.
-func (s *Scratch) backward(in *Leaf, g []float32, out *LeafGrad) {
-	m, n := s.model, len(g)
+// backward fills out.Dense and out.X0 from the logits' gradient.
+func (s *Scratch) backward(in *DenseLeaf, out *DenseGrad) {
+	m, g := s.model, out.G
 	var bias float32
 	for _, v := range g {
 		bias += v
 	}
 	m.parts.bias.of(out.Dense)[0] = bias
-	sums, dx0 := s.sums[:n*s.dimOf(nn.FM)], s.dx0[:n*s.dimOf(nn.Pool)]
 	if m.spec.Deep() {
-		s.deepBackward(in, g, dx0, out.Dense)
+		s.deepBackward(in, g, out.X0, out.Dense)
 	}
 	if m.spec.Kind == DCN {
-		s.crossBackward(in, g, dx0, out.Dense)
+		s.crossBackward(in, g, out.X0, out.Dense)
 	}
-	s.level.Backward(&s.sparse, g, sums, dx0, out.Rows)
 }
