@@ -37,11 +37,19 @@ func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
 	if f.colocate {
 		return true, nil
 	}
-	if !c.Flags().Changed("workers") {
-		f.workers = id.World - f.servers
+	dense, err := f.heter.count(c, f.colocate)
+	if err != nil {
+		return false, err
 	}
-	if f.servers >= id.World {
-		return false, cli.Usagef("--servers %d of %d ranks leaves none to work: start more ranks, or give fewer --servers", f.servers, id.World)
+	if !c.Flags().Changed("workers") {
+		f.workers = id.World - f.servers - dense
+	}
+	if f.servers+dense >= id.World {
+		of := fmt.Sprintf("--servers %d", f.servers)
+		if dense > 0 {
+			of += fmt.Sprintf(" and --dense-ranks %d", dense)
+		}
+		return false, cli.Usagef("%s of %d ranks leaves none to work: start more ranks, or give fewer of these", of, id.World)
 	}
 	if f.coordinator == embedded && os.Getenv("PSRT_COORDINATOR") != "" {
 		f.coordinator = os.Getenv("PSRT_COORDINATOR")
@@ -87,7 +95,7 @@ func (f *trainFlags) label() string {
 	if err != nil {
 		host = "?"
 	}
-	who := job.RankName(f.rank, f.servers)
+	who := job.RankName(f.rank, f.servers, f.workers)
 	if f.colocate {
 		who = fmt.Sprintf("rank %d", f.rank)
 	}
@@ -109,7 +117,7 @@ func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe f
 		}
 	}
 	met, err := job.Meet(ctx, job.LaunchedConfig{
-		Identity: *id, Servers: f.servers, Token: token, Interface: f.iface, Listen: f.listen, Timeout: f.joinTimeout,
+		Identity: *id, Servers: f.servers, Workers: f.workers, Token: token, Interface: f.iface, Listen: f.listen, Timeout: f.joinTimeout,
 		Store: store, Describe: describe, Note: note,
 	})
 	switch {

@@ -224,7 +224,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			events(train.Event{Failure: job.Failure(err)})
 			return err
 		}
-		if res != nil && (first || f.rank == f.world-res.Workers || f.colocate && f.rank == 0) {
+		if res != nil && (first || f.rank == res.Servers && !f.colocate || f.colocate && f.rank == 0) {
 			events(train.Event{Result: res})
 		}
 		return nil

@@ -40,6 +40,7 @@ type trainFlags struct {
 	clip                      train.Clip
 	sync                      syncFlags
 	dense                     *cli.Choice
+	heter                     heterFlags
 	dataset, sharding         *cli.Choice
 	global                    bool
 	metricsBy                 string
@@ -108,6 +109,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.sync.register(fl)
 	f.dense = cli.NewChoice(train.DensePS, train.DensePS, train.DenseAllReduce)
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values")
+	f.heter.register(fl)
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
 	f.sharding = cli.NewChoice(train.ShardStatic, train.ShardStatic, train.ShardDynamic)
@@ -204,11 +206,15 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	dense, err := f.heter.count(c, f.colocate)
+	if err != nil {
+		return nil, "", err
+	}
 	j := &train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed, Clip: f.clip,
-		Dense: f.dense.Value, Compress: f.compress.Choice,
+		Dense: f.dense.Value, Heter: dense, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,
@@ -296,6 +302,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	}
 	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
 		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+	if j.Heter > 0 {
+		note += fmt.Sprintf("; %d dense rank(s)", j.Heter)
+	}
 	if j.Chained() {
 		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
 	}
@@ -331,7 +340,7 @@ func (f *trainFlags) check() error {
 func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 	cores := runtime.NumCPU()
 	if j.Threads == 0 {
-		j.Threads = max(1, cores/j.Workers)
+		j.Threads = max(1, cores/j.Members())
 	}
 	if j.Lanes == 0 {
 		j.Lanes = max(1, cores/j.Servers/4)

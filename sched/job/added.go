@@ -20,17 +20,17 @@ func serverOf(rank int, j *train.Job) (number int, serves bool) {
 	switch {
 	case rank < j.Servers:
 		return rank, true
-	case rank < j.Servers+j.Workers:
+	case rank < j.World():
 		return 0, false
 	}
-	return rank - j.Workers, true
+	return rank - j.Members(), true
 }
 
 func rankOf(server int, j *train.Job) int {
 	if server < j.Servers {
 		return server
 	}
-	return server + j.Workers
+	return server + j.Members()
 }
 
 // nameIn is how people know a rank of a job.
@@ -38,7 +38,7 @@ func nameIn(rank int, j *train.Job) string {
 	if n, serves := serverOf(rank, j); serves {
 		return fmt.Sprintf("server %d", n)
 	}
-	return fmt.Sprintf("worker %d", rank-j.Servers)
+	return j.MemberName(rank - j.Servers)
 }
 
 // added starts the servers that are asked for while the job runs.

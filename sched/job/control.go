@@ -344,7 +344,7 @@ func (v *View) Whole() bool { return v.Joins == 0 && v.Short == 0 }
 // RunAdded is a server with a number that Reserve gave, in this process, until the job
 // ends or it was removed.
 func RunAdded(ctx context.Context, addr string, number int, k *Control, cfg RankConfig) (*train.Result, error) {
-	cfg.Rank, cfg.World = rankOf(number, k.Job), k.Job.Servers+k.Job.Workers
+	cfg.Rank, cfg.World = rankOf(number, k.Job), k.Job.World()
 	if len(cfg.Store.Endpoints) > 0 {
 		u, err := url.Parse(cfg.Store.Endpoints[0])
 		if err != nil {

@@ -78,7 +78,7 @@ func leftOf(ctx context.Context, c coord.Coordinator, j *train.Job) (left int, e
 	if err != nil && !errors.Is(err, coord.ErrNotFound) {
 		return 0, err
 	}
-	for r := range j.Servers + j.Workers {
+	for r := range j.World() {
 		if _, ok := ended[r]; ok {
 			continue
 		}

@@ -22,7 +22,7 @@ func RunInProcess(ctx context.Context, j *train.Job, transport string, events fu
 		return nil, err
 	}
 	token := []byte("in-process job: no other process has it in reach")
-	world := j.Servers + j.Workers
+	world := j.World()
 	results, errs := make([]*train.Result, world), make([]error, world)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -39,7 +39,7 @@ type keepersWish struct {
 
 // keepersFor is what a job asks for, nil if nothing.
 func keepersFor(j *train.Job, sc *StoreConfig) *keepersWish {
-	switch world := j.Servers + j.Workers; {
+	switch world := j.World(); {
 	case !sc.Ranks || !j.Chained():
 		return nil
 	case sc.Durable():

@@ -16,6 +16,7 @@ import (
 type LaunchedConfig struct {
 	Identity rendezvous.Identity
 	Servers  int
+	Workers  int
 	// Token is the job's secret where the user gave one; nil: rank 0 makes it.
 	Token []byte
 	// Interface, a name or a network, limits the addresses that are offered.
@@ -83,7 +84,7 @@ func meetBy(ctx context.Context, ex rendezvous.Exchange, cfg LaunchedConfig) (_ 
 	l := &Launched{}
 	mc := rendezvous.Config{
 		Rank: id.Rank, World: id.World, Interface: cfg.Interface, Listen: cfg.Listen,
-		Who: func(r int) string { return name(r, cfg.Servers) },
+		Who: func(r int) string { return RankName(r, cfg.Servers, cfg.Workers) },
 	}
 	if id.Rank == 0 {
 		if mc.Token = cfg.Token; mc.Token == nil {
@@ -165,7 +166,7 @@ func portOf(listen string) string {
 func preflight(ctx context.Context, cfg *RankConfig, job *train.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
-	who := func(r int) string { return name(r, job.Servers) }
+	who := func(r int) string { return nameIn(r, job) }
 	ex := rendezvous.Through(cfg.Coord, cfg.Rank, cfg.World, who)
 	met, err := rendezvous.Meet(ctx, ex, rendezvous.Config{
 		Rank: cfg.Rank, World: cfg.World, Who: who, Token: cfg.Token, Interface: cfg.Interface, Listen: cfg.Listen,

@@ -169,7 +169,7 @@ func (l *launcher) processes() int {
 	if l.cfg.Colocate {
 		return l.job.Servers
 	}
-	return l.job.Servers + l.job.Workers
+	return l.job.World()
 }
 
 // started is how often a rank was started again.

@@ -81,9 +81,9 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if err != nil {
 		return nil, err
 	}
-	if world := job.Servers + job.Workers; !late && (cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world) {
-		return nil, &train.InputError{Err: fmt.Errorf("job: rank %d of %d, but the job has %d servers and %d workers: start %d ranks, or change --servers and --workers",
-			cfg.Rank, cfg.World, job.Servers, job.Workers, world)}
+	if world := job.World(); !late && (cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world) {
+		return nil, &train.InputError{Err: fmt.Errorf("job: rank %d of %d, but the job has %s: start %d ranks, or change how many there are of each",
+			cfg.Rank, cfg.World, kinds(job), world)}
 	}
 	if cfg.Check != nil {
 		if err := cfg.Check(job); err != nil {
@@ -134,7 +134,11 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		err = train.RunServer(ctx, job, rank)
 	} else {
 		rank.Index -= job.Servers
-		res, err = runWorker(ctx, &cfg, job, rank, mine, cancel)
+		run := runWorker
+		if job.IsDense(rank.Index) {
+			run = runDense
+		}
+		res, err = run(ctx, &cfg, job, rank, mine, cancel)
 	}
 	if err == nil {
 		leave(cfg)
@@ -153,6 +157,15 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		raise(cfg.Coord, nameIn(cfg.Rank, job), err)
 	}
 	return res, err
+}
+
+// kinds is what a job consists of, for people.
+func kinds(j *train.Job) string {
+	s := fmt.Sprintf("%d servers and %d workers", j.Servers, j.Workers)
+	if j.Heter > 0 {
+		s = fmt.Sprintf("%d servers, %d workers and %d dense ranks", j.Servers, j.Workers, j.Heter)
+	}
+	return s
 }
 
 // enter brings a rank into the job: into its place among the others, and to its store.
@@ -203,14 +216,14 @@ func dataListen(control string) string {
 	return ""
 }
 
-// RankName is how people know a world rank of a job with so many servers.
-func RankName(rank, servers int) string { return name(rank, servers) }
-
-func name(rank, servers int) string {
+// RankName is how people know a world rank of a job with so many servers and workers;
+// those behind them are dense ranks.
+func RankName(rank, servers, workers int) string {
+	j := train.Job{Servers: servers, Workers: workers}
 	if rank < servers {
-		return fmt.Sprintf("server %d", rank)
+		return nameIn(rank, &j)
 	}
-	return fmt.Sprintf("worker %d", rank-servers)
+	return j.MemberName(rank - servers)
 }
 
 // assemble waits until every rank is there, so that a missing one is named
@@ -219,7 +232,7 @@ func assemble(ctx context.Context, cfg RankConfig, job *train.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
 	party := coord.Party{Name: "join", N: cfg.World, ID: cfg.Rank, Stays: job.Survives(), Who: func(id int) string {
-		return fmt.Sprintf("rank %d (%s)", id, name(id, job.Servers))
+		return fmt.Sprintf("rank %d (%s)", id, nameIn(id, job))
 	}}
 	var aborted *coord.AbortError
 	err := party.Barrier(ctx, cfg.Coord)
@@ -227,7 +240,7 @@ func assemble(ctx context.Context, cfg RankConfig, job *train.Job) error {
 		return aborted
 	}
 	if err != nil {
-		return fmt.Errorf("job: %s: %w; start every rank, with the same --coordinator and --token-file", name(cfg.Rank, job.Servers), err)
+		return fmt.Errorf("job: %s: %w; start every rank, with the same --coordinator and --token-file", nameIn(cfg.Rank, job), err)
 	}
 	return nil
 }

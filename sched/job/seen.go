@@ -67,7 +67,7 @@ func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
 	e := metrics.On(l)
 	e.Page(DoctorPath, func(context.Context) any { return doctor.Here() })
 	e.Serve(cfg.Metrics.Gatherer())
-	card := statusCard{Name: name(cfg.Rank, job.Servers), Host: host, PID: os.Getpid(), Addr: l.Addr().String()}
+	card := statusCard{Name: nameIn(cfg.Rank, job), Host: host, PID: os.Getpid(), Addr: l.Addr().String()}
 	text, err := json.Marshal(card)
 	if err == nil { // it stays: a rank that is dead is to be missed
 		_, err = cfg.Coord.Put(ctx, fmt.Sprintf("%s%d", statusPrefix, cfg.Rank), text, 0)

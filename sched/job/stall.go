@@ -15,7 +15,7 @@ func stallWatch(ctx context.Context, cfg *RankConfig, job *train.Job) *stall.Wat
 	if say == nil {
 		say = func(train.Event) {}
 	}
-	w := stall.New(stall.Config{Rank: name(cfg.Rank, job.Servers), After: cfg.StallAfter, Say: func(line string) { say(train.Event{Stall: line}) }})
+	w := stall.New(stall.Config{Rank: nameIn(cfg.Rank, job), After: cfg.StallAfter, Say: func(line string) { say(train.Event{Stall: line}) }})
 	cfg.Metrics.Stalls(w)
 	cfg.Coord = slow.Watched(cfg.Coord, w)
 	go w.Run(ctx)

@@ -74,6 +74,11 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 	return res, err
 }
 
+// runDense is a dense rank's life.
+func runDense(ctx context.Context, _ *RankConfig, job *train.Job, rank train.Rank, _ *number, _ context.CancelCauseFunc) (*train.Result, error) {
+	return nil, train.RunDense(ctx, job, rank)
+}
+
 // takenOver says whether a worker ended because another process has its number.
 func takenOver(ctx context.Context, err error) bool {
 	var t *psmsg.TakenOverError

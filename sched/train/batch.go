@@ -99,6 +99,15 @@ func (b *batch) prepare(i, rowDim, denseLen int) *model.LeafGrad {
 	return g
 }
 
+// count makes what leaf i pushes of its gradients.
+func (b *batch) count(i int) {
+	buf := &b.counted[i]
+	b.sent[i] = pushes(&b.spec, &b.step.Leaves[i], b.occ[i], &b.grads[i], b.step.Rows, *buf)
+	if b.spec.Lifecycle != nil {
+		*buf = b.sent[i]
+	}
+}
+
 // reducer adds the leaves' gradients along the tree. One per worker.
 type reducer struct {
 	merges []kernels.Merge

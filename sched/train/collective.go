@@ -132,7 +132,7 @@ func (c *collective) begin(ctx context.Context) error {
 		}
 		c.from = in.from
 	}
-	_, shares, err := w.job.shares()
+	_, shares, err := w.job.shares(w.job.Workers)
 	if err != nil {
 		return err
 	}

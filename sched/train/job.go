@@ -87,6 +87,8 @@ type Job struct {
 	Read string `json:"read,omitempty"`
 	// Dense is how dense gradients travel: DensePS, "" too, or DenseAllReduce.
 	Dense string `json:"dense,omitempty"`
+	// Heter is how many ranks have the dense layers, 0: workers have them; see halved.
+	Heter int `json:"heter,omitempty"`
 	// Hot is the rows that workers keep; not in BSP.
 	Hot client.Hot `json:"hot,omitzero"`
 	// Compress is how gradients travel.
@@ -194,6 +196,9 @@ func (j *Job) Validate() error {
 	if err := j.validateDense(); err != nil {
 		return err
 	}
+	if err := j.validateHeter(); err != nil {
+		return err
+	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
 		return err
 	}
@@ -230,20 +235,24 @@ func (j *Job) batchFor(workers int) int {
 	return batch
 }
 
-// shares cuts the global batch into leaves and deals them to workers.
-func (j *Job) shares() (micro int, shares []tree.Share, err error) {
+// shares cuts the global batch into leaves and deals them to so many ranks.
+func (j *Job) shares(ranks int) (micro int, shares []tree.Share, err error) {
 	micro, leaves := tree.Leaves(j.Batch)
-	shares, err = tree.Shares(leaves, j.Workers)
+	shares, err = tree.Shares(leaves, ranks)
 	return micro, shares, err
 }
 
-// share is one worker's part in the reader's terms.
-func (j *Job) share(worker int) (dataset.Share, error) {
-	micro, shares, err := j.shares()
+// share is the part of one worker, or dense rank, in the reader's terms.
+func (j *Job) share(member int) (dataset.Share, error) {
+	ranks := j.Workers
+	if j.IsDense(member) {
+		member, ranks = member-j.Workers, j.Heter
+	}
+	micro, shares, err := j.shares(ranks)
 	if err != nil {
 		return dataset.Share{}, err
 	}
-	return dataset.Share{Batch: j.Batch, Micro: micro, First: shares[worker].First, Last: shares[worker].Last}, nil
+	return dataset.Share{Batch: j.Batch, Micro: micro, First: shares[member].First, Last: shares[member].Last}, nil
 }
 
 // EmbeddingTable is the name of the one sparse table of all models.

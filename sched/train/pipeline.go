@@ -136,7 +136,7 @@ func (t *training) Pull(ctx context.Context, b *batch) error {
 	w.pos.Steps++
 	w.pos.Life.Rows += int64(b.step.Rows)
 	w.live.note(w)
-	if w.collective != nil {
+	if w.collective != nil || w.halved != nil {
 		return w.client.Pull(b.rows, b.clock, 0, &b.pull)
 	}
 	return w.pull(b, 0)

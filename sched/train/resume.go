@@ -48,12 +48,13 @@ type ahead struct {
 	Lanes   int          `json:"lanes"`
 	Workers int          `json:"workers"`
 	Dense   string       `json:"dense,omitempty"`
+	Heter   int          `json:"heter,omitempty"`
 	Of      []psmsg.Lead `json:"of"`
 }
 
 // ahead is what servers told of a cut.
 func (j *Job) ahead(replies []psmsg.SaveReply) *ahead {
-	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers, Dense: j.Dense}
+	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers, Dense: j.Dense, Heter: j.Heter}
 	for _, r := range replies {
 		a.Of = append(a.Of, r.Leads...)
 	}
@@ -77,8 +78,8 @@ func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
 	}) {
 		return nil, false
 	}
-	if j.Dense == DenseAllReduce || a.Dense == DenseAllReduce {
-		// A push of dense values is of one worker here and of all of them there.
+	if j.Dense == DenseAllReduce || a.Dense == DenseAllReduce || j.Heter > 0 || a.Heter > 0 {
+		// A push of dense values is of one worker here and of others there.
 		leads = slices.DeleteFunc(slices.Clone(leads), func(l psmsg.Lead) bool { return l.Table == psmsg.DenseLead })
 	}
 	return leads, true

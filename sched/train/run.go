@@ -65,6 +65,9 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if err := w.collective.begin(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.halved.begin(ctx); err != nil {
+		return nil, err
+	}
 	if w.feed != nil {
 		if err := w.feed.open(ctx); err != nil {
 			return nil, err
@@ -379,12 +382,16 @@ type workerUsage struct {
 	Moved    int64              `json:"moved,omitempty"`
 	Examples int64              `json:"examples,omitempty"`
 	Affinity *Affinity          `json:"affinity,omitempty"`
+	Halved   *halvedUse         `json:"halved,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
+	if err := w.halved.end(ctx); err != nil {
+		return err
+	}
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
+	all, err := gather(ctx, w, "usage", workerUsage{Halved: w.halved.use(), RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
@@ -418,6 +425,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		compute += u.Stages[2]
 		lines = append(lines, u.Pipeline)
 	}
+	w.heterUse(res, all)
 	for _, r := range res.Ranks {
 		res.PeakRSSBytes = max(res.PeakRSSBytes, r.PeakRSSBytes)
 	}

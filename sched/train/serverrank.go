@@ -9,7 +9,6 @@ import (
 	"psrt/sched/server"
 	"psrt/sched/stall"
 	"psrt/sched/train/model"
-	"psrt/sched/tree"
 )
 
 // KeyDone is there when the workers are done.
@@ -30,11 +29,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	if err != nil {
 		return err
 	}
-	_, shares, err := job.shares()
-	if err != nil {
-		return err
-	}
-	merges, err := tree.Top(shares)
+	merges, err := job.merges()
 	if err != nil {
 		return err
 	}
@@ -42,7 +37,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	defer cancel(nil)
 	cfg := server.Config{
 		ID: rank.Index, Map: placement, Host: rank.Host, Listen: rank.Listen,
-		Workers: job.Workers, Staleness: job.staleness(), Retain: job.Survives(), Modes: job.serverModes(), Merges: merges,
+		Workers: job.Members(), Staleness: job.staleness(), Retain: job.Survives(), Modes: job.serverModes(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
 		Node: rank.Node, MaxBytes: job.MaxBytes, Tracked: job.Checkpoint != nil || job.Lifecycle != nil, Storage: job.Storage.forServer(job, job.table(m).RowBytes()), Watch: job.watch(), Audit: job.Audit,
 		Device: job.Device.forServer(job, rank),
@@ -53,7 +48,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		},
 		ReconnectFor: job.reconnectFor(),
 		OnWorkerLost: func(worker int, cause error) {
-			cancel(&PeerLost{fmt.Sprintf("worker %d broke its connection and did not come back", worker), cause})
+			cancel(&PeerLost{job.MemberName(worker) + " broke its connection and did not come back", cause})
 		},
 	}
 	if job.Chained() {

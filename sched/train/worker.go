@@ -99,6 +99,8 @@ type worker struct {
 	slots *metric.Slots
 	// rows is where other workers' rows come from, nil where none do.
 	rows *exchange.Member
+	// halved is nil where this rank computes both halves of the model.
+	halved *halved
 }
 
 // RunWorker is a worker rank's life: connect, train, evaluate, leave. Every
@@ -164,12 +166,16 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		return nil, err
 	}
 	w.slots = w.newSlots()
+	if !job.IsDense(rank.Index) {
+		w.halved = newHalved(w)
+	}
 	w.leaves = make([]model.Leaf, leaves)
 	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
 	return w, nil
 }
 
 func (w *worker) close() {
+	_ = w.halved.close() // the dense ranks are gone, or have told all
 	_ = w.keeper.close() // all that is committed is durable
 	if w.saver != nil {
 		_ = w.saver.close()
@@ -198,6 +204,9 @@ func (w *worker) pull(b *batch, opt client.PullOption) error {
 
 // compute runs the leaves and adds their gradients; tick is called between leaves.
 func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func() error) error {
+	if w.halved != nil {
+		return w.halved.compute(b, epoch, acc, tick)
+	}
 	dim, denseLen := w.model.RowDim(), w.model.Layout().Total
 	errs := make([]error, w.pool.threads)
 	var values []float32
@@ -223,11 +232,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 			return
 		}
 		w.job.Clip.apply(g, b.step.Leaves[i].Len(), b.step.Rows, w.averages)
-		buf := &b.counted[i]
-		b.sent[i] = pushes(&b.spec, &b.step.Leaves[i], b.occ[i], g, b.step.Rows, *buf)
-		if b.spec.Lifecycle != nil {
-			*buf = b.sent[i]
-		}
+		b.count(i)
 	})
 	if err := errors.Join(append(errs, ticked())...); err != nil {
 		return err
@@ -236,11 +241,16 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	if w.collective != nil {
 		w.collective.start(b)
 	}
+	if !w.job.mode(DenseTable).BSP() && w.collective == nil {
+		w.wholeAverages(b.dense.Grads(), b.examples(), b.step.Rows)
+	}
+	return w.addRows(b, acc)
+}
+
+// addRows adds the leaves' gradients of rows, and counts what was predicted.
+func (w *worker) addRows(b *batch, acc *metric.Accumulator) error {
 	w.red.rowsIndex(b)
 	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, from, to) })
-	if !w.job.mode(DenseTable).BSP() && w.collective == nil {
-		w.wholeAverages(b)
-	}
 	for i := range b.grads {
 		if n := b.step.Leaves[i].Len(); n > 0 {
 			acc.Add(b.grads[i].Preds[:n], b.step.Leaves[i].Labels)
@@ -253,15 +263,13 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	return nil
 }
 
-// wholeAverages rescales this worker's running averages from its share of the
-// global batch to the whole: outside BSP nobody adds the other workers' share.
-func (w *worker) wholeAverages(b *batch) {
-	own := b.examples()
+// wholeAverages rescales the running averages in g from those of own examples to
+// the whole global batch: outside BSP nobody adds the other workers' share.
+func (w *worker) wholeAverages(g []float32, own, rows int) {
 	if own == 0 {
 		return
 	}
-	scale := float32(b.step.Rows) / float32(own)
-	g := b.dense.Grads()
+	scale := float32(rows) / float32(own)
 	for _, r := range w.ranges {
 		if r.Rule == model.RuleEMA {
 			for i := r.Offset; i < r.Offset+r.Len; i++ {
@@ -277,6 +285,8 @@ func (w *worker) push(b *batch) error {
 		if err := w.collective.push(b); err != nil {
 			return err
 		}
+	} else if w.halved != nil {
+		// The dense ranks push theirs.
 	} else if err := w.client.PushDense(b.dense, b.clock, b.examples() > 0, &b.pushDense); err != nil {
 		return err
 	}

@@ -1,0 +1,43 @@
+// Package heter is the link between a rank that has rows and a rank that has layers, of
+// a job whose two halves of a model are computed by ranks of different kinds: activations
+// go up, their gradients come down, leaf by leaf.
+//
+// It owns the memory at both ends, who may write where, the order of posts, and how the
+// death of the other end is noticed. It must not know what the floats mean, nor models,
+// clocks, servers or files: a message is a Head and floats.
+//
+// # The life of a leaf
+//
+//	lower rank                                  upper rank
+//	Room: computes its activations there
+//	Send ------------- one write, with the ---> Poll gives it as an Arrival
+//	                   place as its immediate   Room: computes the gradients there
+//	Poll gives it as an Arrival <-------------- Send
+//
+// A place is a slot (the step's number modulo Shape.Slots) and a leaf. It has memory of
+// its own at both ends and in both directions, of Shape.Floats floats. Where the peer's
+// memory is mapped (shm) Room is the peer's memory itself, and nothing is moved.
+//
+// # Bounds
+//
+// The lower rank uses a place again only when its answer has come: so both ends have as
+// many receives posted as there are places, nothing that is read is written over, and no
+// other credit is needed. The upper rank sends nothing but answers.
+//
+// # Death
+//
+// A peer whose process ends closes the control connection, or a request to it fails. One
+// that is stopped answers no "alive": whoever dialled asks for it, and gives the peer up
+// after Options.Silence. Hub.Err names it either way.
+//
+// # The end
+//
+// Each lower rank says Bye. When all have, the upper rank sees Hub.Over, does what it has
+// to do, and calls Finish with its report: that answers the Byes.
+//
+// # Goroutines
+//
+// A Hub and its links belong to one goroutine from Ready on. Beside it, each connection
+// has one that answers control calls, and at the lower rank one that asks for "alive";
+// accepting has one.
+package heter

@@ -1,0 +1,417 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"psrt/csrc/kernels"
+	"psrt/sched/heter"
+	"psrt/sched/stall"
+	"psrt/sched/train/model"
+	"psrt/sched/tree"
+	"psrt/sched/usage"
+)
+
+// denseRank computes the dense half of the leaves that workers send it. It has no data
+// and no rows; what it does next is what comes next:
+//
+//	a leaf of step s       waits until the dense values of s are here
+//	the values of s        all leaves that wait for them are computed and answered
+//	all leaves of a group  their dense gradients are added up along the tree and pushed
+//
+// In BSP a group is all of its leaves of a step. Else each worker's leaves of a step are
+// one: workers may be steps apart, and none of them waits here for another. A leaf is
+// computed with values that were asked for at its step's clock or a later one, so they
+// lack no more than the clock allows.
+type denseRank struct {
+	*worker
+	hub     *heter.Hub
+	values  *batch // those to compute with
+	next    *batch // being pulled; nil: none
+	spare   []*batch
+	groups  map[groupKey]*group
+	grads   [][]float32 // not in use
+	waiting []heter.Arrival
+	done    []uint64 // by link: its steps that are pushed
+	seen    uint64   // the newest step of which a leaf came
+	busy    time.Duration
+}
+
+// groupKey is a step, and where workers need not keep it, whose; nil is of all.
+type groupKey struct {
+	step uint64
+	of   *heter.Link
+}
+
+// group is leaves whose gradients are pushed together.
+type group struct {
+	first, last int // leaves
+	left        int
+	grads       [][]float32 // by leaf, nil where it has no examples
+	examples    int
+	rows        int // of the global batch
+	epoch       int
+}
+
+// RunDense is a dense rank's life: connect, wait for the workers, compute until they say
+// that it is over.
+func RunDense(ctx context.Context, job *Job, rank Rank) error {
+	w, err := newWorker(ctx, job, &rank)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	d := &denseRank{worker: w, groups: map[groupKey]*group{}}
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
+	defer d.hub.Close()
+	if err := d.run(ctx); err != nil {
+		var gone *heter.LostError
+		if errors.As(err, &gone) {
+			return &PeerLost{gone.Peer + " is gone", gone.Cause}
+		}
+		return err
+	}
+	return nil
+}
+
+// listen tells the workers where to come, and waits for them.
+func (d *denseRank) listen(ctx context.Context) error {
+	number := d.rank.Index - d.job.Workers
+	shapes, depth := map[int]heter.Shape{}, 0
+	for worker := range d.job.Workers {
+		s, some, err := d.job.linkShape(d.model, worker, number)
+		if err != nil {
+			return err
+		}
+		if some {
+			shapes[worker] = s
+			depth += s.Depth()
+		}
+	}
+	d.hub = heter.New(d.rank.Host, depth, d.job.hubOptions(d.rank, "worker"))
+	listen := d.rank.Listen
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	addr, err := d.hub.Listen(listen, shapes)
+	if err == nil {
+		_, err = d.rank.Coord.Put(ctx, denseKey(number), []byte(addr), 0)
+	}
+	if err == nil {
+		coming, cancel := context.WithTimeout(ctx, d.rank.timeout())
+		end := d.rank.Stall.Begin(stall.Absent, "the workers", "to send their first activations", nil)
+		err = d.hub.Ready(coming)
+		end()
+		cancel()
+	}
+	if err != nil {
+		return errors.Join(err, d.hub.Close())
+	}
+	d.done = make([]uint64, len(d.hub.Links()))
+	return nil
+}
+
+func (d *denseRank) run(ctx context.Context) error {
+	for range cap(d.free) {
+		b, err := d.takeBatch()
+		if err != nil {
+			return err
+		}
+		d.spare = append(d.spare, b)
+	}
+	if err := d.pull(0); err != nil {
+		return err
+	}
+	for !d.hub.Over() || len(d.waiting) > 0 {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := d.turn(); err != nil {
+			return err
+		}
+	}
+	return d.leave(ctx)
+}
+
+// turn does what there is to do, or waits a moment.
+func (d *denseRank) turn() error {
+	came, err := d.hub.Poll()
+	if err != nil {
+		return err
+	}
+	for i := range came {
+		if err := d.take(&came[i]); err != nil {
+			return err
+		}
+	}
+	if err := d.client.Poll(); err != nil {
+		return err
+	}
+	if d.next != nil && d.next.pullDense.Done() {
+		if err := d.turnOver(); err != nil {
+			return err
+		}
+	}
+	if some, err := d.computeReady(); some || err != nil {
+		return err
+	}
+	return d.await()
+}
+
+// take puts a leaf into its group.
+func (d *denseRank) take(a *heter.Arrival) error {
+	h := &a.Head
+	if h.Kind != kindTrain || int(h.Examples) > d.share.Micro || int(h.Floats) != int(h.Examples)*linkFloats(d.model) || h.Rows == 0 && h.Examples > 0 || h.Step < d.done[d.linkOf(a.Link)] {
+		return fmt.Errorf("train: %s sends a leaf of %d examples and %d floats for step %d: run the same psrt everywhere", a.Link.Peer(), h.Examples, h.Floats, h.Step)
+	}
+	d.seen = max(d.seen, h.Step)
+	key := d.keyOf(a)
+	if d.groups[key] == nil {
+		g := &group{first: d.share.First, last: d.share.Last}
+		if key.of != nil {
+			g.first, g.last = key.of.Shape.First, key.of.Shape.Last
+		}
+		g.left = g.last - g.first
+		g.grads = make([][]float32, g.left)
+		d.groups[key] = g
+	}
+	d.waiting = append(d.waiting, *a)
+	return nil
+}
+
+func (d *denseRank) keyOf(a *heter.Arrival) groupKey {
+	if d.job.bsp() {
+		return groupKey{a.Head.Step, nil}
+	}
+	return groupKey{a.Head.Step, a.Link}
+}
+
+func (d *denseRank) linkOf(l *heter.Link) int {
+	for i, x := range d.hub.Links() {
+		if x == l {
+			return i
+		}
+	}
+	return 0
+}
+
+// pull asks for the values at a clock.
+func (d *denseRank) pull(clock uint64) error {
+	if d.next != nil {
+		return nil
+	}
+	if len(d.spare) == 0 {
+		return errors.New("train: no memory is left to pull dense values to: please report this")
+	}
+	b := d.spare[0]
+	d.spare = d.spare[1:]
+	if err := d.settle(b); err != nil {
+		return err
+	}
+	b.clock, d.next = clock, b
+	return d.client.PullDense(b.dense, clock, 0, &b.pullDense)
+}
+
+// turnOver goes on with the values that have come.
+func (d *denseRank) turnOver() error {
+	if err := d.client.Wait(&d.next.pullDense); err != nil {
+		return err
+	}
+	if d.values != nil {
+		d.spare = append(d.spare, d.values)
+	}
+	d.values, d.next = d.next, nil
+	return nil
+}
+
+// computeReady computes the leaves for which the values are here, as many at a time as
+// there are threads, so that no answer waits for another leaf.
+func (d *denseRank) computeReady() (some bool, err error) {
+	if d.values == nil {
+		return false, nil
+	}
+	var ready []heter.Arrival
+	keep := d.waiting[:0]
+	for _, a := range d.waiting {
+		if a.Head.Step <= d.values.clock && len(ready) < d.pool.threads {
+			ready = append(ready, a)
+		} else {
+			keep = append(keep, a)
+		}
+	}
+	d.waiting = keep
+	if len(ready) == 0 {
+		return false, nil
+	}
+	began := time.Now()
+	errs := make([]error, d.pool.threads)
+	grads := make([][]float32, len(ready))
+	for i, a := range ready {
+		if a.Head.Examples > 0 {
+			grads[i] = d.gradient()
+		}
+	}
+	d.pool.each(len(ready), func(thread, i int) {
+		if err := d.leaf(&ready[i], grads[i], d.scr[thread]); err != nil {
+			errs[thread] = err
+		}
+	})
+	d.busy += time.Since(began)
+	if err := errors.Join(errs...); err != nil {
+		return true, err
+	}
+	for i := range ready {
+		if err := d.answer(&ready[i], grads[i]); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// gradient is memory for one leaf's.
+func (d *denseRank) gradient() []float32 {
+	if n := len(d.grads); n > 0 {
+		g := d.grads[n-1]
+		d.grads = d.grads[:n-1]
+		return g
+	}
+	return make([]float32, d.model.Layout().Total)
+}
+
+// leaf computes one leaf; the answer is made where it is sent from.
+func (d *denseRank) leaf(a *heter.Arrival, grad []float32, scr *model.Scratch) error {
+	n, input := int(a.Head.Examples), d.model.Input()
+	if n == 0 {
+		return nil
+	}
+	labels, z, x := columns(a.Floats, n, input)
+	preds, g, dx := columns(a.Link.Room(a.Slot, a.Leaf), n, input)
+	in := model.DenseLeaf{Labels: labels, Z: z, X0: x, Dense: d.values.dense.Values(), Scale: 1 / float32(a.Head.Rows), FirstRow: a.Head.FirstRow, Epoch: int(a.Head.Epoch)}
+	return scr.StepDense(&in, &model.DenseGrad{Dense: grad, G: g, X0: dx, Preds: preds})
+}
+
+// answer sends a leaf back, and pushes its group when that is whole.
+func (d *denseRank) answer(a *heter.Arrival, grad []float32) error {
+	if err := a.Link.Send(a.Slot, a.Leaf, a.Head); err != nil {
+		return err
+	}
+	d.meter.examples.Add(int64(a.Head.Examples))
+	key := d.keyOf(a)
+	g := d.groups[key]
+	g.grads[a.Leaf-g.first] = grad
+	g.examples += int(a.Head.Examples)
+	g.rows, g.epoch = max(g.rows, int(a.Head.Rows)), int(a.Head.Epoch)
+	if g.left--; g.left > 0 {
+		return nil
+	}
+	delete(d.groups, key)
+	return d.push(key, g)
+}
+
+// push adds a group's gradients up and pushes the sum. The clock moves on when all
+// workers have passed a step here.
+func (d *denseRank) push(key groupKey, g *group) error {
+	b := d.values
+	if err := d.settle(b); err != nil {
+		return err
+	}
+	began := time.Now()
+	sum, merges := b.dense.Grads(), kernelMerges(tree.Merges(g.first, g.last))
+	d.pool.ranges(len(sum), func(from, to int) {
+		srcs := make([][]float32, len(g.grads))
+		for i, x := range g.grads {
+			if x != nil {
+				srcs[i] = x[from:to]
+			}
+		}
+		kernels.TreeSum(sum[from:to], srcs, merges)
+	})
+	for _, x := range g.grads {
+		if x != nil {
+			d.grads = append(d.grads, x)
+		}
+	}
+	if key.of != nil {
+		d.wholeAverages(sum, g.examples, g.rows)
+	}
+	d.busy += time.Since(began)
+	if err := d.client.PushDense(b.dense, d.clock, g.examples > 0, &b.pushDense); err != nil {
+		return err
+	}
+	for i, l := range d.hub.Links() {
+		if key.of == nil || key.of == l {
+			d.done[i] = key.step + 1
+		}
+	}
+	if d.passed() > d.clock {
+		if err := d.client.Push(b.rows, d.clock, true, &b.push); err != nil {
+			return err
+		}
+		d.clock++
+		d.live.note(d.worker)
+	}
+	return d.pull(max(d.clock, d.seen+1))
+}
+
+// passed is how many steps all workers have behind them here.
+func (d *denseRank) passed() uint64 {
+	least := d.done[0]
+	for _, n := range d.done {
+		least = min(least, n)
+	}
+	return least
+}
+
+// settle waits until a batch's pushes are answered: its memory is free then.
+func (d *denseRank) settle(b *batch) error {
+	if err := errors.Join(d.client.Wait(&b.pushDense), d.client.Wait(&b.push)); err != nil {
+		return err
+	}
+	if n := b.pushDense.Refused; n > 0 {
+		return fmt.Errorf("train: %s, step %d since the start: the gradients of %d rows of the dense parameters are not finite; lower --lr or look for extreme values in the data", d.job.MemberName(d.rank.Index), b.clock+1, n)
+	}
+	return nil
+}
+
+// await waits for a leaf, or for the values of those that are here. In BSP nothing else
+// can come while leaves wait for values.
+func (d *denseRank) await() error {
+	if len(d.waiting) > 0 && d.next == nil {
+		return d.pull(d.seen)
+	}
+	if len(d.waiting) > 0 && d.job.bsp() {
+		return d.client.Wait(&d.next.pullDense)
+	}
+	until := time.Now().Add(pollInput)
+	if len(d.waiting) > 0 { // for values: other leaves may come before them
+		until = time.Now().Add(pollEvery)
+	}
+	return d.hub.Wait(until)
+}
+
+// leave is the end: the workers have all they need.
+func (d *denseRank) leave(ctx context.Context) error {
+	if d.next != nil {
+		if err := d.client.Wait(&d.next.pullDense); err != nil {
+			return err
+		}
+	}
+	for _, b := range d.all {
+		if err := d.settle(b); err != nil {
+			return err
+		}
+	}
+	reached := d.client.Transports()
+	if err := d.client.Leave(ctx); err != nil {
+		return err
+	}
+	rss, cpu := usage.Process()
+	if err := d.hub.Finish(denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: reached}); err != nil {
+		return err
+	}
+	return d.hub.Farewell(d.rank.timeout())
+}
