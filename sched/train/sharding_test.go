@@ -68,7 +68,7 @@ func TestShardsOnce(t *testing.T) {
 		}
 		job := &Job{Data: []string{numbered(t, r, n, files)}, Reading: dataset.Options{Format: dataset.LibFFM, Fields: 1, Task: dataset.CTR},
 			Batch: 16 * workers, Workers: workers, Threads: 1, Sync: ASP, Dataset: dataset.Queue, Sharding: ShardDynamic}
-		if _, shares, err := job.shares(); err != nil || len(shares) != workers {
+		if _, shares, err := job.shares(job.Workers); err != nil || len(shares) != workers {
 			continue // more workers than leaves
 		}
 		c := local.New()
