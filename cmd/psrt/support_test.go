@@ -42,13 +42,12 @@ var (
 // supported is one feature: flags that ask for it, and what shows that it was there.
 type supported struct {
 	name, flags string
-	ranks       string            // "": two servers and two workers
-	data        string            // "": a file; else what --data is, of DIR/data
-	same        bool              // under bsp, the model is that without the feature
-	varies      bool              // under bsp, the model depends on times
-	passes      int               // 0: one
-	parts       int               // of a server's memory, which each have their buffers; 0: one
-	open        func(cell) string // why it is known not to work there yet, "" where it does
+	ranks       string // "": two servers and two workers
+	data        string // "": a file; else what --data is, of DIR/data
+	same        bool   // under bsp, the model is that without the feature
+	varies      bool   // under bsp, the model depends on times, or on how much memory lanes have
+	passes      int    // 0: one
+	parts       int    // of a server's memory, which each have their buffers; 0: one
 	check       func(t *testing.T, r *supportRun)
 }
 
@@ -138,9 +137,7 @@ func supportMatrix(t *testing.T, data string, each func(f *supported, few, many 
 		var accepted []cell
 		for _, c := range cells(transports) {
 			if why := refusal(f.args(c, dir, data)); why != "" {
-				page.because(f.name, c, "no", strings.NewReplacer(data, "DIR/data", dir, "DIR").Replace(why))
-			} else if f.open != nil && f.open(c) != "" {
-				page.because(f.name, c, "open", f.open(c))
+				page.refuse(f.name, c, strings.NewReplacer(data, "DIR/data", dir, "DIR").Replace(why))
 			} else {
 				accepted = append(accepted, c)
 			}

@@ -37,7 +37,7 @@ func features() []*supported {
 		{name: "allreduce-deep", flags: "--dense allreduce --model deepfm --hidden 16,8"},
 		{name: "fp16", flags: "--compress fp16", check: isPacked},
 		{name: "int8", flags: "--compress int8", check: isPacked},
-		{name: "topk", flags: "--compress topk:0.5", check: isPacked},
+		{name: "topk", flags: "--compress topk:0.5", varies: true, check: isPacked},
 		{name: "auto", flags: "--compress auto", varies: true},
 		{name: "clip", flags: "--clip-norm 1 --clip-value 1"},
 		{name: "hot-rows", flags: "--hot-rows 100 --hot-staleness 2 --batch 40", check: keepsRows},

@@ -14,7 +14,7 @@ import (
 type supportPage struct {
 	names   []string // of features
 	marks   map[string]map[cell]string
-	reasons []string // numbered from 1
+	reasons []string // of refusals, numbered from 1
 }
 
 // What stands in a cell.
@@ -34,13 +34,13 @@ func (p *supportPage) mark(feature string, c cell, mark string) {
 	p.marks[feature][c] = mark
 }
 
-func (p *supportPage) because(feature string, c cell, mark, why string) {
+func (p *supportPage) refuse(feature string, c cell, why string) {
 	n := slices.Index(p.reasons, why)
 	if n < 0 {
 		n = len(p.reasons)
 		p.reasons = append(p.reasons, why)
 	}
-	p.mark(feature, c, fmt.Sprintf("%s (%d)", mark, n+1))
+	p.mark(feature, c, fmt.Sprintf("no (%d)", n+1))
 }
 
 func (p *supportPage) plan(feature string, few, many []cell) {
@@ -58,8 +58,8 @@ Made by the tests (` + "`go test ./cmd/psrt -run TestSupportPage -rewrite`" + `)
 
 Each cell is a small job of ` + "`psrt train`" + ` with its ranks as processes: trained to the end, every row once, the log loss
 sane, what the feature is for found in the result, and under bsp the digest the same in all cells of a row (and that of
-fm where the feature is not to change the model). **yes**: run by ` + "`make test`" + `, verbs in the lab; yes: by ` + "`make full`" + ` too
-(` + "`PSRT_SUPPORT=all`" + `); ?: accepted, and run by no test; no: refused before anything starts (exit code 2), in the words below; open: accepted, and known not to work yet. The
+fm where the feature is not to change the model; not of topk, auto and table-sync). **yes**: run by ` + "`make test`" + `, verbs in the lab; yes: by ` + "`make full`" + ` too
+(` + "`PSRT_SUPPORT=all`" + `); ?: accepted, and run by no test; no: refused before anything starts (exit code 2), in the words below. The
 test of a cell is ` + "`go test ./cmd/psrt -run 'TestSupport/FEATURE/TRANSPORT/TIER/SYNC'`" + `.
 
 Tiers: memory; ssd, ` + "`--ssd`" + ` with a ` + "`--mem-budget`" + ` that most rows do not fit into; hbm, ` + "`--hbm-budget`" + ` on the host's memory (its twin). ssp is
@@ -99,7 +99,7 @@ func (p *supportPage) text() string {
 		fmt.Fprintf(&b, "| %s | `%s` |\n", f.name, flags)
 	}
 	if len(p.reasons) > 0 {
-		b.WriteString("\n## Why not\n\n")
+		b.WriteString("\n## Refused\n\n")
 		for i, why := range p.reasons {
 			fmt.Fprintf(&b, "%d. `%s`\n", i+1, why)
 		}
