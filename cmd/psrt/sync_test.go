@@ -49,6 +49,9 @@ func TestTableSync(t *testing.T) {
 	if _, rows, dense := run("--sync bsp --table-sync embedding=ssp:2"); len(dense.Seen) != 1 || rows.Mode != "ssp:2" || len(rows.Seen) > 3 {
 		t.Errorf("rows were stale by %v (ssp:2), dense values by %v (bsp)", rows.Seen, dense.Seen)
 	}
+	if _, rows, dense := run("--sync ssp --staleness 0 --table-sync embedding=asp"); len(dense.Seen) != 1 || rows.Mode != "asp" {
+		t.Errorf("a staleness of 0 is bsp: dense values were stale by %v, rows are in %s", dense.Seen, rows.Mode)
+	}
 	if res, rows, dense := run("--sync ssp --staleness 0-3"); rows.Mode != "ssp:0-3" || max(len(rows.Seen), len(dense.Seen)) > 4 || rows.Bound > 3 || *res.Staleness != 3 {
 		t.Errorf("a bound of 0 to 3: %+v, %+v", rows, dense)
 	}

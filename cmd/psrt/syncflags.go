@@ -34,14 +34,7 @@ func (f *syncFlags) describe(c *cobra.Command, j *train.Job) {
 	if f.bound.Moves() {
 		j.StalenessLeast = &f.bound.Least
 	}
-	mode := func(name string) string {
-		if m, ok := f.tables[name]; ok {
-			return m.String()
-		}
-		return f.sync.Value
-	}
-	bsp := func(name string) bool { return mode(name) == train.BSP }
-	if bsp(train.EmbeddingTable) != bsp(train.DenseTable) && !c.Flags().Changed("on-worker-loss") {
+	if j.Mixed() && !c.Flags().Changed("on-worker-loss") {
 		j.OnWorkerLoss = train.LossEnd
 	}
 }

@@ -78,7 +78,7 @@ func (j *Job) validateHeter() error {
 		return fmt.Errorf("train: --heter: no other process can take a rank's part; use --on-worker-loss %s", LossEnd)
 	case j.Clip != (Clip{}):
 		return fmt.Errorf("train: --heter with clipped gradients: a micro-batch's gradient is in two processes; leave --clip-norm and --clip-value out")
-	case j.mixed():
+	case j.Mixed():
 		return fmt.Errorf("train: --heter with one table in bsp and the other not: a dense rank would wait for leaves that wait for it; give both tables one kind of consistency")
 	case j.Sharding == ShardDynamic:
 		return fmt.Errorf("train: --heter with --sharding %s: workers would make other numbers of steps; use --sharding %s", ShardDynamic, ShardStatic)

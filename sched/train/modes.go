@@ -34,13 +34,13 @@ func (j *Job) serverModes() map[uint32]clock.Mode {
 	return map[uint32]clock.Mode{embeddingID: j.mode(EmbeddingTable), psmsg.DenseLead: j.mode(DenseTable)}
 }
 
-// bsp says whether no table's reads are ever stale, mixed whether those of one are and
+// bsp says whether no table's reads are ever stale, Mixed whether those of one are and
 // those of the other are not.
 func (j *Job) bsp() bool {
 	return !slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return !m.BSP() })
 }
 
-func (j *Job) mixed() bool { return j.mode(EmbeddingTable).BSP() != j.mode(DenseTable).BSP() }
+func (j *Job) Mixed() bool { return j.mode(EmbeddingTable).BSP() != j.mode(DenseTable).BSP() }
 
 func (j *Job) validateModes() error {
 	if l := j.StalenessLeast; l != nil {
@@ -61,9 +61,9 @@ func (j *Job) validateModes() error {
 		return fmt.Errorf("train: --table-sync %s with --dense %s: dense values are never stale there; leave one of them out", DenseTable, DenseAllReduce)
 	case len(j.TableSync) > 0 && j.Audit != nil:
 		return fmt.Errorf("train: --table-sync with --audit: a record is judged by one promise; leave one of them out")
-	case j.mixed() && j.Chained():
+	case j.Mixed() && j.Chained():
 		return fmt.Errorf("train: --table-sync: bsp for one table and not for the other does not go with --replicas and --groups; give both bsp, or both ssp or asp")
-	case j.mixed() && j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd:
+	case j.Mixed() && j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd:
 		return fmt.Errorf("train: --table-sync: bsp for one table and not for the other does not go with --on-worker-loss %s; say --on-worker-loss %s", j.OnWorkerLoss, LossEnd)
 	}
 	return nil
