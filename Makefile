@@ -70,8 +70,7 @@ test: build bin/pslab ## every test; those of RDMA in the lab, too
 	CGO_ENABLED=0 $(GO) build ./...
 	bin/pslab test --timeout 90m $(LAB_TESTS)
 	bin/pslab test --numa --env PSRT_LAB_NUMA=1 --run Placement ./rdma/verbs
-	bin/pslab test --timeout 60m --run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 lab: build bin/pslab ## make lab CMD="bin/psbench lat": run it where there are two RDMA devices (docs/lab.md)
 	@[ -n "$$LAB_COMMAND" ] || { echo 'make lab wants a command: make lab CMD="ibv_devinfo"' >&2; exit 2; }
@@ -117,8 +116,8 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	PSRT_KILLS=200 PSRT_SSD_KILLS=110 PSRT_SSD_FLIPS=1 $(GO) test -timeout 60m -run 'Kill|EveryByte' ./tiers/... ./cmd/psrt
 	PSRT_CHAIN_MUTANTS=all PSRT_CHAIN_SEEDS=5000 $(GO) test -timeout 60m ./sched/chain
 	PSRT_FAULT_RUNS=100 $(GO) test -timeout 3h -run 'TestServers|TestWorkers' ./cmd/psrt
-	PSRT_SUPPORT=all PSRT_DIGEST_ROWS=1000000 $(GO) test -timeout 60m -run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt
-	PSRT_SUPPORT=all bin/pslab test --timeout 120m --run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt -- -test.timeout=110m
+	PSRT_SUPPORT=all PSRT_DIGEST_ROWS=1000000 $(GO) test -timeout 4h -run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt
+	PSRT_SUPPORT=verbs bin/pslab test --timeout 4h --run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt -- -test.timeout=230m
 	CGO_ENABLED=0 $(GO) test -timeout 60m ./...
 	bin/pslab test --race --timeout 120m $(LAB_TESTS)
 	GO=$(GO) .ci/moves.sh
