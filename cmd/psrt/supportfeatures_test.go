@@ -8,13 +8,16 @@ import (
 	"psrt/sched/train"
 )
 
-// plainFeature is the feature that those are held against which do not change the model.
-const plainFeature = "fm"
+// Features that others are held against which do not change the model.
+const (
+	plainFeature = "fm"
+	deepFeature  = "allreduce-deep"
+)
 
 // features are the rows of the page.
 func features() []*supported {
 	return []*supported{
-		{name: plainFeature, same: true},
+		{name: plainFeature},
 		{name: "lr", flags: "--model lr"},
 		{name: "widedeep", flags: "--model widedeep --hidden 16,8"},
 		{name: "deepfm", flags: "--model deepfm --hidden 16,8 --dropout 0.1 --batch-norm"},
@@ -24,30 +27,32 @@ func features() []*supported {
 		{name: "rowadagrad", flags: "--optimizer rowadagrad"},
 		{name: "ftrl", flags: "--optimizer ftrl --l1 0.001"},
 		{name: "regression", flags: "--task regression", check: isRegression},
-		{name: "layout", ranks: "--servers 1 --workers 3 --threads 2 --lanes 2", same: true, parts: 2},
-		{name: "colocate", ranks: "--colocate --servers 2", same: true},
+		{name: "layout", ranks: "--servers 1 --workers 3 --threads 2 --lanes 2", like: plainFeature, parts: 2},
+		{name: "colocate", ranks: "--colocate --servers 2", like: plainFeature},
 		{name: "memory-shuffled", flags: "--dataset memory --epochs 2", passes: 2},
 		{name: "global-shuffle", flags: "--dataset memory --global-shuffle --epochs 2", passes: 2},
 		{name: "stream", data: "DIR/data/in", flags: "--stream --stream-settle 50ms --stream-idle 400ms --pass 1600", check: hasPasses},
-		{name: "pipe-command", flags: "--pipe-command cat", same: true},
+		{name: "pipe-command", flags: "--pipe-command cat", like: plainFeature},
 		{name: "sharding-dynamic", flags: "--sharding dynamic --no-shuffle"},
 		{name: "table-sync", flags: "--table-sync dense=bsp,embedding=ssp:2", varies: true},
+		{name: "staleness-range", flags: "--staleness 1-3", check: movesBound},
 		{name: "valid-out", flags: "--valid DIR/data/rows.libffm --epochs 2 --out DIR/model", passes: 2, check: evaluates},
-		{name: "allreduce", flags: "--dense allreduce", same: true},
-		{name: "allreduce-deep", flags: "--dense allreduce --model deepfm --hidden 16,8"},
+		{name: "allreduce", flags: "--dense allreduce", like: plainFeature},
+		{name: deepFeature, flags: "--dense allreduce --model deepfm --hidden 16,8"},
+		{name: "heter", ranks: "--servers 2 --workers 2 --heter", flags: "--model deepfm --hidden 16,8", like: deepFeature, check: isHalved},
 		{name: "fp16", flags: "--compress fp16", check: isPacked},
 		{name: "int8", flags: "--compress int8", check: isPacked},
 		{name: "topk", flags: "--compress topk:0.5", varies: true, check: isPacked},
 		{name: "auto", flags: "--compress auto", varies: true},
 		{name: "clip", flags: "--clip-norm 1 --clip-value 1"},
 		{name: "hot-rows", flags: "--hot-rows 100 --hot-staleness 2 --batch 40", check: keepsRows},
-		{name: "replicas", flags: "--replicas 2 --allow-same-host --groups 2", parts: 2, same: true},
-		{name: "read-any", flags: "--replicas 2 --allow-same-host --groups 2 --read any", parts: 2, same: true},
-		{name: "groups", flags: "--groups 4", parts: 4, same: true},
+		{name: "replicas", flags: "--replicas 2 --allow-same-host --groups 2", parts: 2, like: plainFeature},
+		{name: "read-any", flags: "--replicas 2 --allow-same-host --groups 2 --read any", parts: 2, like: plainFeature},
+		{name: "groups", flags: "--groups 4", parts: 4, like: plainFeature},
 		{name: "lifecycle", flags: "--accessor DIR/data/life.yaml", check: hasLife},
 		{name: "serving", flags: "--accessor DIR/data/life.yaml --serving DIR/served", check: serves},
-		{name: "checkpoint", flags: "--checkpoint DIR/history --checkpoint-every 5steps", same: true, check: resumes},
-		{name: "audit", flags: "--audit DIR/record", same: true, check: isAudited},
+		{name: "checkpoint", flags: "--checkpoint DIR/history --checkpoint-every 5steps", like: plainFeature, check: resumes},
+		{name: "audit", flags: "--audit DIR/record", like: plainFeature, check: isAudited},
 	}
 }
 
@@ -71,6 +76,24 @@ func evaluates(t *testing.T, r *supportRun) {
 	}
 	if got := resultOf(t, o.stdout); got.AUC == nil || *got.AUC != *r.res.AUC {
 		t.Errorf("evaluated, AUC is %v; trained, %v", got.AUC, *r.res.AUC)
+	}
+}
+
+// isHalved: activations went up, and gradients came down.
+func isHalved(t *testing.T, r *supportRun) {
+	if h := r.res.Heter; h == nil || h.BytesUp == 0 || h.BytesDown == 0 {
+		t.Errorf("heter: %+v", h)
+	}
+}
+
+func movesBound(t *testing.T, r *supportRun) {
+	for _, s := range r.res.TableSync {
+		if s.Mode != "ssp:1-3" || s.Bound < 1 || s.Bound > 3 {
+			t.Errorf("a bound of 1 to 3: %+v", s)
+		}
+	}
+	if len(r.res.TableSync) != 2 {
+		t.Errorf("of tables %+v", r.res.TableSync)
 	}
 }
 

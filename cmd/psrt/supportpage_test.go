@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"psrt/csrc/seedtest"
+	"psrt/sched/train"
 )
 
 // supportPage is docs/support.md in the making.
@@ -57,14 +58,25 @@ const supportHead = `# What goes with what
 Made by the tests (` + "`go test ./cmd/psrt -run TestSupportPage -rewrite`" + `), and held against what they run: do not edit.
 
 Each cell is a small job of ` + "`psrt train`" + ` with its ranks as processes: trained to the end, every row once, the log loss
-sane, what the feature is for found in the result, and under bsp the digest the same in all cells of a row (and that of
-fm where the feature is not to change the model; not of topk, auto and table-sync). **yes**: run by ` + "`make test`" + `, verbs in the lab; yes: by ` + "`make full`" + ` too
-(` + "`PSRT_SUPPORT=all`" + `); ?: accepted, and run by no test; no: refused before anything starts (exit code 2), in the words below. The
-test of a cell is ` + "`go test ./cmd/psrt -run 'TestSupport/FEATURE/TRANSPORT/TIER/SYNC'`" + `.
+sane, what the feature is for found in the result, and under bsp the digest the same in all cells of a row that are run together (and that of
+another feature where this one is not to change the model: see *Features*; not of topk, auto and table-sync). **yes**: run by ` + "`make test`" + `, of each row two cells
+in bsp over different transports, with rows in different tiers; yes: by ` + "`make full`" + ` too (` + "`PSRT_SUPPORT=all`" + `); ?: accepted, and run by no test; no: refused before
+anything starts (exit code 2), in the words below. verbs is run where there is an RDMA device, and by ` + "`make full`" + ` in the lab (` + "`PSRT_SUPPORT=verbs`" + `), beside the
+**yes** of other transports. The test of a cell is ` + "`go test ./cmd/psrt -run 'TestSupport/FEATURE/TRANSPORT/TIER/SYNC'`" + `.
 
 Tiers: memory; ssd, ` + "`--ssd`" + ` with a ` + "`--mem-budget`" + ` that most rows do not fit into; hbm, ` + "`--hbm-budget`" + ` on the host's memory (its twin). ssp is
 ` + "`--staleness 3`" + `. Faults (a process that is killed, a link that is cut) are not in here: see [replication.md](replication.md).
 `
+
+// accepts says whether a feature goes with a sync mode anywhere.
+func (p *supportPage) accepts(feature, sync string) bool {
+	for c, mark := range p.marks[feature] {
+		if c.sync == sync && !strings.HasPrefix(mark, "no") {
+			return true
+		}
+	}
+	return false
+}
 
 // text is the page.
 func (p *supportPage) text() string {
@@ -90,13 +102,21 @@ func (p *supportPage) text() string {
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString("\n## Features\n\n| | flags |\n| --- | --- |\n")
+	b.WriteString("\n## Features\n\n| | flags | digest under bsp |\n| --- | --- | --- |\n")
 	for _, f := range features() {
 		flags := strings.TrimSpace(f.ranks + " " + f.flags)
 		if flags == "" {
 			flags = "--model fm --optimizer adam --servers 2 --workers 2"
 		}
-		fmt.Fprintf(&b, "| %s | `%s` |\n", f.name, flags)
+		digest := "its own"
+		if f.like != "" {
+			digest = "that of " + f.like
+		} else if f.varies {
+			digest = "varies"
+		} else if !p.accepts(f.name, train.BSP) {
+			digest = ""
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", f.name, flags, digest)
 	}
 	if len(p.reasons) > 0 {
 		b.WriteString("\n## Refused\n\n")
