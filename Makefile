@@ -41,7 +41,7 @@ export LAB_COMMAND = $(value CMD)
 .PHONY: help run test build bench lab bin/pslab check full gpu-check generate install deps
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install what this machine lacks (the other targets do it first)
 	@.ci/deps.sh

@@ -3,6 +3,7 @@
 package tiers_test
 
 import (
+	"os"
 	"testing"
 
 	"psrt/csrc/cuda/cudatest"
@@ -10,7 +11,10 @@ import (
 	"psrt/tiers/hbm/gpu"
 )
 
-// gpus is a GPU with a fake driver.
+// gpus is a GPU with a fake driver, or, with PSRT_GPU set, this machine's.
 func gpus(t *testing.T) []hbm.Device {
+	if os.Getenv("PSRT_GPU") != "" {
+		return []hbm.Device{&gpu.Device{}}
+	}
 	return []hbm.Device{&gpu.Device{Library: cudatest.Library(t)}}
 }
