@@ -33,7 +33,7 @@ func cached(t *testing.T, r *rand.Rand, below hbm.Below, name string) *hbm.Cache
 	devices := append(gpus(t), hbm.Host{Node: -1}, &hbmtest.Late{})
 	spec, rows := below.Spec(), 96+r.IntN(120)
 	cfg := hbm.Config{Device: devices[r.IntN(len(devices))], Node: -1, BatchRows: 48, Policy: name, MaxBytes: int64(rows * spec.RowBytes())}
-	for cfg.Device.Slots(&spec, cfg.MaxBytes, cfg.BatchRows) < rows { // it takes some to work with
+	for cfg.Device.Slots(&spec, cfg.MaxBytes, cfg.BatchRows) < rows { // its stages, too
 		cfg.MaxBytes += 4096
 	}
 	c, err := hbm.New(below, cfg)

@@ -16,7 +16,8 @@ import (
 
 const noRow = table.NoRow
 
-// ErrDevice marks a device that could not be opened for a table, which does without.
+// ErrDevice marks a device that could not be opened for a table, or has no room for it:
+// the table does without.
 var ErrDevice = errors.New("hbm: no rows on the device")
 
 // Flags of a slot.
@@ -86,7 +87,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	spec := below.Spec()
 	n, err := cfg.slots(spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
@@ -96,7 +97,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	for i := range c.buf {
 		if c.buf[i].rows, err = c.dev.Buffer(bufferRows(spec) * spec.RowFloats()); err != nil {
 			_ = c.dev.Close()
-			return nil, err
+			return nil, fmt.Errorf("%w: memory of the host for rows on their way: %w", ErrDevice, err)
 		}
 	}
 	c.index = probe.NewIndex(rand.Uint64(), uint(bits.Len(minIndex/4/probe.BucketBytes)-1), c.segment)

@@ -5,6 +5,8 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"time"
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/ptx"
@@ -31,7 +33,11 @@ func (d *Device) open() (*cuda.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.name = fmt.Sprintf("GPU %d, %s (%s)", d.Index, dev.Name, dev.Bus)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.name == "" {
+		d.name = fmt.Sprintf("GPU %d, %s (%s)", d.Index, dev.Name, dev.Bus)
+	}
 	return dev, nil
 }
 
@@ -45,7 +51,7 @@ func (d *Device) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, e
 		return nil, err
 	}
 	spec := acc.Spec()
-	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, batchRows), rows: rows, seen: make([]uint32, rows)}
+	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows)}
 	a.size = align(4*a.lay.stride*rows) + stages*a.lay.stageBytes()
 	if err := a.take(); err != nil {
 		if cuda.IsOutOfMemory(err) {
@@ -152,9 +158,35 @@ func (a *arena) fail(err error) bool {
 	return a.failed != nil
 }
 
+// A piece of a batch takes a card milliseconds, and longer where others have work on it.
+const (
+	pieceWithin = time.Minute
+	longestNap  = time.Millisecond
+)
+
+var errHangs = errors.New("gpu: the card hangs")
+
+// await waits for an event, not for ever: a card that hangs has failed. It sleeps
+// longer and longer between two looks.
+func await(over *cuda.Event) error {
+	begin := time.Now()
+	for nap := time.Duration(0); ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
+		switch done, err := over.Passed(); {
+		case done || err != nil:
+			return err
+		case time.Since(begin) > pieceWithin:
+			return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", errHangs, pieceWithin)
+		case nap < 5*time.Microsecond: // most are over by then
+			runtime.Gosched()
+		default:
+			time.Sleep(nap)
+		}
+	}
+}
+
 // retire waits for what used a stage last.
 func (a *arena) retire(s *stage) {
-	if s.fence == 0 || a.fail(s.over.Wait()) {
+	if s.fence == 0 || a.fail(await(s.over)) {
 		return
 	}
 	s.fence = 0
@@ -281,9 +313,12 @@ func (a *arena) Wait(f hbm.Fence) error {
 
 func (a *arena) Bytes() int64 { return int64(a.size) }
 
-// Close waits for the device and gives all back.
+// Close waits for the device and gives all back. Of one that hangs nothing can be had
+// back: the driver would wait for it, and it may still write.
 func (a *arena) Close() error {
-	_ = a.Wait(a.next)
+	if errors.Is(a.Wait(a.next), errHangs) {
+		return nil
+	}
 	var errs []error
 	for i := range a.stage {
 		s := &a.stage[i]

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/kernels"
@@ -20,18 +21,22 @@ type Device struct {
 	// Library is the driver's, "" the machine's own.
 	Library string
 
-	name string
+	mu   sync.Mutex
+	name string // once it is known
 }
 
 // Name says which GPU it is, once Open or Probe has asked.
 func (d *Device) Name() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.name == "" {
 		return fmt.Sprintf("GPU %d", d.Index)
 	}
 	return d.name
 }
 
-// Pick is the GPU of a server, by its number: servers of one host share its cards out.
+// Pick is the GPU of a server, by its number in the job: servers of one host take its
+// cards in turns.
 func Pick(server int) (*Device, error) {
 	driver, err := cuda.Load("")
 	if err != nil {
@@ -49,9 +54,11 @@ func Pick(server int) (*Device, error) {
 }
 
 // stages are pieces of batches that are under way at once, pieceBytes the most that
-// one holds of a batch.
+// one holds of a batch; all of them take a stagesPart-th of the memory, or minPiece rows
+// each where that is more and a batch has them.
 const (
 	stages     = 3
+	stagesPart = 8
 	pieceBytes = 4 << 20
 	minPiece   = 64
 )
@@ -64,13 +71,16 @@ type layout struct {
 	piece       int // rows of a piece
 }
 
-func layoutOf(spec *table.Spec, batchRows int) layout {
+// layoutOf has pieces that are no larger for fewer rows.
+func layoutOf(spec *table.Spec, rows, batchRows int) layout {
 	l := layout{row: spec.RowFloats(), dim: spec.Dim, push: spec.Dim}
 	if spec.Lifecycle != nil {
 		l.push += kernels.PushCounts
 	}
 	l.stride = (l.row + ptx.Align - 1) / ptx.Align * ptx.Align
-	l.piece = max(minPiece, min(batchRows, pieceBytes/4/max(l.row, l.push)))
+	floats := max(l.row, l.push)
+	part := min(pieceBytes/4/floats, l.stride*rows/stagesPart/stages/(floats+1))
+	l.piece = max(1, min(batchRows, max(minPiece, part)))
 	return l
 }
 
@@ -85,7 +95,8 @@ func align(n int) int { return (n + 255) &^ 255 }
 
 // Slots is how many rows fit beside the stages.
 func (d *Device) Slots(spec *table.Spec, bytes int64, batchRows int) int {
-	l := layoutOf(spec, batchRows)
+	stride := int64(layoutOf(spec, 0, 0).stride)
+	l := layoutOf(spec, int(min(max(0, bytes)/(4*stride), table.MaxRows)), batchRows)
 	left := bytes - int64(stages*l.stageBytes()) - 255
 	return int(min(max(0, left/int64(4*l.stride)), table.MaxRows))
 }
