@@ -8,6 +8,27 @@ import (
 	"psrt/tiers/policy"
 )
 
+// TestSmallDeviceOfJob: a budget of a few batches' rows holds rows and what the device
+// takes to work with.
+func TestSmallDeviceOfJob(t *testing.T) {
+	base := *sampleJob(t, "fm")
+	base.Dataset, base.Batch = "queue", 50 // at most 118 rows
+	want := run(t, base, "shm")
+	for _, kind := range deviceKinds(t) {
+		for _, bytes := range []int64{32 << 10, 64 << 10} {
+			j := base
+			j.Device = &train.Device{Kind: kind, Bytes: bytes}
+			res := run(t, j, "shm")
+			if s := res.ServerUse[0].Tables[0].Tiers; s == nil || s.DeviceHits+s.DeviceMisses == 0 || s.DeviceBytes > bytes {
+				t.Errorf("%s, %d bytes: %+v", kind, bytes, s)
+			}
+			if res.Digest != want.Digest {
+				t.Errorf("%s, %d bytes: digest %s, want %s", kind, bytes, res.Digest, want.Digest)
+			}
+		}
+	}
+}
+
 // TestSameDigestOnDevice: rows of coming batches on a device, over memory and over
 // memory and disks, end as rows all in memory do.
 func TestSameDigestOnDevice(t *testing.T) {

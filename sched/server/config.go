@@ -71,6 +71,8 @@ type Config struct {
 	// Note is told, once, what an operator wants to know and nobody has to act
 	// on. May be nil.
 	Note func(string)
+	// Second leaves out of the notes what another server of the same job says, too.
+	Second bool
 	// ReconnectFor is how long a worker whose connection broke may take to
 	// come back before OnWorkerLost is called; 0 means 10 s.
 	ReconnectFor time.Duration

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"psrt/sched/psmsg"
 	"psrt/tiers"
@@ -43,16 +44,55 @@ func (l *lane) deviceConfig(spec table.Spec) hbm.Config {
 	d := l.cfg.Device
 	room := d.MaxBytes / int64(l.cfg.Map.LanesOf(l.cfg.ID)) / int64(max(1, len(l.cfg.Tables)))
 	rows := cmp.Or(d.BatchRows/l.cfg.Map.Lanes(), 1024)
-	most := int(room / int64(spec.RowBytes()) / batchesInMemory)
-	return hbm.Config{Device: d.Device, MaxBytes: room, BatchRows: max(1, min(rows, most)), Policy: d.Policy,
+	rows = max(1, min(rows, int(room/int64(spec.RowBytes())/batchesInMemory)))
+	for rows > 1 && d.Device.Slots(&spec, room, rows) < 2*rows { // it takes some to work with
+		rows /= 2
+	}
+	return hbm.Config{Device: d.Device, MaxBytes: room, BatchRows: rows, Policy: d.Policy,
 		Window: max(d.LookAhead, 1) + 1, Node: l.cfg.Node}
 }
 
-// noteDevice says what holds the rows of coming batches.
+// noteDevice says what holds the rows of coming batches, where it holds some table's;
+// of the others a lane has said why not.
 func (s *Server) noteDevice() {
-	if d := s.cfg.Device; d != nil {
+	onDevice := func(l *lane) bool {
+		return slices.ContainsFunc(l.order, func(t *tableState) bool { return t.device != nil })
+	}
+	if d := s.cfg.Device; d != nil && slices.ContainsFunc(s.lanes, onDevice) {
 		s.cfg.Note(fmt.Sprintf("rows of coming batches lie in %d bytes of %s", d.MaxBytes, d.Device.Name()))
 	}
+}
+
+// DeviceError means that a server has ended with the device that its rows were on.
+type DeviceError struct {
+	Server, Lane int
+	Err          error
+}
+
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("server %d, lane %d: %v; the rows on it are gone, what was checkpointed or saved before is safe: resume from that, or leave --hbm-budget out", e.Server, e.Lane, e.Err)
+}
+
+// Unwrap gives the device's error.
+func (e *DeviceError) Unwrap() error { return e.Err }
+
+// deviceLost says whether the device of a table has failed. Then a copy of a group
+// gives itself up, and any other server ends; who has asked is not answered.
+func (l *lane) deviceLost(t *tableState) bool {
+	if t.device == nil {
+		return false
+	}
+	err := t.device.Failed()
+	switch {
+	case err == nil:
+		return false
+	case l.chain != nil:
+		l.chain.fail(err)
+	default:
+		l.refusal = err
+		l.lost(&DeviceError{l.cfg.ID, l.global, err})
+	}
+	return true
 }
 
 // hasTiers says whether rows lie anywhere but in memory.

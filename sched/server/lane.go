@@ -14,6 +14,7 @@ import (
 	"psrt/sched/psmsg"
 	"psrt/tiers"
 	"psrt/tiers/dram"
+	"psrt/tiers/hbm"
 	"psrt/tiers/table"
 )
 
@@ -25,10 +26,11 @@ type tableState struct {
 	version uint64     // pushes applied
 	held    []*request // pushes not yet applied: BSP until the step is whole, else until the poll batch ends
 
-	inMemory bool // all of it: there is nothing to poll
-	sweep    int  // what is to be dropped, see sweepOn
-	sweeping bool // a walk has begun
-	looking  int  // lookups under way
+	inMemory bool       // all of it: there is nothing to poll
+	device   *hbm.Cache // the rows, where they lie on a device, nil: they do not
+	sweep    int        // what is to be dropped, see sweepOn
+	sweeping bool       // a walk has begun
+	looking  int        // lookups under way
 	reads    psmsg.AheadStats
 	woken    atomic.Bool
 }
@@ -82,6 +84,7 @@ type lane struct {
 	pinned     error        // why the thread could not be kept on its node
 	budget     *dram.Budget // of the tables that lie in memory, later ones too; nil without
 	refusal    error        // why there was no memory for rows or values, newest
+	lost       func(error)  // ends the server
 	cs         [64]rdma.Completion
 
 	chain *chained // of a replica, nil without
@@ -166,6 +169,7 @@ func (l *lane) openRows(t *tableState) (err error) {
 		return err
 	}
 	_, t.inMemory = t.rows.(*tiers.Memory)
+	t.device, _ = t.rows.(*hbm.Cache)
 	return nil
 }
 

@@ -139,6 +139,10 @@ func (l *lane) answerPull(r *request) {
 	rows, created, err := r.takeFound()
 	if err != nil {
 		l.putRows(rows)
+		if l.deviceLost(t) {
+			r.s.broken = true
+			return
+		}
 		l.reply(r, l.failed(t, err), 0, t.version, 0)
 		return
 	}
@@ -155,7 +159,13 @@ func (l *lane) answerPull(r *request) {
 	case l.was.on && l.creates(r):
 		keys = slices.Clone(r.keys)
 	}
-	if code := l.sendValues(r, t, rows); code != psmsg.CodeOK {
+	code := l.sendValues(r, t, rows)
+	if l.deviceLost(t) { // what was sent are no values
+		l.giveBack(t, rows)
+		r.s.broken = true
+		return
+	}
+	if code != psmsg.CodeOK {
 		l.giveBack(t, rows)
 		l.reply(r, code, 0, t.version, 0)
 		return

@@ -150,6 +150,10 @@ func (l *lane) resolveRows(r *request) bool {
 	rows, _, err := r.takeFound()
 	if err != nil {
 		l.putRows(rows)
+		if l.deviceLost(t) {
+			r.s.broken = true // nothing of it has an answer
+			return false
+		}
 		l.reply(r, l.failed(t, err), 0, t.version, 0)
 		return false
 	}
@@ -304,6 +308,13 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 	default:
 		refused = l.applyMerged(t, due)
 		l.stats.merged += uint64(len(due) - 1)
+	}
+	if l.deviceLost(t) {
+		for _, r := range due {
+			l.giveBack(t, r.rows)
+			r.rows = nil
+		}
+		return
 	}
 	l.stats.refused += uint64(refused)
 	t.version += uint64(len(due))

@@ -110,9 +110,12 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Addr() string { return s.listener.Addr() }
 
 // Serve runs the lanes and accepts workers until ctx ends. It returns nil when
-// ctx was cancelled.
+// ctx was cancelled, a *DeviceError where rows were lost with a device.
 func (s *Server) Serve(ctx context.Context) error {
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
 	for _, l := range s.lanes {
+		l.lost = lose
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
@@ -140,6 +143,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.lanes[0].chain.peers.dials.Wait()
 	}
 	s.handlers.Wait() // they still need the lanes, to end their sessions
+	if lost := (*DeviceError)(nil); failed == nil && errors.As(context.Cause(ctx), &lost) {
+		failed = lost
+	}
 	if s.cfg.End != nil && failed == nil {
 		failed = s.cfg.End()
 	}

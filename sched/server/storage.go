@@ -152,7 +152,7 @@ func (s *storage) close() error {
 
 // noteStorage tells what the first lane's rows lie on: the others' is the same.
 func (s *Server) noteStorage() {
-	if st := s.lanes[0].storage; st != nil {
+	if st := s.lanes[0].storage; st != nil && !s.cfg.Second {
 		s.cfg.Note("rows that do not fit into memory lie on " + strings.Join(st.disks.Names(), "; "))
 		for _, w := range st.disks.Warnings() {
 			s.cfg.Note(w)

@@ -41,10 +41,9 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
 		Node: rank.Node, MaxBytes: job.MaxBytes, Tracked: job.Checkpoint != nil || job.Lifecycle != nil, Storage: job.Storage.forServer(job, job.table(m).RowBytes()), Watch: job.watch(), Audit: job.Audit,
 		Device: job.Device.forServer(job, rank),
+		Second: rank.Index > 0,
 		Note: func(note string) {
-			if rank.Index == 0 { // the others' is the same
-				rank.emit(Event{Note: "server 0: " + note})
-			}
+			rank.emit(Event{Note: fmt.Sprintf("server %d: %s", rank.Index, note)})
 		},
 		ReconnectFor: job.reconnectFor(),
 		OnWorkerLost: func(worker int, cause error) {

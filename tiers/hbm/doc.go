@@ -12,9 +12,9 @@
 // that looks at all rows: a cut, a digest, a walk, a sweep. So cuts, deltas and
 // deletions are those of the tier below, and a row's bits never depend on the tier.
 //
-// Device is the host twin now (Host), whose arena is one piece of memory worked on
-// by csrc/kernels. All its calls take a batch, are carried out in the order
-// in which they were made, and return a Fence: a stream of a GPU fits behind it.
+// Device is a GPU (package gpu), or the host twin (Host), whose arena is one piece of
+// memory worked on by csrc/kernels. All its calls take a batch, are carried out in the order
+// in which they were made, and return a Fence: on a GPU a stream is behind it.
 //
 // The life of one lookup: Start finds its keys; rows here are pinned. For the
 // others slots are had first (free ones, or those of victims, which are put back
@@ -32,6 +32,6 @@
 // below need not be: it will be brought to the same bits.
 //
 // Faults survived: reads that fail below, disks that are behind, as the tests of
-// package tiers inject them. A device that fails: every call after that is an error, and
-// what a Gather gives is not a number.
+// package tiers inject them. A device that fails: every call after that is an error,
+// what a Gather gives is not a number, and Failed tells it from gradients that are none.
 package hbm

@@ -22,13 +22,19 @@ type ahead struct {
 }
 
 func (c *Cache) isOpen() error {
-	switch {
-	case c.closed:
+	if c.closed {
 		return fmt.Errorf("%w: %q", tiers.ErrClosed, c.Spec().Name)
-	case c.failed != nil:
-		return fmt.Errorf("hbm: table %q: %s has failed: %w", c.Spec().Name, c.name, c.failed)
 	}
-	return nil
+	return c.Failed()
+}
+
+// Failed says that the device has, and how. What Apply refused since is not for its
+// gradients, and what Gather gave no row's.
+func (c *Cache) Failed() error {
+	if c.failed == nil {
+		return nil
+	}
+	return fmt.Errorf("hbm: table %q: %s has failed: %w", c.Spec().Name, c.name, c.failed)
 }
 
 // Poll goes on with what the tier below has done.

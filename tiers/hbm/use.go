@@ -6,7 +6,7 @@ import (
 	"psrt/csrc/probe"
 )
 
-// Gather copies the weights of rows.
+// Gather copies the weights of rows. Whether they are to be believed Failed says.
 func (c *Cache) Gather(rows []uint32, dst []float32) {
 	if len(rows) == 0 {
 		return
@@ -18,7 +18,7 @@ func (c *Cache) Gather(rows []uint32, dst []float32) {
 	}
 }
 
-// Apply updates rows.
+// Apply updates rows; all are refused where the device has Failed.
 func (c *Cache) Apply(rows []uint32, grads []float32) (refused int) {
 	if len(rows) == 0 {
 		return 0
