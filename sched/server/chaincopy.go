@@ -166,6 +166,7 @@ func (c *chained) clear() error {
 		}
 	}
 	l.lives.waiting, l.leads = nil, leads{}
+	l.forgetPast()
 	l.dense.close()
 	l.dense = denseState{}
 	if err := l.dense.init(l.cfg, l.global); err != nil {

@@ -319,6 +319,7 @@ func (c *chained) fail(err error) {
 		return
 	}
 	c.failed = err
+	c.l.was.whole = false // it may have failed in the middle of a step
 	c.shows.Store(false)
 	c.l.refusal = err
 	c.cfg.OnReport(chain.Report{Kind: chain.LostState, Epoch: c.m.Epoch()})

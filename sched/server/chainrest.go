@@ -98,6 +98,7 @@ func (c *chained) Begin(b []byte) {
 
 func (c *chained) begin(b []byte) error {
 	l := c.l
+	l.forgetPast()
 	var r rest
 	if len(b) < 4 || uint64(len(b)-4) < uint64(binary.LittleEndian.Uint32(b)) {
 		return errCopy

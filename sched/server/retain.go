@@ -41,6 +41,13 @@ func (l *lane) retain(step uint64) {
 	l.letPlane()
 }
 
+// forgetPast lets go of the step: the values are about to be others than it led to.
+func (l *lane) forgetPast() {
+	l.letPlane()
+	l.was.step, l.was.whole = 0, false
+	clear(l.was.tables)
+}
+
 func (l *lane) letPlane() {
 	if l.was.plane != nil {
 		l.dense.vector.Release(l.was.plane)

@@ -135,3 +135,41 @@ func (k *chainWorker) collectAll() {
 		k.collect(g)
 	}
 }
+
+// Who was cut out, and comes again in the same process, has let go of the past with all
+// else, and claims none of it until it has added up a step itself.
+func TestRetainedNotAfterRejoin(t *testing.T) {
+	w := newChainWorld(t, chainWorldConfig{transport: "tcp", groups: 1, workers: 1, tables: []table.Spec{sgdTable()}, dense: 5,
+		change: func(c *Config) { c.Retain = true }}, 2, []int{0, 1})
+	k, keys, n := w.worker(0, 1), w.keysOf(0, 10), w.nodes[1]
+	l := n.servers[0].lanes[0]
+	step := func(clock uint64) {
+		k.pushDense(0, clock, 2, false)
+		k.push(0, clock, keys, 1, true)
+		k.collectAll()
+		w.until("the replica has the step", func() (is bool) {
+			must(t, l.do(time.Minute, func() { is = l.clock.Min() == clock+1 }))
+			return is
+		})
+	}
+	retained := func() (is bool) {
+		must(t, l.do(time.Minute, func() { is = l.standing(0).Retained }))
+		return is
+	}
+	for clock := range uint64(3) {
+		step(clock)
+		if !retained() {
+			t.Fatalf("step %d is not retained by who has added it up", clock)
+		}
+		w.cut(n)
+		if retained() {
+			t.Fatal("who was cut out claims to know the past")
+		}
+		w.join(n, 0)
+		w.until("it has joined again", func() bool { return len(w.members(0)) == 2 })
+		if retained() {
+			t.Fatal("a copy of the newest values claims to know the past")
+		}
+		w.alike()
+	}
+}

@@ -197,6 +197,7 @@ func (l *lane) load(m *ckpt.Model, req psmsg.LoadRequest) error {
 	if err := errors.Join(l.settleReads(commandTimeout), l.betweenSteps()); err != nil {
 		return err
 	}
+	l.forgetPast()
 	for _, t := range l.order {
 		was := m.Spec(t.spec.ID)
 		if was == nil && l.someTables(m) {
