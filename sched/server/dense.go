@@ -232,15 +232,7 @@ func (l *lane) applyDense(due []*request) {
 		l.keepFetching()
 		first := at
 		at += b.Len
-		part := func(r *request) []float32 {
-			if r == nil || r.Rows == 0 {
-				return nil // a worker without examples in this step
-			}
-			if r.chained || r.Flags&psmsg.FlagPacked != 0 { // this lane's blocks alone
-				return r.grads[first : first+b.Len]
-			}
-			return r.grads[b.Offset : b.Offset+b.Len]
-		}
+		part := func(r *request) []float32 { return densePart(r, b, first) }
 		switch {
 		case b.Rule == "ema" && !d.sync.mode.BSP() || b.Rule != "ema" && !l.cfg.Dense.Optimizer.Adds():
 			for _, r := range due {
@@ -266,7 +258,32 @@ func (l *lane) applyDense(due []*request) {
 	d.version++
 	l.stats.refused += uint64(refused)
 	l.noteTaken(denseTable, d.version, 0, due...)
-	l.acknowledge(due, d.version, blame(due, refused, densemap.BlockFloats)...)
+	l.acknowledge(due, d.version, blame(due, refused, d.badBlocks)...)
+}
+
+// densePart is what a push brings for a block, before which are first floats of this
+// lane's; nil of a worker without examples in the step.
+func densePart(r *request, b densemap.Block, first int) []float32 {
+	switch {
+	case r == nil || r.Rows == 0:
+		return nil
+	case r.chained || r.Flags&psmsg.FlagPacked != 0: // this lane's blocks alone
+		return r.grads[first : first+b.Len]
+	}
+	return r.grads[b.Offset : b.Offset+b.Len]
+}
+
+// badBlocks counts those of a push that are not finite. What lies between this lane's
+// blocks is other lanes', and may never have been fetched.
+func (d *denseState) badBlocks(r *request) (n int) {
+	first := 0
+	for _, b := range d.blocks {
+		if !finite(densePart(r, b, first)) {
+			n++
+		}
+		first += b.Len
+	}
+	return n
 }
 
 // soleSource is the one source that a sum consists of, nil where there are more

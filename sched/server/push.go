@@ -323,7 +323,7 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 		r.rows = nil
 	}
 	l.noteTaken(t.spec.ID, t.version, 0, due...)
-	l.acknowledge(due, t.version, blame(due, refused, t.spec.PushFloats())...)
+	l.acknowledge(due, t.version, blame(due, refused, badRows(t.spec.PushFloats()))...)
 }
 
 // groupFloats is how much is applied between two looks at what has landed: 64
@@ -373,20 +373,16 @@ func refusedOf(refused []int, i int) int {
 }
 
 // blame says whose rows were refused of pushes that were added: those that are not
-// finite themselves, in groups of width; where all are, and their sums were too large,
+// finite themselves, which bad counts; where all are, and their sums were too large,
 // everybody's.
-func blame(due []*request, refused, width int) []int {
+func blame(due []*request, refused int, bad func(*request) int) []int {
 	if refused == 0 {
 		return nil
 	}
 	each, any := make([]int, len(due)), false
 	for i, r := range due {
-		for g := r.grads; len(g) > 0; g = g[min(width, len(g)):] {
-			if !finite(g[:min(width, len(g))]) {
-				each[i]++
-				any = true
-			}
-		}
+		each[i] = bad(r)
+		any = any || each[i] > 0
 	}
 	if !any {
 		for i := range each {
@@ -394,6 +390,18 @@ func blame(due []*request, refused, width int) []int {
 		}
 	}
 	return each
+}
+
+// badRows counts the rows of a push, of width floats, that are not finite.
+func badRows(width int) func(*request) int {
+	return func(r *request) (n int) {
+		for g := range slices.Chunk(r.grads, width) {
+			if !finite(g) {
+				n++
+			}
+		}
+		return n
+	}
 }
 
 func finite(v []float32) bool {
