@@ -23,7 +23,8 @@ type retained struct {
 
 // retainedRows are of one table, the rows of one push behind those of another.
 type retainedRows struct {
-	keys   []uint64
+	keys   []uint64 // those that had a row; one that had none is not changed either
+	rows   []uint32 // scratch
 	values []float32
 	at     map[uint64]int // in keys; made when somebody asks
 }
@@ -69,24 +70,20 @@ func (l *lane) retainRows(t *tableState, due []*request) {
 	dim := t.spec.Dim
 	for _, r := range due {
 		if len(r.keys) != len(r.rows) { // a ticket that was taken before this was on
-			w.whole = len(r.rows) == 0
+			w.whole = w.whole && len(r.rows) == 0
 			continue
 		}
-		to.keys = append(to.keys, r.keys...)
-		at := len(to.values)
-		to.values = slices.Grow(to.values, len(r.rows)*dim)[:at+len(r.rows)*dim]
-		t.rows.Gather(r.rows, to.values[at:])
-		for i, row := range r.rows { // there is none: it is not changed either
-			if row == table.NoRow {
-				to.keys[len(to.keys)-len(r.rows)+i] = noKey
+		to.rows = to.rows[:0]
+		for i, row := range r.rows {
+			if row != table.NoRow {
+				to.keys, to.rows = append(to.keys, r.keys[i]), append(to.rows, row)
 			}
 		}
+		at := len(to.values)
+		to.values = slices.Grow(to.values, len(to.rows)*dim)[:at+len(to.rows)*dim]
+		t.rows.Gather(to.rows, to.values[at:])
 	}
 }
-
-// noKey stands where there was no row. No worker's key is lost by it: its row would be
-// found where all others are.
-const noKey = ^uint64(0)
 
 // retainDense notes dense values that are about to be changed.
 func (l *lane) retainDense() {
@@ -129,7 +126,7 @@ func (l *lane) backRows(r *request) []int {
 	at := make([]int, len(r.keys))
 	for i, k := range r.keys {
 		at[i] = -1
-		if j, ok := t.at[k]; ok && k != noKey {
+		if j, ok := t.at[k]; ok {
 			at[i] = j
 		}
 	}
