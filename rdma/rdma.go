@@ -118,6 +118,13 @@ type Endpoint interface {
 	// readable until then even when the peer dies. Data is not ordered against requests in flight,
 	// but everything stored before a Post is seen by who polls its completion.
 	Map(r RemoteRange) ([]byte, error)
+	// Enter is Map for who stores: until Leave the peer's Close, of its Endpoint or of the
+	// Region, waits, as for a request; once the peer has closed it fails. What is stored
+	// so never comes after the peer's Close. Preconditions: it is called by who posts,
+	// what is between is short, does not wait, and calls nothing of the Endpoint.
+	Enter(r RemoteRange) ([]byte, error)
+	// Leave ends what an Enter without error began.
+	Leave()
 	Close() error
 }
 

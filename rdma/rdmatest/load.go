@@ -151,6 +151,37 @@ func testMap(t *testing.T, f Factory) {
 			t.Errorf("Map of %+v outside the region succeeded", r)
 		}
 	}
+	testEnter(t, a, b)
+}
+
+// A peer's Close waits for who stores to its memory, and then nobody does.
+func testEnter(t *testing.T, a, b *side) {
+	r := b.at(64, 8)
+	m, err := a.ep.Enter(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, closed := time.Now(), make(chan struct{})
+	go func() {
+		b.ep.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		if time.Since(began) < time.Second/2 { // it need not wait for ever
+			t.Error("Close did not wait for who has entered")
+		}
+	case <-time.After(50 * time.Millisecond):
+	}
+	m[0] = 7
+	a.ep.Leave()
+	<-closed
+	if b.buf[64] != 7 {
+		t.Errorf("stored was 7, there is %d", b.buf[64])
+	}
+	if _, err := a.ep.Enter(r); err == nil {
+		t.Error("entered the memory of a peer that had closed")
+	}
 }
 
 func testStats(t *testing.T, f Factory) {

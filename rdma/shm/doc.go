@@ -30,7 +30,7 @@
 // Memory is given back safely by guards: whoever closes a region or an
 // endpoint makes it unreachable, then waits until the stretch that may have
 // seen it (of our own goroutines, and by a shared word, of the peer) has ended.
-// What Map gave away is outside the guards.
+// What Map gave away is outside the guards, but for a stretch between Enter and Leave.
 //
 // Everything read from shared memory is the peer's word and is checked:
 // positions are masked, lengths and offsets compared with the mapping, files

@@ -32,7 +32,7 @@ type Endpoint struct {
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
 
-	guard   guard // around Post and PostRecv
+	guard   guard // around Post and PostRecv, and from Enter to Leave
 	closed  atomic.Bool
 	failure atomic.Pointer[failure]
 	link    atomic.Pointer[link]

@@ -84,6 +84,12 @@ func (e *endpoint) join() {
 // Map is not offered: Caps.Mapped is false.
 func (e *endpoint) Map(rdma.RemoteRange) ([]byte, error) { return nil, rdma.ErrNotSupported }
 
+// Enter is not offered, as Map is not.
+func (e *endpoint) Enter(rdma.RemoteRange) ([]byte, error) { return nil, rdma.ErrNotSupported }
+
+// Leave has no Enter before it.
+func (e *endpoint) Leave() {}
+
 func (e *endpoint) Close() error {
 	e.d.n.mu.Lock()
 	defer e.d.n.mu.Unlock()

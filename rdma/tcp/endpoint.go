@@ -254,3 +254,9 @@ func (ep *endpoint) Close() error {
 func (ep *endpoint) Map(rdma.RemoteRange) ([]byte, error) {
 	return nil, fmt.Errorf("tcp: map memory of %s: %w", ep.cfg.Peer, rdma.ErrNotSupported)
 }
+
+// Enter is not possible, as Map is not.
+func (ep *endpoint) Enter(r rdma.RemoteRange) ([]byte, error) { return ep.Map(r) }
+
+// Leave has no Enter before it.
+func (ep *endpoint) Leave() {}

@@ -236,6 +236,12 @@ func (ep *endpoint) Map(rdma.RemoteRange) ([]byte, error) {
 	return nil, fmt.Errorf("verbs: map memory of %s: %w", ep.cfg.Peer, rdma.ErrNotSupported)
 }
 
+// Enter is not possible, as Map is not.
+func (ep *endpoint) Enter(r rdma.RemoteRange) ([]byte, error) { return ep.Map(r) }
+
+// Leave has no Enter before it.
+func (ep *endpoint) Leave() {}
+
 // failure makes an error of this endpoint.
 func (ep *endpoint) failure(op rdma.Op, status rdma.Status, vendor uint32, cause error) *rdma.Error {
 	return &rdma.Error{Op: op, Peer: ep.cfg.Peer, QPN: ep.qpn, Status: status, VendorErr: vendor, Cause: cause}

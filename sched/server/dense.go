@@ -169,12 +169,13 @@ func (l *lane) pullDense(r *request) {
 
 // placeDense stores the values where the worker reads them.
 func (l *lane) placeDense(r *request) psmsg.Code {
-	b, code := r.s.lend(r.Values)
+	b, code := r.s.enter(r.Values)
 	if code != psmsg.CodeOK {
 		return code
 	}
 	d, out, p := &l.dense, mem.Float32s(b), l.denseFor(r)
 	d.eachRun(func(first, end, off, n int) { copy(out[off:off+n], p.Values(first, end)) })
+	r.s.ep.Leave()
 	l.stats.copied.Placed += uint64(d.floats) * 4
 	return psmsg.CodeOK
 }

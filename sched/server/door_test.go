@@ -71,6 +71,9 @@ func (e *fakeWorker) Map(r rdma.RemoteRange) ([]byte, error) {
 	return e.mem[r.Addr : r.Addr+r.Len], nil
 }
 
+func (e *fakeWorker) Enter(r rdma.RemoteRange) ([]byte, error) { return e.Map(r) }
+func (e *fakeWorker) Leave()                                   {}
+
 // reach is how a fake worker's memory is reached.
 type reach int
 

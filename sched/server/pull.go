@@ -191,12 +191,13 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 	}
 	back := l.backRows(r)
 	if r.s.mapped {
-		b, code := r.s.lend(r.Values)
+		b, code := r.s.enter(r.Values)
 		if code != psmsg.CodeOK {
 			return code
 		}
 		l.gather(t, rows, b)
 		l.putBack(t, back, b)
+		r.s.ep.Leave()
 		return psmsg.CodeOK
 	}
 	// The keys may lie in the same staging area; they are not needed any more.

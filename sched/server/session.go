@@ -173,8 +173,14 @@ func (s *session) post(wrs ...rdma.WR) {
 // lend gives the worker's own memory, where it can be mapped. A worker that
 // does not answer is lost, not wrong: it may have been stopped, and will send
 // its requests again over a new connection. The lane must not ask it twice.
-func (s *session) lend(r rdma.RemoteRange) ([]byte, psmsg.Code) {
-	b, err := s.ep.Map(r)
+func (s *session) lend(r rdma.RemoteRange) ([]byte, psmsg.Code) { return s.reached(s.ep.Map(r)) }
+
+// enter is lend for what is stored, until s.ep.Leave. A worker that has gone to another
+// member of a chain has closed this connection before: what is stored here must not come
+// after that one's answer.
+func (s *session) enter(r rdma.RemoteRange) ([]byte, psmsg.Code) { return s.reached(s.ep.Enter(r)) }
+
+func (s *session) reached(b []byte, err error) ([]byte, psmsg.Code) {
 	if err == nil {
 		return b, psmsg.CodeOK
 	}
