@@ -144,7 +144,7 @@ func (c *chained) adopt(cfg chain.Config) {
 	if !c.head {
 		c.endSessions()
 	}
-	if c.speak(cfg.Speaks) && c.head { // what they send might be passed on as it is
+	if c.speak(cfg.Speaks) && c.head { // what they send might be passed on as it is; or they may use what is newer
 		c.endSome(c.l.pushers())
 	}
 	c.epoch.Store(cfg.Epoch)

@@ -10,13 +10,13 @@ import (
 func (c *chained) own() int { return cmp.Or(c.cfg.Speak, psmsg.Version) }
 
 // speak notes what all of a chain speak, 0: it is not said, and returns whether that is
-// less than before.
-func (c *chained) speak(all int) (less bool) {
+// another version than before.
+func (c *chained) speak(all int) (other bool) {
 	v := int64(c.own())
 	if all > 0 {
 		v = min(v, int64(all))
 	}
-	return c.speaks.Swap(v) > v
+	return c.speaks.Swap(v) != v
 }
 
 // spoken is the version that a connection is of. A worker's pushes go down the chain as

@@ -14,12 +14,12 @@ func TestSpokenInAChain(t *testing.T) {
 	worker := psmsg.Hello{Chained: true}.Says()
 	link, reads := psmsg.Hello{Link: &psmsg.Link{}}.Says(), psmsg.Hello{Chained: true, Reads: true}.Says()
 	for _, x := range []struct {
-		all  int // of the chain
-		less bool
-		want int
-	}{{0, false, psmsg.Version}, {5, true, 5}, {psmsg.Version + 3, false, psmsg.Version}, {5, true, 5}, {5, false, 5}} {
-		if less := c.speak(x.all); less != x.less {
-			t.Errorf("a chain that speaks %d: less than before: %v", x.all, less)
+		all   int // of the chain
+		other bool
+		want  int
+	}{{0, true, psmsg.Version}, {5, true, 5}, {psmsg.Version + 3, true, psmsg.Version}, {5, true, 5}, {5, false, 5}} {
+		if other := c.speak(x.all); other != x.other {
+			t.Errorf("a chain that speaks %d: another version than before: %v", x.all, other)
 		}
 		for _, k := range []struct {
 			hello *psmsg.Hello
