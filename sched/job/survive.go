@@ -44,10 +44,10 @@ func (l *launcher) deaths(ctx context.Context) func(*launch.Death) launch.Verdic
 		// One that has served and finds its port taken or a file changed is as good as dead.
 		badStart := said != nil && said.BadInput && l.started(d.Rank) == 0
 		switch {
-		case serves && l.job.Chained() && badStart && number >= l.job.Servers:
-			return l.refuse(ctx, d, number)
-		case !serves || !l.job.Chained() || badStart:
+		case !serves || !l.job.Chained() || badStart && number < l.job.Servers:
 			return launch.Verdict{End: d}
+		case badStart && !l.takesPart(ctx, number):
+			return l.refuse(ctx, d, number)
 		}
 		if again[d.Rank] == nil {
 			again[d.Rank] = &restarts{began: first}
@@ -56,12 +56,29 @@ func (l *launcher) deaths(ctx context.Context) func(*launch.Death) launch.Verdic
 	}
 }
 
+// takesPart says whether a server has groups, or was to get one: that it ends is then
+// the end of replicas, whatever it says of its input.
+func (l *launcher) takesPart(ctx context.Context, number int) bool {
+	asking, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	kv, err := l.store.Get(asking, replica.KeyMap)
+	if err != nil {
+		return false
+	}
+	m, err := place.Decode(kv.Value, uint64(kv.Revision))
+	return err == nil && hasPart(m, number)
+}
+
 // refuse ends a server alone that was asked for while the job ran, and could not begin:
 // the job had no need of it before. Who asked reads why.
 func (l *launcher) refuse(ctx context.Context, d *launch.Death, number int) launch.Verdict {
 	why := l.why(d)
 	asking, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+	// It may have registered: nobody is to give it a group now.
+	if _, err := l.store.Delete(asking, replica.ServerKey(number)); ignore(err, coord.ErrNotFound) != nil {
+		why += fmt.Sprintf(" (and its entry is not taken away: %v)", err)
+	}
 	if _, err := l.store.Put(asking, addedPrefix+strconv.Itoa(number), []byte(refusedPrefix+why), 0); err != nil {
 		why += fmt.Sprintf(" (and who asked for it is not told: %v)", err)
 	}

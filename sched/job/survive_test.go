@@ -140,6 +140,34 @@ func TestAnAddedServerThatCannotBegin(t *testing.T) {
 	}
 }
 
+// One that has taken groups dies as any server does, though what ended it is its input:
+// a disk that is full. One that has registered and has none is not to get any.
+func TestAnAddedServerThatHadBegun(t *testing.T) {
+	l, told := chainedLauncher(t, 2, []uint64{11, 12, 13, 14}, []uint64{11, 12, 13, 14, 15})
+	l.job.Servers = 3
+	deaths := l.deaths(t.Context())
+	full := func(number int) launch.Verdict {
+		rank := rankOf(number, l.job)
+		l.failures[rank] = &train.Failure{Message: "the disk is full", BadInput: true}
+		return deaths(killed(l, rank))
+	}
+	if v := full(4); v.End != nil || v.Again != nil {
+		t.Errorf("without groups: %+v, told %q", v, *told)
+	}
+	if v := full(3); v.End != nil || v.Again == nil || !strings.Contains((*told)[1], "started again") {
+		t.Errorf("with groups: %+v, told %q", v, *told)
+	}
+	for number := 3; number < 5; number++ {
+		if _, err := l.store.Get(t.Context(), replica.ServerKey(number)); !errors.Is(err, coord.ErrNotFound) {
+			t.Errorf("server %d is still listed: %v", number, err)
+		}
+	}
+	var lost *LostError
+	if v := deaths(killed(l, 2)); !errors.As(v.End, &lost) {
+		t.Errorf("nobody has some groups any more: %+v", v)
+	}
+}
+
 func TestDeathsThatEndAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int
