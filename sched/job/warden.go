@@ -247,9 +247,17 @@ func cards(ctx context.Context, c coord.Coordinator, prefix string) (map[int]kee
 }
 
 // offer has this rank ready to take a keeper's place, and takes it when it is called.
+// Where that fails it offers itself again: the others may have nobody else.
 func (w *warden) offer(life context.Context) {
-	if err := w.succeed(life); err != nil && life.Err() == nil && w.k.cfg.Events != nil {
-		w.k.cfg.Events(train.Event{Note: fmt.Sprintf("%s will not keep the coordinator in another's place: %v", nameIn(w.k.cfg.Rank, w.k.job), err)})
+	for said := ""; life.Err() == nil; pause(life, w.ttl) {
+		err := w.succeed(life)
+		if err == nil {
+			return
+		}
+		if said != err.Error() && life.Err() == nil && w.k.cfg.Events != nil {
+			said = err.Error()
+			w.k.cfg.Events(train.Event{Note: fmt.Sprintf("%s does not keep the coordinator in another's place yet: %v; it offers itself again", nameIn(w.k.cfg.Rank, w.k.job), err)})
+		}
 	}
 }
 
@@ -263,10 +271,10 @@ func (w *warden) succeed(life context.Context) error {
 	card := w.card()
 	card.Peer = port.Addr
 	called := calledPrefix + strconv.Itoa(k.cfg.Rank) + "/"
-	if _, err := w.c.Delete(life, called); ignore(err, coord.ErrNotFound) != nil { // of an earlier process
-		return err
-	}
 	for life.Err() == nil {
+		if _, err := w.c.Delete(life, called); ignore(err, coord.ErrNotFound) != nil { // of an earlier offer, which is over
+			return err
+		}
 		s, err := coord.NewSession(life, w.c, w.ttl)
 		if err != nil {
 			return err
@@ -338,7 +346,9 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
-		err = errors.Join(err, offered.Close())
+		if closed := offered.Close(); err != nil { // who keeps it offers no more; the lease ends by itself
+			err = errors.Join(err, closed)
+		}
 	}()
 	n := &keeper{cfg: k.cfg, job: k.job}
 	if n.scratch, err = launch.OpenScratch(os.TempDir()); err != nil {
