@@ -22,6 +22,15 @@ const (
 // they would be silent for as long as it is cut off. Who watches asks again, there or
 // elsewhere, from where it was.
 func (s *Store) probe() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.probed.Go(func() { // Close does not wait for an answer that may never come
+		select {
+		case <-s.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	t := time.NewTicker(probeEvery)
 	defer t.Stop()
 	for {
@@ -33,8 +42,11 @@ func (s *Store) probe() {
 		s.mu.Lock()
 		watched := slices.Collect(maps.Keys(s.watchers))
 		s.mu.Unlock()
-		if len(watched) == 0 || s.heard(context.Background()) == nil {
+		if len(watched) == 0 || s.heard(ctx) == nil {
 			continue
+		}
+		if ctx.Err() != nil {
+			return
 		}
 		for _, w := range watched {
 			w.because(coord.ErrUnavailable)
