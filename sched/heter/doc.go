@@ -30,6 +30,11 @@
 // that is stopped answers no "alive": whoever dialled asks for it, and gives the peer up
 // after Options.Silence. Hub.Err names it either way.
 //
+// # Behind the last leaf
+//
+// What the upper rank does with leaves that it has answered is done when Flush returns at
+// the lower rank: the upper one finds it among Flushes, and closes its channel then.
+//
 // # The end
 //
 // Each lower rank says Bye. When all have, the upper rank sees Hub.Over, does what it has

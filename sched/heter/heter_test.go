@@ -195,6 +195,26 @@ func TestByeHasTheReport(t *testing.T) {
 	}
 }
 
+// TestFlushWaits: it ends when the upper rank says so, and not before.
+func TestFlushWaits(t *testing.T) {
+	w := newWorld(t, "shm", heter.Shape{First: 0, Last: 1, Slots: 1, Floats: 8})
+	flushed := make(chan error, 1)
+	go func() { flushed <- w.lowers[0].Flush(t.Context()) }()
+	var asked []chan struct{}
+	for asked = w.upper.Flushes(); len(asked) == 0; asked = w.upper.Flushes() {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case err := <-flushed:
+		t.Fatalf("a flush was over before the upper rank had said so: %v", err)
+	default:
+	}
+	close(asked[0])
+	if err := <-flushed; err != nil || len(asked) != 1 || len(w.upper.Flushes()) != 0 {
+		t.Errorf("%v, asked %d times", err, len(asked))
+	}
+}
+
 // TestDeathIsNamed: either end learns that the other is gone, and its name.
 func TestDeathIsNamed(t *testing.T) {
 	for _, transport := range []string{"shm", "tcp"} {

@@ -37,6 +37,8 @@ type Hub struct {
 	expected map[int]Shape // by number: who has not come yet
 	came     chan *Link
 
+	flushes []chan struct{} // under mu
+
 	report   json.RawMessage
 	finished chan struct{}
 	byes     atomic.Int64
@@ -78,6 +80,7 @@ type hello struct {
 const (
 	methodBegin = "heter begin" // where each may write
 	methodAlive = "heter alive"
+	methodFlush = "heter flush"
 	methodBye   = "heter bye"
 )
 
@@ -231,6 +234,18 @@ func (h *Hub) answer(ctx context.Context, l *Link, method string, body json.RawM
 		return l.region.Remote(), nil
 	case methodAlive:
 		return nil, nil
+	case methodFlush:
+		done := make(chan struct{})
+		h.mu.Lock()
+		h.flushes = append(h.flushes, done)
+		h.mu.Unlock()
+		h.mux.Wake()
+		select {
+		case <-done:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	case methodBye:
 		if !l.bye.Swap(true) {
 			h.byes.Add(1)
@@ -370,28 +385,51 @@ func (h *Hub) Finish(report any) error {
 	return nil
 }
 
+// Flush returns when all upper ranks have done what they do with the leaves that they
+// have answered.
+func (h *Hub) Flush(ctx context.Context) error {
+	return h.callAll(ctx, methodFlush, func(*Link, json.RawMessage) {})
+}
+
+// Flushes are the calls of Flush that wait, each until its channel is closed.
+func (h *Hub) Flushes() []chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	asked := h.flushes
+	h.flushes = nil
+	return asked
+}
+
 // Bye tells all upper ranks that nothing comes from here any more, and gets their
 // reports, by their numbers.
 func (h *Hub) Bye(ctx context.Context) (map[int]json.RawMessage, error) {
 	said := map[int]json.RawMessage{}
 	var mu sync.Mutex
+	err := h.callAll(ctx, methodBye, func(l *Link, report json.RawMessage) {
+		l.bye.Store(true)
+		mu.Lock()
+		defer mu.Unlock()
+		said[l.Number] = report
+	})
+	return said, err
+}
+
+// callAll calls all upper ranks at once, and got as each answers.
+func (h *Hub) callAll(ctx context.Context, method string, got func(l *Link, answer json.RawMessage)) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(h.links))
 	for i, l := range h.links {
 		wg.Go(rdma.Guarded(h.host.OnPanic(), func() {
-			var report json.RawMessage
-			if err := l.conn.Call(ctx, methodBye, nil, &report); err != nil {
+			var answer json.RawMessage
+			if err := l.conn.Call(ctx, method, nil, &answer); err != nil {
 				errs[i] = &LostError{Peer: l.Peer(), Cause: err}
 				return
 			}
-			l.bye.Store(true)
-			mu.Lock()
-			defer mu.Unlock()
-			said[l.Number] = report
+			got(l, answer)
 		}))
 	}
 	wg.Wait()
-	return said, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // Close ends all links.

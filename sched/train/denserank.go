@@ -102,7 +102,7 @@ func (d *denseRank) listen(ctx context.Context) error {
 		_, err = d.rank.Coord.Put(ctx, denseKey(number), []byte(addr), 0)
 	}
 	if err == nil {
-		coming, cancel := context.WithTimeout(ctx, d.rank.timeout())
+		coming, cancel := context.WithTimeout(ctx, wholeTimeout) // they may have much to read before
 		end := d.rank.Stall.Begin(stall.Absent, "the workers", "to send their first activations", nil)
 		err = d.hub.Ready(coming)
 		end()
@@ -139,6 +139,9 @@ func (d *denseRank) run(ctx context.Context) error {
 
 // turn does what there is to do, or waits a moment.
 func (d *denseRank) turn() error {
+	if err := d.flush(); err != nil {
+		return err
+	}
 	came, err := d.hub.Poll()
 	if err != nil {
 		return err
@@ -160,6 +163,24 @@ func (d *denseRank) turn() error {
 		return err
 	}
 	return d.await()
+}
+
+// flush answers workers that ask whether all is pushed: what this rank has answered it has
+// pushed by now, where groups are of one worker.
+func (d *denseRank) flush() error {
+	asked := d.hub.Flushes()
+	if len(asked) == 0 {
+		return nil
+	}
+	for _, b := range d.all {
+		if err := d.settle(b); err != nil {
+			return err
+		}
+	}
+	for _, done := range asked {
+		close(done)
+	}
+	return nil
 }
 
 // take puts a leaf into its group.

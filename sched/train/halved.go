@@ -218,6 +218,17 @@ func (a *halved) lost(err error) error {
 	return err
 }
 
+// flush waits until the servers have what the dense ranks push of this worker's leaves. In
+// bsp the clock does that, and a dense rank may lack other workers' leaves yet.
+func (a *halved) flush(ctx context.Context) error {
+	if a == nil || a.w.job.bsp() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.w.rank.timeout())
+	defer cancel()
+	return a.lost(a.hub.Flush(ctx))
+}
+
 // end tells the dense ranks that nothing more comes, and takes their reports.
 func (a *halved) end(ctx context.Context) error {
 	if a == nil {
