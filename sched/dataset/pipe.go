@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -84,18 +85,27 @@ func openPipe(ctx context.Context, path string, o *Options) (*piped, error) {
 	p.cmd.Env = append(os.Environ(), "PSRT_FILE="+path)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p.cmd.WaitDelay = time.Second // for who has inherited stderr
-	err = p.cmd.Start()
+	started := make(chan error)
+	go func() {
+		// The command dies with the thread that starts it, which a reader's may do first.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		defer close(p.ended)
+		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		}
+	}()
+	err = <-started
 	theirs.Close()
 	if err != nil {
 		in.Close()
 		out.Close()
 		return nil, fileError(path, err, "the pipe command cannot be started: %v", plain(err))
 	}
-	go func() {
-		defer close(p.ended)
-		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
-		}
-	}()
 	p.stop = context.AfterFunc(ctx, p.kill)
 	return p, nil
 }

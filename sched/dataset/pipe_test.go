@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,27 @@ func TestPipe(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}
+	}
+}
+
+// The command outlives the thread of the goroutine that opens it, which ends with a
+// goroutine that is locked to it.
+func TestPipeOutlivesItsOpener(t *testing.T) {
+	path := file(t, "in", []byte(ffmText))
+	ended := make(chan error)
+	var p *piped
+	go func() {
+		runtime.LockOSThread()
+		var err error
+		p, err = openPipe(t.Context(), path, &Options{Pipe: "sleep 0.5; cat"})
+		ended <- err
+	}()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if got, err := io.ReadAll(p); err != nil || string(got) != ffmText {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
