@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
+	"psrt/sched/clock"
 	"psrt/sched/coord"
 	"psrt/sched/dataset"
 	"psrt/sched/ledger"
@@ -32,6 +34,8 @@ func (j *Job) validateSharding() error {
 		return fmt.Errorf("train: sharding %q, must be %s or %s", j.Sharding, ShardStatic, ShardDynamic)
 	case j.Sync != ASP:
 		return fmt.Errorf("train: --sharding %s with --sync %s: workers then take different numbers of steps, which only --sync %s lets them", ShardDynamic, j.Sync, ASP)
+	case slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return m.Most >= 0 }):
+		return fmt.Errorf("train: --sharding %s with --table-sync: workers then take different numbers of steps, which only asp lets them; leave --table-sync out", ShardDynamic)
 	case j.Dataset != dataset.Queue || j.Shuffle || j.Stream != nil:
 		return fmt.Errorf("train: --sharding %s is for files that are read in their order, as --dataset %s --no-shuffle does, without --stream", ShardDynamic, dataset.Queue)
 	case j.Dense == DenseAllReduce:
