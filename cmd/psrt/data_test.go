@@ -114,6 +114,11 @@ func TestGlobalShuffle(t *testing.T) {
 	} else if moved := three.Ranks[len(three.Ranks)-1].RowsMoved; moved == 0 {
 		t.Error("the third worker got no rows of the others")
 	}
+	reduced := append(args, "--model", "deepfm", "--hidden", "8")
+	want := trainedOn(t, reduced...)
+	if got := trainedOn(t, append(reduced, "--dense", "allreduce")...); got.Digest != want.Digest {
+		t.Errorf("with --dense allreduce: %s, want %s", got.Digest, want.Digest)
+	}
 	if other := trainedOn(t, args[:4]...); other.Digest == two.Digest {
 		t.Error("the same without")
 	}
@@ -136,7 +141,7 @@ func TestShardingDynamic(t *testing.T) {
 	if got.Examples != 18000 || sum != 18000 || len(got.Epochs) != 2 {
 		t.Errorf("%d examples in %d epochs, %d by workers; want 18000 in 2", got.Examples, len(got.Epochs), sum)
 	}
-	for _, more := range [][]string{{"--sync", "bsp"}, {"--dataset", "memory"}, {"--checkpoint", filepath.Join(dir, "h")}} {
+	for _, more := range [][]string{{"--sync", "bsp"}, {"--table-sync", "dense=ssp:2"}, {"--dataset", "memory"}, {"--checkpoint", filepath.Join(dir, "h")}} {
 		if o := psrt(t, append(slices.Clone(args), more...)...); o.code != 2 || !strings.Contains(o.stderr, "--sharding dynamic") {
 			t.Errorf("%q: exit %d, %s", more, o.code, o.stderr)
 		}

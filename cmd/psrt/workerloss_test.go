@@ -131,17 +131,21 @@ func pushes(res *train.Result) (n uint64) {
 // Workers are killed, or stopped, at random moments. They are started again, or others
 // go on for them; every push counts once, and bsp gives the model that it would have
 // given.
-func TestWorkersDie(t *testing.T) { workersDie(t, "--model", "fm") }
+func TestWorkersDie(t *testing.T) { workersDie(t, lossRuns, "--model", "fm") }
 
 // So they are where they add dense gradients among themselves: who goes on for one that
 // died gets dense values, and the sums of steps that its servers lack, from the others.
 func TestWorkersDieInAllReduce(t *testing.T) {
-	workersDie(t, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
+	workersDie(t, lossRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
 }
 
-func workersDie(t *testing.T, flags ...string) {
+// So they are where they have rows for each other beside that.
+func TestWorkersDieInGlobalShuffle(t *testing.T) {
+	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
+}
+
+func workersDie(t *testing.T, runs int, flags ...string) {
 	seed := seedtest.Seed(t)
-	runs := lossRuns
 	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
 		runs = n
 	}

@@ -119,18 +119,28 @@ func (r *Reader) Epoch(n int) error {
 	return nil
 }
 
+// Load reads what Memory keeps, which the first step does else, and lets the other
+// readers of Parts have it. It must not run beside Next.
+func (r *Reader) Load() error {
+	if r.opts.Mode != Memory || r.store != nil {
+		return nil
+	}
+	store, err := r.load()
+	if err != nil {
+		return err
+	}
+	r.store = store
+	if p := r.opts.Parts; p != nil {
+		share := r.share
+		p.Rows.Offer(func(rows []uint32, into []byte) (int, int, error) { return store.pack(share, rows, into) })
+	}
+	return nil
+}
+
 func (r *Reader) start() (stepper, error) {
 	if r.opts.Mode == Memory {
-		if r.store == nil {
-			store, err := r.load()
-			if err != nil {
-				return nil, err
-			}
-			r.store = store
-			if p := r.opts.Parts; p != nil {
-				share := r.share
-				p.Rows.Offer(func(rows []uint32, into []byte) (int, int, error) { return store.pack(share, rows, into) })
-			}
+		if err := r.Load(); err != nil {
+			return nil, err
 		}
 		if r.opts.Shuffle {
 			st, share, how, global, parts := r.store, r.share, r.shuffle(), r.opts.Global, r.opts.Parts

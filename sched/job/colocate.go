@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 
 	"psrt/sched/coord"
@@ -19,7 +20,9 @@ func JoinAndRunBoth(ctx context.Context, addr string, cfg RankConfig) (*train.Re
 	server.World, worker.World, worker.Rank = 2*n, 2*n, n+cfg.Rank
 	worker.Metrics = cfg.Metrics.Beside()
 	worker.Check, worker.Store = nil, StoreConfig{} // one look is enough, and only servers talk to etcd
-	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil {
+	if strings.HasPrefix(cfg.Listen, "unix:") {
+		worker.Listen = cfg.Listen + ".worker"
+	} else if host, _, err := net.SplitHostPort(cfg.Listen); err == nil {
 		worker.Listen = net.JoinHostPort(host, "0")
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -89,7 +89,7 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 	m, err := ring.Listen(w.rank.Host, listen, "dense gradients", options)
 	if err != nil && w.rank.Generation > 1 {
 		// It may be in the process of another worker, which has the address.
-		m, err = ring.Listen(w.rank.Host, beside(listen, w.rank.Index), "dense gradients", options)
+		m, err = ring.Listen(w.rank.Host, beside(listen, "dense", w.rank.Index), "dense gradients", options)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train: --dense %s: %w", DenseAllReduce, err)
@@ -105,10 +105,11 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 	return c, nil
 }
 
-// beside is where a worker listens in the process of another.
-func beside(listen string, worker int) string {
+// beside is where a worker listens for something where another part of it, or another
+// worker in its process, has the address.
+func beside(listen, what string, worker int) string {
 	if strings.HasPrefix(listen, "unix:") {
-		return fmt.Sprintf("%s.%d", listen, worker)
+		return fmt.Sprintf("%s.%s%d", listen, what, worker)
 	}
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -204,7 +205,7 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 			}
 			return nil
 		}
-		if !c.survives || ctx.Err() != nil {
+		if !c.survives || ctx.Err() != nil || c.group.Err() == nil { // else it would fail in every group
 			return err
 		}
 		if err := c.regroup(ctx, err); err != nil {

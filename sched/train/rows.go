@@ -28,13 +28,17 @@ func (w *worker) openParts(ctx context.Context) (*dataset.Parts, error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	m, err := exchange.Listen(w.rank.Host, listen, exchange.Options{Me: w.rank.Index, Size: w.job.Workers, Timeout: w.rank.timeout(), Node: w.rank.Node,
+	options := exchange.Options{Me: w.rank.Index, Size: w.job.Workers, Timeout: w.rank.timeout(), Node: w.rank.Node,
 		Address: func(ctx context.Context, worker int) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, askAddress)
 			defer cancel()
 			v, err := coord.Await(ctx, w.rank.Coord, rowsKey(worker))
 			return string(v), err
-		}})
+		}}
+	m, err := exchange.Listen(w.rank.Host, listen, options)
+	if err != nil && (w.collective != nil || w.rank.Generation > 1) {
+		m, err = exchange.Listen(w.rank.Host, beside(listen, "rows", w.rank.Index), options)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("train: --global-shuffle: %w", err)
 	}

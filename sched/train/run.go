@@ -127,6 +127,11 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 				return err
 			}
 			w.clock, p.Steps = mine.Clock, mine.Steps
+			if w.rows != nil { // outside bsp others may still need rows for the pass
+				if err := data.Load(); err != nil {
+					return err
+				}
+			}
 		} else {
 			if q == nil {
 				if err := data.Epoch(e); err != nil {
@@ -222,6 +227,9 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 		return err
 	}
 	if err := w.pushKept(ctx, e); err != nil {
+		return err
+	}
+	if err := w.halved.flush(ctx); err != nil {
 		return err
 	}
 	mine.Examples += w.meter.examples.Load() - counted
