@@ -20,9 +20,11 @@ import (
 // gets values, optimizer's state, and what it needs to compute the steps again that its
 // servers lack.
 //
-// Faults survived: the death of any workers but all at once, at any moment, also while
-// a group is joined or the vector is told; one that was only stopped, which finds its
-// number taken; a connection that breaks between two that live.
+// Faults survived: the death of any workers but all at once, at nearly any moment, also
+// while a group is joined or the vector is told; one that was only stopped, which finds
+// its number taken; a connection that breaks between two that live. Not survived: that a
+// worker dies behind a sum that has reached it and the servers, and no worker that lives;
+// see agree, which says so.
 func (c *collective) regroup(ctx context.Context, why error) error {
 	limit := c.w.rank.timeout()
 	if c.survives {

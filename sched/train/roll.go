@@ -51,10 +51,10 @@ func (r *roll) follow(ctx context.Context, news func()) {
 		err := r.watch(ctx, news)
 		switch {
 		case ctx.Err() != nil:
-		case errors.Is(err, coord.ErrClosed):
+		case errors.Is(err, coord.ErrClosed), errors.Is(err, errCard):
 			r.change(func() { r.failure = err })
 			return
-		case errors.Is(err, coord.ErrUnavailable):
+		default:
 			select {
 			case <-ctx.Done():
 			case <-time.After(lookForCards):
@@ -63,7 +63,10 @@ func (r *roll) follow(ctx context.Context, news func()) {
 	}
 }
 
-// lookForCards is between tries to reach a coordinator that is away.
+// errCard: another version of psrt, or no psrt, has written it.
+var errCard = errors.New("train: a worker's place in the all-reduce is not understood")
+
+// lookForCards is between tries to reach a coordinator that is away or gives errors.
 const lookForCards = 500 * time.Millisecond
 
 func (r *roll) watch(ctx context.Context, news func()) error {
@@ -78,7 +81,7 @@ func (r *roll) watch(ctx context.Context, news func()) error {
 		}
 		var c card
 		if err := json.Unmarshal(kv.Value, &c); err != nil {
-			return fmt.Errorf("train: the card of worker %d is not understood: %w", worker, err)
+			return fmt.Errorf("%w: key %s: %w; run the same psrt everywhere", errCard, kv.Key, err)
 		}
 		r.change(func() { r.cards[worker] = c })
 		news()
