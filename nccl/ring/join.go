@@ -222,7 +222,10 @@ func (g *Group) land() (err error) {
 		if err != nil {
 			return fmt.Errorf("ring: register landing memory: %w", err)
 		}
-		g.regions, g.landed = append(g.regions, r), r
+		g.regions = append(g.regions, r)
+		if d == g.around[0].domain { // other domains may have been tried
+			g.landed = r
+		}
 	}
 	return nil
 }
