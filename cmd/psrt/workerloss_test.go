@@ -141,7 +141,7 @@ func TestWorkersDieInAllReduce(t *testing.T) {
 
 // So they are where they have rows for each other beside that.
 func TestWorkersDieInGlobalShuffle(t *testing.T) {
-	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
+	workersDie(t, 2, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
 func workersDie(t *testing.T, runs int, flags ...string) {
