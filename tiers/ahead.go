@@ -23,6 +23,12 @@ func newAhead() ahead { return ahead{at: policy.NoUse} }
 // memory, but that batch in any case.
 const leadShare = 8
 
+// slackShare: with room for so many batches the one behind the next is read ahead, too.
+// Rows that leave have to be written first, behind the reads that the disk was given;
+// with the next batch alone a step at the disk's pace comes before its last rows are
+// asked for (54 of 5,263 reads a step, with room for 5 batches).
+const slackShare = 4
+
 // askedAtOnce bounds the keys looked at together, aheadQueued the reads ahead that
 // the disk is given: a lookup's own wait behind no more. It is given many at a time,
 // as rows that lie side by side are read at once.
@@ -126,8 +132,12 @@ func (t *Tiered) aheadEnds() uint64 {
 		a.batch, a.at = begin, policy.NoUse
 	}
 	due, rows := t.belady.Due()
-	lead := t.space.frames() / max(1, leadShare*rows)
-	return min(end, begin+uint64(t.cfg.Ahead)+1, due+uint64(max(1, lead)))
+	frames := t.space.frames()
+	lead := max(1, frames/max(1, leadShare*rows))
+	if frames >= slackShare*rows {
+		lead = max(lead, 2)
+	}
+	return min(end, begin+uint64(t.cfg.Ahead)+1, due+uint64(lead))
 }
 
 // readSome reads those of keys that are on disk, and moves on behind the last that
