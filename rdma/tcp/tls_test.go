@@ -82,6 +82,35 @@ func TestClearRefused(t *testing.T) {
 	}
 }
 
+// TestHelloIsNoTLS: the first byte of a hello, its target's id, is never that of TLS.
+func TestHelloIsNoTLS(t *testing.T) {
+	for id, want := range map[uint64]bool{0: false, 0x16: false, 0xab16: false, 0x1600: true, 1: true} {
+		h := hello{target: id}
+		if first := h.encode(&[nonceSize]byte{})[0]; mayBegin(id) != want || first == tlsHandshake && want {
+			t.Errorf("an endpoint %#x is allowed: %v; its hello begins with %#x", id, mayBegin(id), first)
+		}
+	}
+	d, err := New(Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	q, err := d.NewQueue(4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1024 { // one in 256 at random
+		ep, err := d.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: 1, RecvDepth: 1, Peer: "peer"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := decodeAddress(ep.Address())
+		if err != nil || !mayBegin(a.id) {
+			t.Fatalf("an endpoint of id %#x: %v", a.id, err)
+		}
+	}
+}
+
 // Who stands between two hosts with a certificate of his own is found out.
 func TestOtherCertificate(t *testing.T) {
 	other, err := New(Config{Listen: "127.0.0.1:0", Cover: CoverAll})
