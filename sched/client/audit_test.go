@@ -329,16 +329,22 @@ func TestAuditFindsFaults(t *testing.T) {
 				continue // where values come from is the same
 			}
 			t.Run(f.fault+" "+judge.ModeOf(staleness), func(t *testing.T) {
-				plan := &faultPlan{}
-				when := 1 + rng.IntN(4)
-				w, spec := audited(t, "tcp", staleness, func(c server.RowsConfig) (tiers.Rows, error) {
-					rows, err := server.InMemory(c)
-					return &faultyRows{Rows: rows, fault: f.fault, when: when, plan: plan, old: map[uint32][]float32{}}, err
-				})
-				trainAudited(t, w, spec, seed, 12, false)
-				run := judged(t, w, judge.Options{})
-				if !plan.fired {
-					t.Fatal("nothing was done wrong")
+				once := func() *judge.Run {
+					plan := &faultPlan{}
+					when := 1 + rng.IntN(4)
+					w, spec := audited(t, "tcp", staleness, func(c server.RowsConfig) (tiers.Rows, error) {
+						rows, err := server.InMemory(c)
+						return &faultyRows{Rows: rows, fault: f.fault, when: when, plan: plan, old: map[uint32][]float32{}}, err
+					})
+					trainAudited(t, w, spec, seed, 12, false)
+					if !plan.fired {
+						t.Fatal("nothing was done wrong")
+					}
+					return judged(t, w, judge.Options{})
+				}
+				run := once()
+				for try := 0; f.fault == "last bit" && run.Consistent && try < 3; try++ {
+					run = once() // the next sum can round a last bit away before anybody has pulled it
 				}
 				if run.Consistent || len(run.Violations) == 0 {
 					t.Fatalf("not found: %+v", *run)
