@@ -105,11 +105,8 @@ const linkColumns = 2
 
 func linkFloats(m *model.Model) int { return linkColumns + m.Input() }
 
-// Kinds of messages.
-const (
-	kindTrain = iota + 1
-	kindPredict
-)
+// kindTrain is the one kind of message.
+const kindTrain = 1
 
 // linkShape is what lies between a worker and a dense rank: the leaves that both have.
 // There may be none.
