@@ -139,9 +139,12 @@ func TestServersAndTrainersComeAndGo(t *testing.T) {
 			w := start(t, 3, serve.Config{Tables: sums(), Staleness: staleness, Clients: 4, Save: dir}, "")
 			own := table.Spec{Name: "own", Dim: 1, Optimizer: table.Optimizer{Kind: table.Sum}, Init: table.Init{Kind: table.InitZero}}
 			const trainers, steps, keys = 3, 30, 20
+			var clients []*kv.Client // opened before any server is killed: both touch w.procs
+			for range trainers {
+				clients = append(clients, w.open(1, own)) // all wish to be the same one
+			}
 			var all sync.WaitGroup
-			for id := range trainers {
-				c := w.open(1, own) // all wish to be the same one
+			for id, c := range clients {
 				all.Go(func() {
 					for step := range steps {
 						for _, name := range []string{"sum", "own"} {
