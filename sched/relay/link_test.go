@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -180,6 +181,52 @@ func TestAgain(t *testing.T) {
 	until(t, func() bool { return len(got) == len(want) && a.link.Stats().Unread == 0 }, a, b)
 	send(data(2, 3, chain.Push), true)
 	until(t, func() bool { return len(got) == len(want) }, a, b)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestAgainCut: parts of an op that are sent again and cut otherwise arrive once, as long
+// as they are on their way; of one that goes on behind them, what is new does.
+func TestAgainCut(t *testing.T) {
+	d := simulated(t, sim.Config{})
+	const size = 64 << 10
+	body := make([]byte, size)
+	for i := range body {
+		body[i] = byte(i >> 8)
+	}
+	type part struct{ off, bytes int }
+	var got []part
+	a, b := joined(t, d(), d(), Options{RingBytes: minRing}, func(*chain.Message) {}, func(m *chain.Message) {
+		if !bytes.Equal(m.Bytes, body[m.Off:m.Off+len(m.Bytes)]) {
+			t.Errorf("bytes %d to %d of the op are others", m.Off, m.Off+len(m.Bytes))
+		}
+		got = append(got, part{m.Off, len(m.Bytes)})
+	})
+	var want []part
+	for _, x := range []struct {
+		send, takes part
+	}{
+		{part{0, 20000}, part{0, 20000}},
+		{part{20000, 10000}, part{20000, 10000}},
+		{part{0, 25000}, part{}},
+		{part{5000, 20000}, part{}},
+		{part{10000, 30000}, part{30000, 10000}}, // grown meanwhile
+		{part{0, 40000}, part{}},
+		{part{50000, 1000}, part{50000, 1000}}, // leaves a gap
+		{part{20000, 31000}, part{40000, 11000}},
+		{part{0, size}, part{51000, size - 51000}},
+	} {
+		m := &chain.Message{Kind: chain.Data, Group: testGroup, From: nodeA, To: nodeB, Epoch: 1, Seq: 1, Off: x.send.off,
+			Header: chain.Header{Kind: chain.Push, Size: size}, Bytes: body[x.send.off : x.send.off+x.send.bytes]}
+		if !a.link.Send(m) {
+			t.Fatalf("%+v: dropped: %+v", x.send, a.link.Stats())
+		}
+		if x.takes.bytes > 0 {
+			want = append(want, x.takes)
+		}
+	}
+	until(t, func() bool { return len(got) == len(want) && a.link.Stats().Unread == 0 }, a, b)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -49,8 +49,8 @@ func (o *outgoing) drop() {
 // Send takes a message for the peer. What it refers to may not be changed before it
 // is in records, at the latest when Pending is 0; an op's body may be once it is
 // committed, because then the peer has it and looks at it no more. What is sent again
-// while it is on its way is not taken twice. false: there was no room, the link is broken, or
-// the message is for another; it is dropped.
+// while it is on its way is not taken twice (again.go). false: there was no room, the
+// link is broken, or the message is for another; it is dropped.
 func (l *Link) Send(m *chain.Message) bool {
 	size := sizeOf(m)
 	if l.err == nil && max(size, m.Header.Size) > l.opt.MaxMessageBytes {
@@ -58,14 +58,20 @@ func (l *Link) Send(m *chain.Message) bool {
 			ErrTooLarge, m.Kind, size, m.Header.Size, l.opt.MaxMessageBytes))
 	}
 	q := &l.out.queue
-	switch {
-	case l.err != nil || l.closed || m.Group != l.cfg.Group || m.To != l.cfg.Peer:
+	if l.err != nil || l.closed || m.Group != l.cfg.Group || m.To != l.cfg.Peer {
 		l.stats.Dropped++
 		return false
-	case l.out.onItsWay(m):
+	}
+	switch n, all := l.out.onItsWay(m); {
+	case all:
 		l.stats.Spared++
 		return true
-	case q.count >= l.opt.QueueMessages || q.count > 0 && q.bytes+size > l.opt.QueueBytes:
+	case n > 0:
+		rest := *m
+		rest.Off, rest.Bytes = m.Off+n, m.Bytes[n:]
+		m, size = &rest, sizeOf(&rest)
+	}
+	if q.count >= l.opt.QueueMessages || q.count > 0 && q.bytes+size > l.opt.QueueBytes {
 		l.stats.Dropped++
 		return false
 	}
