@@ -42,6 +42,11 @@ func Rate(ctx context.Context, port string, bits int64, queueBytes int) error {
 	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root tbf rate %dbit burst %db limit %db", port, bits, burst, queueBytes))
 }
 
+// RateEnd bounds what this process's end sends, where no switch does.
+func RateEnd(ctx context.Context, bits int64, queueBytes int) error {
+	return Rate(ctx, wire, bits, queueBytes)
+}
+
 // Delay holds back what a port sends.
 func Delay(ctx context.Context, port string, by time.Duration) error {
 	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root netem delay %dus limit 1000000", port, by.Microseconds()))

@@ -18,12 +18,15 @@ type Table struct {
 	index  map[uint64]uint32
 	slabs  [][]float32
 	rows   uint32
+
+	// Born fills a new row, which is zero without it. Set before Serve; with mu.
+	Born func(key uint64, row []float32)
 }
 
 const slabRows = 4096
 
-// NewTable makes a table of rows of so many floats; rows are born zero at the
-// first pull.
+// NewTable makes a table of rows of so many floats; rows are born at
+// the first pull, zero unless Born says otherwise.
 func NewTable(floats int, rate float32, expect int) *Table {
 	return &Table{floats: floats, rate: rate, index: make(map[uint64]uint32, expect)}
 }
@@ -40,7 +43,11 @@ func (t *Table) row(key uint64) []float32 {
 		t.index[key] = id
 	}
 	at := int(id%slabRows) * t.floats
-	return t.slabs[id/slabRows][at : at+t.floats : at+t.floats]
+	row := t.slabs[id/slabRows][at : at+t.floats : at+t.floats]
+	if !ok && t.Born != nil {
+		t.Born(key, row)
+	}
+	return row
 }
 
 // Set gives a row its values.

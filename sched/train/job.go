@@ -258,12 +258,12 @@ func (j *Job) share(member int) (dataset.Share, error) {
 // EmbeddingTable is the name of the one sparse table of all models.
 const EmbeddingTable = "embedding"
 
-// embeddingID is its number.
-const embeddingID = 1
+// EmbeddingID is its number.
+const EmbeddingID = 1
 
 // table describes the sparse table.
 func (j *Job) table(m *model.Model) table.Spec {
-	return table.Spec{Name: EmbeddingTable, ID: embeddingID, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}
+	return table.Spec{Name: EmbeddingTable, ID: EmbeddingID, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: j.Optimizer, Lifecycle: j.Lifecycle}
 }
 
 // denseRanges translates the model's layout.

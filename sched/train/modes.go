@@ -31,7 +31,7 @@ func (j *Job) serverModes() map[uint32]clock.Mode {
 	if len(j.TableSync) == 0 && j.StalenessLeast == nil {
 		return nil
 	}
-	return map[uint32]clock.Mode{embeddingID: j.mode(EmbeddingTable), psmsg.DenseLead: j.mode(DenseTable)}
+	return map[uint32]clock.Mode{EmbeddingID: j.mode(EmbeddingTable), psmsg.DenseLead: j.mode(DenseTable)}
 }
 
 // bsp says whether no table's reads are ever stale, Mixed whether those of one are and

@@ -74,7 +74,7 @@ func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
 	}
 	leads = a.Of
 	if slices.ContainsFunc(leads, func(l psmsg.Lead) bool { // steps of bsp are whole or not there
-		return l.Table == psmsg.DenseLead && j.mode(DenseTable).BSP() || l.Table == embeddingID && j.mode(EmbeddingTable).BSP()
+		return l.Table == psmsg.DenseLead && j.mode(DenseTable).BSP() || l.Table == EmbeddingID && j.mode(EmbeddingTable).BSP()
 	}) {
 		return nil, false
 	}
