@@ -141,7 +141,7 @@ func TestWorkersDieInAllReduce(t *testing.T) {
 
 // So they are where they have rows for each other beside that.
 func TestWorkersDieInGlobalShuffle(t *testing.T) {
-	workersDie(t, 2, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
+	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
 func workersDie(t *testing.T, runs int, flags ...string) {
@@ -227,11 +227,21 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 // wakes up: it ends, says why, and the job, which another worker went on with, does not
 // notice.
 func TestStrangerEnds(t *testing.T) {
+	t.Run("the last worker", func(t *testing.T) { strangerEnds(t, 2, "goes on for it, too") })
+	// The first one has the lock of the checkpoints until it ends.
+	t.Run("who writes checkpoints", func(t *testing.T) {
+		strangerEnds(t, 0, "goes on when the process before it has ended", "--checkpoint", filepath.Join(t.TempDir(), "history"), "--checkpoint-every", "40steps")
+	})
+}
+
+// strangerEnds stops a worker until another has said so.
+func strangerEnds(t *testing.T, worker int, until string, more ...string) {
 	dir := t.TempDir()
 	data, token := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "token", strings.Repeat("secret", 8))
 	common := []string{"train", "--data", data, "--model", "fm", "--batch", "96", "--epochs", "10", "--threads", "1", "--servers", "1", "--workers", "3", "--sync", "bsp", "--seed", "7", "--json"}
 	args := append(slices.Clone(common), "--on-worker-loss", "continue", "--worker-timeout", "1s", "--stall-after", "0", "--transport", "tcp",
 		"--world-size", "4", "--coordinator", freeAddr(t), "--token-file", token)
+	args = append(args, more...)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var ranks []*runningJob
@@ -241,18 +251,22 @@ func TestStrangerEnds(t *testing.T) {
 	if !ranks[1].says(t, "epoch  1 ") {
 		t.Fatalf("the first worker: %s", ranks[1].stderr.String())
 	}
-	stopped := ranks[3]
+	stopped := ranks[1+worker]
 	stopped.cmd.Process.Signal(syscall.SIGSTOP)
 	// The worker that has the fewest numbers, and of these the first, goes on for it.
-	ranks[1].says(t, "goes on for it, too")
+	heir := ranks[1]
+	if worker == 0 {
+		heir = ranks[2]
+	}
+	heir.says(t, until)
 	stopped.cmd.Process.Signal(syscall.SIGCONT)
 	<-stopped.done
 	if code := stopped.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(stopped.stderr.String(), "taken over by another process") {
 		t.Errorf("the one that was stopped: exit %d, %s", code, stopped.stderr.String())
 	}
-	res := ranks[1].result(t)
-	for r, j := range ranks[:3] {
-		if <-j.done; j.cmd.ProcessState.ExitCode() != 0 {
+	res := heir.result(t)
+	for r, j := range ranks {
+		if <-j.done; j != stopped && j.cmd.ProcessState.ExitCode() != 0 {
 			t.Errorf("rank %d: exit %d, %s", r, j.cmd.ProcessState.ExitCode(), j.stderr.String())
 		}
 	}
@@ -261,7 +275,7 @@ func TestStrangerEnds(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.stdout), &undisturbed); err != nil {
 		t.Fatalf("exit %d, %v: %s", o.code, err, o.stderr)
 	}
-	if len(res.Takeovers) != 1 || res.Takeovers[0].Worker != 2 || res.Examples != undisturbed.Examples || pushes(res) != pushes(&undisturbed) ||
+	if len(res.Takeovers) != 1 || res.Takeovers[0].Worker != worker || res.Examples != undisturbed.Examples || pushes(res) != pushes(&undisturbed) ||
 		res.Takeovers[0].Exact && res.Digest != undisturbed.Digest {
 		t.Errorf("%v, %d examples, %d pushes, digest %s; undisturbed %d, %d, %s", res.Takeovers, res.Examples, pushes(res), res.Digest, undisturbed.Examples, pushes(&undisturbed), undisturbed.Digest)
 	}

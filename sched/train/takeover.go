@@ -10,6 +10,7 @@ import (
 	"psrt/sched/clock"
 	"psrt/sched/coord"
 	"psrt/sched/dataset"
+	"psrt/tiers/ckpt"
 )
 
 // What happens when a worker dies.
@@ -173,7 +174,7 @@ func (w *worker) inherit(ctx context.Context) (known bool, err error) {
 // inheritSaver goes on with the history of checkpoints. One that was under way is
 // given up: the servers forget it when the next begins.
 func (w *worker) inheritSaver(ctx context.Context) (err error) {
-	if w.saver, err = newSaver(ctx, w); err != nil {
+	if err = w.awaitSaver(ctx); err != nil {
 		return err
 	}
 	if head := w.saver.h.Head(); head != nil {
@@ -187,6 +188,30 @@ func (w *worker) inheritSaver(ctx context.Context) (err error) {
 	}
 	w.saver.sum.ResumedFrom = r.From
 	return nil
+}
+
+// lookForLock is between two looks whether somebody still has the history's lock.
+const lookForLock = 100 * time.Millisecond
+
+// awaitSaver opens the history when the process before has ended: one that is stopped,
+// and not killed yet, has its lock.
+func (w *worker) awaitSaver(ctx context.Context) (err error) {
+	told := false
+	for end := time.Now().Add(lostFor / 2); ; {
+		var held *ckpt.LockedError
+		if w.saver, err = newSaver(ctx, w); !errors.As(err, &held) || time.Now().After(end) {
+			return err
+		}
+		if !told {
+			told = true
+			w.rank.emit(Event{Note: fmt.Sprintf("worker %d goes on when the process before it has ended: %v", w.rank.Index, err)})
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(lookForLock):
+		}
+	}
 }
 
 // takeOver learns from the servers what the processes before have pushed, and tells
