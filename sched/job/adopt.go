@@ -141,8 +141,10 @@ func (a *adopter) adopt(ctx context.Context, worker int) error {
 		a.cfg.OnAdopt(worker)
 	}
 	a.adopted.Go(func() {
-		if err := a.run(a.life, n); err != nil {
-			a.cancel(fmt.Errorf("worker %d, for which %s went on: %w", worker, nameIn(a.cfg.Rank, a.job), err))
+		if err := a.run(a.life, n); err != nil && a.life.Err() == nil { // else it ended as this process's own part did
+			err = fmt.Errorf("worker %d, for which %s went on: %w", worker, nameIn(a.cfg.Rank, a.job), err)
+			a.cancel(err)
+			raise(a.cfg.Coord, nameIn(a.cfg.Rank, a.job), err) // before the others miss both, and blame that
 		}
 	})
 	return nil

@@ -245,6 +245,9 @@ func explain(err error, failures map[int]*train.Failure, name func(rank int) str
 				return &RankFailure{Rank: name(r), Failure: *f}
 			}
 		}
+		if f := failures[death.Rank]; f != nil {
+			return &RankFailure{Rank: name(death.Rank), Failure: *f}
+		}
 	}
 	if len(death.Tail) > 0 {
 		return fmt.Errorf("%w; its last words:\n  %s", death, joinLines(death.Tail))

@@ -334,10 +334,11 @@ func Failure(err error) *train.Failure {
 	var bad interface{ BadInput() bool }
 	var ab *coord.AbortError
 	var lost *train.PeerLost
+	var asked interface{ Interrupted() bool } // the launcher ends all ranks when one fails
 	return &train.Failure{
 		Message:   err.Error(),
 		BadInput:  errors.As(err, &bad) && bad.BadInput(),
-		Secondary: errors.As(err, &ab) || errors.As(err, &lost),
+		Secondary: errors.As(err, &ab) || errors.As(err, &lost) || errors.As(err, &asked) && asked.Interrupted(),
 	}
 }
 

@@ -3,7 +3,6 @@ package launch
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -246,6 +245,7 @@ func (j *job) kill(v Victim) {
 		case <-p.done:
 		default:
 			if pid := p.cmd.Process.Pid; p.rank == v.Rank && (v.PID == 0 || v.PID == pid) {
+				p.forgiven = true // whoever fails in the same moment is to blame
 				syscall.Kill(-pid, syscall.SIGKILL)
 			}
 		}
@@ -263,9 +263,9 @@ func (j *job) verdict(p *process) Verdict {
 
 // giveUp ends the job. Where a death is why, it finds out who is to blame.
 func (j *job) giveUp(why error) error {
-	if _, ok := why.(*Death); ok {
+	if d, ok := why.(*Death); ok {
 		time.Sleep(settle)
-		why = j.judge()
+		why = j.judge(d)
 	}
 	j.end()
 	return why
@@ -334,9 +334,9 @@ func (p *process) death() *Death {
 	return d
 }
 
-// judge picks the rank to blame: one that a signal took before one that
-// exited, since ranks exit when they miss a peer; then the earliest.
-func (j *job) judge() error {
+// judge picks the rank to blame for the end that began with first: one that a signal
+// took before one that exited, since ranks exit when they miss a peer; then the earliest.
+func (j *job) judge(first *Death) error {
 	var worst *process
 	var others []string
 	for _, p := range j.procs {
@@ -353,8 +353,8 @@ func (j *job) judge() error {
 			worst = p
 		}
 	}
-	if worst == nil {
-		return errors.New("launch: a rank ended badly and cannot be found")
+	if worst == nil { // it was killed because it hung, and cannot be spared
+		return first
 	}
 	d := worst.death()
 	for _, o := range others {

@@ -185,3 +185,27 @@ func TestTailIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A rank that was killed because it hung is not to blame for one that fails in the same
+// moment, but where nobody else is.
+func TestVictimIsNotToBlame(t *testing.T) {
+	j := &job{cfg: ranks("sleep", "fail"), exits: make(chan *process), over: make(chan struct{}), starts: make(chan start)}
+	defer close(j.over)
+	go j.starter()
+	for i, r := range j.cfg.Ranks {
+		if err := j.start(i, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := <-j.exits
+	j.kill(Victim{Rank: 0})
+	victim := <-j.exits
+	var d *Death
+	if err := j.judge(victim.death()); !errors.As(err, &d) || d.Rank != failed.rank || d.Code != 7 {
+		t.Errorf("blamed: %v", err)
+	}
+	failed.forgiven = true
+	if err := j.judge(victim.death()); !errors.As(err, &d) || d.Rank != victim.rank {
+		t.Errorf("blamed: %v", err)
+	}
+}

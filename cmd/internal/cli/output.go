@@ -64,6 +64,9 @@ type interrupted struct{ signal os.Signal }
 
 func (i *interrupted) Error() string { return "ended by " + i.signal.String() }
 
+// Interrupted says that somebody asked for this end, who knows why.
+func (i *interrupted) Interrupted() bool { return true }
+
 // InterruptedOr is the signal that ended ctx, else err.
 func InterruptedOr(ctx context.Context, err error) error {
 	var i *interrupted
