@@ -132,6 +132,10 @@ func (l *launcher) killSilent(ctx context.Context, kill chan<- launch.Victim) {
 			had[a.Process], living[a.Process] = a, true
 			delete(silentSince, a.Process)
 		}
+		patience := l.job.Silence() / grace
+		if len(living) == 0 { // no core for anybody, more likely, and to kill all may end the job
+			patience = 2 * l.job.Silence()
+		}
 		for p, a := range had {
 			switch since := silentSince[p]; {
 			case living[p]:
@@ -139,7 +143,7 @@ func (l *launcher) killSilent(ctx context.Context, kill chan<- launch.Victim) {
 			case since.IsZero():
 				silentSince[p] = time.Now()
 				continue
-			case time.Since(since) < l.job.Silence()/grace:
+			case time.Since(since) < patience:
 				continue
 			}
 			delete(had, p)
