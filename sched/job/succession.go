@@ -16,13 +16,18 @@ import (
 //	succession      what a rank must know to become a keeper
 //	keeping/<rank>  that keeper lives; under its lease
 //	offer/<rank>    that rank would be one; under its lease
+//	room/<i>        the rank that has the i-th place among those; under its lease
 //	called/<rank>/  it is to be one, and who the others are
 const (
 	keySuccession = "succession"
 	keepingPrefix = "keeping/"
 	offerPrefix   = "offer/"
+	roomPrefix    = "room/"
 	calledPrefix  = "called/"
 )
+
+// offers is how many ranks are ready at a time: as many as could have to be replaced.
+const offers = manyKeepers
 
 // successionWord is under keySuccession. Who holds the job's token reads it.
 type successionWord struct {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma/secure"
@@ -41,8 +42,9 @@ type warden struct {
 	word successionWord
 	ttl  time.Duration
 
-	cancel context.CancelFunc
-	all    sync.WaitGroup
+	cancel   context.CancelFunc
+	all      sync.WaitGroup
+	resigned atomic.Bool // it keeps nothing any more
 }
 
 // guard begins it, where there is one.
@@ -67,9 +69,10 @@ func (k *keeper) guard(ctx context.Context) error {
 			cancel()
 			return err
 		}
-		w.all.Go(func() { w.stay(life, s) })
+		keeping, stop := context.WithCancel(life)
+		w.all.Go(func() { w.stay(keeping, s) })
 		w.all.Go(func() { pause(life, w.ttl); w.lead(life, k.member) }) // all have said by then that they live
-		w.all.Go(func() { w.turn(life) })
+		w.all.Go(func() { w.turn(life, stop) })
 	} else {
 		w.all.Go(func() { w.offer(life) })
 	}
@@ -159,8 +162,15 @@ func (w *warden) look(life context.Context, m *etcd.Embedded) error {
 	ctx, cancel := context.WithTimeout(life, changeWithin)
 	defer cancel()
 	v := keepersView{want: w.word.Members}
-	var err error
+	ways, _, err := w.c.List(ctx, wayPrefix) // before the members: a new one's way comes behind its vote
+	if err != nil {
+		return err
+	}
 	if v.members, err = m.Members(ctx); err != nil {
+		return err
+	}
+	// One that led may have died between a removal and this.
+	if err := w.forgetWays(ctx, ways, v.members); err != nil {
 		return err
 	}
 	if v.living, err = cards(ctx, w.c, keepingPrefix); err != nil {
@@ -171,12 +181,7 @@ func (w *warden) look(life context.Context, m *etcd.Embedded) error {
 	}
 	switch do := v.next(); do.kind {
 	case removeMember:
-		if err := m.Remove(ctx, do.id); err != nil {
-			return err
-		}
-		return w.forgetWays(ctx, m)
-	case noChange: // one that led may have died between the two
-		return w.forgetWays(ctx, m)
+		return m.Remove(ctx, do.id)
 	case addMember:
 		return m.Add(ctx, v.offers[do.rank].Peer)
 	case promoteMember:
@@ -189,16 +194,8 @@ func (w *warden) look(life context.Context, m *etcd.Embedded) error {
 }
 
 // forgetWays takes away those of ranks that are no keepers any more.
-func (w *warden) forgetWays(ctx context.Context, m *etcd.Embedded) error {
-	kvs, _, err := w.c.List(ctx, wayPrefix) // before the members: a new one's way comes behind its vote
-	if err != nil {
-		return err
-	}
-	members, err := m.Members(ctx)
-	if err != nil {
-		return err
-	}
-	for _, kv := range kvs {
+func (w *warden) forgetWays(ctx context.Context, ways []coord.KV, members []etcd.Member) error {
+	for _, kv := range ways {
 		name := strings.TrimPrefix(kv.Key, wayPrefix)
 		if slices.ContainsFunc(members, func(m etcd.Member) bool { return m.Name == name }) {
 			continue
@@ -263,34 +260,88 @@ func (w *warden) offer(life context.Context) {
 
 func (w *warden) succeed(life context.Context) error {
 	k := w.k
-	port, err := etcd.HoldPort(life, k.cfg.reached())
-	if err != nil {
-		return err
-	}
-	defer port.Release()
-	card := w.card()
-	card.Peer = port.Addr
 	called := calledPrefix + strconv.Itoa(k.cfg.Rank) + "/"
 	for life.Err() == nil {
-		if _, err := w.c.Delete(life, called); ignore(err, coord.ErrNotFound) != nil { // of an earlier offer, which is over
+		if err := w.awaitRoom(life); err != nil {
 			return err
 		}
 		s, err := coord.NewSession(life, w.c, w.ttl)
 		if err != nil {
 			return err
 		}
-		if err = w.putCard(life, offerPrefix, card, s); err == nil {
-			var word *calledWord
-			if word, err = w.awaitCall(life, s, called); word != nil {
-				return w.become(life, s, port, word)
-			}
+		word, port, err := w.offerOnce(life, s, called)
+		if word != nil {
+			return errors.Join(w.become(life, s, port, word), port.Release())
 		}
 		_ = s.Close() // its lease ends by itself
-		if err != nil {
+		if err != nil && !errors.Is(err, coord.ErrConflict) {
 			return err
 		}
 	}
 	return nil
+}
+
+// offerOnce offers this rank until it is called, and the session holds. Without a word
+// and an error the session was lost; coord.ErrConflict: others offer themselves already.
+func (w *warden) offerOnce(life context.Context, s *coord.Session, called string) (word *calledWord, port *etcd.Port, err error) {
+	if err := w.takeRoom(life, s); err != nil {
+		return nil, nil, err
+	}
+	if port, err = etcd.HoldPort(life, w.k.cfg.reached()); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if word == nil {
+			err = errors.Join(err, port.Release())
+		}
+	}()
+	if _, err := w.c.Delete(life, called); ignore(err, coord.ErrNotFound) != nil { // of an earlier offer, which is over
+		return nil, nil, err
+	}
+	card := w.card()
+	card.Peer = port.Addr
+	if err := w.putCard(life, offerPrefix, card, s); err != nil {
+		return nil, nil, err
+	}
+	word, err = w.awaitCall(life, s, called)
+	return word, port, err
+}
+
+// takeRoom makes this rank one of the few that offer themselves.
+func (w *warden) takeRoom(life context.Context, s *coord.Session) error {
+	for i := range offers {
+		_, err := w.c.CompareAndPut(life, roomPrefix+strconv.Itoa(i), []byte(strconv.Itoa(w.k.cfg.Rank)), 0, s.Lease())
+		if !errors.Is(err, coord.ErrConflict) {
+			return err
+		}
+	}
+	return coord.ErrConflict
+}
+
+// awaitRoom waits until fewer ranks offer themselves than may. Until then this one holds
+// no lease and no port: of a thousand ranks most never do.
+func (w *warden) awaitRoom(life context.Context) error {
+	if !w.card().Serves { // servers first: workers come and go more
+		pause(life, w.ttl/10)
+	}
+	for {
+		taken, rev, err := w.c.List(life, roomPrefix)
+		if err != nil || len(taken) < offers {
+			return err
+		}
+		watch, err := w.c.Watch(life, roomPrefix, rev+1)
+		if err != nil {
+			return err
+		}
+		for gone := false; !gone; {
+			e, ok := <-watch.Events()
+			gone = !ok || e.Deleted
+		}
+		watch.Close()
+		if life.Err() != nil {
+			return context.Cause(life)
+		}
+	}
 }
 
 // awaitCall waits for a call; nil without an error: the session was lost.
@@ -385,27 +436,47 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 	if k.cfg.Events != nil {
 		k.cfg.Events(train.Event{Note: fmt.Sprintf("%s keeps the coordinator in another's place: a way to it is at %s", nameIn(k.cfg.Rank, k.job), n.listener.Addr())})
 	}
-	w.all.Go(func() { w.stay(life, s) })
+	keeping, stop := context.WithCancel(life)
+	w.all.Go(func() { w.stay(keeping, s) })
 	w.all.Go(func() { w.lead(life, n.member) })
 	w.all.Go(func() {
+		defer stop()
 		select {
 		case <-life.Done():
-		case <-n.member.Ended(): // its clients find another
-			_ = n.way.Close()
+			return
+		case <-n.member.Ended():
 		}
+		stop()
+		k.mu.Lock()
+		k.later = nil
+		k.mu.Unlock()
+		_ = n.close() // its clients find another
+		w.again(life)
 	})
 	return nil
 }
 
-// turn has a keeper that the others have gone on without ask them.
-func (w *warden) turn(life context.Context) {
+// turn has a keeper that the others have gone on without ask them, and be ready to be
+// one again.
+func (w *warden) turn(life context.Context, stop context.CancelFunc) {
+	defer stop()
 	select {
 	case <-life.Done():
 		return
 	case <-w.k.member.Ended():
 	}
+	stop()                                 // it keeps nothing
 	_ = w.k.way.Close()                    // its clients find another
 	_ = w.k.turning.to(w.k.known.client()) // the member is gone already
+	w.again(life)
+}
+
+// again offers this rank anew that the others have gone on without: it may have been
+// away only.
+func (w *warden) again(life context.Context) {
+	if !w.resigned.Load() {
+		w.offer(life)
+	}
 }
 
 // followWays keeps the ways of now.
@@ -446,6 +517,7 @@ func (w *warden) ways(life context.Context) error {
 func (w *warden) resign() {
 	ctx, cancel := context.WithTimeout(context.Background(), changeWithin)
 	defer cancel()
+	w.resigned.Store(true)
 	w.k.mu.Lock()
 	later := w.k.later
 	w.k.mu.Unlock()

@@ -100,6 +100,89 @@ func TestKeepersAreReplaced(t *testing.T) {
 	}
 }
 
+// A keeper that the others went on without, as it was only away, asks them, and is one
+// again: first of those from the beginning, then in another's place.
+func TestKeeperComesBack(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	all := keepTogether(t, 5)
+	asks := patient.New(all[4].store, nil)
+	for range 2 {
+		way, err := asks.Get(ctx, wayPrefix+"1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for removed := false; !removed; time.Sleep(50 * time.Millisecond) { // refused while its peers have only just met
+			members, err := all[4].member.Members(ctx)
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+			for _, m := range members {
+				removed = removed || m.Name == "1" && all[4].member.Remove(ctx, m.ID) == nil
+			}
+		}
+		for now := way; now.Revision == way.Revision || errors.Is(err, coord.ErrNotFound); now, err = asks.Get(ctx, wayPrefix+"1") {
+			if ctx.Err() != nil || err != nil && !errors.Is(err, coord.ErrNotFound) {
+				t.Fatalf("it is no keeper again: %v, %v", err, ctx.Err())
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	if _, err := patient.New(all[1].store, nil).Put(ctx, "late", nil, 0); err != nil {
+		t.Errorf("it cannot ask the others: %v", err)
+	}
+}
+
+// However many ranks there are, few are ready to be keepers, and hold what that takes;
+// where one of them goes, another is.
+func TestFewOffer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	store := local.New()
+	defer store.Close()
+	text := fmt.Sprintf(`{"members":%d}`, manyKeepers)
+	if _, err := store.Put(ctx, keySuccession, []byte(text), 0); err != nil {
+		t.Fatal(err)
+	}
+	job := &train.Job{Servers: 3 * offers, Workers: 1, Replicas: 2, Groups: 4}
+	var all []*keeper
+	for r := range 3 * offers {
+		k := &keeper{cfg: &RankConfig{Rank: r, Coord: store, keepingTTL: 3 * time.Second}, job: job, store: unowned{store}, known: waysTo("", nil)}
+		if err := k.guard(ctx); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k)
+	}
+	ended := map[int]bool{}
+	defer func() {
+		for r, k := range all {
+			if !ended[r] {
+				_ = k.close()
+			}
+		}
+	}()
+	for range 3 {
+		var offered map[int]keepingCard
+		for len(offered) < offers {
+			var err error
+			if offered, err = cards(ctx, store, offerPrefix); err != nil {
+				t.Fatal(err)
+			}
+			for r := range ended {
+				delete(offered, r)
+			}
+			if len(offered) > offers {
+				t.Fatalf("%d ranks offer themselves, want %d", len(offered), offers)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		for r := range offered {
+			_ = all[r].close()
+			ended[r] = true
+		}
+	}
+}
+
 // A server that keeps the store may leave while most of the others live without it.
 func TestKeeperMayLeave(t *testing.T) {
 	for _, x := range []struct {
