@@ -118,7 +118,7 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 {{with .Result.Pipeline}}{{if .Stages}}<h2>The pipeline</h2>
 <table><tr><th>stage</th><th>busy</th><th>a step, mean, ms</th><th>95 %, ms</th></tr>
 {{range .Stages}}<tr><td>{{.Name}}</td><td>{{pc .Busy}}</td><td>{{ms .Mean}}</td><td>{{if .P95}}{{ms .P95}}{{end}}</td></tr>{{end}}</table>
-<p class="note">{{.Depth}} step(s) pulled ahead; values waited {{ms .QueueSeconds}} ms to be computed. Computing stood still for input {{pc .WaitInput}}, for values {{pc .WaitValues}}, for room to push {{pc .WaitPush}} of the time.</p>{{end}}{{end}}
+<p class="note">{{.Depth}} step(s) pulled ahead{{if .ReadThreads}}, {{.ReadThreads}} thread(s) of a worker reading and {{.ComputeThreads}} computing in the end{{end}}; values waited {{ms .QueueSeconds}} ms to be computed. Computing stood still for input {{pc .WaitInput}}, for values {{pc .WaitValues}}, for room to push {{pc .WaitPush}} of the time.</p>{{end}}{{end}}
 <h2>Servers</h2>
 <table><tr><th>server</th><th>rows</th><th>pulls</th><th>pushes</th><th>merged</th><th>busy, s</th><th>rows in memory</th><th>hits</th></tr>
 {{range .Result.ServerUse}}<tr><td>{{.Server}}</td><td>{{.Rows}}</td><td>{{.Pulls}}</td><td>{{.Pushes}}</td><td>{{.Merged}}</td><td>{{f1 .BusySeconds}}</td>{{with hits .}}<td>{{.Memory}}</td><td>{{.Rate}}</td>{{end}}</tr>{{end}}</table>

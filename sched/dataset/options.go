@@ -50,6 +50,7 @@ type Options struct {
 // ReaderOptions say how one worker runs through a source.
 type ReaderOptions struct {
 	Threads  int    // parsing goroutines; 0: 1
+	Limit    *Limit // of those that parse at once; nil: all may
 	Mode     string // "queue" (default): read anew every epoch; "memory": parsed once and kept
 	Shuffle  bool   // rows change places inside their virtual partition, a different way each epoch
 	Global   bool   // memory mode with Shuffle: each row may come to any place of the epoch

@@ -50,6 +50,7 @@ type pipeline struct {
 	idle   chan *leafText // texts to fill again
 	pool   *stepPool
 	busy   *usage.Clock
+	limit  *Limit
 	wait   sync.WaitGroup
 	err    error // sticky
 
@@ -77,7 +78,7 @@ func newPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptio
 	threads, outer := opts.Threads, ctx
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipeline{
-		src: src, share: share, reader: outer, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy,
+		src: src, share: share, reader: outer, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy, limit: opts.Limit,
 		order: make(chan *pending, aheadSteps),
 		tasks: make(chan *leafText, threads),
 		idle:  make(chan *leafText, 2*threads+1),
@@ -105,12 +106,14 @@ func (p *pipeline) parse() {
 	for t := range p.tasks {
 		b := t.batch
 		if p.ctx.Err() == nil {
+			p.limit.enter()
 			p.busy.Enter()
 			leaf := &b.step.Leaves[t.leaf]
 			if err := parseLeaf(p.src.parser, t, leaf); err != nil {
 				b.fail(t.leaf, err)
 			}
 			p.busy.Leave()
+			p.limit.leave()
 		}
 		t.reset()
 		p.idle <- t // never blocks: idle has room for every text

@@ -13,13 +13,17 @@ type Worker struct {
 	Steps             uint64 // steps begun
 	IO, Comm, Compute float64
 	KeysOut, GradsOut uint64 // bytes copied into request slots
-	Calls             map[psmsg.Kind]usage.Counts
+	// Settled by the worker itself: steps pulled ahead, threads that read and compute.
+	Depth, ReadThreads, ComputeThreads int
+	Calls                              map[psmsg.Kind]usage.Counts
 }
 
 var (
 	workerExamples = counter("psrt_worker_examples_total", "Examples that this worker has trained on.")
 	workerStep     = counter("psrt_worker_steps_total", "Steps that this worker has begun.")
 	workerStage    = counter("psrt_worker_stage_seconds_total", "Time that a stage was busy: io (read, parse, number), comm (wait for values and for room to push), compute.", "stage")
+	workerDepth    = gauge("psrt_worker_depth", "Steps that are pulled ahead, as the worker has settled.")
+	workerThreads  = gauge("psrt_worker_threads", "Threads of a stage (read, compute), as the worker has settled.", "stage")
 	workerCopied   = counter("psrt_worker_copied_bytes_total", "Payload copied into request slots, which small requests carry along.", "what")
 	workerCalls    = metric{prometheus.NewDesc("psrt_worker_call_seconds", "From a pull's or push's first request to its last answer, over all lanes, as noticed by the worker.", []string{"kind"}, nil), 0}
 )
@@ -35,6 +39,9 @@ func (read workerCollector) Collect(ch chan<- prometheus.Metric) {
 	out.put(workerStage, w.IO, "io")
 	out.put(workerStage, w.Comm, "comm")
 	out.put(workerStage, w.Compute, "compute")
+	out.put(workerDepth, float64(w.Depth))
+	out.put(workerThreads, float64(w.ReadThreads), "read")
+	out.put(workerThreads, float64(w.ComputeThreads), "compute")
 	out.put(workerCopied, float64(w.KeysOut), "keys")
 	out.put(workerCopied, float64(w.GradsOut), "gradients")
 	for kind, c := range w.Calls {

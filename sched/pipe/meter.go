@@ -14,6 +14,7 @@ import (
 // value stands.
 type Meter struct {
 	steps, depth        atomic.Int64
+	threads             atomic.Int64 // that read, above 32 bits of those that compute
 	pull, push          flight
 	compute             timed
 	queued              timed // values that were here before they were wanted
@@ -65,6 +66,20 @@ func (m *Meter) Waits() (input, values, room float64) {
 	return m.input.seconds(), m.values.seconds(), m.room.seconds()
 }
 
+// shares are the seconds for which the line stood still for input and for values, and
+// computed.
+func (m *Meter) shares() [3]float64 {
+	input, values, _ := m.Waits()
+	return [3]float64{input, values, m.Compute()}
+}
+
+// Settled is how many steps are pulled ahead, and how many threads read and compute (0
+// where nobody settles that).
+func (m *Meter) Settled() (depth, read, compute int) {
+	t := m.threads.Load()
+	return int(m.depth.Load()), int(t >> 32), int(t & (1<<32 - 1))
+}
+
 // Compute is the seconds that were spent computing.
 func (m *Meter) Compute() float64 { return m.compute.total.seconds() }
 
@@ -83,8 +98,11 @@ type Stage struct {
 type Summary struct {
 	Steps int64 `json:"steps"`
 	// Depth is how many steps are pulled ahead, as it was settled in the end.
-	Depth  int     `json:"depth"`
-	Stages []Stage `json:"stages"`
+	Depth int `json:"depth"`
+	// Likewise the threads of a worker that read and that compute.
+	ReadThreads    int     `json:"read_threads,omitempty"`
+	ComputeThreads int     `json:"compute_threads,omitempty"`
+	Stages         []Stage `json:"stages"`
 	// QueueSeconds is how long a step's values waited to be computed, on average.
 	QueueSeconds float64 `json:"queue_s"`
 	// The line stood still for a step to be read, for values and for room to push:
@@ -96,7 +114,8 @@ type Summary struct {
 
 // Summary reads the meter; read is what the caller knows of its reading.
 func (m *Meter) Summary(read Stage) Summary {
-	s := Summary{Steps: m.steps.Load(), Depth: int(m.depth.Load())}
+	s := Summary{Steps: m.steps.Load()}
+	s.Depth, s.ReadThreads, s.ComputeThreads = m.Settled()
 	s.Stages = []Stage{read,
 		m.pull.stage("pull", m.pull.under.Busy().Seconds()),
 		m.compute.stage("compute", m.compute.total.seconds()),
@@ -131,6 +150,7 @@ func Merge(all []Summary, span float64) (sum Summary) {
 	for _, s := range all {
 		sum.Steps = max(sum.Steps, s.Steps)
 		sum.Depth = max(sum.Depth, s.Depth)
+		sum.ReadThreads, sum.ComputeThreads = max(sum.ReadThreads, s.ReadThreads), max(sum.ComputeThreads, s.ComputeThreads)
 		sum.QueueSeconds += s.QueueSeconds / n
 		sum.WaitInput += s.WaitInput / n / span
 		sum.WaitValues += s.WaitValues / n / span

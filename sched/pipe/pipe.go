@@ -46,6 +46,10 @@ type Line struct {
 	Pushes int
 	Meter  *Meter
 	Trace  *Trace // nil: none
+	// Threads settles how many threads the stages with threads have; nil: nobody does.
+	// Share is told when that changes, between two steps.
+	Threads *settle.Threads
+	Share   func(read, compute int)
 }
 
 // entry is a step in the line.
@@ -66,15 +70,15 @@ type run[T any] struct {
 	over      bool
 	computing bool
 	window    settle.Window
-	since     time.Time // of the window
-	waitFor   time.Duration
+	since     time.Time  // of the window
+	before    [3]float64 // seconds of the meter, where the window began
 }
 
 // Run runs all steps of w. It returns when every push has been answered, or with the
 // first error, when those that were posted before it have.
 func Run[T any](ctx context.Context, l *Line, w Work[T]) error {
-	l.Meter.depth.Store(int64(l.Depth.Now()))
-	r := &run[T]{l: l, w: w, ctx: ctx, since: time.Now()}
+	l.note()
+	r := &run[T]{l: l, w: w, ctx: ctx, since: time.Now(), before: l.Meter.shares()}
 	err := r.all()
 	return errors.Join(err, r.settle(0))
 }
@@ -135,7 +139,7 @@ func (r *run[T]) step() error {
 			return err
 		}
 		r.arrived(e, time.Now())
-		r.waitFor += r.waited(&r.l.Meter.values, "wait for values", began)
+		r.waited(&r.l.Meter.values, "wait for values", began)
 	}
 	if err := r.arrivals(); err != nil {
 		return err
@@ -222,14 +226,13 @@ func (r *run[T]) settle(keep int) error {
 	return nil
 }
 
-func (r *run[T]) waited(b *busy, what string, since time.Time) time.Duration {
+func (r *run[T]) waited(b *busy, what string, since time.Time) {
 	now := time.Now()
 	d := now.Sub(since)
 	b.add(d)
 	if d >= traceLeast {
 		r.l.Trace.span(what, laneCompute, 0, since, now)
 	}
-	return d
 }
 
 // look gives the policy what was measured, when that is enough to judge by.
@@ -238,9 +241,22 @@ func (r *run[T]) look() {
 	if r.window.Steps < settle.WindowSteps {
 		return
 	}
-	now := time.Now()
-	r.window.Seconds, r.window.WaitSeconds = now.Sub(r.since).Seconds(), r.waitFor.Seconds()
-	r.l.Depth.Step(r.window)
-	r.l.Meter.depth.Store(int64(r.l.Depth.Now()))
-	r.window, r.since, r.waitFor = settle.Window{}, now, 0
+	now, spent := time.Now(), r.l.Meter.shares()
+	r.window.Seconds = now.Sub(r.since).Seconds()
+	r.window.InputSeconds, r.window.WaitSeconds, r.window.ComputeSeconds = spent[0]-r.before[0], spent[1]-r.before[1], spent[2]-r.before[2]
+	settle.Step(r.l.Depth, r.l.Threads, r.window)
+	r.l.note()
+	r.window, r.since, r.before = settle.Window{}, now, spent
+}
+
+// note makes what is settled known.
+func (l *Line) note() {
+	l.Meter.depth.Store(int64(l.Depth.Now()))
+	if l.Threads == nil {
+		return
+	}
+	read, compute := l.Threads.Now(settle.Reading), l.Threads.Now(settle.Computing)
+	if l.Meter.threads.Swap(int64(read)<<32|int64(compute)) != int64(read)<<32|int64(compute) {
+		l.Share(read, compute)
+	}
 }

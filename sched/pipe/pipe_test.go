@@ -24,6 +24,7 @@ type fake struct {
 	answer                            func() bool
 	failAt                            map[string]int
 	pushesLeft, mostPulls, mostPushes int
+	compute                           time.Duration
 }
 
 var errFake = errors.New("as asked")
@@ -64,6 +65,7 @@ func (f *fake) Compute(s int, tick func() error) error {
 		f.t.Errorf("step %d is computed after %d others, its values here: %v", s, f.computed, f.here[s])
 	}
 	err := errors.Join(tick(), tick())
+	time.Sleep(f.compute)
 	f.computed++
 	return errors.Join(err, f.fails("compute", s))
 }
@@ -138,6 +140,30 @@ func TestLineFails(t *testing.T) {
 		if f.computed > 24 || f.retired < 17 || f.computed-f.retired > 1 {
 			t.Errorf("%s: %d steps computed, %d retired", what, f.computed, f.retired)
 		}
+	}
+}
+
+// The owner of the threads hears how many there are, first and when that is settled anew:
+// here where reading needs fewer, for nothing is ever waited for.
+func TestLineSettlesThreads(t *testing.T) {
+	f := newFake(t, 1_000_000)
+	f.answer = func() bool { return true }
+	var said [][2]int
+	l := Line{Depth: settle.NewDepth(1, 1), Pushes: 1, Meter: &Meter{}, Threads: settle.NewThreads(4, 2)}
+	l.Share = func(read, compute int) {
+		if said = append(said, [2]int{read, compute}); len(said) == 2 {
+			f.steps = f.next
+		}
+	}
+	f.compute = 20 * time.Microsecond
+	if err := Run(t.Context(), &l, f); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 2 || said[0] != [2]int{4, 2} || said[1] != [2]int{3, 2} {
+		t.Fatalf("%d steps, told %v, want {4 2} and {3 2}", f.computed, said)
+	}
+	if s := l.Meter.Summary(Stage{}); s.ReadThreads != 3 || s.ComputeThreads != 2 {
+		t.Errorf("summary %+v", s)
 	}
 }
 

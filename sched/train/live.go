@@ -33,7 +33,9 @@ func (l *live) note(w *worker) {
 // metrics is the worker's present state; any goroutine.
 func (w *worker) metrics() metrics.Worker {
 	spent := w.seconds()
+	depth, read, compute := w.line.Meter.Settled()
 	return metrics.Worker{
+		Depth: depth, ReadThreads: read, ComputeThreads: compute,
 		Examples: w.meter.examples.Load(), Steps: w.live.steps.Load(),
 		IO: spent[0], Comm: spent[1], Compute: spent[2],
 		KeysOut: w.live.keysOut.Load(), GradsOut: w.live.gradsOut.Load(),

@@ -5,7 +5,8 @@ import "sync"
 // pool runs numbered tasks on a fixed number of goroutines. The caller is one
 // of them; which goroutine runs a task never changes its result.
 type pool struct {
-	threads int
+	threads int // that there are
+	now     int // of them, that work; the caller may change it between two calls
 	work    chan func(thread int)
 	done    sync.WaitGroup
 	tick    func() // the caller's, between its tasks; may be nil
@@ -13,7 +14,7 @@ type pool struct {
 
 // newPool starts the others, each of which calls begun first.
 func newPool(threads int, begun func()) *pool {
-	p := &pool{threads: threads, work: make(chan func(int))}
+	p := &pool{threads: threads, now: threads, work: make(chan func(int))}
 	for t := 1; t < threads; t++ {
 		go func() {
 			begun()
@@ -28,7 +29,7 @@ func newPool(threads int, begun func()) *pool {
 
 // each runs f(thread, task) for task 0..n-1 and returns when all are done.
 func (p *pool) each(n int, f func(thread, task int)) {
-	if p.threads == 1 || n == 1 {
+	if p.now == 1 || n == 1 {
 		for i := range n {
 			f(0, i)
 			p.between(0)
@@ -50,7 +51,7 @@ func (p *pool) each(n int, f func(thread, task int)) {
 			p.between(thread)
 		}
 	}
-	helpers := min(p.threads, n) - 1
+	helpers := min(p.now, n) - 1
 	p.done.Add(helpers)
 	for range helpers {
 		p.work <- loop
@@ -64,7 +65,7 @@ func (p *pool) ranges(n int, f func(from, to int)) {
 	if n == 0 {
 		return
 	}
-	pieces := min(p.threads, n)
+	pieces := min(p.now, n)
 	p.each(pieces, func(_, i int) { f(n*i/pieces, n*(i+1)/pieces) })
 }
 

@@ -36,7 +36,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		defer w.rows.Close() // behind the reader, which asks it
-		data, err = w.open(ctx, w.job.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io})
+		data, err = w.open(ctx, w.job.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io, Limit: w.limit})
 	}
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (w *worker) openStream(ctx context.Context, busy *usage.Clock) (*dataset.Re
 	if err != nil {
 		return nil, err
 	}
-	return src.NewReader(ctx, w.share, dataset.ReaderOptions{Threads: w.job.Threads, Busy: busy, Begun: w.stages.reads})
+	return src.NewReader(ctx, w.share, dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
 }
 
 // seek puts the reader of a stream where the job stands, and counts the examples of

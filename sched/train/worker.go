@@ -13,6 +13,7 @@ import (
 	"psrt/sched/exchange"
 	"psrt/sched/metrics"
 	"psrt/sched/pipe"
+	"psrt/sched/pipe/settle"
 	"psrt/sched/stall"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
@@ -68,7 +69,8 @@ type worker struct {
 	share  dataset.Share
 	client *client.Client
 	pool   *pool
-	stages *affinity // nil: their threads run anywhere
+	limit  *dataset.Limit // of the threads that parse what is trained
+	stages *affinity      // nil: their threads run anywhere
 	scr    []*model.Scratch
 	leaves []model.Leaf // by leaf of the step being computed
 	red    reducer
@@ -139,7 +141,6 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		w.close()
 		return nil, err
 	}
-	rank.Metrics.Worker(w.metrics)
 	leaves := w.share.Last - w.share.First
 	w.line = job.newLine()
 	w.line.Trace = job.Trace.recorder()
@@ -158,6 +159,12 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		w.free <- b
 	}
 	w.pool = newPool(min(job.Threads, leaves), func() { w.stages.hold(stageCompute) })
+	w.limit = dataset.NewLimit(job.Threads)
+	w.line.Threads = settle.NewThreads(job.Threads, w.pool.threads)
+	w.line.Share = func(read, compute int) {
+		w.limit.Set(read)
+		w.pool.now = compute
+	}
 	for range w.pool.threads {
 		w.scr = append(w.scr, m.NewScratch(w.share.Micro))
 	}
@@ -171,6 +178,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	}
 	w.leaves = make([]model.Leaf, leaves)
 	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
+	rank.Metrics.Worker(w.metrics) // which reads what is above
 	return w, nil
 }
 

@@ -8,7 +8,20 @@ type Window struct {
 	Steps       int
 	Seconds     float64 // in which they were made
 	WaitSeconds float64 // in which the line stood still for values
+	// Likewise, for a step to be read, and in which it computed.
+	InputSeconds, ComputeSeconds float64
 }
+
+func (w *Window) add(x Window) {
+	w.Steps += x.Steps
+	w.Seconds += x.Seconds
+	w.WaitSeconds += x.WaitSeconds
+	w.InputSeconds += x.InputSeconds
+	w.ComputeSeconds += x.ComputeSeconds
+}
+
+// each is the time of a step.
+func (w *Window) each() float64 { return w.Seconds / float64(w.Steps) }
 
 // Shares and gains that decide.
 const (
@@ -26,19 +39,18 @@ type Depth struct {
 	least, most int
 	now         int
 
-	sum    Window  // at this depth, since it came or since the last judgement
-	count  int     // of windows in sum
-	best   float64 // seconds of a step at the depth before the trial
-	trial  int     // -1, 1: the windows are one's; 0: they are not
-	down   bool    // the trial before was of one more
-	skip   bool    // the window that follows a change is of both depths
-	pause  int     // windows until the next trial
-	length int     // of the next pause
+	sum   Window  // at this depth, since it came or since the last judgement
+	count int     // of windows in sum
+	best  float64 // seconds of a step at the depth before the trial
+	trial int     // -1, 1: the windows are one's; 0: they are not
+	down  bool    // the trial before was of one more
+	skip  bool    // the window that follows a change is of both depths
+	rest
 }
 
 // NewDepth begins at least and stays within [least, most].
 func NewDepth(least, most int) *Depth {
-	return &Depth{least: least, most: max(least, most), now: least, length: firstPause}
+	return &Depth{least: least, most: max(least, most), now: least, rest: newRest()}
 }
 
 // Now is the depth.
@@ -46,6 +58,12 @@ func (d *Depth) Now() int { return d.now }
 
 // Most is the greatest that it may become.
 func (d *Depth) Most() int { return d.most }
+
+// Trying says that the windows are a trial's.
+func (d *Depth) Trying() bool { return d.trial != 0 }
+
+// forget begins the measuring anew.
+func (d *Depth) forget() { d.sum, d.count = Window{}, 0 }
 
 func (d *Depth) move(by int) {
 	d.now += by
@@ -60,18 +78,15 @@ func (d *Depth) Step(w Window) {
 	case d.skip:
 		d.skip = false
 		return
-	case d.pause > 0:
-		d.pause--
+	case d.resting():
 		return
 	}
-	d.sum.Steps += w.Steps
-	d.sum.Seconds += w.Seconds
-	d.sum.WaitSeconds += w.WaitSeconds
+	d.sum.add(w)
 	if d.count++; d.count < judged {
 		return
 	}
-	each, waits := d.sum.Seconds/float64(d.sum.Steps), d.sum.WaitSeconds/d.sum.Seconds
-	d.sum, d.count = Window{}, 0
+	each, waits := d.sum.each(), d.sum.WaitSeconds/d.sum.Seconds
+	d.forget()
 	if d.trial != 0 {
 		d.judge(each)
 		return
@@ -95,11 +110,11 @@ func (d *Depth) Step(w Window) {
 func (d *Depth) judge(each float64) {
 	keep := d.trial > 0 && each < d.best*(1-gainLeast) || d.trial < 0 && each < d.best*(1+lossMost)
 	if keep {
-		d.length = firstPause
+		d.gained()
 		d.down = d.trial < 0 && d.down
 	} else {
 		d.move(-d.trial)
-		d.pause, d.length = d.length, min(2*d.length, lastPause)
+		d.wait()
 	}
 	d.trial = 0
 }
