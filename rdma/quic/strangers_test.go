@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -47,13 +46,8 @@ func TestOneSideListens(t *testing.T) {
 // Whoever knows the port and not the job gets nothing: not with garbage, not
 // with a handshake, not with a stream that says something else.
 func TestStrangers(t *testing.T) {
-	var mu sync.Mutex
-	var rejected []string
-	server := open(t, tcp.Config{Listen: "127.0.0.1:0", OnReject: func(a net.Addr, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		rejected = append(rejected, a.String()+" "+err.Error())
-	}})
+	rejected := make(chan string, 256) // none of those below is lost
+	server := open(t, tcp.Config{Listen: "127.0.0.1:0", OnReject: func(a net.Addr, err error) { rejected <- a.String() + " " + err.Error() }})
 	_, target := endpoint(t, server)
 	at := string(target.Address())
 	at = at[strings.LastIndex(at, "127.0.0.1:"):]
@@ -86,11 +80,14 @@ func TestStrangers(t *testing.T) {
 	if n, err := s.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("a stranger was answered: %d bytes, %v", n, err)
 	}
-	mu.Lock()
-	if len(rejected) != 1 || !strings.Contains(rejected[0], c.LocalAddr().(*net.UDPAddr).AddrPort().String()[strings.LastIndex(c.LocalAddr().String(), ":"):]) {
-		t.Errorf("refusals say %q, the stranger is %s", rejected, c.LocalAddr())
+	select { // told after the end that was read above
+	case why := <-rejected:
+		if !strings.Contains(why, c.LocalAddr().(*net.UDPAddr).AddrPort().String()[strings.LastIndex(c.LocalAddr().String(), ":"):]) || len(rejected) > 0 {
+			t.Errorf("the refusal says %q, the stranger is %s; %d more", why, c.LocalAddr(), len(rejected))
+		}
+	case <-ctx.Done():
+		t.Error("nobody was told of the refusal")
 	}
-	mu.Unlock()
 
 	// Many who say nothing: the oldest give way, and who belongs to the job comes in.
 	for range 140 {

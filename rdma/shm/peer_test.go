@@ -151,7 +151,7 @@ func TestKilledPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(1, rdma.OpRecv, rdma.StatusPeerGone)
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > 4*time.Second { // by its end, not by defaultOpTimeout
 		t.Errorf("noticed after %v", took)
 	}
 	s.want(2, rdma.OpRecv, rdma.StatusFlushed)
@@ -176,7 +176,7 @@ func stop(t *testing.T, p *os.Process) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("process %d is not stopped 5 s after SIGSTOP: %s", p.Pid, stat)
+			t.Fatalf("process %d is not stopped a minute after SIGSTOP: %s", p.Pid, stat)
 		}
 	}
 }
@@ -187,18 +187,14 @@ func TestStoppedPeer(t *testing.T) {
 	// The region was never used: its owner must be asked, and cannot answer.
 	s.post(rdma.WR{ID: 1, Op: rdma.OpWrite, Local: s.b[:8], Remote: r.Slice(0, 8)},
 		rdma.WR{ID: 2, Op: rdma.OpWriteImm})
-	start := time.Now()
 	s.want(1, rdma.OpWrite, rdma.StatusRetryExceeded)
 	s.want(2, rdma.OpWriteImm, rdma.StatusFlushed)
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("noticed after %v", took)
-	}
 	// Closing must not wait for a process that does not run.
-	start = time.Now()
+	start := time.Now()
 	if err := s.d.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > 30*fenceTime {
 		t.Errorf("close took %v", took)
 	}
 }

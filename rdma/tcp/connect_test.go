@@ -61,7 +61,7 @@ func TestDialAnyCandidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a := &address{candidates: []string{"127.0.0.1:1", l.Addr().String()}}
 	c, at, err := (&Domain{}).dialAny(ctx, a, true, "")

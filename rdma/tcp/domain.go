@@ -151,7 +151,7 @@ func (d *Domain) NewEndpoint(cfg rdma.EndpointConfig) (rdma.Endpoint, error) {
 		q.release(cfg.SendDepth + cfg.RecvDepth)
 		return nil, fmt.Errorf("tcp: endpoint to %s: %w", cfg.Peer, rdma.ErrClosed)
 	}
-	for d.endpoints[ep.id] != nil || !mayBegin(ep.id) {
+	for ep.id == 0 || d.endpoints[ep.id] != nil {
 		ep.id = rand.Uint64()
 	}
 	d.endpoints[ep.id] = ep

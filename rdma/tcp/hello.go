@@ -59,10 +59,6 @@ const (
 	welcomeLabel = "psrt tcp welcome 1\x00"
 )
 
-// mayBegin says whether a hello to an endpoint of this id is told from TLS, by its
-// first byte. No endpoint is 0.
-func mayBegin(id uint64) bool { return id != 0 && byte(id) != tlsHandshake }
-
 func (h *hello) encode(target *[nonceSize]byte) []byte {
 	b := make([]byte, 24, helloSize)
 	binary.LittleEndian.PutUint64(b, h.target)

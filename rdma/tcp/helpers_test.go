@@ -40,7 +40,7 @@ type side struct {
 type pairConfig struct {
 	streams, depth, size int
 	timeout              time.Duration
-	connectWithin        time.Duration // 0: 5 s
+	connectWithin        time.Duration // 0: a minute
 }
 
 // newPair connects two domains over loopback. Cleanups run in reverse: the
@@ -73,7 +73,7 @@ func newPair(t testing.TB, c pairConfig) (a, b *side) {
 		}
 		sides[i] = s
 	}
-	connect(t, sides[0].ep, sides[1].ep, cmp.Or(c.connectWithin, 5*time.Second))
+	connect(t, sides[0].ep, sides[1].ep, cmp.Or(c.connectWithin, time.Minute))
 	return sides[0], sides[1]
 }
 

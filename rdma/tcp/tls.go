@@ -63,7 +63,7 @@ func (d *Domain) uncover(c net.Conn) (net.Conn, error) {
 	return p, nil
 }
 
-// tlsHandshake begins every TLS connection, and no frame of ours (mayBegin).
+// tlsHandshake begins every TLS connection, and no frame of ours.
 const tlsHandshake = 0x16
 
 // peeked is a connection whose first byte has been read.

@@ -4,11 +4,11 @@ import (
 	"crypto/tls"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/wire"
 )
 
 func TestCovered(t *testing.T) {
@@ -38,13 +38,8 @@ func TestCovered(t *testing.T) {
 // A listener that wants TLS refuses a link without, even one whose hello is
 // right, and says who came.
 func TestClearRefused(t *testing.T) {
-	var mu sync.Mutex
-	var why []string
-	d, err := New(Config{Listen: "127.0.0.1:0", Cover: CoverAll, OnReject: func(a net.Addr, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		why = append(why, a.String()+" "+err.Error())
-	}})
+	told := make(chan string, 8)
+	d, err := New(Config{Listen: "127.0.0.1:0", Cover: CoverAll, OnReject: func(a net.Addr, err error) { told <- a.String() + " " + err.Error() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,47 +62,21 @@ func TestClearRefused(t *testing.T) {
 	}
 	defer c.Close()
 	h := hello{target: a.id, dialer: 1, streams: 1, timeout: time.Second}
-	_, _ = c.Write(h.encode(&a.nonce))
+	_ = wire.WriteFrame(c, kindHello, h.encode(&a.nonce), helloSize, time.Now().Add(time.Minute))
 	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("a link without TLS was answered: %d bytes, %v", n, err)
 	}
-	if d.Refused() != 1 {
-		t.Errorf("%d refusals", d.Refused())
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(why) != 1 || !strings.Contains(why[0], c.LocalAddr().String()) || !strings.Contains(why[0], "without TLS") {
-		t.Errorf("refusals say %q", why)
-	}
-}
-
-// TestHelloIsNoTLS: the first byte of a hello, its target's id, is never that of TLS.
-func TestHelloIsNoTLS(t *testing.T) {
-	for id, want := range map[uint64]bool{0: false, 0x16: false, 0xab16: false, 0x1600: true, 1: true} {
-		h := hello{target: id}
-		if first := h.encode(&[nonceSize]byte{})[0]; mayBegin(id) != want || first == tlsHandshake && want {
-			t.Errorf("an endpoint %#x is allowed: %v; its hello begins with %#x", id, mayBegin(id), first)
+	select { // told after the close that was read above
+	case why := <-told:
+		if !strings.Contains(why, c.LocalAddr().String()) || !strings.Contains(why, "without TLS") {
+			t.Errorf("the refusal says %q", why)
 		}
+	case <-time.After(time.Minute):
+		t.Error("nobody was told of the refusal")
 	}
-	d, err := New(Config{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	q, err := d.NewQueue(4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 1024 { // one in 256 at random
-		ep, err := d.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: 1, RecvDepth: 1, Peer: "peer"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := decodeAddress(ep.Address())
-		if err != nil || !mayBegin(a.id) {
-			t.Fatalf("an endpoint of id %#x: %v", a.id, err)
-		}
+	if n := d.Refused(); n != 1 || len(told) > 0 {
+		t.Errorf("%d refusals, %d more were told of", n, len(told))
 	}
 }
 

@@ -11,7 +11,11 @@ import (
 
 // promptly bounds how long a wait may go on after its client's context ended.
 // An idle client looks about itself once a second: that is not prompt.
-const promptly = 500 * time.Millisecond
+// Nor is a machine whose cores others have, so it is tried again.
+const (
+	promptly = 500 * time.Millisecond
+	tries    = 10
+)
 
 // TestCancelEndsWaits: the end of a client's context ends whatever it waits
 // for, with the context's cause.
@@ -51,21 +55,27 @@ func TestCancelEndsWaits(t *testing.T) {
 		for _, tc := range cases {
 			t.Run(tc.name, func(t *testing.T) {
 				spec := sumTable(1, 2)
-				w := newWorld(t, worldConfig{transport: tr, servers: 1, lanes: 2, workers: 2, staleness: 0, tables: []table.Spec{spec}})
-				ctx, cancel := context.WithCancelCause(context.Background())
-				defer cancel(nil)
-				c := w.openFor(ctx, 0)
-				r := w.rows(c, spec)
-				plan(t, r, []uint64{1, 2, 3, 4, 5, 6, 7, 8})
-				pull(t, c, r, 0, 0)
-				var cancelled time.Time
-				err := tc.wait(t, w, c, r, func() { cancelled = time.Now(); cancel(cause) })
-				if !errors.Is(err, cause) {
-					t.Errorf("the wait ended with %v, want the context's cause", err)
+				late := make([]time.Duration, 0, tries)
+				for len(late) < tries {
+					w := newWorld(t, worldConfig{transport: tr, servers: 1, lanes: 2, workers: 2, staleness: 0, tables: []table.Spec{spec}})
+					ctx, cancel := context.WithCancelCause(context.Background())
+					defer cancel(nil)
+					c := w.openFor(ctx, 0)
+					r := w.rows(c, spec)
+					plan(t, r, []uint64{1, 2, 3, 4, 5, 6, 7, 8})
+					pull(t, c, r, 0, 0)
+					var cancelled time.Time
+					err := tc.wait(t, w, c, r, func() { cancelled = time.Now(); cancel(cause) })
+					if !errors.Is(err, cause) {
+						t.Fatalf("the wait ended with %v, want the context's cause", err)
+					}
+					d := time.Since(cancelled)
+					if d <= promptly {
+						return
+					}
+					late = append(late, d)
 				}
-				if d := time.Since(cancelled); d > promptly {
-					t.Errorf("the wait ended %v after the context", d)
-				}
+				t.Errorf("the waits ended %v after the context", late)
 			})
 		}
 	})

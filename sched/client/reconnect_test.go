@@ -84,7 +84,7 @@ func TestSilentlyLostLane(t *testing.T) {
 	must(t, c.Wait(&waits))
 	must(t, c.Wait(&ended))
 	must(t, other.Wait(&pushed))
-	if d := time.Since(start); d > 4*time.Second {
+	if d := time.Since(start); d > 30*time.Second {
 		t.Errorf("the worker learned of it after %v", d)
 	}
 }

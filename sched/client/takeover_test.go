@@ -126,7 +126,7 @@ func (p *relayPart) step(step uint64, stop int) (died bool, err error) {
 
 // goOn takes a dead worker's number over, and finishes for it.
 func (r *relay) goOn(ctx context.Context, worker, generation int, begun func()) (from uint64, exact bool, err error) {
-	c, err := Open(ctx, Config{Worker: worker, Generation: generation, Map: r.w.m, Host: r.w.host(), Timeout: 20 * time.Second, Node: -1})
+	c, err := Open(ctx, Config{Worker: worker, Generation: generation, Map: r.w.m, Host: r.w.host(), Timeout: 2 * time.Minute, Node: -1})
 	if err != nil {
 		return 0, false, err
 	}
@@ -186,7 +186,7 @@ func (r *relay) play(d *death) (digest table.Digest, exact bool, err error) {
 	parts := make([]*relayPart, relayWorkers)
 	for id := range relayWorkers {
 		reached[id] = make(chan struct{})
-		c, err := Open(ctx, Config{Worker: id, Generation: 1, Map: r.w.m, Host: r.w.host(), Timeout: 20 * time.Second, Node: -1})
+		c, err := Open(ctx, Config{Worker: id, Generation: 1, Map: r.w.m, Host: r.w.host(), Timeout: 2 * time.Minute, Node: -1})
 		if err != nil {
 			return digest, false, err
 		}
@@ -245,7 +245,7 @@ func (p *relayPart) ahead(step uint64, told chan struct{}) error {
 	if died, err := p.step(step, p.pushes()); !died {
 		return fmt.Errorf("it was to stop behind its pushes: %v", err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for taken := false; !taken; {
 		taken = true
 		for _, s := range p.w.servers {
@@ -275,7 +275,7 @@ func (p *relayPart) ahead(step uint64, told chan struct{}) error {
 
 // counts says whether each row was pushed as often as it should have been.
 func (r *relay) counts() error {
-	c, err := Open(context.Background(), Config{Worker: 0, Generation: 9, Map: r.w.m, Host: r.w.host(), Timeout: 20 * time.Second, Node: -1})
+	c, err := Open(context.Background(), Config{Worker: 0, Generation: 9, Map: r.w.m, Host: r.w.host(), Timeout: 2 * time.Minute, Node: -1})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func host(t *testing.T, transport string) *dial.Host {
 }
 
 func options(peers string) heter.Options {
-	return heter.Options{Node: -1, PeerKind: peers, Timeout: 20 * time.Second, Silence: 20 * time.Second}
+	return heter.Options{Node: -1, PeerKind: peers, Timeout: time.Minute, Silence: time.Minute}
 }
 
 // world is one upper rank and some lower ones that have leaves of it.
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, transport string, shapes ...heter.Shape) *world {
 
 // take waits for messages.
 func take(h *heter.Hub) ([]heter.Arrival, error) {
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		got, err := h.Poll()
 		if err != nil || len(got) > 0 {
 			return got, err
@@ -80,7 +80,7 @@ func take(h *heter.Hub) ([]heter.Arrival, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("nothing came for 20 s")
+	return nil, errors.New("nothing came for a minute")
 }
 
 // TestLeavesGoUpAndDown: of several lower ranks, every float of every leaf of every slot
@@ -190,7 +190,7 @@ func TestByeHasTheReport(t *testing.T) {
 			t.Errorf("a lower rank got %s", s)
 		}
 	}
-	if err := w.upper.Farewell(10 * time.Second); err != nil {
+	if err := w.upper.Farewell(time.Minute); err != nil {
 		t.Error(err)
 	}
 }

@@ -42,7 +42,7 @@ func TestServerLostAndBack(t *testing.T) {
 		wantCode(t, r.Err(), Connect)
 		_, err = c.StatsJSON(time.Second)
 		wantCode(t, err, Connect)
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 15*time.Second {
 			t.Errorf("the calls took %v", took)
 		}
 		w.Start(1)
@@ -103,8 +103,8 @@ func TestRefusedPush(t *testing.T) {
 		}
 		wantCode(t, tab.Push(keys, make([]float32, n*16), Options{}), NoMemory, "out of memory", "bytes more are needed, all tables have", "budget of 8388608 bytes", "--mem-budget")
 		for range 3 {
-			must(t, tab.Push([]uint64{1}, make([]float32, 16), Options{Timeout: 5 * time.Second}))
-			must(t, c.Tick(5*time.Second))
+			must(t, tab.Push([]uint64{1}, make([]float32, 16), Options{Timeout: time.Minute}))
+			must(t, c.Tick(time.Minute))
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestOpenRefusals(t *testing.T) {
 		words string
 	}{
 		"another token":  {func(c *Config) { c.Token = []byte("not the token of this job") }, Token, "token"},
-		"nobody there":   {func(c *Config) { c.Servers = []string{"127.0.0.1:1"} }, Connect, "is psrt serve running at 127.0.0.1:1"},
+		"nobody there":   {func(c *Config) { c.Servers, c.ConnectTimeout = []string{"127.0.0.1:1"}, Duration(400*time.Millisecond) }, Connect, "is psrt serve running at 127.0.0.1:1"},
 		"worker 1 of 1":  {func(c *Config) { c.Worker = 1 }, BadConfig, "workers 0 to 0"},
 		"three workers":  {func(c *Config) { c.Workers = 3 }, BadConfig, "workers is 3 here"},
 		"no servers":     {func(c *Config) { c.Servers = nil }, BadConfig, "servers: [HOST:PORT]"},
@@ -174,7 +174,7 @@ func TestOpenRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := w.config(0)
-			cfg.ConnectTimeout = Duration(400 * time.Millisecond)
+			cfg.ConnectTimeout = Duration(time.Minute)
 			tc.edit(&cfg)
 			c, err := Open(context.Background(), cfg)
 			if err == nil {

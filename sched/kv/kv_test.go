@@ -367,7 +367,7 @@ func TestPumpPassesOn(t *testing.T) {
 	for range 2000 {
 		r, err := tab.PushAsync(keys, v, Options{}, nil)
 		must(t, err)
-		must(t, tab.Pull(keys, v, Options{Timeout: 10 * time.Second}))
+		must(t, tab.Pull(keys, v, Options{Timeout: time.Minute}))
 		<-r.Done()
 		must(t, r.Err())
 	}

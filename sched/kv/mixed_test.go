@@ -23,7 +23,7 @@ func TestPullUnderWayWhilePushing(t *testing.T) {
 		for range 100 {
 			r, err := tab.PullAsync(few, make([]float32, 1), nil, Options{}, nil)
 			must(t, err)
-			must(t, tab.Push(many, grads, Options{Timeout: 20 * time.Second}))
+			must(t, tab.Push(many, grads, Options{Timeout: time.Minute}))
 			<-r.Done()
 			must(t, r.Err())
 		}

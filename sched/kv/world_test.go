@@ -45,7 +45,7 @@ func each2(t *testing.T, f func(t *testing.T, transport string)) {
 }
 
 func (w *world) config(worker int) Config {
-	return Config{Servers: []string{w.Listen[0]}, Token: w.Token, Worker: worker, Transport: w.transport, Timeout: Duration(20 * time.Second)}
+	return Config{Servers: []string{w.Listen[0]}, Token: w.Token, Worker: worker, Transport: w.transport, Timeout: Duration(2 * time.Minute)}
 }
 
 func (w *world) open(worker int, tables ...table.Spec) *Client {

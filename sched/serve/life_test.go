@@ -169,7 +169,7 @@ func TestBarrier(t *testing.T) {
 	meet := func(n int, who ...*trainer) {
 		for _, tr := range who {
 			group.Go(func() {
-				if rep := wait(tr, n, 20*time.Second); !rep.All {
+				if rep := wait(tr, n, time.Minute); !rep.All {
 					t.Errorf("trainer %d waited for nothing: %+v", tr.Worker(), rep)
 				}
 			})
@@ -216,8 +216,8 @@ func TestTrainerLost(t *testing.T) {
 		both.Go(func() { tr.push("sum", true, []uint64{1}, 2) })
 	}
 	both.Wait()
-	b.Close()
 	begin := time.Now()
+	b.Close()
 	a.push("sum", true, []uint64{1}, 3)
 	if waited := time.Since(begin); waited < 200*time.Millisecond {
 		t.Errorf("the step was ended after %v, without the trainer that might have come back", waited)

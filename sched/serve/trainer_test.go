@@ -88,7 +88,7 @@ type trainer struct {
 
 func describe(t testing.TB, h *dial.Host, addr string) (psmsg.DescribeReply, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	hello, _ := json.Marshal(psmsg.Hello{Protocol: psmsg.Version, Worker: psmsg.Visitor})
 	var job psmsg.DescribeReply
@@ -116,7 +116,7 @@ func join(t testing.TB, addr, transport string) (*trainer, error) {
 	if !job.Open || job.Map.Servers[0].Addr != addr {
 		t.Errorf("the server describes itself as %+v", job)
 	}
-	c, err := client.Open(context.Background(), client.Config{Any: true, Map: job.Map, Host: h, Timeout: 30 * time.Second, Node: -1})
+	c, err := client.Open(context.Background(), client.Config{Any: true, Map: job.Map, Host: h, Timeout: 2 * time.Minute, Node: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (r *running) join(t testing.TB) *trainer {
 
 func (tr *trainer) call(method string, req, resp any) {
 	tr.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if err := tr.CallServer(ctx, 0, method, req, resp); err != nil {
 		tr.t.Error(err) // not Fatal: trainers have goroutines of their own

@@ -73,7 +73,7 @@ func TestLies(t *testing.T) {
 			w.fill(1, n, 0)
 			w.send(changed(w.pull(0, 0, n), func(r *psmsg.Request) { r.Values.Addr += rawBytes }))
 			if w.conn.Transport == "tcp" { // the reply overtakes the refusal
-				w.wait(5 * time.Second)
+				w.wait(patience)
 			}
 		}, hangUp, psmsg.CodeBadRequest},
 		{"inline keys of a whole slot", func(w *raw) {
@@ -97,7 +97,7 @@ func TestLies(t *testing.T) {
 		{"ticket of other rows", func(w *raw) {
 			w.fill(1, n, 1)
 			w.send(w.pull(0, 0, n))
-			rep, _ := w.wait(5 * time.Second)
+			rep, _ := w.wait(patience)
 			w.send(changed(w.push(0, 1, 0, n+1), func(r *psmsg.Request) { r.Flags |= psmsg.FlagTicket; r.Ticket = rep.Ticket }))
 		}, psmsg.CodeStaleTicket, 0},
 		{"packed pull", func(w *raw) {
@@ -143,7 +143,7 @@ func TestLies(t *testing.T) {
 				if c.mapped != 0 && tr == "shm" {
 					want = c.mapped
 				}
-				rep, ok := liar.wait(5 * time.Second)
+				rep, ok := liar.wait(patience)
 				switch {
 				case ok && rep.Code != want:
 					t.Errorf("answered %v, want %v", rep.Code, want)
@@ -152,7 +152,7 @@ func TestLies(t *testing.T) {
 				}
 				honest.fill(100, 3, 0)
 				honest.send(honest.pull(0, 0, 3))
-				if rep, ok := honest.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK || rep.Rows != 3 {
+				if rep, ok := honest.wait(patience); !ok || rep.Code != psmsg.CodeOK || rep.Rows != 3 {
 					t.Errorf("the honest worker got %+v, %v", rep, ok)
 				}
 			})
@@ -185,7 +185,7 @@ func TestSequenceGap(t *testing.T) {
 		r.Flags = 0
 		w.send(r)
 		for range 4 {
-			if rep, ok := w.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK && rep.Code != psmsg.CodeDuplicate {
+			if rep, ok := w.wait(patience); !ok || rep.Code != psmsg.CodeOK && rep.Code != psmsg.CodeDuplicate {
 				t.Fatalf("%+v, %v", rep, ok)
 			}
 		}
@@ -195,7 +195,7 @@ func TestSequenceGap(t *testing.T) {
 			t.Errorf("%d pushes and %d duplicates, want 3 and 1", st.Pushes, st.Duplicates)
 		}
 		w.send(w.pull(0, 0, 1))
-		w.wait(5 * time.Second)
+		w.wait(patience)
 		if v := w.values(1)[0]; v != -3 {
 			t.Errorf("the row is %v after 3 pushes of 1", v)
 		}
@@ -206,7 +206,7 @@ func TestSequenceGap(t *testing.T) {
 // on.
 func TestSilentWorker(t *testing.T) {
 	each(t, func(t *testing.T, tr string) {
-		x := newTarget(t, tr, 1, Async)
+		x := newTargetWithin(t, tr, 1, Async, time.Second)
 		w, err := x.knock(0, 1)
 		must(t, err)
 		select {
@@ -230,7 +230,7 @@ func TestOneNumberTwice(t *testing.T) {
 		}
 		first.fill(1, 1, 1)
 		first.send(first.push(0, 1, 0, 1))
-		if rep, ok := first.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK {
+		if rep, ok := first.wait(patience); !ok || rep.Code != psmsg.CodeOK {
 			t.Errorf("the first worker 0 got %+v, %v", rep, ok)
 		}
 		first.conn.Close()
@@ -245,7 +245,7 @@ func TestOneNumberTwice(t *testing.T) {
 		must(t, next.open())
 		next.fill(1, 1, 1)
 		next.send(next.push(0, 1, 1, 1))
-		if rep, ok := next.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK {
+		if rep, ok := next.wait(patience); !ok || rep.Code != psmsg.CodeOK {
 			t.Errorf("the successor's first push: %+v, %v", rep, ok)
 		}
 	})
@@ -255,7 +255,7 @@ func TestOneNumberTwice(t *testing.T) {
 // it had takes no room from the others, and is served in the end.
 func TestReconnectStorm(t *testing.T) {
 	each(t, func(t *testing.T, tr string) {
-		x := newTarget(t, tr, 2, Async)
+		x := newTargetWithin(t, tr, 2, Async, 10*time.Second)
 		honest := x.worker(1)
 		var w *raw
 		for i := range 30 {
@@ -273,7 +273,7 @@ func TestReconnectStorm(t *testing.T) {
 		}
 		honest.fill(1, 3, 0)
 		honest.send(honest.pull(0, 0, 3))
-		if rep, ok := honest.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK {
+		if rep, ok := honest.wait(patience); !ok || rep.Code != psmsg.CodeOK {
 			t.Errorf("the other worker got %+v, %v", rep, ok)
 		}
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -284,7 +284,7 @@ func TestReconnectStorm(t *testing.T) {
 			if err == nil {
 				last.fill(1, 3, 0)
 				last.send(last.pull(0, 0, 3))
-				if rep, ok := last.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK {
+				if rep, ok := last.wait(patience); !ok || rep.Code != psmsg.CodeOK {
 					t.Errorf("the worker that came again got %+v, %v", rep, ok)
 				}
 				return
@@ -322,11 +322,11 @@ func TestDeadHolder(t *testing.T) {
 		}
 		stays.fill(1, 2, 2)
 		stays.send(stays.push(0, 1, 0, 2))
-		if rep, ok := stays.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK {
+		if rep, ok := stays.wait(patience); !ok || rep.Code != psmsg.CodeOK {
 			t.Fatalf("%+v, %v", rep, ok)
 		}
 		stays.send(changed(stays.pull(0, 0, 2), func(r *psmsg.Request) { r.Flags |= psmsg.FlagNoClock }))
-		stays.wait(5 * time.Second)
+		stays.wait(patience)
 		for _, v := range stays.values(2) {
 			if v != -7 {
 				t.Fatalf("the rows are %v, want -7 everywhere", stays.values(2))
@@ -353,7 +353,7 @@ func TestSlowWorker(t *testing.T) {
 		}
 		slow.send(slow.push(0, 1, 0, 2))
 		for range psmsg.Slots {
-			if rep, ok := fast.wait(5 * time.Second); !ok || rep.Code != psmsg.CodeOK {
+			if rep, ok := fast.wait(patience); !ok || rep.Code != psmsg.CodeOK {
 				t.Fatalf("%+v, %v", rep, ok)
 			}
 		}

@@ -39,6 +39,12 @@ var testToken = []byte("a token of this test alone")
 
 func newTarget(t *testing.T, transport string, workers, staleness int) *target {
 	t.Helper()
+	return newTargetWithin(t, transport, workers, staleness, patience)
+}
+
+// newTargetWithin hangs up on who has not opened its sessions within a time.
+func newTargetWithin(t *testing.T, transport string, workers, staleness int, open time.Duration) *target {
+	t.Helper()
 	x := &target{t: t, transport: transport, lost: make(chan int, workers)}
 	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1}})
 	must(t, err)
@@ -53,7 +59,7 @@ func newTarget(t *testing.T, transport string, workers, staleness int) *target {
 		Dense:  DenseConfig{Ranges: []densemap.Range{{Len: testDense, Rule: "grad"}}, Optimizer: sgd, Init: make([]float32, testDense)},
 		Node:   -1, ReconnectFor: 200 * time.Millisecond, OnWorkerLost: func(w int, _ error) { x.lost <- w }})
 	must(t, err)
-	x.openWithin = 3 * time.Second
+	x.openWithin = open
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -99,12 +105,12 @@ func knockAt(t *testing.T, h *dial.Host, addr string, hello psmsg.Hello) (*raw, 
 	t.Helper()
 	w := &raw{t: t, mux: dial.NewMux(256)}
 	text, _ := json.Marshal(hello)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var err error
 	w.conn, _, err = h.Dial(ctx, addr, text, 1, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := w.mux.Queue(d)
-		return rdma.EndpointConfig{Queue: q, SendDepth: 64, RecvDepth: 64, Peer: "server", OpTimeout: 2 * time.Second}, err
+		return rdma.EndpointConfig{Queue: q, SendDepth: 64, RecvDepth: 64, Peer: "server", OpTimeout: time.Minute}, err
 	})
 	if err != nil {
 		w.mux.Close()
@@ -131,7 +137,7 @@ func (w *raw) open() error {
 }
 
 func (w *raw) call(method string, req, rep any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return w.conn.Call(ctx, method, req, rep)
 }

@@ -63,7 +63,7 @@ func serve(t *testing.T, l net.Listener) (*Server, *local.Store) {
 }
 
 func client(t *testing.T, dial DialFunc) *Client {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := Dial(ctx, dial)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestBrokenConnection(t *testing.T) {
 	p := newPipes()
 	s, store := serve(t, p)
 	c := client(t, p.dial)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if _, err := c.Put(ctx, "k", []byte("v"), 0); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestStrangeBytesEndOnlyTheirConnection(t *testing.T) {
 	p := newPipes()
 	serve(t, p)
 	good := client(t, p.dial)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, bad := range []string{"\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x05\x00\x00\x00hello", "\x02\x00\x00\x00[]", "GET / HTTP/1.1\r\n\r\n"} {
 		conn, err := p.dial(ctx)
