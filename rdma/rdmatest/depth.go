@@ -79,7 +79,7 @@ func testQueueBound(t *testing.T, f Factory) {
 // testSenderAhead sends before the receiver is ready: the transport waits and
 // loses nothing, and gives up with StatusRNR in the end.
 func testSenderAhead(t *testing.T, f Factory) {
-	a, b := pair(t, f, shape{timeout: 2 * time.Second})
+	a, b := pair(t, f, shape{timeout: patience})
 	for i := range 4 {
 		a.buf[i] = byte(i + 1)
 		a.post(rdma.WR{ID: uint64(i), Op: rdma.OpWriteImm, Imm: uint32(i), Signaled: true,
@@ -93,15 +93,28 @@ func testSenderAhead(t *testing.T, f Factory) {
 		}
 		a.want(uint64(i), rdma.OpWriteImm, rdma.StatusOK)
 	}
-	const never = 400 * time.Millisecond
-	a, _ = pair(t, f, shape{timeout: never})
+	for timeout := 400 * time.Millisecond; !neverReady(t, f, timeout); timeout *= 10 {
+		if timeout > patience {
+			t.Fatalf("the peer of OpTimeout %s was given up before it could say that nobody receives", timeout)
+		}
+	}
+}
+
+// neverReady sends to nobody who receives. It is false if the peer did not come to
+// say so in time, which may be on a busy machine: both sides have the same OpTimeout.
+func neverReady(t *testing.T, f Factory, timeout time.Duration) bool {
+	a, _ := pair(t, f, shape{timeout: timeout})
 	start := time.Now()
 	a.post(rdma.WR{ID: 9, Op: rdma.OpWriteImm, Signaled: true})
 	c := a.next()
+	if c.Status == rdma.StatusRetryExceeded {
+		return false
+	}
 	if c.Status != rdma.StatusRNR {
 		t.Errorf("no receive for the whole OpTimeout: %s (%v), want %s", c.Status, c.Err, rdma.StatusRNR)
 	}
-	if d := time.Since(start); d < never*3/4 || d > patience/2 {
-		t.Errorf("gave up after %s at OpTimeout %s", d, never)
+	if d := time.Since(start); d < timeout*3/4 || d > timeout+patience/2 {
+		t.Errorf("gave up after %s at OpTimeout %s", d, timeout)
 	}
+	return true
 }

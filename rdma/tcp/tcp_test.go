@@ -134,31 +134,6 @@ func TestSendTooLong(t *testing.T) {
 	a.want(1, rdma.StatusRemoteInvalid)
 }
 
-func TestReceiverNotReady(t *testing.T) {
-	a, b := newPair(t, pairConfig{timeout: time.Minute})
-	a.post(rdma.WR{ID: 1, Op: rdma.OpWriteImm, Signaled: true})
-	time.Sleep(50 * time.Millisecond)
-	b.recv(rdma.Recv{ID: 5})
-	a.want(1, rdma.StatusOK) // late, but in time
-	b.want(5, rdma.StatusOK)
-	for timeout := 200 * time.Millisecond; ; timeout *= 10 {
-		a, _ = newPair(t, pairConfig{timeout: timeout})
-		begin := time.Now()
-		a.post(rdma.WR{ID: 2, Op: rdma.OpSend})
-		c := a.next()
-		if took := time.Since(begin); c.ID != 2 || c.Status == rdma.StatusRNR && took < timeout*3/4 {
-			t.Fatalf("%d ended with %s after %v, want %v", c.ID, c.Status, took, timeout)
-		}
-		if c.Status == rdma.StatusRNR {
-			break
-		}
-		// On a busy machine the peer's answer may come too late.
-		if c.Status != rdma.StatusRetryExceeded || timeout > 10*time.Second {
-			t.Fatalf("a receiver that is not ready: %s", c.Status)
-		}
-	}
-}
-
 func TestPeerGone(t *testing.T) {
 	a, b := newPair(t, pairConfig{})
 	a.recv(rdma.Recv{ID: 1}, rdma.Recv{ID: 2})

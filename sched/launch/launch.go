@@ -180,9 +180,10 @@ func (j *job) watch(p *process, events *os.File) {
 	p.ended, p.state = time.Now(), p.cmd.ProcessState
 	select {
 	case <-drained:
-	case <-time.After(time.Second): // held open by a grandchild
+	case <-time.After(3 * time.Second): // held open by a grandchild
 	}
 	events.Close()
+	<-drained // OnEvent is called no more
 	close(p.done)
 	select {
 	case j.exits <- p:
