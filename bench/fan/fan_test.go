@@ -193,10 +193,10 @@ func TestInterrupted(t *testing.T) {
 	if _, err := Run(ctx, c, nil); err == nil {
 		t.Error("a run that was ended has a result")
 	}
-	if took := time.Since(start); took > 6*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		left := descendants(t)
 		if left <= before {
 			return

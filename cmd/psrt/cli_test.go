@@ -50,7 +50,7 @@ func command(ctx context.Context, args ...string) *exec.Cmd {
 
 func psrt(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return psrtWithin(t, 2*time.Minute, args...)
+	return psrtWithin(t, 5*time.Minute, args...)
 }
 
 func psrtWithin(t *testing.T, limit time.Duration, args ...string) outcome {
@@ -225,7 +225,7 @@ func start(t *testing.T, extra ...string) (*exec.Cmd, *bytes.Buffer, string) {
 	data := write(t, dir, "train.libffm", rows(20000, 1))
 	tmp := filepath.Join(dir, "tmp")
 	os.Mkdir(tmp, 0o755)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	c := command(ctx, append([]string{"train", "--data", data, "--epochs", "100000", "--servers", "2", "--workers", "2"}, extra...)...)
 	c.Env = append(c.Env, "TMPDIR="+tmp)
@@ -239,7 +239,7 @@ func start(t *testing.T, extra ...string) (*exec.Cmd, *bytes.Buffer, string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		mu.Lock()
 		running := strings.Contains(stderr.String(), "epoch  2")
 		text := stderr.String()
@@ -248,7 +248,7 @@ func start(t *testing.T, extra ...string) (*exec.Cmd, *bytes.Buffer, string) {
 			return c, &stderr, tmp
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no second epoch within 30 s:\n%s", text)
+			t.Fatalf("no second epoch within 2 minutes:\n%s", text)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func children(t *testing.T, pid int) []int {
 
 func checkGone(t *testing.T, ranks []int, tmp string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		alive := 0
 		for _, p := range ranks {
 			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p)); err == nil && !strings.Contains(string(b), ") Z ") {
@@ -289,7 +289,7 @@ func checkGone(t *testing.T, ranks []int, tmp string) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d ranks are still alive after 5 s", alive, len(ranks))
+			t.Fatalf("%d of %d ranks are still alive after a minute", alive, len(ranks))
 		}
 	}
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
@@ -306,7 +306,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	began := time.Now()
 	c.Process.Signal(os.Interrupt)
 	c.Wait()
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v to end", took)
 	}
 	if code := c.ProcessState.ExitCode(); code != 1 {
@@ -326,7 +326,7 @@ func TestADeadRankEndsTheJob(t *testing.T) {
 			began := time.Now()
 			syscall.Kill(ranks[i], syscall.SIGKILL)
 			c.Wait()
-			if took := time.Since(began); took > 8*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %v to end", took)
 			}
 			if code := c.ProcessState.ExitCode(); code != 1 {

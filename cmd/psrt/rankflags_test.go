@@ -52,7 +52,7 @@ func TestFlagsOfRanksByHand(t *testing.T) {
 			t.Parallel()
 			out := together(t, t.TempDir(), c.ranks[:]...)
 			for r, o := range out {
-				if o.code == 0 || o.took > 8*time.Second || o.stdout != "" || r == c.bad && (o.code != 2 || !strings.Contains(o.stderr, c.want)) {
+				if o.code == 0 || o.took > 30*time.Second || o.stdout != "" || r == c.bad && (o.code != 2 || !strings.Contains(o.stderr, c.want)) {
 					t.Errorf("rank %d: exit %d after %v, stdout %q, want %q in: %s", r, o.code, o.took, o.stdout, c.want, o.stderr)
 				}
 			}

@@ -210,12 +210,16 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Endpoints = []string{address}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			s, err := Dial(ctx, c.Config)
-			if err == nil {
-				s.Close()
-				t.Fatal("it was let in")
+			var err error
+			for range 20 { // dialTimeout is short for a machine whose cores others have
+				var s *Store
+				if s, err = Dial(t.Context(), c.Config); err == nil {
+					s.Close()
+					t.Fatal("it was let in")
+				}
+				if !errors.Is(err, context.DeadlineExceeded) {
+					break
+				}
 			}
 			if !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "--tls-cert") || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error is %q: it names no address, or no remedy, or not that %q", err, c.says)
