@@ -71,7 +71,11 @@ type Transport struct {
 	Rails func() ([]rdma.Domain, error)
 }
 
-const defaultStepTimeout = 10 * time.Second
+const (
+	defaultStepTimeout = 10 * time.Second
+	// controlTries bounds how often a control connection is opened for one Dial.
+	controlTries = 3
+)
 
 func (c *Config) complete(builtin []Transport) error {
 	if c.Transport == "" {

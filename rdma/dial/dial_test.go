@@ -3,9 +3,11 @@ package dial
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,6 +156,53 @@ func TestSilentStrangers(t *testing.T) {
 	j := join(t, newHost(t, Config{}), server, l, cl, sl, 1)
 	if j.clientErr != nil || j.servErr != nil || time.Since(begin) > defaultStepTimeout {
 		t.Errorf("after %v: %v, %v", time.Since(begin), j.clientErr, j.servErr)
+	}
+}
+
+// TestHungUpOn: a listener that hangs up before a token was proved is asked again, but
+// not for ever.
+func TestHungUpOn(t *testing.T) {
+	for _, c := range []struct {
+		hangsUp int32
+		joined  bool
+	}{{2, true}, {1000, false}} {
+		server := newHost(t, Config{})
+		l := listen(t, server, "127.0.0.1:0")
+		busy, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer busy.Close()
+		var came atomic.Int32
+		go func() {
+			for {
+				near, err := busy.Accept()
+				if err != nil {
+					return
+				}
+				if n := came.Add(1); n <= c.hangsUp {
+					if n%2 == 0 {
+						_, _ = near.Read(make([]byte, 1<<10)) // else it is reset
+					}
+					_ = near.Close()
+					continue
+				}
+				far, err := net.Dial("tcp", l.Addr())
+				if err != nil {
+					_ = near.Close()
+					return
+				}
+				go func() { _, _ = io.Copy(far, near); _ = far.Close() }()
+				go func() { _, _ = io.Copy(near, far); _ = near.Close() }()
+			}
+		}()
+		control, err := newHost(t, Config{}).control(within(t, time.Minute), "tcp", busy.Addr().String())
+		if (err == nil) != c.joined || came.Load() != controlTries {
+			t.Errorf("hung up on %d times: %v after %d tries", c.hangsUp, err, came.Load())
+		}
+		if err == nil {
+			_ = control.Close()
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"psrt/rdma"
@@ -25,9 +27,7 @@ func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, a
 		return nil, nil, fmt.Errorf("dial: %s: %d endpoints: %w; use 0 to %d", addr, count, rdma.ErrInvalid, MaxEndpoints)
 	}
 	network, address := splitAddr(addr)
-	step, cancel := context.WithTimeout(ctx, h.cfg.StepTimeout)
-	control, err := secure.Dial(step, network, address, h.cfg.Token)
-	cancel()
+	control, err := h.control(ctx, network, address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("dial: %s: open control connection: %w", addr, err)
 	}
@@ -47,6 +47,22 @@ func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, a
 		return nil, nil, fmt.Errorf("dial: %s: %w", addr, err)
 	}
 	return conn, reply, nil
+}
+
+// control opens the control connection. A listener hangs up on whoever has not proved
+// itself in time, which on a busy machine may be for want of a core on either side:
+// then it is tried again. Nothing has been said by then that counts twice.
+func (h *Host) control(ctx context.Context, network, address string) (c net.Conn, err error) {
+	for range controlTries {
+		step, cancel := context.WithTimeout(ctx, h.cfg.StepTimeout)
+		c, err = secure.Dial(step, network, address, h.cfg.Token)
+		cancel()
+		hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+		if !hungUp || errors.Is(err, secure.ErrToken) || ctx.Err() != nil {
+			break
+		}
+	}
+	return c, err
 }
 
 // dialer is one Dial in progress.

@@ -27,7 +27,7 @@ func TestDriverFailsInJob(t *testing.T) {
 	if os.Getenv(failVariable) != "" {
 		j := *sampleJob(t, "fm")
 		j.Device = &train.Device{Kind: train.DeviceGPU, Bytes: 1 << 20}
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		_, err := RunInProcess(ctx, &j, "shm", nil)
 		var lost *server.DeviceError

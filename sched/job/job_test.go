@@ -64,7 +64,7 @@ func sampleJob(t *testing.T, kind string) *train.Job {
 
 func run(t *testing.T, j train.Job, transport string) *train.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	res, err := RunInProcess(ctx, &j, transport, nil)
 	if err != nil {

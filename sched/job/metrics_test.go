@@ -56,7 +56,7 @@ func must(t *testing.T, err error) {
 func TestMetricsAgreeWithResult(t *testing.T) {
 	for _, transport := range []string{"shm", "tcp"} {
 		t.Run(transport, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 			defer cancel()
 			j := sampleJob(t, "deepfm")
 			j.Servers, j.Workers, j.Watch = 2, 2, train.WatchCounters

@@ -62,7 +62,7 @@ func TestCheckpointsOnAFullDisk(t *testing.T) {
 		ends
 	)
 	state, before := begins, uint64(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	_, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
 		if state == isFull && strings.Contains(e.Note, "failed, training goes on") && strings.Contains(e.Note, says) {
