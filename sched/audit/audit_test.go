@@ -68,7 +68,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	seed := seedtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	cfg := config(t, 1, DefaultLimit)
-	w, err := NewWorker(WorkerConfig{Config: cfg, Worker: 3, Client: 77, Blocks: []DenseBlock{{0, 40, 1}, {40, 5, 0}, {45, 20, 1}}})
+	w, err := NewWorker(WorkerConfig{Config: cfg, Worker: 3, Client: 77, Kept: 2, Blocks: []DenseBlock{{0, 40, 1}, {40, 5, 0}, {45, 20, 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		call := w.Ask(1, step, Creates)
 		w.Seen(Pull{Call: call, Lane: 2, Table: 1, Clock: step, Version: step * 2, Flags: Creates}, keys, values, dim)
 		w.SeenDense(Pull{Call: call, Lane: 1}, vector)
+		w.Kept(Pull{Call: call, Lane: 2, Table: 1, Clock: step, Version: step}, step/2, 9, vector[:dim])
 		p := Pushed{Lane: 1, Table: DenseTable, Seq: step + 1, Clock: step}
 		w.SendDense(p, vector)
 		p.Lane, p.Table = 2, 1
@@ -95,7 +96,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		w.Done(p, 0, step*2+1, 5)
 		rows += len(keys)
 		dense += 2
-		want = append(want, Ask, Seen, Seen, Send, Send, Done)
+		want = append(want, Ask, Seen, Seen, Kept, Send, Send, Done)
 	}
 	if got := len(w.Keys()); got != rows {
 		t.Errorf("%d keys to look at, want %d", got, rows)
@@ -104,7 +105,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		t.Errorf("closed twice: %v", err)
 	}
 	got, r := read(t, only(t, cfg.Dir))
-	if r.Torn() != nil || r.Header.Worker == nil || *r.Header.Worker != (WorkerHeader{3, 77}) || r.Header.Run != cfg.Run {
+	if r.Torn() != nil || r.Header.Worker == nil || *r.Header.Worker != (WorkerHeader{Worker: 3, Client: 77, Kept: 2}) || r.Header.Run != cfg.Run {
 		t.Errorf("head %+v, torn %v", r.Header, r.Torn())
 	}
 	want = append(want, End)
@@ -114,6 +115,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		switch {
 		case rec.Kind == Send && rec.Table == 1, rec.Kind == Seen && rec.Table == 1:
 			rows -= len(rec.Keys)
+		case rec.Kind == Kept:
+			if rec.Since != rec.Clock/2 || rec.Hashes[0] != Hash(vector[:dim]) {
+				t.Fatalf("kept: %+v", rec)
+			}
 		case rec.Kind == Seen:
 			dense -= len(rec.Keys)
 			at := Places(40, 1)

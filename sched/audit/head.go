@@ -23,6 +23,8 @@ type Header struct {
 type WorkerHeader struct {
 	Worker int    `json:"worker"`
 	Client uint64 `json:"client"` // whose sequences its pushes have
+	// Kept is how many steps old a value may be that the worker kept; 0: it keeps none.
+	Kept int `json:"kept,omitempty"`
 }
 
 // LaneHeader is a lane's: all that decides what its rows become.
@@ -63,6 +65,8 @@ func (h *Header) validate() error {
 		return fmt.Errorf("audit: a file of neither a worker nor a lane, or of both")
 	case h.Worker != nil && (h.Worker.Worker < 0 || h.Worker.Worker >= maxWorkers):
 		return fmt.Errorf("audit: a file of worker %d, want 0 to %d", h.Worker.Worker, maxWorkers-1)
+	case h.Worker != nil && h.Worker.Kept < 0:
+		return fmt.Errorf("audit: a file of a worker that keeps values for %d steps", h.Worker.Kept)
 	case h.Lane != nil:
 		return h.Lane.validate(h.Rate)
 	}

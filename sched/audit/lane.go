@@ -1,6 +1,10 @@
 package audit
 
-import "fmt"
+import (
+	"fmt"
+
+	"psrt/tiers/accessor"
+)
 
 // Lane is one lane's record: what it did to its rows, in order. Its methods may be
 // called on nil.
@@ -58,6 +62,21 @@ func (l *Lane) Took(table uint32, version uint64, flags Flags) {
 func (l *Lane) Emptied(table uint32, version uint64) {
 	if l != nil {
 		l.w.add(&Record{Kind: Reset, Table: table, Version: version, At: now()})
+	}
+}
+
+// mostEvents of one Happen record: each is at most an eviction's 17 letters.
+const mostEvents = (MaxRecord - fixedBytes) / 17
+
+// Happened notes events of a table's lifecycle, the newest of so many in all.
+func (l *Lane) Happened(table uint32, version uint64, all int, events []accessor.Event) {
+	if l == nil {
+		return
+	}
+	for len(events) > 0 {
+		n := min(len(events), mostEvents)
+		l.w.add(&Record{Kind: Happen, Table: table, Version: version, Seq: uint64(all - len(events) + n), At: now(), Text: []byte(accessor.FormatEvents(events[:n]...))})
+		events = events[n:]
 	}
 }
 

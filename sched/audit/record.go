@@ -7,32 +7,37 @@ import (
 )
 
 // Version is the format's. It changes whenever a record below does.
-const Version = 1
+const Version = 2
 
 // Kind is what a record says.
 type Kind uint8
 
 // The kinds. Head is first in every file, End last in one that was closed.
 const (
-	Head  Kind = iota + 1
-	Ask        // worker: a pull is about to be posted
-	Seen       // worker: a lane has answered it
-	Send       // worker: a push to a lane is about to be posted
-	Done       // worker: the lane has answered
-	Take       // lane: pushes are in the table, as its next version
-	Load       // lane: rows, or a dense block, are as a checkpoint has them
-	Reset      // lane: a table has been emptied, to be loaded
-	End        // nothing follows, and why
+	Head   Kind = iota + 1
+	Ask         // worker: a pull is about to be posted
+	Seen        // worker: a lane has answered it
+	Send        // worker: a push to a lane is about to be posted
+	Done        // worker: the lane has answered
+	Take        // lane: pushes are in the table, as its next version
+	Load        // lane: rows, or a dense block, are as a checkpoint has them
+	Reset       // lane: a table has been emptied, to be loaded
+	End         // nothing follows, and why
+	Happen      // lane: events happened to all rows of a table with a lifecycle
+	Kept        // worker: rows of a pull whose values it had kept
 	kindEnd
 )
 
 func (k Kind) String() string {
-	names := [...]string{"?", "head", "ask", "seen", "send", "done", "take", "load", "reset", "end"}
+	names := [...]string{"?", "head", "ask", "seen", "send", "done", "take", "load", "reset", "end", "happen", "kept"}
 	if int(k) < len(names) {
 		return names[k]
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
+
+// ofPull says whether a record's number is that of a pull, and not of a push.
+func (k Kind) ofPull() bool { return k == Ask || k == Seen || k == Kept }
 
 // Flags of a record.
 type Flags uint8
@@ -74,15 +79,16 @@ type Record struct {
 	Width   uint32 // floats for each key
 	Refused uint32
 	Call    uint64
-	Seq     uint64
+	Seq     uint64 // Happen: the events of the table so far, these among them
 	Clock   uint64
 	Version uint64
-	At      int64 // nanoseconds since 1970, by the clock of the process's host
+	Since   uint64 // Kept: the clock of the pull that brought the values
+	At      int64  // nanoseconds since 1970, by the clock of the process's host
 	Keys    []uint64
-	Hashes  []uint64  // Seen: of the values, by key
+	Hashes  []uint64  // Seen, Kept: of the values, by key
 	Floats  []float32 // Send, Load: Width for each key
 	Pushes  []Push    // Take
-	Text    []byte    // Head
+	Text    []byte    // Head; Happen: the events, as models have them
 }
 
 // MaxRecord bounds a record's body.
@@ -99,25 +105,25 @@ const (
 //	 0  kind u8 | flags u8 | code u8 | 0 u8 | lane u32
 //	 8  table u32 | width u32
 //	16  n u32 | refused u32
-//	24  call u64 (Ask, Seen) or seq u64
+//	24  call u64 (Ask, Seen, Kept) or seq u64
 //	32  clock u64
 //	40  version u64
 //	48  at i64
-//	56  0 u64
-//	64  Seen: n keys u64, n hashes u64. Send, Load: n keys u64, n x width f32.
+//	56  since u64
+//	64  Seen, Kept: n keys u64, n hashes u64. Send, Load: n keys u64, n x width f32.
 //	    Take: n x (worker u32, 0 u32, client u64, seq u64, clock u64).
-//	    Head: n bytes of JSON
+//	    Head: n bytes of JSON. Happen: n bytes of text
 func (r *Record) encode(b []byte) []byte {
 	le := binary.LittleEndian
 	n := len(r.Keys)
 	switch r.Kind {
 	case Take:
 		n = len(r.Pushes)
-	case Head:
+	case Head, Happen:
 		n = len(r.Text)
 	}
 	number := r.Seq
-	if r.Kind == Ask || r.Kind == Seen {
+	if r.Kind.ofPull() {
 		number = r.Call
 	}
 	b = append(b, byte(r.Kind), byte(r.Flags), r.Code, 0)
@@ -130,7 +136,7 @@ func (r *Record) encode(b []byte) []byte {
 	b = le.AppendUint64(b, r.Clock)
 	b = le.AppendUint64(b, r.Version)
 	b = le.AppendUint64(b, uint64(r.At))
-	b = le.AppendUint64(b, 0)
+	b = le.AppendUint64(b, r.Since)
 	for _, k := range r.Keys {
 		b = le.AppendUint64(b, k)
 	}
@@ -157,16 +163,16 @@ func (r *Record) Decode(b []byte) error {
 	}
 	le := binary.LittleEndian
 	*r = Record{Kind: Kind(b[0]), Flags: Flags(b[1]), Code: b[2], Lane: le.Uint32(b[4:]), Table: le.Uint32(b[8:]), Width: le.Uint32(b[12:]),
-		Refused: le.Uint32(b[20:]), Clock: le.Uint64(b[32:]), Version: le.Uint64(b[40:]), At: int64(le.Uint64(b[48:])),
+		Refused: le.Uint32(b[20:]), Clock: le.Uint64(b[32:]), Version: le.Uint64(b[40:]), At: int64(le.Uint64(b[48:])), Since: le.Uint64(b[56:]),
 		Keys: r.Keys[:0], Hashes: r.Hashes[:0], Floats: r.Floats[:0], Pushes: r.Pushes[:0], Text: r.Text[:0]}
 	n := uint64(le.Uint32(b[16:]))
 	number := le.Uint64(b[24:])
 	b = b[fixedBytes:]
 	want := uint64(0)
 	switch r.Kind {
-	case Head:
+	case Head, Happen:
 		want = n
-	case Seen:
+	case Seen, Kept:
 		want = n * 16
 	case Send, Load:
 		if r.Width > MaxRecord/4 {
@@ -186,20 +192,20 @@ func (r *Record) Decode(b []byte) error {
 	if want != uint64(len(b)) {
 		return fmt.Errorf("audit: a %s record of %d entries has %d bytes of them, want %d", r.Kind, n, len(b), want)
 	}
-	if r.Kind == Ask || r.Kind == Seen {
+	if r.Kind.ofPull() {
 		r.Call = number
 	} else {
 		r.Seq = number
 	}
 	switch r.Kind {
-	case Head:
+	case Head, Happen:
 		r.Text = append(r.Text, b...)
-	case Seen, Send, Load:
+	case Seen, Kept, Send, Load:
 		for range n {
 			r.Keys = append(r.Keys, le.Uint64(b))
 			b = b[8:]
 		}
-		for ; r.Kind == Seen && len(b) > 0; b = b[8:] {
+		for ; (r.Kind == Seen || r.Kind == Kept) && len(b) > 0; b = b[8:] {
 			r.Hashes = append(r.Hashes, le.Uint64(b))
 		}
 		for ; len(b) > 0; b = b[4:] {

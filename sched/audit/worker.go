@@ -10,6 +10,7 @@ type WorkerConfig struct {
 	Config
 	Worker int
 	Client uint64
+	Kept   int // how many steps old a kept value may be, 0 for none
 	// Blocks are those of the dense vector, in order; Lane is whose each is.
 	Blocks []DenseBlock
 }
@@ -46,7 +47,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	for _, b := range cfg.Blocks {
 		w.places = append(w.places, Places(b.Len, cfg.Rate))
 	}
-	w.w, err = cfg.create(fmt.Sprintf("worker%d", cfg.Worker), &Header{Worker: &WorkerHeader{Worker: cfg.Worker, Client: cfg.Client}})
+	w.w, err = cfg.create(fmt.Sprintf("worker%d", cfg.Worker), &Header{Worker: &WorkerHeader{Worker: cfg.Worker, Client: cfg.Client, Kept: cfg.Kept}})
 	return w, err
 }
 
@@ -93,6 +94,17 @@ func (w *Worker) Seen(p Pull, keys []uint64, values []float32, width int) {
 		r.Keys = append(r.Keys, keys[i])
 		r.Hashes = append(r.Hashes, Hash(values[int(i)*width:(int(i)+1)*width]))
 	}
+	w.w.add(r)
+}
+
+// Kept notes values that are not asked for, but were brought by a pull at an earlier
+// clock (since), with the version that its answer named.
+func (w *Worker) Kept(p Pull, since uint64, key uint64, values []float32) {
+	if w == nil || !w.sample.Has(key) {
+		return
+	}
+	r := w.begin(Record{Kind: Kept, Flags: p.Flags, Lane: uint32(p.Lane), Table: p.Table, Call: p.Call, Clock: p.Clock, Version: p.Version, Since: since, Width: uint32(len(values))})
+	r.Keys, r.Hashes = append(r.Keys, key), append(r.Hashes, Hash(values))
 	w.w.add(r)
 }
 

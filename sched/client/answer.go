@@ -61,7 +61,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 				p.rows.tickets[p.lane] = 0
 			}
 			if h := p.rows.hot; h != nil && p.flags == PullOption(0).flags() && p.rows.lean == both {
-				h.take(p.rows, p)
+				h.take(p.rows, p, rep.Version)
 			}
 			call.Created += int(rep.Rows)
 		case psmsg.KindPush, psmsg.KindPushDense:

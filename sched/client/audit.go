@@ -30,6 +30,20 @@ func (c *Client) noteAsk(table uint32, clock uint64, opt PullOption) uint64 {
 	return c.audit.Ask(table, clock, noteFlags(opt.flags()))
 }
 
+// noteKept records the values that a pull has from the client itself: a lane's last
+// rows.
+func (c *Client) noteKept(r *Rows, lane, kept int, call *Call) {
+	if c.audit == nil {
+		return
+	}
+	dim := r.spec.Dim
+	for at := r.laneOff[lane+1] - kept; at < r.laneOff[lane+1]; at++ {
+		row := r.hot.rows[r.keys[at]]
+		c.audit.Kept(audit.Pull{Call: call.number, Lane: lane, Table: r.spec.ID, Clock: call.clock, Version: row.version, Flags: noteFlags(PullOption(0).flags())},
+			row.clock, r.keys[at], r.vals[at*dim:(at+1)*dim])
+	}
+}
+
 func noteFlags(f psmsg.Flags) (to audit.Flags) {
 	if f&psmsg.FlagCreate != 0 {
 		to |= audit.Creates

@@ -89,6 +89,7 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 		kept := 0
 		if r.hot != nil && opt == 0 && r.lean == both {
 			kept = r.hot.keep(r, lane, clock)
+			c.noteKept(r, lane, kept, call)
 		}
 		if r.laneOff[lane+1]-kept == r.laneOff[lane] {
 			continue

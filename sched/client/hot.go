@@ -42,8 +42,9 @@ type hotTable struct {
 type hotSet struct{ rank map[uint64]int32 }
 
 type hotRow struct {
-	clock  uint64 // of the pull that has brought the values
-	values []float32
+	version uint64 // of the table, in the pull's answer: for the record
+	clock   uint64 // of the pull that has brought the values
+	values  []float32
 }
 
 // HotStats counts rows of pulls that may be answered by kept values.
@@ -172,7 +173,7 @@ func (t *hotTable) keep(r *Rows, lane int, clock uint64) (kept int) {
 }
 
 // take notes the values that a pull has brought. With the turn.
-func (t *hotTable) take(r *Rows, p *part) {
+func (t *hotTable) take(r *Rows, p *part, version uint64) {
 	set, dim := t.set.Load(), r.spec.Dim
 	if set == nil {
 		return
@@ -193,7 +194,7 @@ func (t *hotTable) take(r *Rows, p *part) {
 		} else if row.clock > p.clock {
 			continue
 		}
-		row.clock = p.clock
+		row.clock, row.version = p.clock, version
 		row.values = append(row.values[:0], r.vals[at*dim:(at+1)*dim]...)
 	}
 }

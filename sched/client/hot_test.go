@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"psrt/csrc/seedtest"
+	"psrt/sched/audit"
 	"psrt/sched/audit/judge"
+	"psrt/sched/place"
 	"psrt/sched/server"
 	"psrt/tiers/table"
 )
@@ -88,6 +90,82 @@ func TestHotRowsAreNoStalerThanSaid(t *testing.T) {
 					if got := -from.Values()[i*dim]; got != float32(at[k][steps]) {
 						t.Errorf("key %d: %v pushes count, want %d", k, got, at[k][steps])
 					}
+				}
+			})
+		}
+	}
+}
+
+// What a worker has kept is judged as what it pulls: by the version that it is of, and
+// by how old it may be.
+func TestAuditOfHotRows(t *testing.T) {
+	seed := seedtest.Seed(t)
+	for _, fault := range []string{"", "too old", "another value"} {
+		for _, staleness := range []int{2, server.Async} {
+			t.Run(fault+" "+judge.ModeOf(staleness), func(t *testing.T) {
+				w, spec := audited(t, "tcp", staleness, nil)
+				const keeps, steps = 2, 160
+				c, err := Open(t.Context(), Config{Worker: 0, Map: w.m, Host: w.host(), Timeout: time.Minute, Node: -1, Hot: Hot{12, keeps},
+					Audit: func(worker int, client uint64, _ *place.Map) (*audit.Worker, error) {
+						return audit.NewWorker(audit.WorkerConfig{Config: *w.config.audit, Worker: worker, Client: client, Kept: keeps})
+					}})
+				must(t, err)
+				t.Cleanup(c.Close)
+				others := []*Client{w.open(1), w.open(2)}
+				r := w.rows(c, spec)
+				rng := rand.New(rand.NewPCG(seed, 4))
+				erred := false
+				for step := range uint64(steps) {
+					keys := []uint64{1, 2, 3, 4, 5}
+					for _, k := range rng.Perm(40)[:rng.IntN(10)] {
+						keys = append(keys, uint64(k+10))
+					}
+					for _, o := range append(others, c) { // all are pushed to by everybody
+						rows := r
+						if o != c {
+							rows = w.rows(o, spec)
+						}
+						plan(t, rows, keys)
+						if h := r.hot; o == c && fault != "" && step > steps/2 {
+							for _, row := range h.rows {
+								if fault == "too old" {
+									h.staleness = keeps + 3
+									erred = erred || step-row.clock == keeps+1
+								} else {
+									row.values[0]++
+									erred = true
+								}
+							}
+						}
+						pull(t, o, rows, step, 0)
+						for i := range rows.Grads() {
+							rows.Grads()[i] = rng.Float32() - 0.5
+						}
+						push(t, o, rows, step)
+						if o != c {
+							rows.Close()
+						}
+					}
+				}
+				st := c.HotRows()
+				for _, o := range append(others, c) {
+					must(t, o.audit.Close())
+					o.audit = nil
+				}
+				w.stop()
+				if st.Kept == 0 || fault != "" && !erred {
+					t.Fatalf("the test proves nothing: %+v", st)
+				}
+				run := judged(t, w, judge.Options{})
+				kinds := map[string]int{}
+				for _, v := range run.Violations {
+					kinds[v.Kind]++
+				}
+				switch {
+				case fault == "too old" && (kinds[judge.Old] == 0 || len(kinds) > 1 && staleness < 0),
+					fault == "another value" && (kinds[judge.Value] == 0 || len(kinds) > 1),
+					fault == "" && (!run.Consistent || run.Unjudged > 0 || len(run.Notes) > 0):
+					t.Errorf("%+v: %v", *run, run.Violations)
 				}
 			})
 		}

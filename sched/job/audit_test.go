@@ -13,6 +13,7 @@ import (
 
 	"psrt/sched/audit"
 	"psrt/sched/audit/judge"
+	"psrt/sched/client"
 	"psrt/sched/dataset"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
@@ -99,6 +100,42 @@ func TestAuditOfAResumedJob(t *testing.T) {
 				t.Errorf("%+v", *r)
 			}
 		}
+	}
+}
+
+// Tables with a lifecycle, also resumed and on a disk, and rows that workers keep, are
+// judged to the last value.
+func TestAuditOfLivesAndHotRows(t *testing.T) {
+	for _, mode := range []string{train.BSP, train.ASP} {
+		dir := t.TempDir()
+		j := *livingJob(t, "640")
+		j.Sync, j.Servers, j.Workers, j.Lifecycle.Capacity = mode, 2, 2, 150
+		j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 4, Resume: true, Deltas: 3, Keep: 2}
+		if mode == train.BSP {
+			onDisk(t, &j)
+		}
+		for range 2 {
+			recorded(&j, dir, 1)
+			if res := run(t, j, "shm"); res.Life.Shrinks == 0 || res.Life.Deleted == 0 {
+				t.Fatalf("%s: nothing happened: %+v", mode, *res.Life)
+			}
+			j.Epochs += 2
+		}
+		for _, r := range kept(t, dir) {
+			if len(r.Notes) > 0 {
+				t.Errorf("%s: %v", mode, r.Notes)
+			}
+		}
+	}
+	j := *sampleJob(t, "fm")
+	j.Sync, j.Staleness, j.Workers, j.Batch, j.Epochs, j.Hot = train.SSP, 2, 2, 64, 4, client.Hot{Rows: 200, Staleness: 3}
+	dir := t.TempDir()
+	recorded(&j, dir, 1)
+	if res := run(t, j, "shm"); !slices.ContainsFunc(res.Ranks, func(r train.RankUsage) bool { return r.Hot != nil && r.Hot.Kept > 0 }) {
+		t.Fatal("no row was kept")
+	}
+	if r := kept(t, dir)[0]; len(r.Notes) > 0 {
+		t.Errorf("%v", r.Notes)
 	}
 }
 

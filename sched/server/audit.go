@@ -28,6 +28,13 @@ func (l *lane) versionOf(table uint32) uint64 {
 	return l.tables[table].version
 }
 
+// noteLived records what a table's rows had been through when they were saved.
+func (l *lane) noteLived(t *tableState) {
+	if h := t.rows.Accessor().History(); l.audit != nil && h != nil {
+		l.audit.Happened(t.spec.ID, t.version, h.Len(), h.From(0))
+	}
+}
+
 // noteTaken records that pushes are in a table, in the order in which they were
 // added up. It comes before anybody is told.
 func (l *lane) noteTaken(table uint32, version uint64, flags audit.Flags, of ...*request) {

@@ -129,6 +129,7 @@ func (l *lane) befall(t *tableState, events []accessor.Event) {
 			l.refusal = err
 			return
 		}
+		l.audit.Happened(t.spec.ID, t.version, t.rows.Accessor().History().Len(), []accessor.Event{e})
 		if e.Kind == accessor.Shrink || e.Kind == accessor.Evict {
 			t.sweep = sweepAgain
 		}

@@ -214,6 +214,7 @@ func (l *lane) load(m *ckpt.Model, req psmsg.LoadRequest) error {
 		if err := l.restoreLife(t, m.Lifecycle[t.spec.ID], req.KeepOpen); err != nil {
 			return fmt.Errorf("server: %s: %w", m.Dir(), err)
 		}
+		l.noteLived(t)
 		if err := l.loadRows(ctx, m, t); err != nil {
 			return err
 		}

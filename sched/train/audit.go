@@ -22,7 +22,7 @@ func (w *worker) recorder() func(worker int, client uint64, m *place.Map) (*audi
 		if err != nil {
 			return nil, err
 		}
-		cfg := audit.WorkerConfig{Config: *a, Worker: worker, Client: client}
+		cfg := audit.WorkerConfig{Config: *a, Worker: worker, Client: client, Kept: w.job.Hot.Staleness}
 		for _, b := range blocks {
 			cfg.Blocks = append(cfg.Blocks, audit.DenseBlock{Offset: b.Offset, Len: b.Len, Lane: m.LaneOfBlock(b.Index, len(blocks))})
 		}

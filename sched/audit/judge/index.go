@@ -1,6 +1,13 @@
 package judge
 
-import "psrt/sched/audit"
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"psrt/sched/audit"
+	"psrt/tiers/accessor"
+)
 
 // pushID names a push to one lane.
 type pushID struct {
@@ -39,8 +46,18 @@ type pull struct {
 	asked   int // when, by the worker's count of records
 	seen    int
 	values  []place
+	kept    bool // by the worker itself, from its pull at an earlier clock:
+	since   uint64
 	best    *mismatch // of the states that the version had; see replay
 	right   bool
+}
+
+// asOf is the step whose pull brought the values.
+func (p *pull) asOf() uint64 {
+	if p.kept {
+		return p.since
+	}
+	return p.clock
 }
 
 func (p *pull) look() bool { return p.flags&audit.AnyClock != 0 }
@@ -51,11 +68,13 @@ func (p *pull) ref() *PullRef {
 
 // event is what a lane did to a table.
 type event struct {
-	kind    audit.Kind // Take, Load or Reset
+	kind    audit.Kind // Take, Load, Reset or Happen
 	flags   audit.Flags
 	version uint64
 	pushes  []audit.Push
-	rows    place // Load
+	rows    place  // Load
+	lived   uint64 // Happen: the table's events with these
+	events  []accessor.Event
 }
 
 // log is one file's events of one table.
@@ -73,10 +92,11 @@ type history struct {
 	pulls  []*pull
 	logs   []*log
 
-	events []event // of all logs, stitched
-	whole  bool    // events are all that happened
-	ends   string  // why not
-	closed bool    // and nothing can be missing behind them
+	events  []event // of all logs, stitched
+	whole   bool    // events are all that happened
+	ends    string  // why not
+	unlived string  // why values cannot be compared: some of what happened to all rows is not recorded
+	closed  bool    // and nothing can be missing behind them
 }
 
 func (r *run) history(lane, table uint32) *history {
@@ -125,6 +145,10 @@ func (r *run) indexWorker(i int) error {
 			}
 			lastPull = &pull{client: who, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: asked[rec.Call], seen: count, values: []place{at}}
 			h.pulls = append(h.pulls, lastPull)
+		case audit.Kept:
+			lastPull = nil
+			h.pulls = append(h.pulls, &pull{client: who, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: count, seen: count,
+				values: []place{at}, kept: true, since: rec.Since})
 		case audit.Send:
 			id := pushID{who, rec.Seq}
 			if p := h.pushes[id]; p != nil && p == lastPush {
@@ -157,7 +181,8 @@ func (r *run) indexLane(i int) error {
 		logs[t] = &log{file: i}
 		h.logs = append(h.logs, logs[t])
 	}
-	return r.each(i, func(at place, rec *audit.Record) {
+	var bad error
+	err := r.each(i, func(at place, rec *audit.Record) {
 		l := logs[rec.Table]
 		if l == nil { // of a table that was made later, or ticks to a lane without dense blocks
 			l = &log{file: i}
@@ -179,11 +204,21 @@ func (r *run) indexLane(i int) error {
 		case audit.Load:
 			e.rows = at
 		case audit.Reset:
+		case audit.Happen:
+			var err error
+			if e.events, err = accessor.ParseEvents(string(rec.Text)); err == nil && uint64(len(e.events)) > rec.Seq {
+				err = fmt.Errorf("%d events of a lifecycle that has had %d", len(e.events), rec.Seq)
+			}
+			if err != nil {
+				bad = &InputError{fmt.Errorf("audit: %s: %w", filepath.Base(r.files[i].Path()), err)}
+			}
+			e.lived = rec.Seq
 		default:
 			return
 		}
 		l.events = append(l.events, e)
 	})
+	return errors.Join(err, bad)
 }
 
 func tableIDs(h *audit.LaneHeader) (ids []uint32) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"psrt/sched/audit"
+	"psrt/tiers/accessor"
 )
 
 // InputError marks an error as the input's fault.
@@ -109,6 +110,13 @@ type run struct {
 	workers map[client]*source
 	tables  map[tableKey]*history
 	keys    map[uint64]struct{}
+	lives   map[uint32]lifeOf // by table: as the first lane of it has it
+}
+
+// lifeOf is what one lane let happen to a table's rows.
+type lifeOf struct {
+	lane   uint32
+	events []accessor.Event
 }
 
 type client struct {
@@ -122,7 +130,7 @@ type tableKey struct {
 }
 
 func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *int) (*Run, error) {
-	r := &run{ctx: ctx, out: &Run{Run: name}, workers: map[client]*source{}, tables: map[tableKey]*history{}, keys: map[uint64]struct{}{}}
+	r := &run{ctx: ctx, out: &Run{Run: name}, workers: map[client]*source{}, tables: map[tableKey]*history{}, keys: map[uint64]struct{}{}, lives: map[uint32]lifeOf{}}
 	lanes, workers := map[int]bool{}, map[int]bool{}
 	for _, f := range files {
 		h := &f.Header

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"psrt/sched/audit"
+	"psrt/tiers/accessor"
 )
 
 // judgement is the work on one table in one lane.
@@ -31,6 +32,7 @@ func (r *run) judge(k tableKey) error {
 	if h.ends != "" {
 		r.note("%s", h.ends)
 	}
+	j.lived()
 	j.takes()
 	j.lost()
 	j.pulls()
@@ -65,6 +67,34 @@ func (h *history) end() uint64 {
 		return 0
 	}
 	return h.events[len(h.events)-1].version
+}
+
+// lived: what happens to the rows of a table happens in all lanes, in one order.
+func (j *judgement) lived() {
+	if j.h.unlived != "" {
+		return
+	}
+	var events []accessor.Event
+	for i := range j.h.events {
+		switch e := &j.h.events[i]; e.kind {
+		case audit.Reset:
+			events = nil
+		case audit.Happen:
+			events = append(events, e.events...)
+		}
+	}
+	first, ok := j.r.lives[j.h.table]
+	if !ok {
+		j.r.lives[j.h.table] = lifeOf{j.h.lane, events}
+		return
+	}
+	for i := range min(len(events), len(first.events)) {
+		if events[i] != first.events[i] {
+			j.broken(&Violation{Kind: Unequal, Text: fmt.Sprintf("event %d of the table's lifecycle is %s here, and %s in lane %d",
+				i, accessor.FormatEvents(events[i]), accessor.FormatEvents(first.events[i]), first.lane)})
+			return
+		}
+	}
 }
 
 // takes looks at every push that the lane took: each was sent, once, and in its
@@ -279,21 +309,27 @@ func (j *judgement) pulls() {
 
 // clocks: what a pull of a step must and must not see.
 func (j *judgement) clocks(p *pull) {
-	s := j.r.promise
+	if p.kept {
+		if most := uint64(j.r.workers[p.client].Header.Worker.Kept); p.since > p.clock || p.clock-p.since > most {
+			j.broken(&Violation{Kind: Old, Pull: p.ref(), Text: fmt.Sprintf("%s was answered with values that the worker had kept from a pull of step %d: at most %d steps are allowed", p.ref(), p.since, most)})
+			return
+		}
+	}
+	s, step := j.r.promise, p.asOf()
 	if s < 0 {
 		return
 	}
 	for _, w := range sortedWorkers(j.steps) {
 		of := j.steps[w]
-		if p.clock >= uint64(s) {
-			if lack := of.lacking(p.clock-uint64(s), p.version); lack != nil {
+		if step >= uint64(s) {
+			if lack := of.lacking(step-uint64(s), p.version); lack != nil {
 				j.broken(&Violation{Kind: TooEarly, Pull: p.ref(), Push: lack.ref(),
 					Text: fmt.Sprintf("%s was answered with version %d, but %s must be in it (%s) and is in version %d", p.ref(), p.version, lack.ref(), ModeOf(s), lack.version)})
 				return
 			}
 		}
 		if s == 0 {
-			if early := of.early(p.clock, p.version); early != nil {
+			if early := of.early(step, p.version); early != nil {
 				j.broken(&Violation{Kind: TooNew, Pull: p.ref(), Push: early.ref(),
 					Text: fmt.Sprintf("%s was answered with version %d, which has %s already", p.ref(), p.version, early.ref())})
 				return
@@ -316,6 +352,9 @@ func sortedWorkers[V any](m map[uint32]V) []uint32 {
 func (j *judgement) session() {
 	byClient := map[client][]*pull{}
 	for _, p := range j.h.pulls {
+		if p.kept { // it may be older, within its bound
+			continue
+		}
 		byClient[p.client] = append(byClient[p.client], p)
 	}
 	acked := map[client][]*push{}

@@ -17,6 +17,7 @@ type replay struct {
 	pulls []*pull // by version
 	next  int     // the first whose version is not over
 	from  int     // the first whose version is not reached
+	at    int     // the event that comes next
 	rec   audit.Record
 	parts map[uint64][]part
 	order []uint64
@@ -37,6 +38,10 @@ type wrong struct {
 
 // replay compares all values. What cannot be known ends it, with a note.
 func (j *judgement) replay() error {
+	if j.h.unlived != "" {
+		j.r.note("%s", j.h.unlived)
+		return nil
+	}
 	s, err := j.newState()
 	if err == nil {
 		defer s.close()
@@ -63,7 +68,12 @@ func (p *replay) run() error {
 			return context.Cause(p.r.ctx)
 		}
 		e := &p.h.events[i]
+		p.at = i
 		switch {
+		case e.kind == audit.Happen:
+			if err := errors.Join(p.compare(), p.state.happen(e.events)); err != nil {
+				return err
+			}
 		case e.kind == audit.Take && e.flags&audit.LeftOut != 0:
 			continue
 		case e.kind == audit.Take:
@@ -99,6 +109,7 @@ func (p *replay) run() error {
 			}
 		}
 	}
+	p.at = len(p.h.events)
 	return p.leave(never)
 }
 
@@ -133,6 +144,9 @@ func (p *replay) compare() error {
 			return err
 		}
 		p.r.out.Values += m.of
+		if q.best != nil && p.state.lives() { // rows of one answer may have been looked at before and after an event
+			m.keys = both(m.keys, q.best.keys)
+		}
 		if len(m.keys) == 0 {
 			q.right = true
 		} else if q.best == nil || len(m.keys) < len(q.best.keys) {
@@ -140,6 +154,16 @@ func (p *replay) compare() error {
 		}
 	}
 	return nil
+}
+
+// both is what is in two lists, each in the order of the answer.
+func both(a, b []wrong) (in []wrong) {
+	for _, x := range a {
+		if slices.ContainsFunc(b, func(y wrong) bool { return x.key == y.key }) {
+			in = append(in, x)
+		}
+	}
+	return in
 }
 
 // version is that of the state.

@@ -14,6 +14,7 @@ const (
 	Partial   = "partial step"    // BSP: a version that is not whole steps
 	Forgotten = "forgotten push"  // the worker's own, acknowledged before it asked
 	Backward  = "backward pull"   // older than what the worker was given before
+	Old       = "old row"         // kept by the worker for longer than it may
 	NoVersion = "unknown version" // the lane never had it
 	Value     = "wrong value"     // not that of the version
 )

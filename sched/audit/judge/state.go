@@ -5,6 +5,7 @@ import (
 
 	"psrt/sched/audit"
 	"psrt/tiers"
+	"psrt/tiers/accessor"
 	"psrt/tiers/dense"
 	"psrt/tiers/table"
 )
@@ -15,6 +16,10 @@ type state interface {
 	apply(key uint64, parts []part) error
 	load(key uint64, row []float32) error
 	reset() error
+	// happen lets events of the table's lifecycle happen to all rows; lives says
+	// whether it has one.
+	happen(events []accessor.Event) error
+	lives() bool
 	// fits checks that pushed rows are of a width that the keys can have.
 	fits(keys []uint64, width int) error
 	// hash is of a row's weights; other is what a look that makes no rows may see
@@ -30,9 +35,6 @@ func (j *judgement) newState() (state, error) {
 	}
 	for i := range j.r.head.Tables {
 		if s := &j.r.head.Tables[i]; s.ID == j.h.table {
-			if s.Lifecycle != nil {
-				return nil, &unjudgedError{fmt.Sprintf("values of table %s are not compared: its rows have a lifecycle", s.Name)}
-			}
 			return newRows(j.r.head, s)
 		}
 	}
@@ -63,10 +65,10 @@ func newRows(head *audit.LaneHeader, spec *table.Spec) (*rows, error) {
 	return &rows{head: head, spec: spec, t: t, touched: map[uint64]struct{}{}, out: make([]float32, spec.Dim)}, nil
 }
 
-// find is a row's place, made if it is not there.
-func (r *rows) find(key uint64) error {
+// find is a row's place, made if it is not there and create says so.
+func (r *rows) find(key uint64, create bool) error {
 	r.key[0] = key
-	l := tiers.Lookup{Keys: r.key[:], Rows: r.row[:], Create: true}
+	l := tiers.Lookup{Keys: r.key[:], Rows: r.row[:], Create: create}
 	if r.t.Start(&l); l.Err != nil {
 		return fmt.Errorf("audit: table %s: %w", r.spec.Name, l.Err)
 	}
@@ -74,7 +76,7 @@ func (r *rows) find(key uint64) error {
 }
 
 func (r *rows) apply(key uint64, parts []part) error {
-	if err := r.find(key); err != nil {
+	if err := r.find(key, true); err != nil {
 		return err
 	}
 	defer r.t.Release(r.row[:])
@@ -88,6 +90,9 @@ func (r *rows) apply(key uint64, parts []part) error {
 	sum := parts[0].grads
 	if len(parts) > 1 {
 		sum = add(parts, r.head.Staleness, r.head.Workers, r.head.Merges)
+		if r.lives() && sum != nil { // slots are not added
+			sum[0] = parts[len(parts)-1].grads[0]
+		}
 	}
 	if sum != nil {
 		r.t.Apply(r.row[:], sum)
@@ -112,12 +117,32 @@ func (r *rows) fits(keys []uint64, width int) error {
 
 func (r *rows) reset() error {
 	clear(r.touched)
+	if err := r.t.Accessor().Restore(accessor.Memo{}); err != nil {
+		return err
+	}
 	return r.t.Reset()
 }
 
+func (r *rows) lives() bool { return r.spec.Lifecycle != nil }
+
+func (r *rows) happen(events []accessor.Event) error {
+	for _, e := range events {
+		if err := r.t.Happen(e); err != nil {
+			return &InputError{fmt.Errorf("audit: %w", err)}
+		}
+	}
+	return nil
+}
+
 func (r *rows) hash(key uint64) (is, other uint64) {
-	if err := r.find(key); err != nil {
+	if err := r.find(key, false); err != nil {
 		return 0, 0
+	}
+	if r.row[0] == table.NoRow { // nor is it what it was if it has ended
+		delete(r.touched, key)
+		if err := r.find(key, r.spec.CreatesOnPull()); err != nil {
+			return 0, 0
+		}
 	}
 	defer r.t.Release(r.row[:])
 	r.t.Gather(r.row[:], r.out)
@@ -213,6 +238,10 @@ func (b *blocks) fits(keys []uint64, width int) error {
 
 // reset has nothing to do: all blocks are loaded.
 func (b *blocks) reset() error { return nil }
+
+func (b *blocks) lives() bool { return false }
+
+func (b *blocks) happen([]accessor.Event) error { return nil }
 
 func (b *blocks) hash(key uint64) (is, other uint64) {
 	i, ok := b.at[key]

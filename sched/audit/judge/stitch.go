@@ -65,11 +65,15 @@ func (h *history) stitch(j *judgement) {
 	var at uint64 // the version so far
 	var last *log // whose events came last
 	takes := map[uint64]int{}
+	lived := uint64(0) // events of its lifecycle
 	for _, l := range logs {
 		from := 0
 		if last != nil {
 			for from < len(l.events) && l.events[from].version <= at {
 				e := &l.events[from]
+				if e.kind == audit.Happen && e.version == at && e.lived > lived { // the other did not live to see it
+					break
+				}
 				if i, ok := takes[e.version]; ok && h.step(e) > 0 && !slices.Equal(h.events[i].pushes, e.pushes) {
 					j.broken(&Violation{Kind: Unequal, Text: fmt.Sprintf("version %d is %s in %s, and %s in %s: replicas went apart, or a server began anew without its rows",
 						e.version, names(h.events[i].pushes), j.name(last), names(e.pushes), j.name(l))})
@@ -86,6 +90,18 @@ func (h *history) stitch(j *judgement) {
 				}
 				h.whole = false
 				return
+			}
+			switch {
+			case e.kind == audit.Reset:
+				lived = 0
+			case e.kind == audit.Happen && e.lived <= lived:
+				continue
+			case e.kind == audit.Happen && e.lived-uint64(len(e.events)) > lived:
+				h.unlived = fmt.Sprintf("values of table %s in lane %d are not compared: what happened to its rows before version %d is not all recorded", j.table, h.lane, e.version)
+				lived = e.lived
+			case e.kind == audit.Happen:
+				e.events = e.events[lived+uint64(len(e.events))-e.lived:]
+				lived = e.lived
 			}
 			if at = e.version; h.step(&e) > 0 {
 				takes[at] = len(h.events)

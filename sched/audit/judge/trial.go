@@ -20,7 +20,9 @@ func (t *trial) play(all []change) state {
 	if err != nil {
 		return nil
 	}
+	next := t.begin()
 	for _, c := range all {
+		next = t.happen(s, next, c.event)
 		if e := &t.h.events[c.event]; e.kind == audit.Load {
 			if t.r.read(e.rows, &t.rec) != nil {
 				continue
@@ -41,7 +43,28 @@ func (t *trial) play(all []change) state {
 			}
 		}
 	}
+	t.happen(s, next, t.at)
 	return s
+}
+
+// begin is the event from which on rows are what they are: the last Reset before now.
+func (t *trial) begin() int {
+	for i := t.at - 1; i >= 0; i-- {
+		if t.h.events[i].kind == audit.Reset {
+			return i
+		}
+	}
+	return 0
+}
+
+// happen lets happen what happened to all rows from one event up to another.
+func (t *trial) happen(s state, from, to int) (next int) {
+	for ; s.lives() && from < to; from++ {
+		if e := &t.h.events[from]; e.kind == audit.Happen {
+			_ = s.happen(e.events)
+		}
+	}
+	return max(from, to)
 }
 
 // is says whether some changes give what was seen.
@@ -117,7 +140,7 @@ func (t *trial) values(all []change) []float32 {
 	defer s.close()
 	switch s := s.(type) {
 	case *rows:
-		if s.find(t.key) != nil {
+		if s.find(t.key, true) != nil {
 			return nil
 		}
 		s.t.Gather(s.row[:], s.out)
