@@ -44,6 +44,10 @@ type Config struct {
 	// BurstBytes is how much is granted at once after a pause; a switch must be
 	// able to hold it (1 MiB).
 	BurstBytes int64
+	// LeastChunk is the shortest chunk that estimates may lead to (MinChunk). Where
+	// each grant costs both sides a wake-up, longer ones halve what bytes cost on a slow
+	// link, and what waits there waits longer.
+	LeastChunk int64
 	// PullRun is how many bytes of pulls go ahead of a waiting push (2 MiB).
 	PullRun int64
 }
@@ -64,6 +68,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxRate, maxRate)
 	def(&c.SilenceNanos, 1_000_000)
 	def(&c.BurstBytes, 1<<20)
+	def(&c.LeastChunk, MinChunk)
 	def(&c.PullRun, 2<<20)
 	return c
 }
@@ -83,6 +88,7 @@ func (c Config) check() error {
 		{"SilenceNanos", c.SilenceNanos, 1, 1 << 50},
 		{"LateNanos", c.LateNanos, 0, 1 << 50},
 		{"BurstBytes", c.BurstBytes, MaxChunk, 1 << 40},
+		{"LeastChunk", c.LeastChunk, MinChunk, MaxChunk},
 		{"PullRun", c.PullRun, 1, 1 << 50},
 	} {
 		if f.v < f.least || f.v > f.max {
@@ -92,7 +98,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// Chunk is the largest grant, in bytes, at a rate in bytes/s.
+// Chunk is the largest grant, in bytes, at a rate in bytes/s, where Config.LeastChunk
+// is not more.
 func Chunk(rate int64) int64 {
 	c := min(max(rate, 0), maxRate) * ChunkNanos / 1e9
 	return min(max(c/MinChunk*MinChunk, MinChunk), MaxChunk)

@@ -8,7 +8,7 @@
 //
 // # The rule
 //
-//	chunk   B x 10 us, whole 4 KiB, at least 4 KiB, at most 128 KiB
+//	chunk   B x 10 us, whole 4 KiB, at least LeastChunk, at most 128 KiB
 //	k       ceil(1 + RTT x B / chunk)
 //	window  k x chunk: a grant is made only if the bytes granted and not yet
 //	        landed, of all workers together, stay within it

@@ -39,8 +39,9 @@ type lonely struct {
 }
 
 type estimator struct {
-	fixed   bool
-	maxRate int64
+	fixed      bool
+	maxRate    int64
+	leastChunk int64
 
 	rate, rtt     int64 // bytes/s, ns: what counts
 	chunk, window int64 // bytes: what follows
@@ -68,7 +69,7 @@ type estimator struct {
 }
 
 func newEstimator(cfg Config) estimator {
-	e := estimator{maxRate: cfg.MaxRate, guess: min(cfg.RTTNanos, maxRTTNanos)}
+	e := estimator{maxRate: cfg.MaxRate, leastChunk: cfg.LeastChunk, guess: min(cfg.RTTNanos, maxRTTNanos)}
 	e.empty, e.least = e.guess, e.guess
 	e.rates.add(cfg.Rate)
 	e.settle()
@@ -79,7 +80,7 @@ func (e *estimator) settle() {
 	if !e.fixed {
 		e.rate = min(max(e.rates.value(), minRate), e.maxRate)
 	}
-	e.chunk = Chunk(e.rate)
+	e.chunk = max(Chunk(e.rate), e.leastChunk)
 	if !e.fixed {
 		e.rtt = min(e.empty+e.chunk*1e9/e.rate, maxRTTNanos)
 	}

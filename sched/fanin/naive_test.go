@@ -37,8 +37,10 @@ func newNaive(cfg Config) *naive {
 		word: map[int]Word{}, again: [2]map[int]int64{{}, {}}, passed: [2]map[int]bool{{}, {}}}
 }
 
+func (n *naive) chunk() int64 { return max(Chunk(n.rate), n.cfg.LeastChunk) }
+
 func (n *naive) window() int64 {
-	c := Chunk(n.rate)
+	c := n.chunk()
 	return c * Chunks(n.rate, n.rtt, c)
 }
 
@@ -103,7 +105,7 @@ func (n *naive) tidy() {
 				continue
 			}
 			if i < 2 && n.word[w] == Behind && n.given[i] >= n.again[i][w] {
-				n.again[i][w] = n.given[i] + int64(len(n.order[i]))*max(Chunk(n.rate), 8192)
+				n.again[i][w] = n.given[i] + int64(len(n.order[i]))*max(n.chunk(), 8192)
 				n.order[i] = append([]int{w}, n.order[i]...)
 				continue
 			}
@@ -208,7 +210,7 @@ func (n *naive) grants(now int64) (granted []Grant) {
 	n.now = now
 	n.judge()
 	n.tidy()
-	chunk := Chunk(n.rate)
+	chunk := n.chunk()
 	size := func(t *nTransfer) int64 {
 		rest := t.size - t.granted
 		if rest > chunk && rest < 2*chunk {

@@ -29,7 +29,7 @@ type book struct{ size, granted, landed int64 }
 
 func newPlayer(t *testing.T, draw func(n int) int) *player {
 	cfg := Config{Workers: 1 + draw(9), Transfers: 1 + draw(4), SilenceNanos: 50_000, PullRun: int64(1+draw(8)) * 32 << 10,
-		BurstBytes: int64(1+draw(8)) * MaxChunk}
+		BurstBytes: int64(1+draw(8)) * MaxChunk, LeastChunk: []int64{0, MinChunk, 16 << 10, MaxChunk}[draw(4)]}
 	p, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

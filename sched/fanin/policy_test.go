@@ -34,6 +34,7 @@ func TestConfig(t *testing.T) {
 		{Config{Workers: 1, MaxBytes: 4096}, "MaxBytes"},
 		{Config{Workers: 1, MaxRate: 1}, "MaxRate"},
 		{Config{Workers: 1, BurstBytes: 1}, "BurstBytes"},
+		{Config{Workers: 1, LeastChunk: MaxChunk + 1}, "LeastChunk"},
 	} {
 		if _, err := New(c.cfg); err == nil || !strings.Contains(err.Error(), "Config."+c.name) {
 			t.Errorf("%+v: %v, want one about %s", c.cfg, err, c.name)
@@ -109,14 +110,15 @@ func (l *link) run(t *testing.T, workers int, nanos int64) (landed int64) {
 // Both estimates find the link from guesses that are wrong by far, and again
 // when it changes.
 func TestEstimates(t *testing.T) {
-	for _, c := range []struct{ rate, rtt, guessRate, guessRTT int64 }{
-		{50e9, 6_000, 1.25e9, 50_000},
-		{50e9, 6_000, 50e9, 6_000},
-		{1.25e9, 100_000, 50e9, 2_000},
-		{3e9, 40_000, 1e8, 1_000},
-		{125e6, 200_000, 1.25e9, 1_000_000},
+	for _, c := range []struct{ rate, rtt, guessRate, guessRTT, least int64 }{
+		{50e9, 6_000, 1.25e9, 50_000, 0},
+		{50e9, 6_000, 50e9, 6_000, 0},
+		{1.25e9, 100_000, 50e9, 2_000, 0},
+		{3e9, 40_000, 1e8, 1_000, 0},
+		{125e6, 200_000, 1.25e9, 1_000_000, 0},
+		{125e6, 200_000, 1.25e9, 1_000_000, 16 << 10},
 	} {
-		p, err := New(Config{Workers: 8, Rate: c.guessRate, RTTNanos: c.guessRTT})
+		p, err := New(Config{Workers: 8, Rate: c.guessRate, RTTNanos: c.guessRTT, LeastChunk: c.least})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,6 +132,9 @@ func TestEstimates(t *testing.T) {
 			}
 			s := p.Stats()
 			chunkNanos := s.ChunkBytes * 1e9 / l.rate
+			if want := max(Chunk(s.Rate), c.least); s.ChunkBytes != want {
+				t.Errorf("%+v: chunks of %d bytes at %d bytes/s, want %d", c, s.ChunkBytes, s.Rate, want)
+			}
 			if s.Rate < l.rate*97/100 || s.Rate > l.rate*103/100 || s.RTTNanos < l.rtt || s.RTTNanos > l.rtt+chunkNanos*11/10+MinChunk*1e9/l.rate {
 				t.Errorf("%+v: estimates %d bytes/s, %d ns", c, s.Rate, s.RTTNanos)
 			}
