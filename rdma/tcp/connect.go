@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -83,27 +85,15 @@ func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link,
 		case <-stop:
 		}
 	}()
-	streams := min(ep.dom.cfg.Streams, a.streams)
-	var links []link
+	links, err := ep.dialLinks(ctx, a, sameHost, deadline)
 	fail := func(err error) ([]link, error) {
 		if ep.closed.Load() {
 			err = rdma.ErrClosed
 		}
 		return links, err
 	}
-	where := ""
-	for i := range 2 * streams {
-		c, at, err := ep.dom.dialAny(ctx, a, sameHost, where)
-		if err != nil {
-			return fail(err)
-		}
-		where = at
-		h := hello{target: a.id, dialer: ep.id, index: uint8(i / 2), streams: uint8(streams), direction: uint8(i % 2), timeout: ep.cfg.OpTimeout}
-		raw := h.encode(&a.nonce)
-		links = append(links, link{conn: c, hello: h, raw: raw, weAsk: h.direction == dialerAsks})
-		if err := wire.WriteFrame(c, kindHello, raw, helloSize, deadline); err != nil {
-			return fail(fmt.Errorf("send hello to %s: %w", at, err))
-		}
+	if err != nil {
+		return fail(err)
 	}
 	unblock := context.AfterFunc(ctx, func() {
 		for _, l := range links {
@@ -134,6 +124,57 @@ func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link,
 		}
 	}
 	return links, nil
+}
+
+// dialLinks connects all links, and introduces each. They are dialled side by side, for
+// each is two round trips with TLS; where the peer has several addresses the first goes
+// ahead, and the others where it got through. After an error it returns those that are
+// connected.
+func (ep *endpoint) dialLinks(ctx context.Context, a *address, sameHost bool, deadline time.Time) ([]link, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	streams := min(ep.dom.cfg.Streams, a.streams)
+	links, where := make([]link, 2*streams), ""
+	var mu sync.Mutex
+	var first error // the others may end by it
+	dial := func(i int) {
+		l, at, err := ep.dialLink(ctx, a, sameHost, where, i, streams, deadline)
+		mu.Lock()
+		defer mu.Unlock()
+		if links[i] = l; err != nil && first == nil {
+			first = err
+			cancel()
+		}
+		if i == 0 && len(a.candidates) > 1 {
+			where = at
+		}
+	}
+	var rest sync.WaitGroup
+	for i := range links {
+		if i == 0 && len(a.candidates) > 1 {
+			dial(i)
+		} else if ctx.Err() == nil {
+			rest.Go(rdma.Guarded(ep.dom.cfg.OnPanic, func() { dial(i) }))
+		}
+	}
+	rest.Wait()
+	links = slices.DeleteFunc(links, func(l link) bool { return l.conn == nil })
+	if first == nil && len(links) < 2*streams { // ctx was over before, or a panic ended one
+		first = cmp.Or(context.Cause(ctx), error(rdma.ErrClosed))
+	}
+	return links, first
+}
+
+func (ep *endpoint) dialLink(ctx context.Context, a *address, sameHost bool, known string, i, streams int, deadline time.Time) (l link, at string, err error) {
+	if l.conn, at, err = ep.dom.dialAny(ctx, a, sameHost, known); err != nil {
+		return link{}, at, err
+	}
+	l.hello = hello{target: a.id, dialer: ep.id, index: uint8(i / 2), streams: uint8(streams), direction: uint8(i % 2), timeout: ep.cfg.OpTimeout}
+	l.raw, l.weAsk = l.hello.encode(&a.nonce), l.hello.direction == dialerAsks
+	if err = wire.WriteFrame(l.conn, kindHello, l.raw, helloSize, deadline); err != nil {
+		err = fmt.Errorf("send hello to %s: %w", at, err)
+	}
+	return l, at, err
 }
 
 // dialAny connects to the candidate known to work, or the first that does.
