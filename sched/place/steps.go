@@ -119,12 +119,12 @@ func (c *Chains) Without(group, server int) *Chains {
 // Limits bound what is under way at a time.
 type Limits struct {
 	Joins      int // in all; 0 means 16
-	PerServer  int // that one server sends or receives; 0 means 2
+	PerServer  int // that one server sends or receives; 0 means 1: of two copies to one link each takes the other's queue for its own
 	GroupsHeld int // drained for a turn at a time; 0 means 4
 }
 
 func (l Limits) orDefault() Limits {
-	return Limits{cmp.Or(l.Joins, 16), cmp.Or(l.PerServer, 2), cmp.Or(l.GroupsHeld, 4)}
+	return Limits{cmp.Or(l.Joins, 16), cmp.Or(l.PerServer, 1), cmp.Or(l.GroupsHeld, 4)}
 }
 
 // Reports are what groups' servers have said in the group's present epoch.
@@ -158,6 +158,11 @@ func (c *Chains) Step(target *Chains, seen Reports, lim Limits) (*Chains, []Grou
 	}
 	for i := range c.Groups {
 		w.group(i, &target.Groups[i], seen)
+	}
+	for _, turn := range w.turns {
+		turn()
+	}
+	for i := range c.Groups {
 		if g := &next.Groups[i]; seen.Held[i] && g.Since != 0 { // nothing to turn any more: a new epoch lets it go on
 			w.moves = append(w.moves, GroupMove{i, g.Chain[0].Server, g.Chain[0].Server, Turns})
 			next.set(i, g.Chain, g.Joiner)
@@ -192,6 +197,7 @@ type walk struct {
 	held  int
 	busy  map[int]int // by server: joins
 	lanes map[[2]int]int
+	turns []func() // looked at when it is known who copies
 	moves []GroupMove
 }
 
@@ -226,7 +232,7 @@ func (w *walk) group(i int, want *Group, seen Reports) {
 		gone := GroupMove{i, g.Chain[k].Server, -1, Leaves}
 		rest := slices.Delete(slices.Clone(g.Chain), k, k+1)
 		if len(rest) == len(want.Chain) && !slices.ContainsFunc(rest, func(m Member) bool { return !wanted(m) }) && !sameOrder(rest, want.Chain) {
-			w.turn(i, rest, want, seen, gone)
+			w.turns = append(w.turns, func() { w.turn(i, rest, want, seen, gone) })
 			return
 		}
 		w.moves = append(w.moves, gone)
@@ -261,16 +267,19 @@ func (w *walk) arrive(i int, g, want *Group, seen Reports) {
 	if lacks || len(g.Chain) != len(want.Chain) || sameOrder(g.Chain, want.Chain) {
 		return
 	}
-	w.turn(i, g.Chain, want, seen)
+	chain := g.Chain
+	w.turns = append(w.turns, func() { w.turn(i, chain, want, seen) })
 }
 
 // turn puts members into the order that is wanted, once their chain is drained, and makes
 // other moves with it: a head that left before would have another one lead for a moment,
-// and workers would go there, and away again. Precondition: they are those wanted.
+// and workers would go there, and away again. Who is to lead has taken its copies before:
+// workers would wait behind them, and are interrupted once for several groups so.
+// Precondition: they are those wanted.
 func (w *walk) turn(i int, members []Member, want *Group, seen Reports, with ...GroupMove) {
 	head := w.c.Groups[i].Chain[0].Server
 	if !seen.Held[i] {
-		if w.held < w.lim.GroupsHeld {
+		if w.held < w.lim.GroupsHeld && w.busy[want.Chain[0].Server] == 0 {
 			w.held++
 			w.moves = append(w.moves, GroupMove{i, -1, head, Hold})
 		}

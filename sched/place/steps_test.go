@@ -79,6 +79,9 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 		for _, m := range moves {
 			if m.Role == Hold {
 				hold++
+				if to := target.Groups[m.Group].Chain[0].Server; joins[to] > 0 {
+					t.Fatalf("group %d is drained for server %d, which takes %d copies: workers would wait behind them", m.Group, to, joins[to])
+				}
 				if slices.ContainsFunc(target.Groups[m.Group].Chain, func(w Member) bool { return c.Groups[m.Group].Position(w.Server) < 0 }) {
 					t.Fatalf("group %d is drained for an order of which it lacks servers: %v, wanted %v", m.Group, c.Groups[m.Group].Chain, target.Groups[m.Group].Chain)
 				}
