@@ -3,6 +3,7 @@ package ring
 import (
 	"psrt/csrc/fold"
 	"psrt/nccl/coll"
+	"psrt/nccl/hier"
 	"psrt/rdma"
 )
 
@@ -12,8 +13,12 @@ type reduction struct {
 	n, sendAt, recvAt int
 	from, to          func(rank int) bool
 	own               []byte // this rank's source, from its first byte; nil none
-	job               fold.Job
-	past              int // bytes of the whole vector
+	results           bool   // the sources lie in the ranks' Recv, not in their Send
+	// place is a rank's among the operands of job, which are so many; nil: its number.
+	place    func(rank int) int
+	operands int
+	job      fold.Job
+	past     int // bytes of the whole vector
 }
 
 // job is the arithmetic of the call; present counts the ranks that give something.
@@ -55,7 +60,7 @@ func (x *op) reduction() reduction {
 		}
 		return r
 	}
-	first, end := segment(x.block, me, x.g.place.Size)
+	first, end := hier.Segment(x.block, me, x.g.place.Size)
 	r.n, r.sendAt, r.recvAt, r.to, r.past = end-first, first, first, anyRank, x.block
 	return r
 }
@@ -68,19 +73,12 @@ func (x *op) spread() reduction {
 	if me > root {
 		i--
 	}
-	first, end := segment(x.block, i, x.g.place.Size-1)
+	first, end := hier.Segment(x.block, i, x.g.place.Size-1)
 	return reduction{
 		n: end - first, sendAt: first, recvAt: first, past: x.block,
 		from: func(r int) bool { return r == root }, to: func(r int) bool { return r != root },
 		job: fold.Job{Type: x.c.Type, Order: x.g.place.Order},
 	}
-}
-
-// segment i of n, in whole cache lines but for the last.
-func segment(bytes, i, n int) (first, end int) {
-	const line = 64
-	lines := (bytes + line - 1) / line
-	return min(lines*i/n*line, bytes), min(lines*(i+1)/n*line, bytes)
 }
 
 // combineEager folds what came within the messages. Everyone folds everything.
@@ -122,6 +120,9 @@ func (x *op) combine(r reduction) error {
 		return nil
 	}
 	r.job.Past = r.past >= x.g.opt.PastBytes
+	if r.place == nil {
+		r.place, r.operands = func(rank int) int { return rank }, x.g.place.Size
+	}
 	far := false
 	for _, p := range x.g.around {
 		if p.mapped {
@@ -138,10 +139,18 @@ func (x *op) combine(r reduction) error {
 	return x.combineNear(&r)
 }
 
+// source is where p's operand lies.
+func (r *reduction) source(p *peer) rdma.RemoteRange {
+	if r.results {
+		return p.head.recv
+	}
+	return p.head.send
+}
+
 // mapPeer maps what is used of p's buffers.
 func (x *op) mapPeer(p *peer, r *reduction) (err error) {
-	if r.from(p.rank) && p.head.send.Len > 0 {
-		p.send, err = p.ep.Map(p.head.send.Slice(uint64(r.sendAt), uint64(r.n)))
+	if from := r.source(p); r.from(p.rank) && from.Len > 0 {
+		p.send, err = p.ep.Map(from.Slice(uint64(r.sendAt), uint64(r.n)))
 	}
 	if r.to(p.rank) && err == nil {
 		p.recv, err = p.ep.Map(p.head.recv.Slice(uint64(r.recvAt), uint64(r.n)))
@@ -155,7 +164,7 @@ func (x *op) mapPeer(p *peer, r *reduction) (err error) {
 
 // combineNear reads and writes all memories where they lie.
 func (x *op) combineNear(r *reduction) error {
-	srcs, dsts := make([][]byte, x.g.place.Size), make([][]byte, 0, x.g.place.Size)
+	srcs, dsts := make([][]byte, r.operands), make([][]byte, 0, x.g.place.Size)
 	for at := 0; at < r.n; at += pieceBytes {
 		end := min(at+pieceBytes, r.n)
 		dsts = x.near(r, at, end, srcs, dsts[:0])
@@ -172,7 +181,7 @@ func (x *op) near(r *reduction, at, end int, srcs, dsts [][]byte) [][]byte {
 	me := x.g.place.Rank
 	clear(srcs)
 	if r.own != nil {
-		srcs[me] = r.own[r.sendAt+at : r.sendAt+end]
+		srcs[r.place(me)] = r.own[r.sendAt+at : r.sendAt+end]
 	}
 	if r.to(me) {
 		dsts = append(dsts, x.c.Recv[r.recvAt+at:r.recvAt+end])
@@ -182,7 +191,7 @@ func (x *op) near(r *reduction, at, end int, srcs, dsts [][]byte) [][]byte {
 			continue
 		}
 		if r.from(p.rank) {
-			srcs[p.rank] = p.send[at:end]
+			srcs[r.place(p.rank)] = p.send[at:end]
 		}
 		if r.to(p.rank) {
 			dsts = append(dsts, p.recv[at:end])
@@ -204,6 +213,7 @@ func (x *op) combineFar(r *reduction) error {
 		chunk = min(chunk, p.chunk)
 		if r.from(p.rank) {
 			from = append(from, p)
+			p.came = 0
 		}
 		if r.to(p.rank) {
 			to = append(to, p)
@@ -215,7 +225,7 @@ func (x *op) combineFar(r *reduction) error {
 		at := (k%depth*len(from) + i) * chunk
 		return g.landing.Bytes()[at : at+chunk]
 	}
-	srcs, dsts := make([][]byte, g.place.Size), make([][]byte, 0, g.place.Size)
+	srcs, dsts := make([][]byte, r.operands), make([][]byte, 0, g.place.Size)
 	chunks := (r.n + chunk - 1) / chunk
 	asked := 0
 	for k := range chunks {
@@ -223,7 +233,7 @@ func (x *op) combineFar(r *reduction) error {
 			at := asked * chunk
 			n := min(chunk, r.n-at)
 			for i, p := range from {
-				if err := x.read(p, p.head.send.Slice(uint64(r.sendAt+at), uint64(n)), place(asked, i)[:n]); err != nil {
+				if err := x.read(p, r.source(p).Slice(uint64(r.sendAt+at), uint64(n)), place(asked, i)[:n]); err != nil {
 					return err
 				}
 			}
@@ -234,7 +244,7 @@ func (x *op) combineFar(r *reduction) error {
 		at, end := k*chunk, min((k+1)*chunk, r.n)
 		dsts = x.near(r, at, end, srcs, dsts[:0])
 		for i, p := range from {
-			srcs[p.rank] = place(k, i)[:end-at]
+			srcs[r.place(p.rank)] = place(k, i)[:end-at]
 		}
 		r.job.Run(dsts, srcs)
 		for _, p := range to {

@@ -1,7 +1,10 @@
 package ring
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"psrt/nccl/coll"
@@ -21,6 +24,9 @@ type Options struct {
 	LandingBytes int
 	// PastBytes: vectors of at least as many are written past the caches; 16 MiB.
 	PastBytes int
+	// HostBytes: shorter vectors are not added inside hosts first, which takes two more
+	// turns between hosts; 64 KiB. The same at all ranks.
+	HostBytes int
 	// Node is the NUMA node of the group's own memory, -1 any.
 	Node int
 }
@@ -45,6 +51,7 @@ func (o Options) complete() (Options, error) {
 	set(&o.ChunkBytes, 256<<10)
 	set(&o.LandingBytes, 16<<20)
 	set(&o.PastBytes, 16<<20)
+	set(&o.HostBytes, 64<<10)
 	for _, x := range []struct {
 		name       string
 		v, min, to int
@@ -53,6 +60,7 @@ func (o Options) complete() (Options, error) {
 		{"ChunkBytes", o.ChunkBytes, minChunkBytes, maxChunkBytes},
 		{"LandingBytes", o.LandingBytes, o.ChunkBytes, 64 << 30},
 		{"PastBytes", o.PastBytes, 1, 1 << 62},
+		{"HostBytes", o.HostBytes, 1, 1 << 62},
 		{"Node", o.Node, -1, 1 << 16},
 	} {
 		if x.v < x.min || x.v > x.to {
@@ -75,6 +83,9 @@ type Place struct {
 	Epoch uint64
 	// Order of reductions; nil is coll.TreeOrder. The same at all ranks.
 	Order []coll.Merge
+	// Hosts of the ranks, by name; nil: of each its own. All-reduces are made inside hosts
+	// first where that does not change the order. The same at all ranks.
+	Hosts []string
 }
 
 func (p *Place) check() error {
@@ -87,5 +98,17 @@ func (p *Place) check() error {
 	if !coll.CheckOrder(p.Order, p.Size) {
 		return fmt.Errorf("ring: the order %v does not reduce %d ranks to the first; make it with coll.TreeOrder", p.Order, p.Size)
 	}
+	if p.Hosts != nil && len(p.Hosts) != p.Size {
+		return fmt.Errorf("ring: %d hosts are named for %d ranks, want one of each", len(p.Hosts), p.Size)
+	}
 	return nil
+}
+
+// hostsSum tells lists of hosts apart, without their names.
+func (p *Place) hostsSum() string {
+	if p.Hosts == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(p.Hosts, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }

@@ -13,6 +13,10 @@
 // does, (n-1)/n of the vector each way, both ways at once, but in two steps instead
 // of 2(n-1), and with an order of additions that does not depend on who owns what:
 // that of the parameter servers, so that a model is the same to the bit either way.
+// Where ranks of several hosts are in a group, all-reduces are made inside the hosts
+// first, then between them, so that each host's link carries a vector once; see levels.go
+// and package hier. The order of additions stays the same.
+//
 // Ranks walk around the ring, each beginning behind itself, so that they do not meet
 // at one.
 //
@@ -40,6 +44,6 @@
 // merely wait from the one that is dead or late.
 //
 // Bounds: messages under way, 2 calls' (a rank cannot begin call n+2 before all have
-// begun n+1 and so are done with n), within messageSlots receives; reads under way,
+// begun n+1 and so are done with n) of at most three words, within messageSlots receives; reads under way,
 // the landing memory; requests of an endpoint, its depth.
 package ring

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/nccl/coll"
+	"psrt/nccl/hier"
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/mem"
@@ -17,6 +18,7 @@ import (
 // Group is a rank's end of a group. It is made by Member.Join.
 type Group struct {
 	place   Place
+	levels  *hier.Levels // nil: all ranks are alike
 	opt     Options
 	onPanic func(any)
 	mux     *dial.Mux

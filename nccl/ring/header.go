@@ -17,6 +17,8 @@ type word uint8
 const (
 	wordBegin word = iota + 1
 	wordDone
+	wordAdded  // what this rank owns is added in its part; see levels.go
+	wordResult // the results of what this rank finishes are written
 )
 
 // header is a message's first bytes; the block that travels within begin follows.
@@ -33,6 +35,7 @@ type header struct {
 	absent     bool
 	within     bool // the block is in the message
 	direct     bool // the block was written before it; see direct.go
+	levels     bool // it is added inside hosts first
 	call       uint64
 	bytes      uint64 // what must be the same at all ranks
 	root       uint32
@@ -48,6 +51,7 @@ const (
 	flagAbsent    = 1
 	flagWithin    = 2
 	flagDirect    = 4
+	flagLevels    = 8
 )
 
 func (h *header) encode(b []byte) {
@@ -62,6 +66,9 @@ func (h *header) encode(b []byte) {
 	}
 	if h.direct {
 		flags |= flagDirect
+	}
+	if h.levels {
+		flags |= flagLevels
 	}
 	b[2], b[3], b[4], b[5], b[6], b[7] = headerVersion, byte(h.word), byte(h.kind), byte(h.typ), byte(h.op), flags
 	le.PutUint64(b[8:], h.call)
@@ -82,13 +89,13 @@ func (h *header) decode(b []byte) error {
 		return fmt.Errorf("%w: %d bytes that begin with %x", errProtocol, len(b), b[:min(len(b), 4)])
 	}
 	*h = header{word: word(b[3]), kind: coll.Kind(b[4]), typ: coll.Type(b[5]), op: coll.Op(b[6]),
-		absent: b[7]&flagAbsent != 0, within: b[7]&flagWithin != 0, direct: b[7]&flagDirect != 0,
+		absent: b[7]&flagAbsent != 0, within: b[7]&flagWithin != 0, direct: b[7]&flagDirect != 0, levels: b[7]&flagLevels != 0,
 		call: le.Uint64(b[8:]), bytes: le.Uint64(b[16:]), root: le.Uint32(b[24:]), payload: le.Uint32(b[28:])}
 	for i, r := range []*rdma.RemoteRange{&h.send, &h.recv, &h.next} {
 		*r = rdma.RemoteRange{Key: le.Uint64(b[32+24*i:]), Addr: le.Uint64(b[40+24*i:]), Len: le.Uint64(b[48+24*i:])}
 	}
 	switch {
-	case h.word != wordBegin && h.word != wordDone, !h.kind.Known(), b[7]&^(flagAbsent|flagWithin|flagDirect) != 0, h.op > coll.Avg,
+	case h.word < wordBegin || h.word > wordResult, !h.kind.Known(), b[7]&^(flagAbsent|flagWithin|flagDirect|flagLevels) != 0, h.op > coll.Avg,
 		h.kind != coll.Barrier && h.typ.Size() == 0:
 		return fmt.Errorf("%w: word %d of kind %d, type %d, operation %d, flags %#x", errProtocol, b[3], b[4], b[5], b[6], b[7])
 	case uint64(h.payload) != uint64(len(b)-headerBytes):

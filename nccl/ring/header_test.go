@@ -11,8 +11,8 @@ import (
 func TestHeaderRoundTrip(t *testing.T) {
 	r := seedtest.Rand(t)
 	for range 1000 {
-		h := header{word: word(1 + r.IntN(2)), kind: coll.Kind(1 + r.IntN(7)), typ: coll.Type(r.IntN(10)), op: coll.Op(r.IntN(5)),
-			absent: r.IntN(2) == 0, within: r.IntN(2) == 0, direct: r.IntN(2) == 0, call: r.Uint64(), bytes: r.Uint64(), root: r.Uint32(), payload: uint32(r.IntN(100)),
+		h := header{word: word(1 + r.IntN(4)), kind: coll.Kind(1 + r.IntN(7)), typ: coll.Type(r.IntN(10)), op: coll.Op(r.IntN(5)),
+			absent: r.IntN(2) == 0, within: r.IntN(2) == 0, direct: r.IntN(2) == 0, levels: r.IntN(2) == 0, call: r.Uint64(), bytes: r.Uint64(), root: r.Uint32(), payload: uint32(r.IntN(100)),
 			send: rdma.RemoteRange{Key: r.Uint64(), Addr: r.Uint64(), Len: r.Uint64()}, recv: rdma.RemoteRange{Key: r.Uint64(), Addr: r.Uint64(), Len: r.Uint64()},
 			next: rdma.RemoteRange{Key: r.Uint64(), Addr: r.Uint64(), Len: r.Uint64()}}
 		b := make([]byte, headerBytes+h.payload)

@@ -26,7 +26,13 @@ type process struct {
 
 func newProcess(t testing.TB, transport string, opt Options) *process {
 	t.Helper()
-	h, err := dial.New(dial.Config{Transport: transport, Token: []byte("the token of all tests, long enough")})
+	return newProcessOn(t, dial.Config{Transport: transport}, opt)
+}
+
+func newProcessOn(t testing.TB, cfg dial.Config, opt Options) *process {
+	t.Helper()
+	cfg.Token = []byte("the token of all tests, long enough")
+	h, err := dial.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +50,17 @@ func (p *process) end() {
 	_ = p.host.Close()
 }
 
+func (p *process) join(ctx context.Context, place Place, all []*process) (*Group, error) {
+	return p.member.Join(ctx, place, func(_ context.Context, rank int) (string, error) { return all[rank].member.Addr(), nil })
+}
+
 // join makes the group of all.
 func join(t testing.TB, all []*process, epoch uint64) []*Group {
+	t.Helper()
+	return joinOn(t, all, epoch, nil)
+}
+
+func joinOn(t testing.TB, all []*process, epoch uint64, hosts []string) []*Group {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -53,8 +68,7 @@ func join(t testing.TB, all []*process, epoch uint64) []*Group {
 	var wg sync.WaitGroup
 	for i, p := range all {
 		wg.Go(func() {
-			groups[i], errs[i] = p.member.Join(ctx, Place{Rank: i, Size: len(all), Epoch: epoch},
-				func(_ context.Context, rank int) (string, error) { return all[rank].member.Addr(), nil })
+			groups[i], errs[i] = p.join(ctx, Place{Rank: i, Size: len(all), Epoch: epoch, Hosts: hosts}, all)
 		})
 	}
 	wg.Wait()

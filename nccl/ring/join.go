@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"psrt/nccl/coll"
+	"psrt/nccl/hier"
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/rdma/mem"
@@ -87,6 +88,11 @@ func (j *joining) admit(ctx context.Context, r int, ch chan arrival) error {
 				_ = a.in.Reject(err)
 				return err
 			}
+			if a.hello.Hosts != j.place.hostsSum() {
+				err := fmt.Errorf("it names other hosts of the ranks than this one")
+				_ = a.in.Reject(err)
+				return err
+			}
 			conn, err := a.in.Finish(func(_ int, d rdma.Domain) rdma.EndpointConfig {
 				cfg, err := j.g.attach(r, d)
 				if err != nil {
@@ -109,7 +115,7 @@ func (j *joining) admit(ctx context.Context, r int, ch chan arrival) error {
 
 // dial connects to rank r, again and again until ctx ends.
 func (j *joining) dial(ctx context.Context, r int) error {
-	word, err := json.Marshal(hello{Version: version, Name: j.m.name, Epoch: j.place.Epoch, From: j.place.Rank, To: r, Size: j.place.Size})
+	word, err := json.Marshal(hello{Version: version, Name: j.m.name, Epoch: j.place.Epoch, From: j.place.Rank, To: r, Size: j.place.Size, Hosts: j.place.hostsSum()})
 	if err != nil {
 		return err
 	}
@@ -135,6 +141,9 @@ func (j *joining) dial(ctx context.Context, r int) error {
 
 func newGroup(place Place, opt Options, onPanic func(any)) (*Group, error) {
 	g := &Group{place: place, opt: opt, onPanic: onPanic, peers: make([]*peer, place.Size)}
+	if place.Hosts != nil {
+		g.levels = hier.Split(place.Order, place.Hosts)
+	}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.memories.Store(&memorySet{})
 	others := place.Size - 1

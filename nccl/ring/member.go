@@ -44,9 +44,11 @@ type hello struct {
 	From    int    `json:"from"`
 	To      int    `json:"to"`
 	Size    int    `json:"size"`
+	// Hosts is Place.hostsSum.
+	Hosts string `json:"hosts,omitempty"`
 }
 
-const version = 1
+const version = 2
 
 var errPassed = errors.New("ring: the group of that epoch is made or has passed: join the newest")
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"psrt/nccl/coll"
+	"psrt/nccl/hier"
 	"psrt/rdma"
 )
 
@@ -14,7 +15,8 @@ type op struct {
 	send, recv *memory
 	mine       header
 	direct     bool
-	block      int // bytes that one rank gives to another; of an AllToAllV, by rank
+	plan       *hier.Plan // where it is added inside hosts first
+	block      int        // bytes that one rank gives to another; of an AllToAllV, by rank
 	sends      []int
 	recvs      []int // offsets of an AllToAllV's blocks, in bytes
 }
@@ -34,7 +36,8 @@ func (x *op) locate() (err error) {
 		x.sends, x.recvs = offsets(c.SendCounts, c.Type.Size()), offsets(c.RecvCounts, c.Type.Size())
 	}
 	x.direct = x.isDirect()
-	x.mine = header{kind: c.Kind, typ: c.Type, op: c.Op, absent: c.Absent, direct: x.direct, call: g.call + 1, bytes: uint64(x.block), root: uint32(c.Root)}
+	x.plan = x.levels()
+	x.mine = header{kind: c.Kind, typ: c.Type, op: c.Op, absent: c.Absent, direct: x.direct, levels: x.plan != nil, call: g.call + 1, bytes: uint64(x.block), root: uint32(c.Root)}
 	if c.Kind == coll.Barrier || n == 1 {
 		return nil
 	}
@@ -195,6 +198,9 @@ func (x *op) meet(p *peer) error {
 	if a.head.direct != x.direct {
 		return bad("its Options.LandingBytes is another")
 	}
+	if a.head.levels != x.mine.levels {
+		return bad("it names other hosts, or its Options.HostBytes is another")
+	}
 	if x.direct {
 		return nil
 	}
@@ -236,6 +242,8 @@ func (x *op) move() error {
 		case x.eager(0):
 			x.combineEager()
 			return nil
+		case x.plan != nil:
+			return x.combineLevels()
 		}
 		return x.combine(x.reduction())
 	case coll.Broadcast:
@@ -260,13 +268,13 @@ func (x *op) end() error {
 	done := x.mine
 	done.word, done.absent = wordDone, false
 	for _, p := range g.around {
-		if !p.head.within && !x.direct {
+		if !p.head.within && x.lends(p) {
 			if err := g.say(p, &done, nil); err != nil {
 				return err
 			}
 		}
 	}
-	lent := func(p *peer) bool { return !x.direct && !x.eager(p.rank) }
+	lent := func(p *peer) bool { return x.lends(p) && !x.eager(p.rank) }
 	// A rank whose done is here owes nothing: it leaves when it has this one's, and so
 	// all that was written to it, be that acknowledged or not.
 	left := func(p *peer) bool { return p.err != nil || p.gone.Load() }
@@ -280,12 +288,26 @@ func (x *op) end() error {
 		if !lent(p) {
 			continue
 		}
-		a := p.inbox[0]
-		p.inbox = p.inbox[:copy(p.inbox, p.inbox[1:])]
-		if a.head.word != wordDone || a.head.call != g.call {
-			return &coll.RankError{Rank: p.rank, Fault: coll.Differs, Cause: fmt.Errorf("%w: word %d of call %d, want the end of call %d", errProtocol, a.head.word, a.head.call, g.call)}
+		if err := g.take(p, wordDone); err != nil {
+			return err
 		}
-		p.listen(a.slot)
 	}
 	return nil
+}
+
+// take takes a word that has come.
+func (g *Group) take(p *peer, want word) error {
+	a := p.inbox[0]
+	p.inbox = p.inbox[:copy(p.inbox, p.inbox[1:])]
+	if a.head.word != want || a.head.call != g.call {
+		return &coll.RankError{Rank: p.rank, Fault: coll.Differs, Cause: fmt.Errorf("%w: word %d of call %d, want word %d of call %d", errProtocol, a.head.word, a.head.call, want, g.call)}
+	}
+	p.listen(a.slot)
+	return nil
+}
+
+// lends says whether p reads here, or writes, until its done: in a call that is made
+// inside hosts first, who is not of this rank's part is done with its result.
+func (x *op) lends(p *peer) bool {
+	return !x.direct && (x.plan == nil || x.mate(p.rank))
 }

@@ -3,6 +3,8 @@ package dial
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -48,4 +50,18 @@ func apart(here, peer facts) string {
 		}
 	}
 	return ""
+}
+
+// Machine is the same in two processes only if they can share memory as far as the
+// kernel tells; "" where it does not.
+func Machine() string {
+	f := localFacts()
+	name := []string{f.Boot, strconv.Itoa(f.UID)}
+	for _, n := range sharedNamespaces {
+		name = append(name, f.Namespaces[n])
+	}
+	if slices.Contains(name, "") {
+		return ""
+	}
+	return strings.Join(name, " ")
 }
