@@ -28,7 +28,7 @@ func (f *replicaFlags) register(fl *pflag.FlagSet) {
 // labels are each server's own.
 func (f *replicaFlags) labels(fl *pflag.FlagSet) {
 	fl.StringVar(&f.rack, "rack", "", "`name` of this server's rack: replicas are in different racks, where servers have one")
-	fl.StringVar(&f.host, "host-label", "", "`name` of what this server fails together with (the host's name)")
+	fl.StringVar(&f.host, "host-label", "", "`name` of what this server fails together with (the host's name), or of the host in which this worker adds dense gradients first, with --dense allreduce")
 }
 
 // check refuses what no job can have, and what does nothing.

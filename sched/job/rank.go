@@ -133,7 +133,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		rank.Index, rank.Label, rank.Rack = number, hostLabel(cfg.HostLabel), cfg.Rack
 		err = train.RunServer(ctx, job, rank)
 	} else {
-		rank.Index -= job.Servers
+		rank.Index, rank.Label = rank.Index-job.Servers, cfg.HostLabel
 		run := runWorker
 		if job.IsDense(rank.Index) {
 			run = runDense

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"psrt/nccl/coll"
 	"psrt/nccl/ring"
 	"psrt/rdma"
+	"psrt/rdma/dial"
 	"psrt/rdma/mem"
 	"psrt/sched/client"
 	"psrt/sched/clock"
@@ -101,7 +103,7 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 			return nil, errors.Join(err, c.close())
 		}
 	}
-	c.mine.Addr, c.mine.Generation = m.Addr(), w.rank.Generation
+	c.mine.Addr, c.mine.Generation, c.mine.Host = m.Addr(), w.rank.Generation, cmp.Or(w.rank.Label, dial.Machine())
 	return c, nil
 }
 
@@ -316,6 +318,30 @@ func (c *collective) wait() error {
 }
 
 const pollEvery = time.Millisecond
+
+// DenseSums is how the workers of --dense allreduce added gradients.
+type DenseSums struct {
+	VectorBytes int `json:"vector_bytes"`
+	// Hosts are workers whose gradients were added inside their host before those of
+	// other hosts; nil: all were added at once.
+	Hosts [][]int `json:"hosts,omitempty"`
+	// Groups is how often the workers have met: more than once where some died.
+	Groups uint64 `json:"groups"`
+}
+
+// use is nil where the servers add.
+func (c *collective) use() *DenseSums {
+	if c == nil {
+		return nil
+	}
+	u := &DenseSums{VectorBytes: 4 * c.floats(), Groups: c.mine.Epoch}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.group != nil {
+		u.Hosts = c.group.Parts(u.VectorBytes)
+	}
+	return u
+}
 
 // check holds the replica against what the servers have in the end. No worker goes on
 // before all have: the first may put another epoch's values there.

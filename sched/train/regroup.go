@@ -70,8 +70,7 @@ func (c *collective) join(ctx context.Context) error {
 	epoch := c.mine.Epoch
 	ctx, cancel := c.roll.until(ctx, epoch)
 	defer cancel()
-	place := ring.Place{Rank: c.w.rank.Index, Size: c.w.job.Workers, Epoch: epoch, Order: c.order}
-	g, err := c.member.Join(ctx, place, func(ctx context.Context, rank int) (string, error) { return c.roll.address(ctx, rank, epoch) })
+	g, err := c.meet(ctx, epoch)
 	if newest, _ := c.roll.newest(); err != nil && newest > epoch {
 		err = fmt.Errorf("%w: %w", errSuperseded, err)
 	}
@@ -83,6 +82,19 @@ func (c *collective) join(ctx context.Context) error {
 	c.mu.Unlock()
 	c.news()
 	return nil
+}
+
+// meet joins the group of that epoch with all workers.
+func (c *collective) meet(ctx context.Context, epoch uint64) (*ring.Group, error) {
+	hosts, err := c.roll.hosts(ctx, epoch)
+	if err != nil {
+		return nil, err
+	}
+	place := ring.Place{Rank: c.w.rank.Index, Size: c.w.job.Workers, Epoch: epoch, Order: c.order, Hosts: hosts}
+	return c.member.Join(ctx, place, func(ctx context.Context, rank int) (string, error) {
+		other, err := c.roll.of(ctx, rank, epoch)
+		return other.Addr, err
+	})
 }
 
 // leave ends the group, and the memory's part in it.

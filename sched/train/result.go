@@ -49,6 +49,8 @@ type Result struct {
 	Stages    Stages            `json:"stages"`
 	// Compress is what became of worker 0's gradients on their way; nil: nothing.
 	Compress *CompressUse `json:"compress,omitempty"`
+	// DenseSums is how the workers added dense gradients; nil: the servers did.
+	DenseSums *DenseSums `json:"dense_sums,omitempty"`
 	// Heter is what the dense ranks did; nil: there were none.
 	Heter *HeterUse `json:"heter,omitempty"`
 	// Pipeline is where a step's time goes, stage by stage, over all workers.

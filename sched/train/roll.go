@@ -25,6 +25,9 @@ type card struct {
 	Addr       string `json:"addr"`
 	Epoch      uint64 `json:"epoch"`
 	Generation int    `json:"generation,omitempty"`
+	// Host is the same for workers whose sums are made before those with others are; ""
+	// unknown.
+	Host string `json:"host,omitempty"`
 }
 
 // errSuperseded: a worker asks for a newer group.
@@ -127,26 +130,41 @@ func (r *roll) newest() (epoch uint64, changed <-chan struct{}) {
 	return epoch, r.changed
 }
 
-// address waits for a worker to ask for the group of that epoch.
-func (r *roll) address(ctx context.Context, worker int, epoch uint64) (string, error) {
+// of waits for a worker to ask for the group of that epoch.
+func (r *roll) of(ctx context.Context, worker int, epoch uint64) (card, error) {
 	for {
 		r.mu.Lock()
 		c, changed, failure := r.cards[worker], r.changed, r.failure
 		r.mu.Unlock()
 		switch {
 		case failure != nil:
-			return "", failure
+			return card{}, failure
 		case c.Epoch == epoch:
-			return c.Addr, nil
+			return c, nil
 		case c.Epoch > epoch:
-			return "", errSuperseded
+			return card{}, errSuperseded
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return "", fmt.Errorf("worker %d has not come to group %d: %w", worker, epoch, context.Cause(ctx))
+			return card{}, fmt.Errorf("worker %d has not come to group %d: %w", worker, epoch, context.Cause(ctx))
 		}
 	}
+}
+
+// hosts waits for all workers to do so, and gives each one's.
+func (r *roll) hosts(ctx context.Context, epoch uint64) ([]string, error) {
+	hosts := make([]string, len(r.cards))
+	for worker := range hosts {
+		c, err := r.of(ctx, worker, epoch)
+		if err != nil {
+			return nil, err
+		}
+		if hosts[worker] = c.Host; c.Host == "" {
+			hosts[worker] = fmt.Sprintf("worker %d's", worker)
+		}
+	}
+	return hosts, nil
 }
 
 // until is a context that ends when a group newer than epoch is asked for.

@@ -442,6 +442,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	if span := res.TrainSeconds * float64(w.job.Workers); span > 0 {
 		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
 		res.Compress = w.compressUse()
+		res.DenseSums = w.collective.use()
 		res.Pipeline = pipe.Merge(lines, res.TrainSeconds)
 		res.Stages = Stages{IO: io / span, Comm: comm / span, Compute: compute / span}
 		res.Stages.Overlap = res.Pipeline.Overlap()

@@ -31,7 +31,8 @@ type Rank struct {
 	Host       *dial.Host
 	Listen     string // servers: control address
 	Node       int    // NUMA node, -1 any
-	// Label and Rack are what a server fails together with.
+	// Label and Rack are what a server fails together with. A worker's label is its
+	// host, in which it adds dense gradients before those of other hosts; "": the machine.
 	Label, Rack string
 	// Timeout bounds every wait for other ranks; 0 means two minutes.
 	Timeout time.Duration
