@@ -65,6 +65,7 @@ look_test() { # the same for the tests; those of the bindings (csrc/examples) us
 	reasons=
 	command -v fio >/dev/null || need fio "random reads, the limit that the SSD tier is held against"
 	command -v g++ >/dev/null || need g++ "compiles the example in C++"
+	command -v ip >/dev/null || [ -x /usr/sbin/ip ] || [ -x /sbin/ip ] || need iproute2 "makes the tests' own networks"
 	command -v pkg-config >/dev/null || need pkg-config "finds the C library, as users' builds do"
 	[ -e "$dist/numpy/__init__.py" ] || need python3-numpy "the example in Python trains with it"
 	command -v mpirun >/dev/null || need openmpi-bin "starts jobs on the tests' hosts, as on a user's"
