@@ -28,7 +28,7 @@ func keepTogether(t *testing.T, n int) []*keeper {
 	all, errs := make([]*keeper, n), make([]error, n)
 	var ranks sync.WaitGroup
 	for r := range n {
-		cfg := &RankConfig{Rank: r, World: n, Coord: store, Token: []byte("a token of this test alone, long enough"), JoinTimeout: time.Minute, HostLabel: "h" + strconv.Itoa(r), keepingTTL: 3 * time.Second}
+		cfg := &RankConfig{Rank: r, World: n, Coord: store, Token: []byte("a token of this test alone, long enough"), JoinTimeout: 5 * time.Minute, HostLabel: "h" + strconv.Itoa(r), keepingTTL: 3 * time.Second}
 		ranks.Go(func() { all[r], errs[r] = keep(t.Context(), cfg, job, &keepersWish{Members: manyKeepers}) })
 	}
 	ranks.Wait()
@@ -72,16 +72,14 @@ func TestKeepersAreReplaced(t *testing.T) {
 	if _, err := last.Put(ctx, "said", []byte("at the beginning"), 0); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range [][]int{{1, 2, 3, 4, 5}, {2, 3, 4, 5, 6}, {3, 4, 5, 6}, {4, 5, 6}} {
+	for i, want := range []int{5, 5, 4, 3} { // keepers: of the living, as many as may be
 		if err := all[i].close(); err != nil { // as a process that is killed: it says nothing
 			t.Log(err)
 		}
 		all[i] = nil
 		began := time.Now()
 		for {
-			got := waysOf(ctx, t, last)
-			slices.Sort(got)
-			if slices.Equal(got, want) {
+			if got := waysOf(ctx, t, last); len(got) == want && slices.Min(got) > i {
 				break
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -113,12 +111,14 @@ func TestKeeperComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for removed := false; !removed; time.Sleep(50 * time.Millisecond) { // refused while its peers have only just met
-			members, err := all[4].member.Members(ctx)
-			if ctx.Err() != nil {
-				t.Fatal(err)
-			}
-			for _, m := range members {
-				removed = removed || m.Name == "1" && all[4].member.Remove(ctx, m.ID) == nil
+			for _, k := range []*keeper{all[0], all[2], all[3], all[4]} {
+				members, err := k.member.Members(ctx)
+				if ctx.Err() != nil {
+					t.Fatal(err)
+				}
+				for _, m := range members {
+					removed = removed || m.Name == "1" && k.member.Remove(ctx, m.ID) == nil
+				}
 			}
 		}
 		for now := way; now.Revision == way.Revision || errors.Is(err, coord.ErrNotFound); now, err = asks.Get(ctx, wayPrefix+"1") {

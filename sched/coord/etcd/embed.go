@@ -97,6 +97,7 @@ func start(ctx context.Context, dir string, cfg *embed.Config) (*Embedded, error
 	case <-e.Server.ReadyNotify():
 		return &Embedded{e}, nil
 	case <-ctx.Done():
+		e.Server.HardStop() // Close alone waits until it is ready
 		e.Close()
 		return nil, fmt.Errorf("etcd: in %s is not ready: %w", dir, context.Cause(ctx))
 	}

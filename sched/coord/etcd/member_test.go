@@ -51,6 +51,26 @@ func together(t *testing.T, n int) ([]*Embedded, map[string]string) {
 	return members, peers
 }
 
+// A member whose others do not come gives up when it is told to.
+func TestMemberAlone(t *testing.T) {
+	t.Parallel()
+	all, err := Issue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	port, err := HoldPort(t.Context(), "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Release()
+	m, err := StartMember(ctx, t.TempDir(), MemberConfig{Name: "m0", Peers: map[string]string{"m0": port.Addr, "m1": "127.0.0.1:1"}, Cluster: "test", Credentials: all})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, %v", m, err)
+	}
+}
+
 // One of three members ends: what was said is there, leases live on, watches go on,
 // and a stranger is no member.
 func TestMembersSurviveOne(t *testing.T) {
