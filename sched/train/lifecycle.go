@@ -60,8 +60,9 @@ type lifeAt struct {
 	Rows    int64   `json:"rows,omitempty"`    // examples of the day so far
 	Seconds float64 `json:"seconds,omitempty"` // of the day before the job was resumed
 	// After is the step before which what is left to do for the last day is done, 0
-	// for nothing.
-	After uint64 `json:"after,omitempty"`
+	// for nothing. Counting: rows that are too many for the capacity are to go by then.
+	After    uint64 `json:"after,omitempty"`
+	Counting bool   `json:"counting,omitempty"`
 	// Begun is the step before which the last cut for it began.
 	Begun uint64 `json:"begun,omitempty"`
 	// Open is how many events there were when the save for serving under way began,
@@ -85,6 +86,8 @@ type keeper struct {
 	counted chan counted  // of scores being counted, nil when there are none
 	wait    float64
 	sum     Serving
+	// heir: what a process before this one had under way is still to be gone on with.
+	heir bool
 }
 
 type served struct {
@@ -110,11 +113,15 @@ func newKeeper(ctx context.Context, w *worker) (*keeper, error) {
 		return k, k.happen(ctx, accessor.Event{Kind: accessor.Failed}) // there is nowhere it could go
 	}
 	var err error
-	if k.h, err = ckpt.OpenHistory(ctx, w.job.Serving, ckpt.HistoryOptions{Keep: servingKeep}); err != nil {
+	if k.h, err = openServing(ctx, w.job); err != nil {
 		return nil, err
 	}
 	k.sum.Location = w.job.Serving
 	return k, k.resume(ctx, &w.pos.Life)
+}
+
+func openServing(ctx context.Context, job *Job) (*ckpt.History, error) {
+	return ckpt.OpenHistory(ctx, job.Serving, ckpt.HistoryOptions{Keep: servingKeep})
 }
 
 // servingKeep is how many bases for serving stay, with their deltas.
@@ -167,6 +174,9 @@ func (k *keeper) step(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
+	if err := k.inherit(ctx); err != nil {
+		return err
+	}
 	at := &k.w.pos.Life
 	examples, every := k.plan.Length()
 	if every > 0 {
@@ -191,6 +201,9 @@ func (k *keeper) waited(since time.Time) { k.wait = max(k.wait, time.Since(since
 
 // endPass is called behind the last step of a pass, when its updates are everywhere.
 func (k *keeper) endPass(ctx context.Context) error {
+	if err := k.inherit(ctx); err != nil {
+		return err
+	}
 	at := &k.w.pos.Life
 	if at.After > 0 {
 		if err := k.finishDay(ctx); err != nil {
@@ -220,20 +233,18 @@ func (k *keeper) endDay(ctx context.Context, now bool) error {
 	if shrinks {
 		events = append(events, accessor.Event{Kind: accessor.Shrink})
 	}
+	if at.Counting = shrinks && k.capacity() > 0; at.Counting || k.serves() {
+		at.After = k.w.pos.Steps + k.delay()
+	}
 	if err := k.happen(ctx, append(events, accessor.Event{Kind: accessor.Day})...); err != nil {
 		return err
 	}
-	counts := shrinks && k.capacity() > 0
-	if counts {
+	if at.Counting {
 		if err := k.count(ctx); err != nil {
 			return err
 		}
 	}
-	if !counts && !k.serves() {
-		return nil
-	}
-	at.After = k.w.pos.Steps + k.delay()
-	if now {
+	if now && at.After > 0 {
 		return k.finishDay(ctx)
 	}
 	return nil
@@ -291,13 +302,12 @@ func (k *keeper) serves() bool {
 // finishDay has the rows go that are too many, and begins the save for serving.
 func (k *keeper) finishDay(ctx context.Context) error {
 	at := &k.w.pos.Life
-	at.After = 0
-	if k.counted != nil {
+	if at.Counting {
 		c, err := await(ctx, k.w, k.counted)
 		if err != nil {
 			return err
 		}
-		if k.counted = nil; c.err != nil {
+		if k.counted, at.Counting = nil, false; c.err != nil {
 			return fmt.Errorf("train: counting rows by score, for the capacity of %d: %w", k.capacity(), c.err)
 		}
 		if c.below > 0 {
@@ -307,6 +317,7 @@ func (k *keeper) finishDay(ctx context.Context) error {
 		}
 	}
 	if !k.serves() {
+		at.After = 0
 		return nil
 	}
 	// A delta names all that has gone: what is dropped by then.
@@ -323,11 +334,11 @@ func (k *keeper) finishDay(ctx context.Context) error {
 	if delta {
 		kind = accessor.CutDelta
 	}
+	at.After, at.Begun, at.Open, at.OpenDelta = 0, k.w.pos.Steps, at.Events+1, delta
 	if err := k.happen(ctx, accessor.Event{Kind: kind}); err != nil {
 		return err
 	}
-	at.Open, at.OpenDelta = at.Events, delta
-	return k.serve(ctx, at.Events, delta)
+	return k.serve(ctx, at.Open, delta)
 }
 
 // serve has the servers write the rows of the save that has begun, as they are
@@ -443,20 +454,30 @@ func (k *keeper) count(ctx context.Context) error {
 	return nil
 }
 
-// happen has events happen at every server between this step and the one before.
+// happen has events happen at every server between this step and the one before. Where
+// the job stands behind them, but for what follows from the answer, is set by then.
 func (k *keeper) happen(ctx context.Context, events ...accessor.Event) error {
 	at := &k.w.pos.Life
-	req := psmsg.HappenRequest{Table: k.w.spec.ID, Step: k.w.clock, From: at.Events, Events: accessor.FormatEvents(events...)}
+	card := lifeCard{From: at.Events, Events: accessor.FormatEvents(events...), Clock: k.w.clock}
+	at.Events += len(events)
+	if err := k.writeDown(ctx, card); err != nil {
+		return err
+	}
+	return k.tell(ctx, &card)
+}
+
+// tell says it to the servers; to one that has heard it, it says nothing new.
+func (k *keeper) tell(ctx context.Context, card *lifeCard) error {
+	req := psmsg.HappenRequest{Table: k.w.spec.ID, Step: card.Clock, From: card.From, Events: card.Events}
 	for i := range k.w.client.Servers() {
 		var rep psmsg.HappenReply
 		if err := k.w.client.CallAgain(ctx, i, psmsg.MethodHappen, req, &rep); err != nil {
 			return err
 		}
-		if want := at.Events + len(events); rep.Len != want || rep.Missing != "" {
+		if want := k.w.pos.Life.Events; rep.Len != want || rep.Missing != "" {
 			return fmt.Errorf("train: server %d has had %d events and then %q, want %d: another job uses it", i, rep.Len, rep.Missing, want)
 		}
 	}
-	at.Events += len(events)
 	return nil
 }
 
@@ -464,6 +485,9 @@ func (k *keeper) happen(ctx context.Context, events ...accessor.Event) error {
 func (k *keeper) finish(ctx context.Context) error {
 	if k == nil {
 		return nil
+	}
+	if err := k.inherit(ctx); err != nil {
+		return err
 	}
 	events, err := k.endSave(ctx)
 	if err != nil || len(events) == 0 {

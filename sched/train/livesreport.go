@@ -42,10 +42,14 @@ func (w *worker) beginLife(ctx context.Context) error {
 	if w.job.Lifecycle == nil {
 		return nil
 	}
-	return w.lead(ctx, "life", func() (err error) {
+	begin := func() (err error) {
 		w.keeper, err = newKeeper(ctx, w)
 		return err
-	})
+	}
+	if err := w.lead(ctx, "life", begin); err != nil || w.rank.Index > 0 || w.keeper != nil {
+		return err
+	}
+	return begin() // a process before this one had told that it had, and nothing else
 }
 
 // endPass has a day end with a pass, where days do.

@@ -122,19 +122,22 @@ func (t *training) Pull(ctx context.Context, b *batch) error {
 		from := b.step.From
 		w.pos.Stream = &from
 	}
-	if w.isNew() {
+	lives := w.lives()
+	if lives && w.isNew() {
 		if err := w.keeper.step(ctx); err != nil {
 			return err
 		}
 	}
-	if w.saver != nil && !w.keeper.busy() && w.isNew() {
+	if w.saver != nil && !w.keeper.busy() && lives && w.isNew() {
 		w.saver.step(ctx, w.pos)
 	}
 	b.clock = w.clock
 	w.clock++
 	w.pos.Step++
 	w.pos.Steps++
-	w.pos.Life.Rows += int64(b.step.Rows)
+	if lives {
+		w.pos.Life.Rows += int64(b.step.Rows)
+	}
 	w.live.note(w)
 	if w.collective != nil || w.halved != nil {
 		return w.client.Pull(b.rows, b.clock, 0, &b.pull)

@@ -106,6 +106,8 @@ type passReport struct {
 	Steps  uint64 `json:"steps"`
 	// Next is where the next pass of a stream begins.
 	Next dataset.Cursor `json:"next,omitzero"`
+	// Life is the table's behind the pass.
+	Life lifeAt `json:"life,omitzero"`
 }
 
 // trainAll runs the epochs with early stopping and keeps the best. It begins
@@ -126,7 +128,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 			if err := json.Unmarshal(said, &mine); err != nil {
 				return err
 			}
-			w.clock, p.Steps = mine.Clock, mine.Steps
+			w.clock, p.Steps, p.Life = mine.Clock, mine.Steps, w.newer(mine.Life, mine.Clock)
 			if w.rows != nil { // outside bsp others may still need rows for the pass
 				if err := data.Load(); err != nil {
 					return err
@@ -235,7 +237,7 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 	mine.Examples += w.meter.examples.Load() - counted
 	mine.Seconds = time.Since(start).Seconds()
 	w.pushed = time.Now()
-	mine.Clock, mine.Steps = w.clock, w.pos.Steps
+	mine.Clock, mine.Steps, mine.Life = w.clock, w.pos.Steps, w.pos.Life
 	return nil
 }
 

@@ -108,6 +108,9 @@ func (w *worker) begin(ctx context.Context) error {
 		if err == nil {
 			err = w.takeOver(ctx, known)
 		}
+		if err == nil && known {
+			err = w.inheritKeeper(ctx)
+		}
 		if err != nil || known {
 			return err
 		}
@@ -163,7 +166,10 @@ func (w *worker) inherit(ctx context.Context) (known bool, err error) {
 		return true, nil
 	}
 	if w.job.Lifecycle != nil {
-		return false, errors.New("train: worker 0 has died, which has the days of the features end: its part cannot be taken over; go on from the newest checkpoint with --resume")
+		if w.lived, err = w.readLife(ctx); err != nil {
+			return false, err
+		}
+		w.pos.Life = w.newer(w.pos.Life, w.clock)
 	}
 	if w.job.Checkpoint != nil {
 		return true, w.inheritSaver(ctx)
@@ -174,7 +180,11 @@ func (w *worker) inherit(ctx context.Context) (known bool, err error) {
 // inheritSaver goes on with the history of checkpoints. One that was under way is
 // given up: the servers forget it when the next begins.
 func (w *worker) inheritSaver(ctx context.Context) (err error) {
-	if err = w.awaitSaver(ctx); err != nil {
+	err = w.awaitLock(ctx, func() (err error) {
+		w.saver, err = newSaver(ctx, w)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if head := w.saver.h.Head(); head != nil {
@@ -190,16 +200,17 @@ func (w *worker) inheritSaver(ctx context.Context) (err error) {
 	return nil
 }
 
-// lookForLock is between two looks whether somebody still has the history's lock.
+// lookForLock is between two looks whether somebody still has a history's lock.
 const lookForLock = 100 * time.Millisecond
 
-// awaitSaver opens the history when the process before has ended: one that is stopped,
-// and not killed yet, has its lock.
-func (w *worker) awaitSaver(ctx context.Context) (err error) {
+// awaitLock opens a history when the process before has ended: one that is stopped, and
+// not killed yet, has its lock.
+func (w *worker) awaitLock(ctx context.Context, open func() error) error {
 	told := false
 	for end := time.Now().Add(lostFor / 2); ; {
 		var held *ckpt.LockedError
-		if w.saver, err = newSaver(ctx, w); !errors.As(err, &held) || time.Now().After(end) {
+		err := open()
+		if !errors.As(err, &held) || time.Now().After(end) {
 			return err
 		}
 		if !told {
@@ -250,6 +261,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 		in.clean = in.clean && (s.At == clock.None || s.Applied <= in.from)
 		exact = exact && (s.At == clock.None || s.Applied <= in.from || s.Retained && s.Applied == in.from+1)
 	}
+	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
 	if err := w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] }); err != nil {
 		return err
 	}
@@ -294,7 +306,9 @@ func (w *worker) goOnAt(r *dataset.Reader) (before, mine int64, err error) {
 		for l := range step.Leaves {
 			mine += int64(step.Leaves[l].Len())
 		}
-		w.pos.Life.Rows += int64(step.Rows)
+		if w.lived == nil || w.clock+i >= w.lived.Clock {
+			w.pos.Life.Rows += int64(step.Rows)
+		}
 		step.Release()
 	}
 	w.clock += n

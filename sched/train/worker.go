@@ -82,9 +82,10 @@ type worker struct {
 	clock  uint64
 	meter  meter
 	live   live
-	saver  *saver   // worker 0's, where the job is checkpointed
-	keeper *keeper  // worker 0's, where features have a lifecycle
-	pos    position // before the next step
+	saver  *saver    // worker 0's, where the job is checkpointed
+	keeper *keeper   // worker 0's, where features have a lifecycle
+	lived  *lifeCard // what the process before this one wrote down; nil: nothing
+	pos    position  // before the next step
 	// inherited is nil where no process had the number before; took are the takeovers
 	// of it so far.
 	inherited *inherited
