@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 // modelFlags are what eval and predict share.
 type modelFlags struct {
 	input   inputFlags
+	ranks   scoreRanks
 	model   string
 	data    string
 	threads int
@@ -32,30 +32,57 @@ func (f *modelFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.data, "data", "", "`files`, globs or directories, comma separated")
 	c.Flags().IntVar(&f.threads, "threads", runtime.NumCPU(), "computing threads")
 	f.input.register(c)
+	f.ranks.register(c)
 }
 
-// open loads the model and looks at the data; labelled asks for labels in it. How the training data were read
-// is in the model; flags that were given win.
-func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) (*train.Scorer, *dataset.Source, error) {
+// check refuses flags without which nothing can be done.
+func (f *modelFlags) check() error {
 	switch {
 	case f.model == "":
-		return nil, nil, cli.Usagef("--model is missing: the directory that psrt train --out or psrt export wrote")
+		return cli.Usagef("--model is missing: the directory that psrt train --out or psrt export wrote")
 	case f.data == "":
-		return nil, nil, cli.Usagef("--data is missing: name files, globs or directories")
+		return cli.Usagef("--data is missing: name files, globs or directories")
 	case f.threads < 1:
-		return nil, nil, cli.Usagef("--threads %d: must be at least 1", f.threads)
+		return cli.Usagef("--threads %d: must be at least 1", f.threads)
+	}
+	return nil
+}
+
+// open loads the model and looks at the data; labelled asks for labels in it.
+func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) (*train.Scorer, *dataset.Source, error) {
+	if err := f.check(); err != nil {
+		return nil, nil, err
+	}
+	pulls, err := f.ranks.pulls()
+	if err != nil {
+		return nil, nil, err
 	}
 	location, number := splitPlace(f.model)
-	s, err := train.LoadScorer(ctx, location, number)
+	var s *train.Scorer
+	if pulls != nil {
+		s, err = train.LoadScorerOver(ctx, location, number, *pulls)
+	} else {
+		s, err = train.LoadScorer(ctx, location, number)
+	}
 	if err != nil {
 		return nil, nil, cli.InterruptedOr(ctx, err)
 	}
-	opts, err := f.input.options()
+	src, err := f.source(c, &s.Info, labelled)
 	if err != nil {
 		s.Close()
 		return nil, nil, err
 	}
-	known := s.Info.Reading
+	return s, src, nil
+}
+
+// source looks at the data. How the training data were read is in the model; flags that
+// were given win.
+func (f *modelFlags) source(c *cobra.Command, m *train.ModelInfo, labelled bool) (*dataset.Source, error) {
+	opts, err := f.input.options()
+	if err != nil {
+		return nil, err
+	}
+	known := m.Reading
 	if !c.Flags().Changed("format") && f.input.schema == "" {
 		opts.Format, opts.Schema = known.Format, known.Schema
 	}
@@ -66,12 +93,43 @@ func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) 
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	src, err := dataset.Open(paths(f.data), opts)
-	if err != nil {
-		s.Close()
-		return nil, nil, err
+	return dataset.Open(paths(f.data), opts)
+}
+
+// together scores with other processes; false where there are none. fields finds the
+// fields that flags name.
+func (f *modelFlags) together(ctx context.Context, c *cobra.Command, p train.Predict, fields func(j *train.Job, names []string) error) (res *train.Result, yes bool, err error) {
+	rank, yes, err := f.ranks.several(c)
+	if !yes || err != nil {
+		return nil, yes, err
 	}
-	return s, src, nil
+	res, err = f.ranks.together(ctx, c, rank, func() (*train.Job, error) {
+		if err := f.check(); err != nil {
+			return nil, err
+		}
+		if f.ranks.live != "" {
+			if _, err := f.ranks.pulls(); err != nil {
+				return nil, err
+			}
+			p.Live, p.TokenFile, p.Transport = paths(f.ranks.live), f.ranks.tokenFile, f.ranks.transport.kind.Value
+		}
+		location, number := splitPlace(f.model)
+		info, number, err := train.ModelAt(ctx, location, number)
+		if err != nil {
+			return nil, err
+		}
+		p.Model, p.Generation = location, number
+		src, err := f.source(c, info, p.Labelled)
+		if err != nil {
+			return nil, err
+		}
+		j, err := f.ranks.job(f, info, src, &p)
+		if err == nil {
+			err = fields(j, src.Describe().FieldNames)
+		}
+		return j, err
+	})
+	return res, true, f.ranks.labelled(cli.InterruptedOr(ctx, err))
 }
 
 func newEval() *cobra.Command {
@@ -80,9 +138,10 @@ func newEval() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Evaluate a trained model on labelled data",
-		Long:  "Prints a model's figures on the data; no server is needed. What psrt train wrote is\nread into memory, what psrt export wrote for inference is mapped.",
+		Long:  "Prints a model's figures on the data; no server is needed. What psrt train wrote is\nread into memory, what psrt export wrote for inference is mapped. Several processes\n(--workers, mpirun, srun) share the rows, and give the same figures; with --servers\nor --live rows of the model are pulled.",
 		Example: `  psrt eval --model model --data test.libffm
-  psrt eval --model model --data 'test/*.tsv.gz' --json`,
+  psrt eval --model model --data 'test/*.tsv.gz' --json
+  psrt eval --model model --data 'test/*.tsv.gz' --workers 4 --servers 2`,
 	}
 	f.register(c)
 	c.Flags().StringVar(&by, "metrics-by", "", "a `field` (name, or number from 0) of few values: the figures of each, too")
@@ -91,14 +150,9 @@ func newEval() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		s, src, err := f.open(ctx, c, true)
-		if err != nil {
+		r, err := f.evaluate(ctx, c, by)
+		if err != nil || r == nil {
 			return err
-		}
-		defer s.Close()
-		r, err := evaluate(ctx, s, src, f.threads, by)
-		if err != nil {
-			return cli.InterruptedOr(ctx, err)
 		}
 		if asJSON != "" {
 			out, err := cli.OpenOutput("json", asJSON)
@@ -117,19 +171,44 @@ func newEval() *cobra.Command {
 	return c
 }
 
+// evaluate is the figures, nil at ranks that do not have them.
+func (f *modelFlags) evaluate(ctx context.Context, c *cobra.Command, by string) (*evaluation, error) {
+	res, yes, err := f.together(ctx, c, train.Predict{Labelled: true}, func(j *train.Job, names []string) error {
+		if by == "" {
+			return nil
+		}
+		field, err := fieldOf("--metrics-by", by, names)
+		j.MetricsBy = &field
+		return err
+	})
+	if err != nil || yes && res == nil {
+		return nil, err
+	}
+	if yes {
+		return &evaluation{res.Scored.Figures, res.Slots}, nil
+	}
+	s, src, err := f.open(ctx, c, true)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	r, err := evaluate(ctx, s, src, f.threads, by)
+	return r, cli.InterruptedOr(ctx, err)
+}
+
 // evaluation is what eval prints.
 type evaluation struct {
 	*metric.Report
 	Slots []metric.SlotReport `json:"slots,omitempty"`
 }
 
-// fieldOf finds a field by its name, or its number.
-func fieldOf(by string, names []string) (uint16, error) {
+// fieldOf finds a flag's field by its name, or its number.
+func fieldOf(flag, by string, names []string) (uint16, error) {
 	i := slices.Index(names, by)
 	if i < 0 {
 		n, err := strconv.ParseUint(by, 10, 16)
 		if i = int(n); err != nil || i >= len(names) {
-			return 0, cli.Usagef("--metrics-by %s: there is no such field; there are %d, by name or by number from 0", by, len(names))
+			return 0, cli.Usagef("%s %s: there is no such field; there are %d, by name or by number from 0", flag, by, len(names))
 		}
 	}
 	return uint16(i), nil
@@ -139,71 +218,19 @@ func fieldOf(by string, names []string) (uint16, error) {
 func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads int, by string) (*evaluation, error) {
 	acc, slots := metric.NewAccumulator(s.Info.Model.Task), (*metric.Slots)(nil)
 	if by != "" {
-		field, err := fieldOf(by, src.Describe().FieldNames)
+		field, err := fieldOf("--metrics-by", by, src.Describe().FieldNames)
 		if err != nil {
 			return nil, err
 		}
 		slots = metric.NewSlots(s.Info.Model.Task, field)
 	}
-	err := s.Score(ctx, src, threads, func(preds []float32, rows *dataset.Batch) error {
-		acc.Add(preds, rows.Labels)
-		return train.CountSlots(slots, preds, rows)
+	err := s.Score(ctx, src, train.ScoreOptions{Threads: threads}, func(l *train.ScoredLeaf) error {
+		acc.Add(l.Preds, l.Rows.Labels)
+		return train.CountSlots(slots, l.Preds, l.Rows)
 	})
 	r := &evaluation{Report: acc.Report()}
 	for _, slot := range slots.Slots() {
 		r.Slots = append(r.Slots, metric.SlotReport{Slot: slot.String(), Report: slots.Of(slot).Report()})
 	}
 	return r, err
-}
-
-func newPredict() *cobra.Command {
-	f := &modelFlags{}
-	var out string
-	c := &cobra.Command{
-		Use:   "predict",
-		Short: "Print a score for every row",
-		Long: `Prints one score a line, in the order of the rows: the probability of a click
-(ctr) or the value (regression). Labels are not looked at and may be absent.`,
-		Example: `  psrt predict --model model --data new.libffm > scores
-  psrt predict --model model --data new.libffm --out scores`,
-	}
-	f.register(c)
-	c.Flags().StringVar(&out, "out", "", "`file` for the scores (stdout)")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, stop := cli.Interruptible()
-		defer stop()
-		s, src, err := f.open(ctx, c, false)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		file := os.Stdout
-		if out != "" {
-			if file, err = os.Create(out); err != nil {
-				return cli.Usagef("--out: %w", err)
-			}
-		}
-		w := bufio.NewWriterSize(file, 1<<16)
-		var line []byte
-		err = s.Score(ctx, src, f.threads, func(preds []float32, _ *dataset.Batch) error {
-			for _, p := range preds {
-				line = append(strconv.AppendFloat(line[:0], float64(p), 'g', -1, 32), '\n')
-				if _, err := w.Write(line); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err == nil {
-			err = w.Flush()
-		}
-		if e := file.Close(); err == nil && e != nil {
-			err = fmt.Errorf("--out %s: %w", out, e)
-		}
-		if err != nil {
-			return cli.InterruptedOr(ctx, err)
-		}
-		return nil
-	}
-	return c
 }

@@ -134,6 +134,29 @@ func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe f
 		id.Rank, id.World, id.By, err)
 }
 
+// find fills in how a rank reaches the others: by what started it, else as it was told.
+// linger is for rank 0, at its end.
+func (f *trainFlags) find(ctx context.Context, cfg *job.RankConfig, store job.StoreConfig, describe func() (*train.Job, error), note func(string)) (met *job.Launched, linger func(error), err error) {
+	linger = func(error) {}
+	if met, err = f.meet(ctx, store, describe, note); err != nil {
+		return nil, nil, err
+	}
+	if met != nil {
+		f.coordinator, cfg.Token, cfg.Listen = met.Coordinator, met.Token, met.Listen
+		if met.Hosted != nil {
+			linger, cfg.Hosted = met.Hosted.Linger, met.Hosted
+		}
+		if f.rank > 0 && f.rank < f.servers && f.tokenFile == "" { // a token of this job alone, so nothing old is found
+			cfg.Store = store
+		}
+	} else if cfg.Token, err = f.byHand(store); err != nil {
+		return nil, nil, err
+	}
+	// Ranks of one launcher of psrt are on one host.
+	cfg.Preflight, cfg.Interface = met == nil && cfg.Seen, f.iface
+	return met, linger, nil
+}
+
 // byHand says where the others are, and the secret, for a rank that has to be told.
 func (f *trainFlags) byHand(store job.StoreConfig) ([]byte, error) {
 	switch {

@@ -62,10 +62,11 @@ func (f *trainFlags) agree(c *cobra.Command, j *train.Job) error {
 	return err
 }
 
-// onlyWithRank refuses what has no meaning while psrt starts all ranks itself.
-func (f *trainFlags) onlyWithRank(c *cobra.Command) error {
+// onlyWithRank refuses what has no meaning while psrt starts all ranks itself, but for what
+// has another one.
+func (f *trainFlags) onlyWithRank(c *cobra.Command, but ...string) error {
 	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous"} {
-		if name == "coordinator" && len(job.Endpoints(f.coordinator)) > 0 {
+		if name == "coordinator" && len(job.Endpoints(f.coordinator)) > 0 || slices.Contains(but, name) {
 			continue
 		}
 		if g := c.Flags().Lookup(name); g.Changed && g.Value.String() != g.DefValue {

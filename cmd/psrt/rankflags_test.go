@@ -16,12 +16,18 @@ import (
 // together starts one rank for each list of flags and waits for all.
 func together(t *testing.T, dir string, ranks ...[]string) []outcome {
 	t.Helper()
+	return commandTogether(t, dir, "train", ranks...)
+}
+
+// commandTogether is that of any command with ranks.
+func commandTogether(t *testing.T, dir, command string, ranks ...[]string) []outcome {
+	t.Helper()
 	token := write(t, dir, "token", strings.Repeat("secret", 8))
 	addr := freeAddr(t)
 	out := make([]outcome, len(ranks))
 	var wg sync.WaitGroup
 	for r, flags := range ranks {
-		args := append([]string{"train", "--rank", fmt.Sprint(r), "--world-size", fmt.Sprint(len(ranks)), "--coordinator", addr, "--token-file", token, "--join-timeout", "20s"}, flags...)
+		args := append([]string{command, "--rank", fmt.Sprint(r), "--world-size", fmt.Sprint(len(ranks)), "--coordinator", addr, "--token-file", token, "--join-timeout", "20s"}, flags...)
 		wg.Go(func() { out[r] = psrt(t, args...) })
 	}
 	wg.Wait()

@@ -118,22 +118,12 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err := f.together(c, f.world); err != nil {
 		return err
 	}
-	started := os.Getenv(job.EnvLaunched) != ""
-	events := func(train.Event) {}
-	if started {
-		events = job.EventPipe()
-	}
-	node, err := job.NUMANode(f.numa, f.rank, "")
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	devices, err := f.transport.Devices()
+	cfg, started, err := f.rankConfig()
 	if err != nil {
 		return err
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.label = f.label()
-	cfg := job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, HostLabel: f.replicas.host, Rack: f.replicas.rack, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}
 	describe := func() (*train.Job, error) {
 		j, note, err := f.describe(c)
 		if err == nil {
@@ -147,25 +137,13 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	}
 	store := f.store(c, show.note)
 	store.Ranks, cfg.Own = !started, store
-	met, err := f.meet(ctx, store, describe, show.note)
+	met, linger, err := f.find(ctx, &cfg, store, describe, show.note)
 	if err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
-	linger := func(error) {}
 	if met != nil {
 		defer met.Close()
-		f.coordinator, cfg.Token, cfg.Listen = met.Coordinator, met.Token, met.Listen
-		if met.Hosted != nil {
-			linger, cfg.Hosted = met.Hosted.Linger, met.Hosted
-		}
-		if f.rank > 0 && f.rank < f.servers && f.tokenFile == "" { // a token of this job alone, so nothing old is found
-			cfg.Store = store
-		}
-	} else if cfg.Token, err = f.byHand(store); err != nil {
-		return err
 	}
-	// Ranks of one launcher of psrt are on one host.
-	cfg.Preflight, cfg.Interface = met == nil && !started, f.iface
 	shown, endpoint, err := f.rankMetrics(started, show.note)
 	if err != nil {
 		return err
@@ -221,11 +199,11 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if started {
 		// The launcher reads the pipe; what goes to stderr is for its tail.
 		if err != nil {
-			events(train.Event{Failure: job.Failure(err)})
+			cfg.Events(train.Event{Failure: job.Failure(err)})
 			return err
 		}
 		if res != nil && (first || f.rank == res.Servers && !f.colocate || f.colocate && f.rank == 0) {
-			events(train.Event{Result: res})
+			cfg.Events(train.Event{Result: res})
 		}
 		return nil
 	}
@@ -241,6 +219,22 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		}
 	}
 	return report(res, asked, f, out, seen.curve)
+}
+
+// rankConfig is what flags say of a rank; started: by psrt itself, to whom it tells what
+// happens.
+func (f *trainFlags) rankConfig() (cfg job.RankConfig, started bool, err error) {
+	started = os.Getenv(job.EnvLaunched) != ""
+	events := func(train.Event) {}
+	if started {
+		events = job.EventPipe()
+	}
+	node, err := job.NUMANode(f.numa, f.rank, "")
+	if err != nil {
+		return cfg, started, cli.Usagef("%w", err)
+	}
+	devices, err := f.transport.Devices()
+	return job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, HostLabel: f.replicas.host, Rack: f.replicas.rack, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}, started, err
 }
 
 // report prints the result: JSON alone on stdout, or for people.

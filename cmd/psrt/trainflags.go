@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
 	"psrt/sched/dataset"
@@ -72,6 +73,9 @@ type trainFlags struct {
 	see                       seeFlags
 }
 
+// stallAfter is the default of --stall-after.
+const stallAfter = 10 * time.Second
+
 // Defaults that depend on others are 0 here and settled in job.
 func (f *trainFlags) register(c *cobra.Command) {
 	fl := c.Flags()
@@ -134,7 +138,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.stream.register(fl)
 	f.checkpoint.register(fl)
 	f.audit.register(fl)
-	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
+	fl.DurationVar(&f.stallAfter, "stall-after", stallAfter, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
 	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
@@ -147,6 +151,11 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.see.register(fl)
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 
+	f.registerRanks(fl)
+}
+
+// registerRanks is of the flags that say how ranks find each other.
+func (f *trainFlags) registerRanks(fl *pflag.FlagSet) {
 	fl.IntVar(&f.rank, "rank", -1, "this process's rank, when ranks are started one by one")
 	fl.IntVar(&f.world, "world-size", 0, "number of ranks")
 	fl.StringVar(&f.coordinator, "coordinator", embedded, "who keeps the job's keys: embedded in psrt (given: an etcd of the job's own); `address` HOST:PORT of rank 0, where ranks are started by hand; https://HOST:PORT[,…], your etcd (PSRT_ETCD_USER, PSRT_ETCD_PASSWORD)")
@@ -226,7 +235,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		if names == nil { // of a stream
 			names = make([]string, d.Fields)
 		}
-		field, err := fieldOf(f.metricsBy, names)
+		field, err := fieldOf("--metrics-by", f.metricsBy, names)
 		if err != nil {
 			return nil, "", err
 		}

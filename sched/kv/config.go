@@ -43,6 +43,9 @@ type Config struct {
 	// Aside is for who keeps a job whose trainers come and go (sched/serve/keeper): it
 	// has the number after theirs, and no place in the clocks.
 	Aside bool `yaml:"-"`
+	// Looks is for who pulls with Options.AnyClock alone: it has a number of the trainers',
+	// and no place in the clocks, so that nobody waits for its steps.
+	Looks bool `yaml:"-"`
 	// Host is used instead of one made from the above where it is set; it stays its
 	// owner's.
 	Host *dial.Host `yaml:"-"`

@@ -82,7 +82,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	}
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
 	err := c.connect()
-	if err == nil && !c.cfg.Aside {
+	if err == nil && !c.cfg.Aside && !c.cfg.Looks {
 		err = c.enterSteps(ctx)
 	}
 	if !stop() && err == nil {

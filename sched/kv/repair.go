@@ -72,8 +72,11 @@ func (c *Client) attempt(r *client.Repair) error {
 	var at psmsg.EnterReply
 	if c.cfg.Aside {
 		tables = nil
-	} else if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step}, &at); err != nil {
-		return err
+	}
+	if !c.cfg.Aside && !c.cfg.Looks {
+		if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step}, &at); err != nil {
+			return err
+		}
 	}
 	for _, t := range tables {
 		if err := t.reopen(func(method string, req, resp any) error { return r.Call(ctx, method, req, resp) }); err != nil {

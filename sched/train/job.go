@@ -124,6 +124,10 @@ type Job struct {
 	// started by hand: each compares what it was given itself.
 	Flags map[string]string `json:"flags,omitempty"`
 
+	// Predict makes the job one that scores Data; Model and Reading are the model's then,
+	// and all that is about training is not looked at. nil: it trains.
+	Predict *Predict `json:"predict,omitempty"`
+
 	Out     string `json:"out,omitempty"` // model directory
 	Scratch string `json:"scratch"`       // for the best epoch's model when Out is empty
 }
@@ -145,6 +149,9 @@ func (j *Job) watch() server.Watch {
 
 // Validate checks what can be checked without looking at files.
 func (j *Job) Validate() error {
+	if j.Predict != nil {
+		return j.validatePredict()
+	}
 	switch {
 	case len(j.Data) == 0:
 		return fmt.Errorf("train: no training data: give --data")

@@ -69,6 +69,9 @@ type Result struct {
 	// Life is what became of the features, where they have a lifecycle.
 	Life *Life `json:"lifecycle,omitempty"`
 
+	// Scored is what a job that scores did; all else of training is empty then.
+	Scored *Scored `json:"scored,omitempty"`
+
 	Features  int64              `json:"features"` // rows in the tables
 	Ranks     []RankUsage        `json:"ranks"`
 	ServerUse []psmsg.StatsReply `json:"server_stats"`

@@ -14,6 +14,26 @@ import (
 // scoreBatch is how many examples are looked up together.
 const scoreBatch = 4096
 
+// ScoreOptions say how rows are scored.
+type ScoreOptions struct {
+	Threads int
+	// Rank and Ranks share the rows out: of every Ranks runs of some thousand rows this
+	// is for the one of number Rank. Ranks 0: all rows.
+	Rank, Ranks int
+	// Run is called behind the last leaf of a run, the same number of times at each rank;
+	// may be nil.
+	Run func() error
+}
+
+// ScoredLeaf is some rows that follow each other, and what was predicted of them. It is
+// good until the callback that got it returns.
+type ScoredLeaf struct {
+	Preds []float32
+	Rows  *dataset.Batch
+	First uint64 // number of the first row among all, from 0
+	work  *scored
+}
+
 // scored is one leaf's way through Score.
 type scored struct {
 	occ   []int32
@@ -24,17 +44,19 @@ type scored struct {
 	in    model.Leaf
 }
 
-// Score calls each with the predictions of every row in file order, and the rows, a
-// leaf at a time.
-// Features that the model does not know count as zero.
-func (s *Scorer) Score(ctx context.Context, src *dataset.Source, threads int, each func(preds []float32, rows *dataset.Batch) error) error {
+// Score calls each with the predictions of every row in file order, a leaf at a time.
+// How rows are cut into leaves does not depend on the number of ranks, and so neither do
+// the predictions. Features that the model does not know count as zero.
+func (s *Scorer) Score(ctx context.Context, src *dataset.Source, opts ScoreOptions, each func(*ScoredLeaf) error) error {
 	micro, leaves := tree.Leaves(scoreBatch)
-	r, err := src.NewReader(ctx, dataset.Share{Batch: scoreBatch, Micro: micro, First: 0, Last: leaves}, dataset.ReaderOptions{Threads: threads})
+	first := opts.Rank * leaves
+	share := dataset.Share{Batch: micro * leaves * max(1, opts.Ranks), Micro: micro, First: first, Last: first + leaves}
+	r, err := src.NewReader(ctx, share, dataset.ReaderOptions{Threads: opts.Threads})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	p := newPool(min(threads, leaves), func() {})
+	p := newPool(min(opts.Threads, leaves), func() {})
 	defer p.close()
 	var scratch []*model.Scratch
 	for range p.threads {
@@ -65,13 +87,20 @@ func (s *Scorer) Score(ctx context.Context, src *dataset.Source, threads int, ea
 			return err
 		}
 		for i := range step.Leaves {
-			if step.Leaves[i].Len() > 0 {
-				if err := each(work[i].preds, &step.Leaves[i]); err != nil {
-					return err
-				}
+			if step.Leaves[i].Len() == 0 {
+				continue
+			}
+			leaf := ScoredLeaf{Preds: work[i].preds, Rows: &step.Leaves[i], First: step.FirstRow + uint64((first+i)*micro), work: &work[i]}
+			if err := each(&leaf); err != nil {
+				return err
 			}
 		}
 		step.Release()
+		if opts.Run != nil {
+			if err := opts.Run(); err != nil {
+				return err
+			}
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ type Scorer struct {
 // scorerRows gives weights to several goroutines; zeros where there is no row.
 type scorerRows interface {
 	gather(keys []uint64, dst []float32) error
-	count() int64
+	count() (int64, error)
 	close() error
 }
 
@@ -41,32 +41,54 @@ type scorerRows interface {
 func (s *Scorer) Close() error { return s.rows.close() }
 
 // Rows is the number of features the model has.
-func (s *Scorer) Rows() int64 { return s.rows.count() }
+func (s *Scorer) Rows() (int64, error) { return s.rows.count() }
 
 // LoadScorer reads a model: a directory of `psrt train --out`, the place of a
 // history (generation number, 0 the newest), or an export for inference.
 func LoadScorer(ctx context.Context, dir string, number uint64) (*Scorer, error) {
-	if outdir.IsExport(dir) {
-		return mapScorer(dir)
-	}
-	saved, err := ckpt.OpenAt(ctx, dir, number)
-	if err != nil {
-		return nil, &InputError{err}
-	}
-	s, err := newScorer(dir, saved.Meta, saved.Spec(tableID))
-	if err != nil {
-		return nil, err
+	s, saved, err := describeScorer(ctx, dir, number)
+	if err != nil || saved == nil {
+		return s, err
 	}
 	rows, err := loadRows(ctx, saved, saved.Spec(tableID))
 	if err != nil {
 		return nil, err
 	}
 	s.rows = rows
-	if err := s.loadDense(ctx, saved); err != nil {
-		_ = rows.close() // the error that matters is err
-		return nil, &InputError{err}
-	}
 	return s, nil
+}
+
+// ModelAt reads what a model says about itself, and which generation of a history it is.
+func ModelAt(ctx context.Context, dir string, number uint64) (*ModelInfo, uint64, error) {
+	s, saved, err := describeScorer(ctx, dir, number)
+	if err != nil {
+		return nil, 0, err
+	}
+	if saved != nil {
+		return &s.Info, saved.Number, nil
+	}
+	return &s.Info, 0, s.Close()
+}
+
+// describeScorer is a model without its rows, and what has them; an export has them
+// already, and the latter is nil.
+func describeScorer(ctx context.Context, dir string, number uint64) (*Scorer, *ckpt.Model, error) {
+	if outdir.IsExport(dir) {
+		s, err := mapScorer(dir)
+		return s, nil, err
+	}
+	saved, err := ckpt.OpenAt(ctx, dir, number)
+	if err != nil {
+		return nil, nil, &InputError{err}
+	}
+	s, err := newScorer(dir, saved.Meta, saved.Spec(tableID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.loadDense(ctx, saved); err != nil {
+		return nil, nil, &InputError{err}
+	}
+	return s, saved, nil
 }
 
 // mapScorer opens an export.
@@ -129,8 +151,8 @@ func (l *loaded) gather(keys []uint64, dst []float32) error {
 	return nil
 }
 
-func (l *loaded) count() int64 { return int64(l.rows.Len()) }
-func (l *loaded) close() error { return l.rows.Close() }
+func (l *loaded) count() (int64, error) { return int64(l.rows.Len()), nil }
+func (l *loaded) close() error          { return l.rows.Close() }
 
 // loadRows reads what a pull of each row would give.
 func loadRows(ctx context.Context, saved *ckpt.Model, spec *table.Spec) (*loaded, error) {
@@ -195,8 +217,8 @@ func (m mapped) gather(keys []uint64, dst []float32) error {
 	return err
 }
 
-func (m mapped) count() int64 { return m.table.Len() }
-func (m mapped) close() error { return m.m.Close() }
+func (m mapped) count() (int64, error) { return m.table.Len(), nil }
+func (m mapped) close() error          { return m.m.Close() }
 
 // DenseViews are the layers of a trainer's model, as an export names them; nil
 // for a model that is not a trainer's.

@@ -17,6 +17,9 @@ const KeyDone = "done"
 // RunServer is a server rank's life: make the lanes, listen, serve until the
 // workers are done.
 func RunServer(ctx context.Context, job *Job, rank Rank) error {
+	if job.Predict != nil {
+		return runRows(ctx, job, rank)
+	}
 	m, err := model.New(job.Model)
 	if err != nil {
 		return err
@@ -57,6 +60,11 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	if err != nil {
 		return err
 	}
+	return serveUntilDone(ctx, rank, s)
+}
+
+// serveUntilDone says where a server is, and serves until the workers are done.
+func serveUntilDone(ctx context.Context, rank Rank, s *server.Server) error {
 	rank.Metrics.Server(s)
 	rank.Stall.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Waits(ctx, -1, after) })
 	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
@@ -72,10 +80,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	if err := s.Serve(serving); err != nil {
 		return err
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // PeerLost means that a rank ends because it lost another one.

@@ -111,6 +111,9 @@ type worker struct {
 // worker returns the same figures; one that goes on for a process that had left
 // already has none.
 func RunWorker(ctx context.Context, job *Job, rank Rank) (*Result, error) {
+	if job.Predict != nil {
+		return runPredictor(ctx, job, rank)
+	}
 	if over, err := hadLeft(ctx, job, &rank); over || err != nil {
 		return nil, err
 	}

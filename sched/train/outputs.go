@@ -1,0 +1,238 @@
+package train
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+)
+
+// The streams of what is scored.
+const (
+	streamScores  = iota // text, a line a row
+	streamIDs            // 8 bytes a row
+	streamVectors        // 4 bytes a float
+	streams
+)
+
+// Outputs takes what is scored to its files: scores as text, ids and vectors as Emit
+// says. One goroutine uses it.
+type Outputs struct {
+	to   [streams]io.Writer // nil: nobody wants it
+	emit *emitter
+	buf  [streams][]byte // of a leaf, or of a run
+	run  bool            // buf is written run by run
+	rows int64
+	ends []func() error
+}
+
+// NewOutputs opens the files of a process that scores all rows; scores may be nil. What
+// fails is told when it is closed, which does not close scores.
+func (s *Scorer) NewOutputs(scores io.Writer, emit *Emit) (*Outputs, error) {
+	o := &Outputs{}
+	if scores != nil {
+		o.add(streamScores, scores, func() error { return nil })
+	}
+	if emit != nil {
+		if err := o.emitTo(s, emit); err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+	}
+	return o, nil
+}
+
+// add has a stream go somewhere, by way of a buffer.
+func (o *Outputs) add(stream int, w io.Writer, end func() error) {
+	b := bufio.NewWriterSize(w, 1<<16)
+	o.to[stream] = b
+	o.ends = append(o.ends, func() error { return errors.Join(b.Flush(), end()) })
+}
+
+// emitTo opens the files of an index.
+func (o *Outputs) emitTo(s *Scorer, emit *Emit) (err error) {
+	if o.emit, err = emit.newEmitter(s.model); err != nil {
+		return err
+	}
+	return openIndex(emit, o.emit.dim, func(stream int, f *npyFile) { o.add(stream, f, f.Close) })
+}
+
+// openIndex makes the files of an index and gives each to its stream.
+func openIndex(emit *Emit, dim int, give func(stream int, f *npyFile)) error {
+	ids, vectors := emit.Files()
+	f, err := createNpy(ids, "<u8", 0, 8)
+	if err != nil {
+		return err
+	}
+	give(streamIDs, f)
+	if f, err = createNpy(vectors, "<f4", dim, 4*dim); err != nil {
+		return err
+	}
+	give(streamVectors, f)
+	return nil
+}
+
+// Add takes a leaf.
+func (o *Outputs) Add(l *ScoredLeaf) (err error) {
+	if o.to[streamScores] != nil {
+		for _, p := range l.Preds {
+			o.buf[streamScores] = append(strconv.AppendFloat(o.buf[streamScores], float64(p), 'g', -1, 32), '\n')
+		}
+	}
+	if o.emit != nil {
+		o.buf[streamIDs], o.buf[streamVectors], err = o.emit.append(l, o.buf[streamIDs], o.buf[streamVectors])
+	}
+	o.rows += int64(l.Rows.Len())
+	if err == nil && !o.run {
+		err = o.flush()
+	}
+	return err
+}
+
+// Rows is how many were added.
+func (o *Outputs) Rows() int64 { return o.rows }
+
+// flush writes what was added.
+func (o *Outputs) flush() error {
+	for i, w := range o.to {
+		if w == nil {
+			continue
+		}
+		if o.run {
+			if err := binary.Write(w, binary.LittleEndian, uint64(len(o.buf[i]))); err != nil {
+				return err
+			}
+		}
+		if _, err := w.Write(o.buf[i]); err != nil {
+			return err
+		}
+		o.buf[i] = o.buf[i][:0]
+	}
+	return nil
+}
+
+// Close ends all files.
+func (o *Outputs) Close() (err error) {
+	for _, end := range o.ends {
+		err = errors.Join(err, end())
+	}
+	o.ends = nil
+	return err
+}
+
+// partName is where a rank leaves a stream until all are put together.
+func (p *Predict) partName(stream, rank int) string {
+	base := p.Out
+	if stream != streamScores {
+		ids, vectors := p.Emit.Files()
+		base = map[int]string{streamIDs: ids, streamVectors: vectors}[stream]
+	}
+	return fmt.Sprintf("%s.rank-%d.part", base, rank)
+}
+
+// RemoveParts takes away what ranks have left that were killed.
+func (p *Predict) RemoveParts(ranks int) {
+	for rank := range ranks {
+		if p.Out != "" {
+			_ = os.Remove(p.partName(streamScores, rank)) // most are gone
+		}
+		if p.Emit != nil {
+			_ = os.Remove(p.partName(streamIDs, rank))
+			_ = os.Remove(p.partName(streamVectors, rank))
+		}
+	}
+}
+
+// openParts has a rank's streams go to files of its own: a length and so many bytes for
+// each run. The files are gone when cleaned.
+func (p *Predict) openParts(s *Scorer, rank int) (o *Outputs, clean func(), err error) {
+	o = &Outputs{run: true}
+	var made []string
+	clean = func() {
+		for _, name := range made {
+			_ = os.Remove(name) // it is somebody's to find it, if it stays
+		}
+	}
+	wanted := []int{}
+	if p.Out != "" {
+		wanted = append(wanted, streamScores)
+	}
+	if p.Emit != nil {
+		if o.emit, err = p.Emit.newEmitter(s.model); err != nil {
+			return o, clean, err
+		}
+		wanted = append(wanted, streamIDs, streamVectors)
+	}
+	for _, stream := range wanted {
+		name := p.partName(stream, rank)
+		f, err := os.Create(name)
+		if err != nil {
+			return o, clean, &InputError{fmt.Errorf("train: a rank's part of the output: %w", err)}
+		}
+		made = append(made, name)
+		o.add(stream, f, f.Close)
+	}
+	return o, clean, nil
+}
+
+// putTogether makes the files of all ranks' parts: their runs in turn.
+func (p *Predict) putTogether(s *Scorer, ranks int) (err error) {
+	var into [streams]io.Writer
+	var ends []func() error
+	defer func() {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+	}()
+	if p.Out != "" {
+		f, err := os.Create(p.Out)
+		if err != nil {
+			return &InputError{fmt.Errorf("train: --out: %w", err)}
+		}
+		into[streamScores], ends = f, append(ends, f.Close)
+	}
+	if p.Emit != nil {
+		err := openIndex(p.Emit, s.model.Spec().Dim, func(stream int, f *npyFile) { into[stream], ends = f, append(ends, f.Close) })
+		if err != nil {
+			return err
+		}
+	}
+	for stream, w := range into {
+		if w != nil {
+			if err := p.putStream(stream, ranks, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Predict) putStream(stream, ranks int, w io.Writer) error {
+	parts := make([]*bufio.Reader, ranks)
+	for r := range parts {
+		f, err := os.Open(p.partName(stream, r))
+		if err != nil {
+			return &InputError{fmt.Errorf("train: worker %d's part is not where worker 0 can read it: %w; give --out and --emit names on a file system that all hosts have", r, err)}
+		}
+		defer f.Close()
+		parts[r] = bufio.NewReaderSize(f, 1<<16)
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	for {
+		for r, part := range parts {
+			var n uint64
+			err := binary.Read(part, binary.LittleEndian, &n)
+			if err == io.EOF && r == 0 {
+				return out.Flush()
+			}
+			if err == nil {
+				_, err = io.CopyN(out, part, int64(n))
+			}
+			if err != nil {
+				return fmt.Errorf("train: worker %d's part %s ends too early: %w; is another psrt predict writing there?", r, p.partName(stream, r), err)
+			}
+		}
+	}
+}
