@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"psrt/csrc/seedtest"
+	"psrt/sched/compress"
 	"psrt/sched/train"
 	"psrt/tiers/policy"
 )
@@ -64,5 +65,26 @@ func TestSameDigestOnDisks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What topk has kept goes in steps of the same rows whether they are all in memory or
+// not, so that the model is the same.
+func TestSameDigestOnDisksByTopK(t *testing.T) {
+	base := *sampleJob(t, "fm")
+	base.Data = []string{wideFile(t, "wide.libffm", 6000, 1<<40)}
+	base.Model.Fields, base.Model.Dim = 3, 128
+	base.Batch, base.Epochs, base.Dataset = 50, 2, "queue"
+	base.Servers, base.Workers, base.Lanes = 1, 2, 1
+	base.Compress = compress.Choice{Code: compress.Top, Share: .5}
+	want := run(t, base, "shm")
+	if want.Compress == nil || want.Compress.LateRows == 0 {
+		t.Fatalf("nothing was sent late: %+v", want.Compress)
+	}
+	j := base
+	j.MaxBytes, j.LookAhead = want.ServerUse[0].TableBytes/5, train.LookAhead // of which disks have 1.7 MiB
+	j.Storage = &train.Storage{Dirs: []string{t.TempDir()}, Policy: policy.NameS3FIFO}
+	if res := run(t, j, "shm"); res.Digest != want.Digest || res.Features != want.Features {
+		t.Errorf("%d rows, digest %s; in memory %d, %s", res.Features, res.Digest, want.Features, want.Digest)
 	}
 }

@@ -40,22 +40,20 @@ func (w *worker) cut(b *batch) error {
 }
 
 // pushKept ends an epoch with steps of which nothing is computed: rows that topk has
-// kept are pushed, so that what follows sees all of the epoch. Every worker does: one
-// step, or where rows have to have a place in memory as many as the worker needs that
-// has kept most.
+// kept are pushed, so that what follows sees all of the epoch. Every worker does as many
+// as the one needs that has kept most: none has more rows than a step before had, for
+// where they lie on disks a step's have to have a place in memory, and the model shall
+// not depend on where they lie.
 // What is left of dense values is not: a push without examples would change averages.
 func (w *worker) pushKept(ctx context.Context, epoch int) error {
 	if w.job.Compress.Code != compress.Top {
 		return nil
 	}
-	steps := 1
-	if w.job.Storage != nil || w.job.Device != nil {
-		all, err := gather(ctx, w, keptName(epoch), w.client.KeptSteps())
-		if err != nil {
-			return err
-		}
-		steps = max(steps, slices.Max(all))
+	all, err := gather(ctx, w, keptName(epoch), w.client.KeptSteps())
+	if err != nil {
+		return err
 	}
+	steps := max(1, slices.Max(all))
 	w.client.SendAll(true)
 	defer w.client.SendAll(false)
 	for range steps {
