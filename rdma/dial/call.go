@@ -109,14 +109,14 @@ func (c *Conn) unregister(id uint64) {
 // write sends one frame. What is too long is the caller's error; a connection
 // on which half a frame was written is dead.
 func (c *Conn) write(kind uint8, msg any) error {
-	b, err := json.Marshal(msg)
+	f, err := wire.NewJSON(kind, msg, maxCall)
 	if err != nil {
 		return err
 	}
+	defer f.Free()
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	err = wire.WriteFrame(c.Control, kind, b, maxCall, time.Now().Add(c.host.cfg.StepTimeout))
-	if err != nil && !errors.Is(err, wire.ErrFrame) {
+	if err = f.Write(c.Control, time.Now().Add(c.host.cfg.StepTimeout)); err != nil {
 		c.end(fmt.Errorf("dial: control connection to %s: %w", c.Peer, err))
 	}
 	return err
@@ -137,10 +137,11 @@ func (c *Conn) read() {
 }
 
 func (c *Conn) readOne() error {
-	h, b, err := wire.ReadFrame(c.Control, maxCall, time.Time{})
-	if err != nil {
-		return err
-	}
+	return wire.ReadShort(c.Control, maxCall, time.Time{}, c.take)
+}
+
+// take handles a frame; what of it stays is copied by its decoding.
+func (c *Conn) take(h wire.Header, b []byte) error {
 	switch h.Kind {
 	case kindRequest:
 		var r requestMsg

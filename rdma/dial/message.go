@@ -91,11 +91,12 @@ func checkAddresses(list [][]byte, count int) error {
 }
 
 func sendMsg(c net.Conn, kind uint8, msg any, deadline time.Time) error {
-	b, err := json.Marshal(msg)
+	f, err := wire.NewJSON(kind, msg, maxHandshake)
 	if err != nil {
 		return err
 	}
-	return wire.WriteFrame(c, kind, b, maxHandshake, deadline)
+	defer f.Free()
+	return f.Write(c, deadline)
 }
 
 // readMsg expects one of the kinds in into and decodes it. A refusal that was
