@@ -34,6 +34,7 @@ type Shape struct {
 	Sync    string
 	Workers int
 	Servers int
+	Dense   int // ranks that compute the dense layers; 0: workers do
 }
 
 // Checked is a prediction and what came of it.
@@ -58,7 +59,13 @@ const (
 )
 
 func shape(kind string, dim, batch int, sync string, workers, servers int, hidden ...int) Shape {
-	return Shape{plan.Model{Kind: kind, Fields: fields, Dim: dim, Hidden: hidden, StateFloats: 2, Rows: vocab, Zipf: zipf}, batch, sync, workers, servers}
+	return Shape{Model: plan.Model{Kind: kind, Fields: fields, Dim: dim, Hidden: hidden, StateFloats: 2, Rows: vocab, Zipf: zipf}, Batch: batch, Sync: sync, Workers: workers, Servers: servers}
+}
+
+// split is a job whose dense layers are computed by ranks of their own.
+func split(s Shape, ranks int) Shape {
+	s.Dense = ranks
+	return s
 }
 
 func (s Shape) String() string {
@@ -68,6 +75,9 @@ func (s Shape) String() string {
 	}
 	if s.Workers+s.Servers > 2 {
 		name += fmt.Sprintf(", %d servers, %d workers", s.Servers, s.Workers)
+	}
+	if s.Dense > 0 {
+		name += fmt.Sprintf(", %d dense ranks", s.Dense)
 	}
 	return name
 }
@@ -82,6 +92,7 @@ var (
 	}
 	held = []Shape{
 		shape("fm", 16, 4096, "asp", 1, 1), shape("fm", 32, 8192, "asp", 1, 1), shape("deepfm", 16, 2048, "asp", 1, 1, 128, 64), shape("fm", 16, 4096, "bsp", 1, 1), shape("fm", 16, 8192, "asp", 2, 2),
+		split(shape("deepfm", 16, 4096, "bsp", 1, 1, 128, 64), 1),
 	}
 )
 
@@ -120,6 +131,9 @@ func (b *bench) run(ctx context.Context, s Shape, passes int) (*train.Result, er
 			h = append(h, strconv.Itoa(n))
 		}
 		args = append(args, "--hidden", strings.Join(h, ","))
+	}
+	if s.Dense > 0 {
+		args = append(args, "--heter", "--dense-ranks", strconv.Itoa(s.Dense))
 	}
 	var out, said bytes.Buffer
 	c := exec.CommandContext(ctx, b.cfg.Exe, args...)
@@ -234,7 +248,7 @@ func Check(ctx context.Context, cfg Config, costs plan.Costs) (all []Checked, er
 			return all, err
 		}
 		here := &plan.Cluster{Model: s.Model, Costs: costs, Job: plan.Job{Batch: s.Batch, Sync: s.Sync, Replicas: 1, Transport: "shm"},
-			Hosts: []plan.Host{{Name: "this machine", Count: 1, Cores: runtime.NumCPU(), Workers: s.Workers, Servers: s.Servers, Lanes: 1}}}
+			Hosts: []plan.Host{{Name: "this machine", Count: 1, Cores: runtime.NumCPU(), Workers: s.Workers, DenseRanks: s.Dense, Servers: s.Servers, Lanes: 1}}}
 		if err := here.Validate(); err != nil {
 			return all, err
 		}

@@ -27,11 +27,13 @@ type Host struct {
 	Network Rate    `yaml:"network"` // each way
 	Latency Seconds `yaml:"latency"` // there and back, of a small message
 	Workers int     `yaml:"workers"` // processes on each host
-	Threads int     `yaml:"threads"` // of a worker; 0: its share of the cores
-	Servers int     `yaml:"servers"`
-	Lanes   int     `yaml:"lanes"` // of a server; 0: 1
-	SSD     SSD     `yaml:"ssd"`
-	GPU     GPU     `yaml:"gpu"`
+	Threads int     `yaml:"threads"` // of a worker or dense rank; 0: its share of the cores
+	// DenseRanks compute the dense layers, and workers do not; 0 on all hosts: workers do.
+	DenseRanks int `yaml:"dense_ranks"`
+	Servers    int `yaml:"servers"`
+	Lanes      int `yaml:"lanes"` // of a server; 0: 1
+	SSD        SSD `yaml:"ssd"`
+	GPU        GPU `yaml:"gpu"`
 }
 
 // SSD is what a host's devices do, each.
@@ -100,7 +102,7 @@ func Parse(text []byte) (*Cluster, error) {
 
 // Validate says what is wrong, with value and limit, and fills in what follows from the rest.
 func (c *Cluster) Validate() error {
-	workers, servers := 0, 0
+	workers, servers, dense := 0, 0, 0
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		if h.Name == "" {
@@ -109,7 +111,7 @@ func (c *Cluster) Validate() error {
 		for _, v := range []struct {
 			name     string
 			is, from int
-		}{{"count", h.Count, 1}, {"cores", h.Cores, 1}, {"workers", h.Workers, 0}, {"servers", h.Servers, 0}, {"lanes", h.Lanes, 0}, {"threads", h.Threads, 0}, {"ssd.devices", h.SSD.Devices, 0}, {"gpu.devices", h.GPU.Devices, 0}} {
+		}{{"count", h.Count, 1}, {"cores", h.Cores, 1}, {"workers", h.Workers, 0}, {"dense_ranks", h.DenseRanks, 0}, {"servers", h.Servers, 0}, {"lanes", h.Lanes, 0}, {"threads", h.Threads, 0}, {"ssd.devices", h.SSD.Devices, 0}, {"gpu.devices", h.GPU.Devices, 0}} {
 			if v.is < v.from || v.is > 1<<20 {
 				return fmt.Errorf("%s: %s is %d, must be from %d to %d", h.Name, v.name, v.is, v.from, 1<<20)
 			}
@@ -117,14 +119,15 @@ func (c *Cluster) Validate() error {
 		if h.Lanes == 0 {
 			h.Lanes = 1
 		}
-		if h.Threads == 0 && h.Workers > 0 {
-			h.Threads = max(1, h.Cores/h.Workers)
+		if computing := h.Workers + h.DenseRanks; h.Threads == 0 && computing > 0 {
+			h.Threads = max(1, h.Cores/computing)
 		}
 		if h.GPU.Devices > 0 && h.GPU.Flops == 0 {
 			return fmt.Errorf("%s: gpu.flops is missing: what training reaches on one card, such as 60T", h.Name)
 		}
 		workers += h.Count * h.Workers
 		servers += h.Count * h.Servers
+		dense += h.Count * h.DenseRanks
 	}
 	m, j := &c.Model, &c.Job
 	switch {
@@ -142,6 +145,8 @@ func (c *Cluster) Validate() error {
 		return fmt.Errorf("model.zipf is %v, must be from 0 to 4", m.Zipf)
 	case j.Batch < workers:
 		return fmt.Errorf("job.batch is %d for %d workers: it is over all of them", j.Batch, workers)
+	case dense > j.Batch:
+		return fmt.Errorf("job.batch is %d for %d dense ranks: it is over all of them", j.Batch, dense)
 	case j.Replicas < 1 || j.Replicas > servers:
 		return fmt.Errorf("job.replicas is %d, must be from 1 to the number of servers, %d", j.Replicas, servers)
 	case j.Sync != "bsp" && j.Sync != "ssp" && j.Sync != "asp":

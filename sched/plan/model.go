@@ -32,6 +32,15 @@ func (m Model) distinct(examples float64) float64 {
 // indexBytes is what the index takes for a row, besides.
 const indexBytes = 17
 
+// between is what lies between the halves of a model that ranks of two kinds compute,
+// floats of an example each way: two, and the embeddings that the layers begin with.
+func (m Model) between() float64 {
+	if m.Kind == "lr" || m.Kind == "fm" {
+		return 2
+	}
+	return float64(2 + m.Fields*m.Dim)
+}
+
 // dense is the number of dense parameters, and of multiply-adds of an example forwards.
 func (m Model) dense() (params, multiplyAdds float64) {
 	if m.Kind == "lr" || m.Kind == "fm" {

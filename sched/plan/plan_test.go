@@ -103,6 +103,66 @@ func TestPredictFollowsTheBottleneck(t *testing.T) {
 	}
 }
 
+// With dense ranks the layers' work is theirs: what they and the workers do is what the
+// workers did, activations go over the link instead of parameters, and with the number of
+// workers that is said neither kind waits for the other.
+func TestPredictDenseRanks(t *testing.T) {
+	whole := parsed(t, described)
+	split := parsed(t, strings.Replace(described, "hosts:", "hosts:\n- {name: layers, count: 2, cores: 8, network: 25Gbit, latency: 20us, dense_ranks: 1}", 1))
+	p, q := Predict(whole), Predict(split)
+	spent := func(p Prediction, hosts ...string) (sum float64) {
+		for _, r := range p.Resources {
+			for _, h := range hosts {
+				if r.Host == h && r.Name == "cores" {
+					sum += r.Busy * r.Have
+				}
+			}
+		}
+		return sum
+	}
+	socket := whole.Costs.SocketByte * 1e-9
+	params, adds := whole.Model.dense()
+	moved := socket * (2*2*4*q.ActivationBytes - 4*2*4*params + 2*2*4*params) // both ends; values: 4 workers had them, 2 ranks have
+	if got, want := spent(q, "trainers", "layers"), spent(p, "trainers")+moved+2*whole.Costs.WorkerStep*1e-9; math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("the halves take %v core-seconds, want %v", got, want)
+	}
+	if want := 65536. / 4 * 4 * (2 + 39*16); q.ActivationBytes != want || q.PushBytes != p.PushBytes-4*params {
+		t.Errorf("%v bytes of activations, want %v; %v pushed, %v without dense ranks", q.ActivationBytes, want, q.PushBytes, p.PushBytes)
+	}
+	if layers := 65536 * adds * whole.Costs.MultiplyAdd * 1e-9; spent(q, "layers") < layers {
+		t.Errorf("dense ranks take %v core-seconds, their layers alone %v", spent(q, "layers"), layers)
+	}
+	// As many workers as are said, on hosts like theirs.
+	const fine = 60
+	even := *split
+	even.Hosts = append([]Host(nil), split.Hosts...)
+	for i := range even.Hosts {
+		switch even.Hosts[i].Name {
+		case "layers":
+			even.Hosts[i].Count = fine
+		case "trainers":
+			even.Hosts[i].Count = int(math.Round(fine * q.WorkersPerDense))
+		}
+	}
+	even.Job.Batch *= fine // so that what a step costs whatever is in it is as small a part
+	at := map[string]float64{}
+	for _, r := range Predict(&even).Resources {
+		at[r.Name] = max(at[r.Name], r.Busy)
+	}
+	if a, b := at["worker threads"], at["dense threads"]; math.Abs(a/b-1) > .15 {
+		t.Errorf("with %.3g workers to a dense rank one kind is busy for %v s, the other for %v", q.WorkersPerDense, a, b)
+	}
+	if text := q.Text(split); !strings.Contains(text, "workers to a dense rank") {
+		t.Error(text)
+	}
+	card := parsed(t, strings.Replace(described, "hosts:", "hosts:\n- {name: layers, count: 2, cores: 8, network: 25Gbit, dense_ranks: 1, gpu: {devices: 2, flops: 10T}}", 1))
+	for _, r := range Predict(card).Resources {
+		if want := 65536. / 2 * adds * 6 / 2 / 10e12; r.Name == "gpu" && math.Abs(r.Busy/want-1) > 1e-9 {
+			t.Errorf("cards are busy for %v s, want %v", r.Busy, want)
+		}
+	}
+}
+
 // A step takes no longer with more staleness, and no less than its longest resource.
 func TestPredictModes(t *testing.T) {
 	last := math.Inf(1)
@@ -168,18 +228,20 @@ func TestParseRefuses(t *testing.T) {
 		"hosts: []": "hosts is missing",
 		"hosts: 3":  "cannot unmarshal",
 		"host: []":  "host",
-		"hosts: [{count: 1, cores: 0, workers: 1, servers: 1}]":                          "cores is 0",
-		"hosts: [{count: 1, cores: 2, workers: 1}]":                                      "0 servers",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, network: fast}]":           "25Gbit",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, latency: -1s}]":            "less than 0",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {sync: often}":      "must be bsp, ssp or asp",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {replicas: 2}":      "number of servers, 1",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {kind: gpt}":      "lr, fm, widedeep",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {rows: -5}":       "from 0 on",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\ncosts: {read_id_ns: -1}": "from 0 to",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, gpu: {devices: 1}}]":       "gpu.flops is missing",
-		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {memory_hit: 2}":    "from 0 to 1",
-		strings.Repeat("#", maxText+1):                                                   "at most",
+		"hosts: [{count: 1, cores: 0, workers: 1, servers: 1}]":                                   "cores is 0",
+		"hosts: [{count: 1, cores: 2, workers: 1}]":                                               "0 servers",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, network: fast}]":                    "25Gbit",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, latency: -1s}]":                     "less than 0",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {sync: often}":               "must be bsp, ssp or asp",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {replicas: 2}":               "number of servers, 1",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {kind: gpt}":               "lr, fm, widedeep",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {rows: -5}":                "from 0 on",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\ncosts: {read_id_ns: -1}":          "from 0 to",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, gpu: {devices: 1}}]":                "gpu.flops is missing",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {memory_hit: 2}":             "from 0 to 1",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, dense_ranks: -1}]":                  "dense_ranks is -1",
+		"hosts: [{count: 9, cores: 2, workers: 1, servers: 1, dense_ranks: 9}]\njob: {batch: 70}": "81 dense ranks",
+		strings.Repeat("#", maxText+1):                                                            "at most",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want it to say %q", text, err, want)

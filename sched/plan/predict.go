@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"math"
+
+	"psrt/sched/tree"
 )
 
 // Prediction is what a cluster will do.
@@ -18,15 +20,19 @@ type Prediction struct {
 	// Way is what it is made of.
 	Way Way `json:"way"`
 
-	DistinctRows   float64 `json:"distinct_rows"` // of one worker's part of a batch
-	PullBytes      float64 `json:"pull_bytes"`    // of one worker's step
-	PushBytes      float64 `json:"push_bytes"`
-	NeededRate     float64 `json:"needed_bytes_per_s"` // a worker's, so that its link keeps up with its computing
-	QueuePairs     int     `json:"queue_pairs"`        // at one server
-	ServerBytes    float64 `json:"server_table_bytes"` // each server's part of the table, replicas included
-	MemoryShort    string  `json:"memory_short,omitempty"`
-	AccessSeconds  float64 `json:"access_s"`  // of a row, on average, over memory and SSD
-	RecoverSeconds float64 `json:"recover_s"` // from a server's death to a whole chain, or to loaded rows
+	DistinctRows float64 `json:"distinct_rows"` // of one worker's part of a batch
+	PullBytes    float64 `json:"pull_bytes"`    // of one worker's step
+	PushBytes    float64 `json:"push_bytes"`
+	NeededRate   float64 `json:"needed_bytes_per_s"` // a worker's, so that its link keeps up with its computing
+	QueuePairs   int     `json:"queue_pairs"`        // at one server
+	ServerBytes  float64 `json:"server_table_bytes"` // each server's part of the table, replicas included
+	// Of a job with dense ranks: activations of one worker's step, and as much comes back;
+	// and how many workers keep one dense rank busy that keeps them busy.
+	ActivationBytes float64 `json:"activation_bytes,omitempty"`
+	WorkersPerDense float64 `json:"workers_per_dense_rank,omitempty"`
+	MemoryShort     string  `json:"memory_short,omitempty"`
+	AccessSeconds   float64 `json:"access_s"`  // of a row, on average, over memory and SSD
+	RecoverSeconds  float64 `json:"recover_s"` // from a server's death to a whole chain, or to loaded rows
 }
 
 // Resource is one thing of each host of a kind.
@@ -43,6 +49,8 @@ type Resource struct {
 // Way is the parts of a step's way.
 type Way struct {
 	Pull, Compute, Push, Latency float64
+	// Between is the way of activations and their gradients over the link.
+	Between float64 `json:",omitempty"`
 }
 
 // Detecting a silent server, fencing it, and telling the map: what replication takes
@@ -61,9 +69,15 @@ func Predict(c *Cluster) Prediction {
 	rows := m.distinct(examples)
 	params, multiplyAdds := m.dense()
 	floats := m.RowFloats()
+	split := c.denseRanks()
+	values := params * 4 // that a worker pulls and pushes
+	if split > 0 {
+		values = 0
+		p.ActivationBytes = examples * m.between() * 4
+	}
 	p.DistinctRows = rows
-	p.PullBytes = rows*4*floats + params*4
-	p.PushBytes = rows*(8+4*floats) + params*4
+	p.PullBytes = rows*4*floats + values
+	p.PushBytes = rows*(8+4*floats) + values
 	// Rows of all workers: what is touched at the servers.
 	touched := m.distinct(float64(j.Batch))
 	miss := 0.0
@@ -79,10 +93,19 @@ func Predict(c *Cluster) Prediction {
 	read := ids * k.ReadID * 1e-9
 	compute := ids * floats * k.ComputeFloat * 1e-9
 	dense := examples * multiplyAdds * k.MultiplyAdd * 1e-9
-	carry := (rows*(k.WorkerRow+floats*k.WorkerFloat)+k.WorkerStep)*1e-9 + (p.PullBytes+p.PushBytes)*socket
+	carry := (rows*(k.WorkerRow+floats*k.WorkerFloat)+k.WorkerStep)*1e-9 + (p.PullBytes+p.PushBytes+2*p.ActivationBytes)*socket
+	// A dense rank's step: its part of the batch's layers, activations, and the parameters.
+	layers := 0.0
+	if split > 0 {
+		layers, dense = dense*w/split, 0
+	}
+	denseCarry := k.WorkerStep*1e-9 + 2*(ratio(p.ActivationBytes*w, split)+params*4)*socket
 	// A server's part of one worker's step; a replica does pushes alone, taken as half.
 	serve := (rows*(k.ServerRow+floats*k.ServerFloat)/s + k.ServerStep) * 1e-9 * (1 + (replicas-1)/2)
 	serve += (p.PullBytes + p.PushBytes*(2*replicas-1)) / s * socket
+	if split > 0 { // dense ranks are served, too: the parameters alone
+		serve += (k.ServerStep*1e-9*(1+(replicas-1)/2) + params*4/s*2*replicas*socket) * split / w
+	}
 	disk := miss * k.DiskRow * 1e-9 / s // of a step of all workers
 
 	longest := 0.0
@@ -93,14 +116,15 @@ func Predict(c *Cluster) Prediction {
 		}
 	}
 	gpu := false
-	var slow struct{ compute, serve, link, latency float64 }
+	var slow struct{ compute, layers, serve, link, latency float64 }
+	var threads struct{ workers, dense float64 } // seconds that processes of a kind are busy, all together
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		n, hw, hs := float64(h.Count), float64(h.Workers), float64(h.Servers)
+		n, hw, hs, hd := float64(h.Count), float64(h.Workers), float64(h.Servers), float64(h.DenseRanks)
 		work, serving := 0.0, 0.0
 		if hw > 0 {
 			mine := read + compute + carry
-			if h.GPU.Devices > 0 {
+			if h.GPU.Devices > 0 && split == 0 {
 				gpu = true
 				onCard := hw * examples * multiplyAdds * 6 / (float64(h.GPU.Flops) * float64(h.GPU.Devices))
 				add(h, "gpu", "cards", onCard, n*float64(h.GPU.Devices))
@@ -112,6 +136,20 @@ func Predict(c *Cluster) Prediction {
 			add(h, "worker threads", "threads", mine/float64(h.Threads), n*hw*float64(h.Threads))
 			add(h, "carrying rows", "workers", carry, n*hw) // one goroutine of each
 			work = hw * mine
+			threads.workers += n * hw * mine / float64(h.Threads)
+		}
+		if hd > 0 {
+			mine, took := denseCarry, layers/float64(h.Threads)
+			if h.GPU.Devices > 0 {
+				took = hd * (float64(j.Batch) / split) * multiplyAdds * 6 / (float64(h.GPU.Flops) * float64(h.GPU.Devices))
+				add(h, "gpu", "cards", took, n*float64(h.GPU.Devices))
+			} else {
+				mine += layers
+				add(h, "dense threads", "dense threads", mine/float64(h.Threads), n*hd*float64(h.Threads))
+			}
+			slow.layers = max(slow.layers, took)
+			work += hd * mine
+			threads.dense += n * hd * max(took, mine/float64(h.Threads))
 		}
 		if hs > 0 {
 			mine := serve*w + disk
@@ -126,8 +164,14 @@ func Predict(c *Cluster) Prediction {
 		}
 		add(h, "cores", "cores", (work+serving)/float64(h.Cores), n*float64(h.Cores))
 		if h.Network > 0 && j.Transport != "shm" {
-			out := hw*p.PushBytes + hs*(w*p.PullBytes+(replicas-1)*w*p.PushBytes)/s
-			in := hw*p.PullBytes + hs*replicas*w*p.PushBytes/s
+			toDense := ratio(p.ActivationBytes*w, split) // of one dense rank
+			out := hw*(p.PushBytes+p.ActivationBytes) + hs*(w*p.PullBytes+(replicas-1)*w*p.PushBytes)/s
+			in := hw*(p.PullBytes+p.ActivationBytes) + hs*replicas*w*p.PushBytes/s
+			if split > 0 {
+				out += hd*(toDense+params*4) + hs*split*params*4*replicas/s
+				in += hd*(toDense+params*4) + hs*split*params*4*replicas/s
+				p.Way.Between = max(p.Way.Between, 2*max(hw*p.ActivationBytes, hd*toDense)/float64(h.Network))
+			}
 			busy := max(in, out) / float64(h.Network)
 			add(h, "network", "links", busy, n)
 			slow.link = max(slow.link, busy)
@@ -137,10 +181,17 @@ func Predict(c *Cluster) Prediction {
 
 	// The way of a step: nothing of it overlaps but reading.
 	both := p.PullBytes + p.PushBytes
-	p.Way = Way{Compute: slow.compute, Latency: 2 * slow.latency}
+	p.Way.Compute, p.Way.Latency = slow.compute, 2*slow.latency
+	if split > 0 {
+		// Micro-batch by micro-batch: the slower half, and of the other what stands at an end.
+		_, leaves := tree.Leaves(j.Batch)
+		p.Way.Compute = max(slow.compute, slow.layers) + min(slow.compute, slow.layers)*max(w, split)/max(float64(leaves), w, split)
+		p.Way.Latency += 2 * slow.latency
+		p.WorkersPerDense = ratio(threads.workers, threads.dense)
+	}
 	p.Way.Pull = (slow.serve + slow.link + carry) * p.PullBytes / both
 	p.Way.Push = (slow.serve + slow.link + carry) * p.PushBytes / both
-	p.WaySeconds = p.Way.Pull + p.Way.Compute + p.Way.Push + p.Way.Latency
+	p.WaySeconds = p.Way.Pull + p.Way.Compute + p.Way.Push + p.Way.Latency + p.Way.Between
 	p.StepSeconds = longest
 	switch j.Sync {
 	case "bsp":
@@ -160,12 +211,12 @@ func Predict(c *Cluster) Prediction {
 		}
 	}
 	p.ExamplesPerS = float64(j.Batch) / p.StepSeconds
-	period := compute + dense
+	period := compute + dense // that a worker's computing takes
 	if gpu {
 		period = slow.compute
 	}
 	p.NeededRate = ratio(p.PushBytes, period/float64(max(1, c.threads())))
-	p.QueuePairs = int(w) + 2*(j.Replicas-1)
+	p.QueuePairs = int(w+split) + 2*(j.Replicas-1)
 	p.memory(c, s, replicas)
 	p.AccessSeconds, p.RecoverSeconds = c.access(miss/max(touched, 1)), c.recovery(p.ServerBytes, s)
 	return p
@@ -178,6 +229,14 @@ func (c *Cluster) count() (workers, servers float64) {
 		servers += float64(h.Count * h.Servers)
 	}
 	return workers, servers
+}
+
+// denseRanks is how many ranks compute the dense layers; 0: workers do.
+func (c *Cluster) denseRanks() (n float64) {
+	for _, h := range c.Hosts {
+		n += float64(h.Count * h.DenseRanks)
+	}
+	return n
 }
 
 // threads is the least that a worker has.

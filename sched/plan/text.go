@@ -14,13 +14,17 @@ func (p Prediction) Text(c *Cluster) string {
 	}
 	line("step", "%s, %s examples/s with %s", duration(p.StepSeconds), count(p.ExamplesPerS), c.Job.Sync)
 	line("limited by", "%s", p.Bottleneck)
-	line("way of a step", "%s: pull %s, compute %s, push %s, latency %s", duration(p.WaySeconds), duration(p.Way.Pull), duration(p.Way.Compute), duration(p.Way.Push), duration(p.Way.Latency))
+	line("way of a step", "%s: pull %s, compute %s, push %s, latency %s%s", duration(p.WaySeconds), duration(p.Way.Pull), duration(p.Way.Compute), duration(p.Way.Push), duration(p.Way.Latency), between(p.Way))
 	b.WriteString("\nhost             resource          busy       have  would do\n")
 	for _, r := range p.Resources {
 		fmt.Fprintf(&b, "%-16s %-15s %4.0f %%  %6.0f %s  %.1f\n", r.Host, r.Name, 100*r.Part, r.Have, r.Unit, r.Need)
 	}
 	b.WriteString("\n")
 	line("rows", "%s distinct in a worker's %s ids; it pulls %s and pushes %s a step", count(p.DistinctRows), count(float64(c.Job.Batch*c.Model.Fields)/first(c.count())), size(p.PullBytes), size(p.PushBytes))
+	if p.WorkersPerDense > 0 {
+		line("activations", "%s of a worker's step, and their gradients back", size(p.ActivationBytes))
+		line("halves", "%.2g workers to a dense rank: neither waits for the other", p.WorkersPerDense)
+	}
 	line("link needed", "%s/s each way at a worker, to keep up with its computing", size(p.NeededRate))
 	line("table", "%s at each server, %d replicas included", size(p.ServerBytes), c.Job.Replicas)
 	line("a row", "%s on average", duration(p.AccessSeconds))
@@ -51,6 +55,14 @@ func (p Prediction) proportion() string {
 		}
 	}
 	return strings.Join(parts, " : ")
+}
+
+// between is empty where workers compute the whole model.
+func between(w Way) string {
+	if w.Between == 0 {
+		return ""
+	}
+	return ", between the halves " + duration(w.Between)
 }
 
 func first(a, _ float64) float64 { return a }
