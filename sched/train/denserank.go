@@ -375,7 +375,17 @@ func (d *denseRank) push(key groupKey, g *group) error {
 		d.clock++
 		d.live.note(d.worker)
 	}
-	return d.pull(max(d.clock, d.seen+1))
+	return d.pullNext(d.seen + 1)
+}
+
+// pullNext asks for the values to go on with: in BSP those of the next step that is pushed
+// here, for a worker without examples in a step asks no server for rows, and so may be
+// ahead by that step; else those of a clock, or a later one.
+func (d *denseRank) pullNext(clock uint64) error {
+	if d.job.bsp() {
+		clock = 0
+	}
+	return d.pull(max(d.clock, clock))
 }
 
 // passed is how many steps all workers have behind them here.
@@ -398,13 +408,14 @@ func (d *denseRank) settle(b *batch) error {
 	return nil
 }
 
-// await waits for a leaf, or for the values of those that are here. In BSP nothing else
-// can come while leaves wait for values.
+// await waits for a leaf, or for the values of those that are here. In BSP the values of a
+// step wait for nothing that this rank has to do; leaves of a later step wait for some of
+// this one.
 func (d *denseRank) await() error {
-	if len(d.waiting) > 0 && d.next == nil {
-		return d.pull(d.seen)
+	if len(d.waiting) > 0 && d.next == nil && !d.job.bsp() {
+		return d.pullNext(d.seen)
 	}
-	if len(d.waiting) > 0 && d.job.bsp() {
+	if len(d.waiting) > 0 && d.next != nil && d.job.bsp() {
 		return d.client.Wait(&d.next.pullDense)
 	}
 	until := time.Now().Add(pollInput)
