@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"psrt/sched/usage"
@@ -24,6 +25,20 @@ type everywhere struct {
 	others []*supply // by reader, nil for those that give nothing
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
+}
+
+// mostOrdered is how many rows an order has numbers for.
+const mostOrdered = math.MaxUint32
+
+// orderable refuses rows that cannot be numbered.
+func (st *store) orderable() error {
+	n := 0
+	for _, s := range st.steps {
+		if n += s.Rows; n > mostOrdered {
+			return fileError("", nil, "a global shuffle of more than %d rows; use --dataset memory without --global-shuffle, or train on fewer files at a time", mostOrdered)
+		}
+	}
+	return nil
 }
 
 func newEverywhere(ctx context.Context, st *store, share Share, how shuffle, parts *Parts, busy *usage.Clock) *everywhere {

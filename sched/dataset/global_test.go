@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"psrt/csrc/seedtest"
@@ -82,5 +83,20 @@ func TestGlobalShuffleReaches(t *testing.T) {
 				t.Errorf("row %d comes to place %d in %d of %d epochs", from, to, times, tries)
 			}
 		}
+	}
+}
+
+// More rows than there are numbers for are refused: another row would come instead.
+func TestGlobalShuffleRefuses(t *testing.T) {
+	st := &store{}
+	for range 3 {
+		st.steps = append(st.steps, &Step{Rows: mostOrdered / 3})
+	}
+	if err := st.orderable(); err != nil {
+		t.Errorf("%d rows: %v", mostOrdered, err)
+	}
+	st.steps = append(st.steps, &Step{Rows: 1})
+	if err := st.orderable(); err == nil || !strings.Contains(err.Error(), "--global-shuffle") {
+		t.Errorf("one row more: %v", err)
 	}
 }

@@ -129,6 +129,11 @@ func (r *Reader) Load() error {
 	if err != nil {
 		return err
 	}
+	if r.opts.Global {
+		if err := store.orderable(); err != nil {
+			return err
+		}
+	}
 	r.store = store
 	if p := r.opts.Parts; p != nil {
 		share := r.share
