@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"psrt/rdma"
@@ -83,7 +84,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		if call.err == nil {
 			call.err = err
 			if rep.Code == psmsg.CodeNoMemory && !c.cfg.Stepped {
-				call.err = fmt.Errorf("%w%s; raise --mem-budget, add servers or lower --dim", err, c.refusal(l.server))
+				call.err = fmt.Errorf("%w%s", err, remedied(c.refusal(l.server)))
 			}
 			if rep.Code == psmsg.CodeStorage && !c.cfg.Stepped {
 				call.err = fmt.Errorf("%w%s; what was checkpointed or saved before is safe", err, c.refusal(l.server))
@@ -110,6 +111,15 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("client: worker %d: %s at clock %d: server %d answers: %s", e.Worker, e.Kind, e.Clock, e.Server, e.Code)
+}
+
+// remedied adds what helps where a table is full; a device that is too small for a batch
+// says itself which of its flags does.
+func remedied(refusal string) string {
+	if strings.Contains(refusal, "raise --hbm-budget") {
+		return refusal
+	}
+	return refusal + "; raise --mem-budget, add servers or lower --dim"
 }
 
 // refusalTimeout bounds asking a server why it refused.

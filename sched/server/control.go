@@ -12,6 +12,7 @@ import (
 	"psrt/rdma"
 	"psrt/sched/psmsg"
 	"psrt/sched/usage"
+	"psrt/tiers/hbm"
 	"psrt/tiers/ssd"
 	"psrt/tiers/table"
 )
@@ -218,7 +219,7 @@ func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 		rep.Lanes = append(rep.Lanes, l.waiting())
 		if l.refusal != nil {
 			rep.Refusal = l.refusal.Error()
-			if s.cfg.MaxBytes > 0 && !errors.Is(l.refusal, ssd.ErrFull) {
+			if s.cfg.MaxBytes > 0 && !errors.Is(l.refusal, ssd.ErrFull) && !errors.Is(l.refusal, hbm.ErrSmall) {
 				rep.Refusal += fmt.Sprintf(" in one of %d lanes, which share the server's memory budget of %d bytes", len(s.lanes), s.cfg.MaxBytes)
 			}
 		}

@@ -20,6 +20,10 @@ const noRow = table.NoRow
 // the table does without.
 var ErrDevice = errors.New("hbm: no rows on the device")
 
+// ErrSmall is a device that is too small for one batch; more memory of the host would not
+// help.
+var ErrSmall = fmt.Errorf("hbm: %w", tiers.ErrBudget)
+
 // Flags of a slot.
 const (
 	flagLive  uint8 = 1 << iota // it has a row

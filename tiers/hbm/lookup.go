@@ -106,7 +106,7 @@ func (c *Cache) promise(j *job) error {
 	c.letGo(j)
 	if n := len(j.keys); n > len(c.flags) {
 		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit into the device's memory; use smaller batches or raise --hbm-budget",
-			tiers.ErrBudget, c.Spec().Name, n, len(c.flags))
+			ErrSmall, c.Spec().Name, n, len(c.flags))
 	}
 	return tiers.ErrPinned
 }

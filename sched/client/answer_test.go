@@ -1,0 +1,17 @@
+package client
+
+import (
+	"strings"
+	"testing"
+)
+
+// What helps is said once: by the client where a table is full, by the server where its
+// device is too small for a batch.
+func TestRemedied(t *testing.T) {
+	if got := remedied(" (the table's budget is used up)"); !strings.HasSuffix(got, "raise --mem-budget, add servers or lower --dim") {
+		t.Error(got)
+	}
+	if got := remedied(" (9 rows fit; use smaller batches or raise --hbm-budget)"); strings.Contains(got, "--mem-budget") {
+		t.Error(got)
+	}
+}
