@@ -75,6 +75,16 @@ type lifeAt struct {
 	Saved uint64 `json:"saved,omitempty"`
 }
 
+// daysWithin says whether a day may end between two steps of a pass.
+func (j *Job) daysWithin() bool {
+	if j.Lifecycle == nil {
+		return false
+	}
+	s := j.schedule()
+	examples, every := s.Length()
+	return examples > 0 || every > 0
+}
+
 // keeper is worker 0's: it has days end, and saves for serving made.
 type keeper struct {
 	w       *worker

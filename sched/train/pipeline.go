@@ -108,11 +108,12 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 	return pipe.Run(ctx, &w.line, &training{streaming{w, q}, epoch, acc, w.newProgress(epoch, acc)})
 }
 
-// Next waits where days may end: servers must know of an end before this worker has
-// pushed the step in front of it, or another's pull behind it comes too early. A
-// checkpoint changes no row, and may come later.
+// Next waits where days may end within a pass: servers must know of an end before this
+// worker has pushed the step in front of it, or another's pull behind it comes too early.
+// Those that end with a pass end when all of it is pushed. A checkpoint changes no row,
+// and may come later.
 func (t *training) Next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
-	return t.q.next(ctx, wait || t.w.job.Lifecycle != nil)
+	return t.q.next(ctx, wait || t.w.job.daysWithin())
 }
 
 // Pull begins a step.
