@@ -95,6 +95,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"f1":   func(f float64) string { return fmt.Sprintf("%.1f", f) },
 	"pc":   func(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) },
 	"ms":   func(f float64) string { return fmt.Sprintf("%.2f", 1e3*f) },
+	"mega": func(b uint64) float64 { return float64(b) / 1e6 },
 	"hits": hits,
 }).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title>
@@ -125,6 +126,10 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 {{if .Flows}}<h2>Fan-in</h2><p class="note">What each worker has moved to and from all servers.</p>
 <table><tr><th>worker</th><th>pushed, MB</th><th>pulled, MB</th><th>share of what was pushed</th></tr>
 {{range .Flows}}<tr><td>{{.Worker}}</td><td>{{f1 .In}}</td><td>{{f1 .Out}}</td><td><div class="bar"><div style="width:{{f1 .Percent}}%"></div></div></td></tr>{{end}}</table>{{end}}
+{{with .Result.Heter}}<h2>Dense ranks</h2>
+<table><tr><td>workers computed</td><td>{{pc .WorkersBusy}}</td><td>of the time; waited for gradients of activations {{pc .WorkersWait}}</td></tr>
+<tr><td>{{.DenseRanks}} dense rank(s) computed</td><td>{{pc .DenseBusy}}</td><td>of the time</td></tr></table>
+<p class="note">{{f1 (mega .BytesUp)}} MB of activations, {{f1 (mega .BytesDown)}} MB of their gradients.<br>{{range .Transports}}{{.}}<br>{{end}}</p>{{end}}
 {{with .Result.Storage}}<h2>Rows on disks</h2><p>{{.}}</p>{{end}}
 <h2>Epochs</h2>
 <table><tr><th>epoch</th><th>seconds</th><th>examples</th><th></th></tr>

@@ -105,6 +105,10 @@ func TestMPIRun(t *testing.T) {
 		})
 		same(t, o, digest, "shm", "4 ranks on one host met by PMIx")
 	})
+	t.Run("layers on a rank of their own", func(t *testing.T) { // the last of them, on another host than the first worker
+		o := onCluster(t, mpirun(5, append(job, "--heter", "--dense-ranks", "1", "--json")...))
+		same(t, o, digest, "tcp", "5 ranks on 3 hosts met by PMIx")
+	})
 	t.Run("each serves and works", func(t *testing.T) {
 		o := onCluster(t, mpirun(2, append(slices.DeleteFunc(slices.Clone(job), func(a string) bool { return a == "--servers" || a == "2" }), "--colocate", "--json")...))
 		same(t, o, digest, "", "[rank 0 h1] ")
