@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,11 +68,12 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 func serveUntilDone(ctx context.Context, rank Rank, s *server.Server) error {
 	rank.Metrics.Server(s)
 	rank.Stall.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Waits(ctx, -1, after) })
-	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
-		return err
-	}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
+	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
+		stop()
+		return errors.Join(err, s.Serve(serving)) // ends at once, and gives back what it holds: the next may want it
+	}
 	go func() {
 		if _, err := coord.AwaitThrough(serving, rank.Coord, KeyDone); err == nil {
 			stop()
