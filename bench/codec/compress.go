@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"time"
 
 	"psrt/bench/report"
 	"psrt/bench/turns"
 	"psrt/csrc/codec"
+	"psrt/csrc/kernels"
 	"psrt/rdma/mem"
 )
 
@@ -34,6 +36,7 @@ type floats struct {
 	half, exps     []byte
 	bytes          []byte
 	scales         []float32
+	read           float32 // what reading alone gave
 	times          int
 }
 
@@ -59,6 +62,8 @@ func (g *floats) codings() []coding {
 	bytes := func() uint32 { return crc32.Update(crc32.ChecksumIEEE(g.bytes), crc32.IEEETable, mem.Bytes(g.scales)) }
 	back := func() uint32 { return sum(g.back) }
 	return []coding{
+		{"read alone, as much as an encoder reads", func() { g.read = kernels.Scan(g.src) }, func() uint32 { return math.Float32bits(g.read) }},
+		{"write alone, as much as a decoder writes", func() { clear(g.back) }, back},
 		{"fp16, encode", func() { codec.EncodeHalf(g.half, g.exps, g.src, g.width) }, halves},
 		{"fp16, decode", func() { codec.DecodeHalf(g.back, g.half, g.exps, g.width) }, back},
 		{"int8, encode", func() { codec.EncodeByte(g.bytes, g.scales, g.src, g.width) }, bytes},

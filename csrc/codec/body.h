@@ -139,6 +139,14 @@ void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t
 		stream_end();
 }
 
+/* direct says that floats go from registers around the caches: whole groups of whole
+ * registers, on the lines of the cache. Through a buffer they would be loaded again,
+ * which takes a sixth of the speed. */
+static inline int direct(const float *dst, int64_t n, int64_t width)
+{
+	return !((intptr_t)dst & 63) && width % LANES == 0 && n % width == 0;
+}
+
 static void unhalves(float *restrict dst, const uint16_t *restrict codes, int64_t n, int64_t width, const float *factors)
 {
 	if (width == LANES && n % LANES == 0) {
@@ -171,6 +179,12 @@ void NAME(half_decode)(float *dst, const uint16_t *codes, const uint8_t *exps, i
 		}
 		if (!stream) {
 			unhalves(dst, codes, m, width, factors);
+			continue;
+		}
+		if (direct(dst, m, width)) {
+			for (int64_t i = 0, k = 0; i < m; i += width, k++)
+				for (int64_t j = i; j < i + width; j += LANES)
+					stream_floats(dst + j, mul(load_half(codes + j), fill(factors[k])));
 			continue;
 		}
 		unhalves(out, codes, m, width, factors);
@@ -258,6 +272,12 @@ void NAME(byte_decode)(float *dst, const int8_t *codes, const float *scales, int
 	for (; n > 0; n -= step, dst += step, codes += step, scales += groups) {
 		int64_t m = min64(n, step);
 		ahead(codes + 4 * step, m);
+		if (direct(dst, m, width)) {
+			for (int64_t i = 0, k = 0; i < m; i += width, k++)
+				for (int64_t j = i; j < i + width; j += LANES)
+					stream_floats(dst + j, mul(load_byte(codes + j), fill(scales[k])));
+			continue;
+		}
 		unbytes(out, codes, m, width, scales);
 		put((char *)dst, (const char *)out, m * 4, 1);
 	}

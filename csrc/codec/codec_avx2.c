@@ -77,6 +77,7 @@ static inline void stream_line(char *to, const char *from)
 	_mm256_stream_si256((__m256i *)to, _mm256_loadu_si256((const __m256i *)from));
 	_mm256_stream_si256((__m256i *)(to + 32), _mm256_loadu_si256((const __m256i *)(from + 32)));
 }
+static inline void stream_floats(float *p, fvec v) { _mm256_stream_ps(p, v); }
 static inline void stream_end(void) { _mm_sfence(); }
 static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows) { return 0; }
 

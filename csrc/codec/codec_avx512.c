@@ -33,6 +33,7 @@ static inline void store_byte_part(int8_t *p, fvec v, int64_t n) { _mm_mask_stor
 static inline fvec load_byte(const int8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p))); }
 static inline fvec load_byte_part(const int8_t *p, int64_t n) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask_of(n), p))); }
 static inline void stream_line(char *to, const char *from) { _mm512_stream_si512((void *)to, _mm512_loadu_si512(from)); }
+static inline void stream_floats(float *p, fvec v) { _mm512_stream_ps(p, v); }
 static inline void stream_end(void) { _mm_sfence(); }
 
 /* Maxima of pairs of rows, four times, so that no row is reduced by itself. */

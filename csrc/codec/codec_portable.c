@@ -68,6 +68,7 @@ static inline void store_byte_part(int8_t *p, fvec v, int64_t n) { store_byte(p,
 static inline fvec load_byte(const int8_t *p) { return (float)*p; }
 static inline fvec load_byte_part(const int8_t *p, int64_t n) { return (float)*p; }
 static inline void stream_line(char *to, const char *from) { memcpy(to, from, 64); }
+static inline void stream_floats(float *p, fvec v) { store(p, v); }
 static inline void stream_end(void) {}
 static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows) { return 0; }
 
