@@ -12,6 +12,9 @@ import (
 // a trainer and cannot change it.
 const envStallAfter = "PSRT_STALL_AFTER"
 
+// envAudit is likewise a configuration's audit.
+const envAudit = "PSRT_AUDIT"
+
 // environment adds to a client's configuration what its process is told beside. A library does
 // not write to its host's output unless somebody asks it to.
 func environment(cfg *kv.Config, get func(string) string) error {
@@ -21,6 +24,9 @@ func environment(cfg *kv.Config, get func(string) string) error {
 			return &kv.Error{Code: kv.BadConfig, Err: fmt.Errorf("%s is %q, want a time such as 10s, or 0: never", envStallAfter, text)}
 		}
 		cfg.StallAfter = kv.Duration(d)
+	}
+	if cfg.Audit == "" {
+		cfg.Audit = get(envAudit)
 	}
 	cfg.Say = func(line string) { fmt.Fprintln(os.Stderr, "psrt: "+line) }
 	return nil

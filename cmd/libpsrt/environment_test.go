@@ -16,12 +16,9 @@ func TestEnvironment(t *testing.T) {
 	}{{0, "", 0, false}, {0, "10s", 10 * time.Second, false}, {time.Second, "10s", time.Second, false}, {0, "0", 0, false}, {0, "soon", 0, true}, {0, "-1s", 0, true}} {
 		cfg := kv.Config{StallAfter: kv.Duration(c.says)}
 		err := environment(&cfg, func(name string) string {
-			if name == envStallAfter {
-				return c.env
-			}
-			return ""
+			return map[string]string{envStallAfter: c.env, envAudit: "records"}[name]
 		})
-		if (err != nil) != c.bad || c.bad && kv.CodeOf(err) != kv.BadConfig || time.Duration(cfg.StallAfter) != c.want || (cfg.Say == nil) != c.bad {
+		if (err != nil) != c.bad || c.bad && kv.CodeOf(err) != kv.BadConfig || time.Duration(cfg.StallAfter) != c.want || (cfg.Say == nil) != c.bad || !c.bad && cfg.Audit != "records" {
 			t.Errorf("%+v: %v, %v", c, time.Duration(cfg.StallAfter), err)
 		}
 	}

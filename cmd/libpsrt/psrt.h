@@ -137,6 +137,8 @@ const char *psrt_last_error(void);
  *   requests: 64               # asynchronous calls under way, at most (64, to 1024)
  *   stall_after: 10s           # a wait so long is told on standard error: who waits
  *                              #   for whom, and why (never; or PSRT_STALL_AFTER)
+ *   audit: records             # record into this directory for psrt audit (nothing;
+ *                              #   or PSRT_AUDIT); psrt serve needs --audit, too
  *   tables:                    # made on first open, where the servers lack them
  *     - name: user             #   and checked against theirs where not
  *       dim: 16

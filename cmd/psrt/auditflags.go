@@ -16,6 +16,7 @@ type auditFlags struct {
 	dir   string
 	rate  float64
 	limit cli.Bytes
+	run   string
 }
 
 func (f *auditFlags) register(fl *pflag.FlagSet) {
@@ -23,6 +24,32 @@ func (f *auditFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.dir, "audit", "", "record what is asked and answered in `directory`, at each rank's host, for psrt audit")
 	fl.Float64Var(&f.rate, "audit-rate", audit.DefaultRate, "share of the keys whose values and gradients are recorded")
 	fl.Var(&f.limit, "audit-limit", "most bytes of one worker's or lane's record; what follows is not judged")
+}
+
+// registerServe is register for servers, whose trainers record by themselves.
+func (f *auditFlags) registerServe(fl *pflag.FlagSet) {
+	f.register(fl)
+	fl.StringVar(&f.run, "audit-run", "", "`name` of the record's run, the same for servers that are started one by one (made of the time)")
+}
+
+// serve gives the servers' part; all of a launcher's servers have one run.
+func (f *auditFlags) serve(c *cobra.Command) (*audit.Config, error) {
+	if f.dir == "" && f.run != "" {
+		return nil, cli.Usagef("--audit-run has no effect without --audit: name the directory of the records")
+	}
+	a, err := f.describe(c)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	if f.run != "" {
+		a.Run = f.run
+	} else if err := c.Flags().Set("audit-run", a.Run); err != nil {
+		return nil, err
+	}
+	if err := a.Validate(); err != nil {
+		return nil, cli.Usagef("--audit-run: %w", err)
+	}
+	return a, nil
 }
 
 // describe gives the job's part, nil where nothing is recorded.

@@ -39,6 +39,7 @@ type serveFlags struct {
 	stallAfter time.Duration
 	storage    ssdFlags
 	replicas   replicaFlags
+	audit      auditFlags
 
 	tlsCA, tlsCert, tlsKey string // to the user's etcd
 }
@@ -83,6 +84,7 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach, or with --replicas https://HOST:PORT[,…], your etcd (PSRT_ETCD_USER, PSRT_ETCD_PASSWORD)")
 	fl.IntVar(&f.rank, "rank", 0, "with --coordinator: which of the servers this is")
 	f.replicas.register(fl)
+	f.audit.registerServe(fl)
 	fl.StringVar(&f.tlsCA, "tls-ca", "", "PEM `file` with the authority of your etcd's certificate (the system's)")
 	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with this server's certificate for your etcd")
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its key")
@@ -208,6 +210,9 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 		cfg.Staleness = f.staleness
 	}
 	if err := f.checkReplicas(c); err != nil {
+		return cfg, err
+	}
+	if cfg.Audit, err = f.audit.serve(c); err != nil {
 		return cfg, err
 	}
 	if cfg.Storage, err = f.storage.describe(c); err != nil {

@@ -39,6 +39,17 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
+// Shared is what others must know to record of the same run, each into a directory of
+// its own; nil where nobody records.
+func (c *Config) Shared() *Config {
+	if c == nil {
+		return nil
+	}
+	s := *c
+	s.Dir = ""
+	return &s
+}
+
 // Validate reports what is wrong, or nil.
 func (c *Config) Validate() error {
 	if c == nil {

@@ -31,6 +31,7 @@ type WorkerHeader struct {
 type LaneHeader struct {
 	Lane      int          `json:"lane"` // global
 	Server    int          `json:"server"`
+	Open      bool         `json:"open,omitempty"` // workers come and go, and Workers is the most there may be
 	Workers   int          `json:"workers"`
 	Staleness int          `json:"staleness"` // 0 BSP, -1 ASP
 	Merges    []tree.Merge `json:"merges"`

@@ -35,6 +35,9 @@ type Config struct {
 	// why; 0: however long.
 	StallAfter Duration     `yaml:"stall_after"`
 	Tables     []table.Spec `yaml:"tables"`
+	// Audit is the directory into which this client records for psrt audit what it asked
+	// and was answered; the servers must record, too. "": it does not.
+	Audit string `yaml:"audit"`
 
 	// Token is used instead of TokenFile where it is set.
 	Token []byte `yaml:"-"`

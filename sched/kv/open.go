@@ -100,9 +100,13 @@ const goneWithin = 2 * time.Second
 
 // connect opens the connections.
 func (c *Client) connect() (err error) {
+	record, err := c.recorder()
+	if err != nil {
+		return err
+	}
 	for give := time.Now().Add(goneWithin); ; {
 		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open && !c.cfg.Aside, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
-			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall})
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record})
 		if err = e; err == nil {
 			c.mu.Lock()
 			c.c = k

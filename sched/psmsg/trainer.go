@@ -3,6 +3,8 @@ package psmsg
 import (
 	"hash/crc32"
 
+	"psrt/sched/audit"
+	"psrt/sched/densemap"
 	"psrt/sched/place"
 	"psrt/tiers/table"
 )
@@ -36,6 +38,11 @@ type DescribeReply struct {
 	DenseLen    int         `json:"dense_len"`
 	DenseBlocks int         `json:"dense_blocks"`
 	Dense       []DensePart `json:"dense,omitempty"`
+	// Audit is the record that the servers keep, nil where they keep none; its directory
+	// is each process's own.
+	Audit *audit.Config `json:"audit,omitempty"`
+	// DenseFirst is where each block of the dense vector begins, told with Audit.
+	DenseFirst []int `json:"dense_first,omitempty"`
 }
 
 // DensePart is a named range of the dense vector.
@@ -103,4 +110,15 @@ type BarrierReply struct {
 	All  bool  `json:"all"`
 	Came []int `json:"came,omitempty"`
 	Of   int   `json:"of,omitempty"` // how many would have been all
+}
+
+// Record tells who wants to know that the servers keep one.
+func (d *DescribeReply) Record(a *audit.Config, blocks []densemap.Block) {
+	if a == nil {
+		return
+	}
+	d.Audit = a.Shared()
+	for _, b := range blocks {
+		d.DenseFirst = append(d.DenseFirst, b.Offset)
+	}
 }

@@ -123,7 +123,7 @@ func (r *Replica) sit(seat replica.Seat) (replica.Group, error) {
 		ID: seat.Group, Map: seat.Map.GroupMap(), Host: r.host, Workers: c.Clients + 1, Staleness: c.Staleness, Merges: tree.Merges(0, c.Clients+1),
 		Seed: c.Tables.Seed, Tables: c.Tables.Specs, Dense: c.Tables.Dense.config(), Tracked: c.Tables.lives(), Node: c.Node,
 		MaxBytes: c.MaxBytes / c.Replicated.mostGroups(), Watch: server.WatchOff, // it would look at each connection once for each group
-		ReconnectFor: c.ReconnectFor, OnWorkerLost: func(worker int, cause error) { r.lost(seat.Group, s, worker, cause) },
+		Audit: c.Audit, ReconnectFor: c.ReconnectFor, OnWorkerLost: func(worker int, cause error) { r.lost(seat.Group, s, worker, cause) },
 		Trainers: server.Trainers{NewTable: c.newTable, Dense: c.Tables.Dense.Parts, Reserved: 1},
 		Chain:    &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport},
 	})
@@ -159,8 +159,10 @@ func (r *Replica) describe(_ context.Context, c *place.Chains) (*psmsg.DescribeR
 	if err != nil {
 		return nil, err
 	}
-	return &psmsg.DescribeReply{Chains: c, Workers: r.cfg.Clients, Open: true, Staleness: r.cfg.Staleness, Tables: r.specs(),
-		DenseLen: r.cfg.Tables.Dense.Floats, DenseBlocks: len(blocks), Dense: r.cfg.Tables.Dense.Parts}, nil
+	rep := &psmsg.DescribeReply{Chains: c, Workers: r.cfg.Clients, Open: true, Staleness: r.cfg.Staleness, Tables: r.specs(),
+		DenseLen: r.cfg.Tables.Dense.Floats, DenseBlocks: len(blocks), Dense: r.cfg.Tables.Dense.Parts}
+	rep.Record(r.cfg.Audit, blocks)
+	return rep, nil
 }
 
 // specs are the tables that this server knows of: those that trainers made, too, where

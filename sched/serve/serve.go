@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"psrt/rdma/dial"
+	"psrt/sched/audit"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
@@ -57,6 +58,8 @@ type Config struct {
 	Group *Group
 	// Replicated is for NewReplica: several servers that have rows more than once.
 	Replicated *Replicated
+	// Audit has servers record for psrt audit; nil: they do not.
+	Audit *audit.Config
 	// Log gets a line about what an operator wants to know: refused connections,
 	// lost trainers, saved models. May be nil. Called by several goroutines.
 	Log func(string)
@@ -131,7 +134,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.server, err = server.New(server.Config{
 		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
 		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Tracked: cfg.Tables.lives(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
-		ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
+		Audit: cfg.Audit, ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
 		Trainers: server.Trainers{Directory: s.directory, NewTable: s.cfg.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
 	if err != nil {

@@ -89,8 +89,10 @@ func (s *Server) describe(ctx context.Context) (*psmsg.DescribeReply, error) {
 	s.tablesMu.Lock()
 	tables := slices.Clone(s.tables)
 	s.tablesMu.Unlock()
-	return &psmsg.DescribeReply{Map: m, Workers: s.cfg.Workers, Open: s.vacated, Staleness: s.cfg.Staleness, Tables: tables,
-		DenseLen: len(s.cfg.Dense.Init), DenseBlocks: len(blocks), Dense: s.cfg.Trainers.Dense}, nil
+	rep := &psmsg.DescribeReply{Map: m, Workers: s.cfg.Workers, Open: s.vacated, Staleness: s.cfg.Staleness, Tables: tables,
+		DenseLen: len(s.cfg.Dense.Init), DenseBlocks: len(blocks), Dense: s.cfg.Trainers.Dense}
+	rep.Record(s.cfg.Audit, blocks)
+	return rep, nil
 }
 
 func (s *Server) directory(ctx context.Context) (*place.Map, error) {
