@@ -136,11 +136,19 @@ func (c *Client) issueRows(r *Rows, clock uint64, tick bool, call *Call) error {
 
 // PullDense asks for the dense vector as of clock.
 func (c *Client) PullDense(d *Dense, clock uint64, opt PullOption, call *Call) error {
+	return c.PullDenseOf(d, clock, nil, opt, call)
+}
+
+// PullDenseOf asks some lanes for theirs.
+func (c *Client) PullDenseOf(d *Dense, clock uint64, of Lanes, opt PullOption, call *Call) error {
 	c.lock()
 	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPullDense, clock: clock, inUse: &d.calls, number: c.noteAsk(audit.DenseTable, clock, opt)}
-	for _, lane := range d.lanes {
+	for i, lane := range d.lanes {
+		if !of.has(i) {
+			continue
+		}
 		if err := c.issue(part{call: call, kind: psmsg.KindPullDense, flags: opt.flags() &^ psmsg.FlagCreate, clock: clock, dense: d, lane: lane}); err != nil {
 			return err
 		}
@@ -151,6 +159,11 @@ func (c *Client) PullDense(d *Dense, clock uint64, opt PullOption, call *Call) e
 // PushDense sends the dense gradient. present is false when this worker had no
 // examples in the step: its vector is then left out of the sum.
 func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) error {
+	return c.PushDenseTo(d, clock, nil, present, call)
+}
+
+// PushDenseTo sends some lanes theirs.
+func (c *Client) PushDenseTo(d *Dense, clock uint64, to Lanes, present bool, call *Call) error {
 	c.lock()
 	defer c.unlock()
 	began := c.start()
@@ -160,7 +173,10 @@ func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) err
 			return err
 		}
 	}
-	for _, lane := range d.lanes {
+	for i, lane := range d.lanes {
+		if !to.has(i) {
+			continue
+		}
 		p := part{call: call, kind: psmsg.KindPushDense, clock: clock, dense: d, lane: lane, seq: c.nextSeq(lane)}
 		p.absent = !present
 		if err := c.issue(p); err != nil {

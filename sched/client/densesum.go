@@ -12,15 +12,37 @@ const (
 	NoPushes
 )
 
+// Lanes are some of those that have dense values, as Dense.BlockLanes counts them; nil:
+// all.
+type Lanes []bool
+
+func (l Lanes) has(i int) bool { return l == nil || l[i] }
+
+// BlockLanes says of each block which lane has it, counted over those that have some.
+func (d *Dense) BlockLanes(blocks int) []int {
+	number := make(map[int]int, len(d.lanes))
+	for i, lane := range d.lanes {
+		number[lane] = i
+	}
+	of := make([]int, blocks)
+	for i := range of {
+		of[i] = number[d.c.cfg.Map.LaneOfBlock(i, blocks)]
+	}
+	return of
+}
+
 // PushDenseSum is PushDense where every worker has the sum of all workers' gradients:
 // each lane gets it from one of them, as it is: what is compressed is not what the
 // workers have.
-func (c *Client) PushDenseSum(d *Dense, clock uint64, worker, workers int, others Others, call *Call) error {
+func (c *Client) PushDenseSum(d *Dense, clock uint64, to Lanes, worker, workers int, others Others, call *Call) error {
 	c.lock()
 	defer c.unlock()
 	began := c.start()
 	*call = Call{what: psmsg.KindPushDense, clock: clock, inUse: &d.calls}
 	for i, lane := range d.lanes {
+		if !to.has(i) {
+			continue
+		}
 		mine := i%workers == worker
 		if !mine && others == NoPushes {
 			continue

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"psrt/sched/audit"
+	"psrt/sched/compress"
+	"psrt/sched/densesplit"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
 )
@@ -53,5 +56,62 @@ func TestAllReduceIsRefused(t *testing.T) {
 	j.Dense = "sometimes"
 	if err := j.Validate(); err == nil || !strings.Contains(err.Error(), "sometimes") {
 		t.Errorf("an unknown way: %v", err)
+	}
+}
+
+// Blocks that workers add and blocks that servers add make the same model, however the
+// vector is split: measured, and as told.
+func TestSameDigestMixed(t *testing.T) {
+	base := sampleJob(t, model.DeepFM)
+	base.Batch, base.Model.Hidden = 512, []int{512, 128}
+	want := run(t, *base, "shm")
+	partly := 0
+	for _, l := range []struct {
+		servers, lanes, workers int
+		transport               string
+		measured                *densesplit.Measured
+	}{
+		{1, 1, 2, "shm", nil}, {2, 2, 3, "shm", nil}, {2, 2, 3, "tcp", nil},
+		{2, 2, 2, "shm", &densesplit.Measured{Servers: 1, Reduce: 1}},
+		{3, 1, 4, "tcp", &densesplit.Measured{Servers: 2, Reduce: 1}},
+		{2, 1, 1, "shm", &densesplit.Measured{Servers: 1, Reduce: 1}},
+		{1, 2, 2, "shm", &densesplit.Measured{Servers: 1, Reduce: 1e6}},
+		{1, 2, 2, "shm", &densesplit.Measured{Servers: 1e6, Reduce: 1}},
+	} {
+		j := *base
+		j.Dense, j.Servers, j.Lanes, j.Workers, j.DenseMeasured = train.DenseMixed, l.servers, l.lanes, l.workers, l.measured
+		res := run(t, j, l.transport)
+		if res.Digest != want.Digest || *res.AUC != *want.AUC {
+			t.Errorf("%+v: digest %s, AUC %v; with --dense ps %s, %v", l, res.Digest, *res.AUC, want.Digest, *want.AUC)
+		}
+		use := res.DenseSums.Mixed
+		if use.Measured.Servers <= 0 || use.Measured.Reduce <= 0 || l.measured != nil && use.Measured != *l.measured {
+			t.Errorf("%+v: %+v", l, use)
+		}
+		if use.Share > 0 && use.Share < 1 {
+			partly++
+		}
+	}
+	if partly < 3 {
+		t.Errorf("%d of the jobs used both ways, want the three that were told to", partly)
+	}
+}
+
+func TestMixedIsRefused(t *testing.T) {
+	for what, change := range map[string]func(*train.Job){
+		"consistency":    func(j *train.Job) { j.Sync = train.ASP },
+		"on-worker-loss": func(j *train.Job) { j.OnWorkerLoss = train.LossRestart },
+		"replicas":       func(j *train.Job) { j.Servers, j.Replicas, j.Groups, j.AllowSameHost = 2, 2, 4, true },
+		"compress":       func(j *train.Job) { j.Compress.Code = compress.Byte },
+		"audit":          func(j *train.Job) { j.Audit = &audit.Config{Dir: t.TempDir()} },
+	} {
+		j := sampleJob(t, model.FM)
+		if j.Dense = train.DenseMixed; j.Validate() != nil {
+			t.Fatal(j.Validate())
+		}
+		change(j)
+		if err := j.Validate(); err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "--dense allreduce") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

@@ -25,6 +25,7 @@ type batch struct {
 	counted [][]float32 // its memory, where that is more than the gradients
 
 	pull, pullDense, push, pushDense client.Call
+	pushSum                          client.Call // with DenseMixed: of the lanes whose blocks workers add
 }
 
 func newBatch(c *client.Client, spec table.Spec, denseLen, denseBlocks, leaves int) (*batch, error) {

@@ -28,6 +28,7 @@ import (
 const (
 	DensePS        = "ps"        // pushed to the servers by every worker, values pulled
 	DenseAllReduce = "allreduce" // added among the workers; see collective
+	DenseMixed     = "mixed"     // some blocks go the one way and some the other; see mixed
 )
 
 // collective is a worker's part in --dense allreduce. The workers add their dense
@@ -46,6 +47,7 @@ type collective struct {
 	member   *ring.Member
 	roll     *roll
 	blocks   []densemap.Block
+	mixed    *mixed // nil: the workers add all blocks
 	order    []coll.Merge
 	survives bool
 	from     uint64 // the first step that this process computes
@@ -80,7 +82,7 @@ type sumOf struct {
 
 // newCollective listens, and learns how far the process before this one was.
 func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*collective, error) {
-	if w.job.Dense != DenseAllReduce || len(blocks) == 0 {
+	if !w.job.reduces() || len(blocks) == 0 {
 		return nil, nil
 	}
 	listen := w.rank.Listen
@@ -94,7 +96,7 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 		m, err = ring.Listen(w.rank.Host, beside(listen, "dense", w.rank.Index), "dense gradients", options)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("train: --dense %s: %w", DenseAllReduce, err)
+		return nil, fmt.Errorf("train: --dense %s: %w", w.job.Dense, err)
 	}
 	c := &collective{w: w, member: m, blocks: blocks, survives: w.job.Survives(), memories: map[*batch]coll.Memory{},
 		roll: newRoll(w.rank.Coord, w.rank.Index, w.job.Workers), requests: make(chan *sumOf, 1), stop: func() {}}
@@ -173,6 +175,9 @@ func (c *collective) news() {
 // run answers requests, and follows the others into new groups when there is none.
 func (c *collective) run(ctx context.Context, ready chan<- error) {
 	err := c.regroup(ctx, nil)
+	if err == nil && c.w.job.Dense == DenseMixed {
+		err = c.mix()
+	}
 	ready <- err
 	for ctx.Err() == nil {
 		newest, changed := c.roll.newest()
@@ -232,15 +237,26 @@ func (c *collective) exchange(s *sumOf) ([]float32, error) {
 		c.memories[s.b] = m
 	}
 	sum := s.b.dense.Grads()
-	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: mem.Bytes(sum), Absent: s.absent}
+	grads := sum
 	if c.survives {
 		if err := c.land(); err != nil {
 			return nil, err
 		}
 		sum = mem.Float32s(c.landing.Bytes()[:4*len(sum)])
 	}
-	call.Recv = mem.Bytes(sum)
-	return sum, c.group.Do(call)
+	return sum, c.reduce(grads, sum, s.absent)
+}
+
+// reduce adds what the workers add.
+func (c *collective) reduce(grads, sum []float32, absent bool) error {
+	for _, run := range c.mixed.runs(len(sum)) {
+		err := c.group.Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Absent: absent,
+			Send: mem.Bytes(grads[run.from:run.to]), Recv: mem.Bytes(sum[run.from:run.to])})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // apply brings the replica behind a step.
@@ -249,6 +265,9 @@ func (c *collective) apply(step uint64, sum []float32) {
 		c.past.add(step, c.published(), sum)
 	}
 	for i, block := range c.blocks {
+		if !c.mixed.adds(i) {
+			continue
+		}
 		c.replica.Apply(i, sum[block.Offset:block.Offset+block.Len]) // who pushes hears what is refused
 	}
 	c.replica.Publish()
@@ -260,11 +279,11 @@ func (c *collective) published() []float32 {
 }
 
 // values are those to compute a step with.
-func (c *collective) values(step uint64) ([]float32, error) {
-	if step >= c.applied {
-		return c.published(), nil
+func (c *collective) values(b *batch) ([]float32, error) {
+	if b.clock >= c.applied {
+		return c.mixed.whole(b.dense.Values(), c.published()), nil
 	}
-	p, err := c.past.of(step) // which this process computes again
+	p, err := c.past.of(b.clock) // which this process computes again
 	if err != nil {
 		return nil, err
 	}
@@ -279,6 +298,13 @@ func (c *collective) start(b *batch) {
 
 // push waits for the sum and pushes it to the lanes that are this worker's.
 func (c *collective) push(b *batch) error {
+	call := &b.pushDense
+	if c.mixed != nil {
+		call = &b.pushSum
+		if err := c.w.client.PushDenseTo(b.dense, b.clock, c.mixed.pushed, b.examples() > 0, &b.pushDense); err != nil {
+			return err
+		}
+	}
 	if err := c.wait(); err != nil {
 		return fmt.Errorf("train: step %d: %w", b.clock+1, err)
 	}
@@ -289,9 +315,9 @@ func (c *collective) push(b *batch) error {
 	}
 	others := client.AbsentPushes
 	if c.w.job.Sync != BSP {
-		others, c.last = client.NoPushes, &b.pushDense
+		others, c.last = client.NoPushes, call
 	}
-	return c.w.client.PushDenseSum(b.dense, b.clock, c.w.rank.Index, c.w.job.Workers, others, &b.pushDense)
+	return c.w.client.PushDenseSum(b.dense, b.clock, c.mixed.added(), c.w.rank.Index, c.w.job.Workers, others, call)
 }
 
 // pushesTo says whether this worker pushes to the i-th of the lanes that have dense
@@ -319,7 +345,7 @@ func (c *collective) wait() error {
 
 const pollEvery = time.Millisecond
 
-// DenseSums is how the workers of --dense allreduce added gradients.
+// DenseSums is how the workers of --dense allreduce or mixed added gradients.
 type DenseSums struct {
 	VectorBytes int `json:"vector_bytes"`
 	// Hosts are workers whose gradients were added inside their host before those of
@@ -327,6 +353,8 @@ type DenseSums struct {
 	Hosts [][]int `json:"hosts,omitempty"`
 	// Groups is how often the workers have met: more than once where some died.
 	Groups uint64 `json:"groups"`
+	// Mixed is how --dense mixed split the vector.
+	Mixed *MixedUse `json:"mixed,omitempty"`
 }
 
 // use is nil where the servers add.
@@ -334,7 +362,7 @@ func (c *collective) use() *DenseSums {
 	if c == nil {
 		return nil
 	}
-	u := &DenseSums{VectorBytes: 4 * c.floats(), Groups: c.mine.Epoch}
+	u := &DenseSums{VectorBytes: 4 * c.floats(), Groups: c.mine.Epoch, Mixed: c.mixed.use()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.group != nil {
@@ -363,10 +391,13 @@ func (c *collective) check(ctx context.Context) error {
 	}
 	mine, theirs := c.published(), b.dense.Values()
 	for i, block := range c.blocks {
+		if !c.mixed.adds(i) {
+			continue
+		}
 		at, end := block.Offset, block.Offset+block.Len
 		if !slices.Equal(mem.Bytes(mine[at:end]), mem.Bytes(theirs[at:end])) {
 			return fmt.Errorf("train: --dense %s: block %d of %d of the dense values is not here what it is at the servers, after %d steps and %d groups: please report this; train with --dense %s",
-				DenseAllReduce, i, len(c.blocks), c.w.pos.Steps, c.mine.Epoch, DensePS)
+				c.w.job.Dense, i, len(c.blocks), c.w.pos.Steps, c.mine.Epoch, DensePS)
 		}
 	}
 	_, err := gather(ctx, c.w, "checked", true)
@@ -394,13 +425,16 @@ func (c *collective) close() error {
 	return errors.Join(append(errs, c.member.Close())...)
 }
 
-// validateDense checks what --dense allreduce asks of a job.
+// reduces says whether workers add dense gradients among themselves, all or some.
+func (j *Job) reduces() bool { return j.Dense == DenseAllReduce || j.Dense == DenseMixed }
+
+// validateDense checks what --dense allreduce or mixed asks of a job.
 func (j *Job) validateDense() error {
-	switch {
-	case j.Dense == "" || j.Dense == DensePS:
+	switch j.Dense {
+	case "", DensePS, DenseAllReduce:
 		return nil
-	case j.Dense != DenseAllReduce:
-		return fmt.Errorf("train: dense %q, must be %s or %s", j.Dense, DensePS, DenseAllReduce)
+	case DenseMixed:
+		return j.validateMixed()
 	}
-	return nil
+	return fmt.Errorf("train: dense %q, must be %s, %s or %s", j.Dense, DensePS, DenseAllReduce, DenseMixed)
 }

@@ -9,6 +9,7 @@ import (
 	"psrt/sched/compress"
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
+	"psrt/sched/densesplit"
 	"psrt/sched/place"
 	"psrt/sched/server"
 	"psrt/sched/train/model"
@@ -85,8 +86,10 @@ type Job struct {
 	// Read is where workers pull from where there are replicas: ReadHead, "" too, or
 	// ReadAny.
 	Read string `json:"read,omitempty"`
-	// Dense is how dense gradients travel: DensePS, "" too, or DenseAllReduce.
+	// Dense is how dense gradients travel: DensePS, "" too, DenseAllReduce or DenseMixed.
 	Dense string `json:"dense,omitempty"`
+	// DenseMeasured is what DenseMixed would measure; nil: it does.
+	DenseMeasured *densesplit.Measured `json:"dense_measured,omitempty"`
 	// Heter is how many ranks have the dense layers, 0: workers have them; see halved.
 	Heter int `json:"heter,omitempty"`
 	// Hot is the rows that workers keep; not in BSP.

@@ -57,8 +57,8 @@ func (j *Job) validateModes() error {
 		}
 	}
 	switch _, dense := j.TableSync[DenseTable]; {
-	case dense && j.Dense == DenseAllReduce:
-		return fmt.Errorf("train: --table-sync %s with --dense %s: dense values are never stale there; leave one of them out", DenseTable, DenseAllReduce)
+	case dense && j.reduces():
+		return fmt.Errorf("train: --table-sync %s with --dense %s: dense values are never stale there; leave one of them out", DenseTable, j.Dense)
 	case len(j.TableSync) > 0 && j.Audit != nil:
 		return fmt.Errorf("train: --table-sync with --audit: a record is judged by one promise; leave one of them out")
 	case j.Mixed() && j.Chained():

@@ -140,10 +140,13 @@ func (t *training) Pull(ctx context.Context, b *batch) error {
 		w.pos.Life.Rows += int64(b.step.Rows)
 	}
 	w.live.note(w)
-	if w.collective != nil || w.halved != nil {
-		return w.client.Pull(b.rows, b.clock, 0, &b.pull)
+	if w.collective == nil && w.halved == nil {
+		return w.pull(b, 0)
 	}
-	return w.pull(b, 0)
+	if err := w.client.Pull(b.rows, b.clock, 0, &b.pull); err != nil {
+		return err
+	}
+	return w.collective.pull(b)
 }
 
 // Compute computes, and counts what was predicted.
@@ -163,7 +166,7 @@ func (t *training) Push(b *batch) error {
 
 // Pushed looks, or waits.
 func (t *training) Pushed(b *batch, wait bool) (bool, error) {
-	return t.w.done(wait, &b.push, &b.pushDense)
+	return t.w.done(wait, &b.push, &b.pushDense, &b.pushSum)
 }
 
 // Retire frees the batch.
@@ -171,7 +174,7 @@ func (t *training) Retire(b *batch) (err error) {
 	for _, r := range []struct {
 		rows int
 		of   string
-	}{{b.push.Refused, "table " + b.spec.Name}, {b.pushDense.Refused, "the dense parameters"}} {
+	}{{b.push.Refused, "table " + b.spec.Name}, {b.pushDense.Refused + b.pushSum.Refused, "the dense parameters"}} {
 		if r.rows > 0 && err == nil {
 			err = fmt.Errorf("train: worker %d, epoch %d, step %d since the start: the gradients of %d rows of %s are not finite; lower --lr or look for extreme values in the data", t.w.rank.Index, t.epoch+1, b.clock+1, r.rows, r.of)
 		}

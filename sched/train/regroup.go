@@ -49,7 +49,7 @@ func (c *collective) regroup(ctx context.Context, why error) error {
 		// Who had not come to the first group yet may be replaced in any job.
 		first := c.replica == nil && errors.Is(err, errSuperseded)
 		if !c.survives && !first || ctx.Err() != nil || errors.Is(err, errNoCard) {
-			return fmt.Errorf("train: --dense %s: %w", DenseAllReduce, errors.Join(why, err))
+			return fmt.Errorf("train: --dense %s: %w", c.w.job.Dense, errors.Join(why, err))
 		}
 		if why == nil {
 			why = err

@@ -78,7 +78,7 @@ func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
 	}) {
 		return nil, false
 	}
-	if j.Dense == DenseAllReduce || a.Dense == DenseAllReduce || j.Heter > 0 || a.Heter > 0 {
+	if j.reduces() || a.Dense == DenseAllReduce || a.Dense == DenseMixed || j.Heter > 0 || a.Heter > 0 {
 		// A push of dense values is of one worker here and of others there.
 		leads = slices.DeleteFunc(slices.Clone(leads), func(l psmsg.Lead) bool { return l.Table == psmsg.DenseLead })
 	}

@@ -38,8 +38,8 @@ func (j *Job) validateSharding() error {
 		return fmt.Errorf("train: --sharding %s with --table-sync: workers then take different numbers of steps, which only asp lets them; leave --table-sync out", ShardDynamic)
 	case j.Dataset != dataset.Queue || j.Shuffle || j.Stream != nil:
 		return fmt.Errorf("train: --sharding %s is for files that are read in their order, as --dataset %s --no-shuffle does, without --stream", ShardDynamic, dataset.Queue)
-	case j.Dense == DenseAllReduce:
-		return fmt.Errorf("train: --sharding %s with --dense %s: there workers go through their steps together; use --dense %s", ShardDynamic, DenseAllReduce, DensePS)
+	case j.reduces():
+		return fmt.Errorf("train: --sharding %s with --dense %s: there workers go through their steps together; use --dense %s", ShardDynamic, j.Dense, DensePS)
 	case j.Lifecycle != nil || j.Checkpoint != nil:
 		return fmt.Errorf("train: --sharding %s with --accessor or --checkpoint: days and checkpoints lie between two steps of all workers, which have different ones then; use --sharding %s", ShardDynamic, ShardStatic)
 	}

@@ -225,7 +225,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	var values []float32
 	if w.collective != nil {
 		var err error
-		if values, err = w.collective.values(b.clock); err != nil {
+		if values, err = w.collective.values(b); err != nil {
 			return err
 		}
 	}
