@@ -43,9 +43,9 @@ func (f *workerFlags) describe(c *cobra.Command, j *train.Job, colocate bool) er
 
 // startedHere is describe's default where psrt starts the ranks itself, and sees them
 // die. A process that serves, too, takes its rows with it; a job with dense ranks lacks
-// one that was lost.
+// one that was lost; with --dense mixed who took a part would not know the split.
 func (f *workerFlags) startedHere(j *train.Job, colocate bool) {
-	if j.OnWorkerLoss == "" && !colocate && j.Heter == 0 {
+	if j.OnWorkerLoss == "" && !colocate && j.Heter == 0 && j.Dense != train.DenseMixed {
 		j.OnWorkerLoss = train.LossRestart
 	}
 }
