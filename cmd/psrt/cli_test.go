@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -273,6 +274,7 @@ func children(t *testing.T, pid int) []int {
 			out = append(out, p)
 		}
 	}
+	slices.Sort(out) // as they were started: names of /proc sort 10000 before 9999
 	return out
 }
 
