@@ -1,20 +1,16 @@
 package fold
 
-// Level is one form of the arithmetic, slowest first.
+import "psrt/csrc/level"
+
+// Level is one form of the arithmetic, as package level numbers them. All give the same
+// bits; the package functions use Best, tests run every level.
 type Level int32
 
-// The forms.
-const (
-	Go Level = iota
-	Portable
-	AVX2
-	AVX512
-)
+// Go is the form in Go loops.
+const Go Level = level.Go
 
-// Levels lists what this build and CPU can run.
-func Levels() (out []Level) {
-	for l := Go; l <= Best(); l++ {
-		out = append(out, l)
-	}
-	return out
-}
+// String is the level's name.
+func (l Level) String() string { return level.Name(l) }
+
+// Levels lists the levels that this build and CPU can run, slowest first.
+func Levels() []Level { return level.UpTo(Best()) }

@@ -1,36 +1,16 @@
 package kernels
 
-// Level is one form of the kernels. All give the same bits; the package
-// functions use Best, tests run every level that is Available.
+import "psrt/csrc/level"
+
+// Level is one form of the kernels, as package level numbers them. All give the same
+// bits; the package functions use Best, tests run every level.
 type Level int32
 
-const (
-	Go       Level = iota // Go loops
-	Portable              // C for any CPU
-	AVX2
-	AVX512 // F, BW, DQ, VL
-)
+// Go is the form in Go loops.
+const Go Level = level.Go
 
 // String is the level's name.
-func (l Level) String() string {
-	switch l {
-	case Go:
-		return "go"
-	case Portable:
-		return "c"
-	case AVX2:
-		return "avx2"
-	case AVX512:
-		return "avx512"
-	}
-	return "unknown"
-}
+func (l Level) String() string { return level.Name(l) }
 
 // Levels lists the levels that this build and CPU can run, slowest first.
-func Levels() []Level {
-	var out []Level
-	for l := Go; l <= Best(); l++ {
-		out = append(out, l)
-	}
-	return out
-}
+func Levels() []Level { return level.UpTo(Best()) }
