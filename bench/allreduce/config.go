@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"psrt/bench/child"
+	"psrt/bench/limits"
 	"psrt/nccl/ring"
 )
 
@@ -29,24 +30,18 @@ const (
 
 // Check refuses what cannot be run.
 func (c *Config) Check() error {
-	switch {
-	case c.Ranks < 2 || c.Ranks > maxRanks:
-		return fmt.Errorf("allreduce: %d ranks, want 2 to %d", c.Ranks, maxRanks)
-	case c.Iterations < 0 || c.Iterations > maxIters:
-		return fmt.Errorf("allreduce: %d iterations, want at most %d, 0 for as many as the size asks for", c.Iterations, maxIters)
-	case c.Rounds < 1 || c.Rounds > maxRounds:
-		return fmt.Errorf("allreduce: %d rounds, want 1 to %d", c.Rounds, maxRounds)
-	case len(c.Sizes) == 0:
-		return fmt.Errorf("allreduce: no sizes; give at least one")
-	case c.Rival && c.Transport != "shm" && c.Transport != "tcp":
+	if c.Rival && c.Transport != "shm" && c.Transport != "tcp" {
 		return fmt.Errorf("allreduce: OpenMPI takes turns over shm and tcp, not over %s", c.Transport)
 	}
 	for _, n := range c.Sizes {
-		if n < 4 || n > maxBytes || n%4 != 0 {
-			return fmt.Errorf("allreduce: a vector of %d bytes, want 4 to %d in whole floats", n, maxBytes)
+		if n%4 != 0 {
+			return fmt.Errorf("allreduce: a vector of %d bytes, want whole floats", n)
 		}
 	}
-	return nil
+	return limits.Check("allreduce", append(limits.Each(c.Sizes, "bytes of a vector", 4, maxBytes),
+		limits.Limit{Value: c.Ranks, What: "ranks", Least: 2, Most: maxRanks},
+		limits.Limit{Value: c.Iterations, What: "iterations (0: as many as the size asks for)", Least: 0, Most: maxIters},
+		limits.Limit{Value: c.Rounds, What: "rounds", Least: 1, Most: maxRounds})...)
 }
 
 // iterations of a round.

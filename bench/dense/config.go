@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"psrt/bench/child"
+	"psrt/bench/limits"
 )
 
 // Config of one run.
@@ -27,24 +28,14 @@ const (
 
 // Check refuses what cannot be run.
 func (c *Config) Check() error {
-	switch {
-	case c.Bytes < 64 || c.Bytes > maxBytes || c.Bytes%64 != 0:
-		return fmt.Errorf("dense: a vector of %d bytes, want 64 to %d in whole lines of 64", c.Bytes, maxBytes)
-	case c.Sources < 1 || c.Sources > maxWorkers:
-		return fmt.Errorf("dense: %d sources, want 1 to %d", c.Sources, maxWorkers)
-	case c.Steps < 1 || c.Steps > maxSteps:
-		return fmt.Errorf("dense: %d steps a round, want 1 to %d", c.Steps, maxSteps)
-	case c.Rounds < 1 || c.Rounds > maxRounds:
-		return fmt.Errorf("dense: %d rounds, want 1 to %d", c.Rounds, maxRounds)
-	case len(c.Workers) == 0:
-		return fmt.Errorf("dense: no number of workers; give at least one")
+	if c.Bytes%64 != 0 {
+		return fmt.Errorf("dense: a vector of %d bytes, want whole lines of 64", c.Bytes)
 	}
-	for _, n := range c.Workers {
-		if n < 1 || n > maxWorkers {
-			return fmt.Errorf("dense: %d workers, want 1 to %d", n, maxWorkers)
-		}
-	}
-	return nil
+	return limits.Check("dense", append(limits.Each(c.Workers, "workers", 1, maxWorkers),
+		limits.Limit{Value: c.Bytes, What: "bytes of the vector", Least: 64, Most: maxBytes},
+		limits.Limit{Value: c.Sources, What: "sources", Least: 1, Most: maxWorkers},
+		limits.Limit{Value: c.Steps, What: "steps a round", Least: 1, Most: maxSteps},
+		limits.Limit{Value: c.Rounds, What: "rounds", Least: 1, Most: maxRounds})...)
 }
 
 // rate keeps sums of small whole gradients exact in float32.

@@ -66,12 +66,12 @@ func TestCheckSees(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for says, change := range map[string]func(*Config){
-		"lines of 64": func(c *Config) { c.Bytes = 100 },
-		"sources":     func(c *Config) { c.Sources = 65 },
-		"steps":       func(c *Config) { c.Steps = 0 },
-		"rounds":      func(c *Config) { c.Rounds = -1 },
-		"no number":   func(c *Config) { c.Workers = nil },
-		"0 workers":   func(c *Config) { c.Workers = []int{0} },
+		"lines of 64":     func(c *Config) { c.Bytes = 100 },
+		"sources":         func(c *Config) { c.Sources = 65 },
+		"steps":           func(c *Config) { c.Steps = 0 },
+		"rounds":          func(c *Config) { c.Rounds = -1 },
+		"list of workers": func(c *Config) { c.Workers = nil },
+		"0 workers":       func(c *Config) { c.Workers = []int{0} },
 	} {
 		c := small("shm")
 		change(&c)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"psrt/bench/child"
+	"psrt/bench/limits"
 	"psrt/tiers/table"
 )
 
@@ -29,26 +30,14 @@ const (
 
 // Check refuses what cannot be run.
 func (c *Config) Check() error {
-	switch {
-	case c.Op != "pull" && c.Op != "push":
+	if c.Op != "pull" && c.Op != "push" {
 		return fmt.Errorf("sparse: operation %q, want pull or push", c.Op)
-	case c.Keys < 1 || c.Keys > maxKeys:
-		return fmt.Errorf("sparse: %d keys a batch, want 1 to %d", c.Keys, maxKeys)
-	case c.Rows < c.Keys || c.Rows > maxRows:
-		return fmt.Errorf("sparse: a table of %d rows, want at least the %d keys of a batch and at most %d", c.Rows, c.Keys, maxRows)
-	case c.Batches < 1 || c.Batches > maxBatches:
-		return fmt.Errorf("sparse: %d batches a round, want 1 to %d", c.Batches, maxBatches)
-	case c.Rounds < 1 || c.Rounds > maxRounds:
-		return fmt.Errorf("sparse: %d rounds, want 1 to %d", c.Rounds, maxRounds)
-	case len(c.Dims) == 0:
-		return fmt.Errorf("sparse: no row length; give at least one, in floats")
 	}
-	for _, d := range c.Dims {
-		if d < 1 || d > table.MaxDim {
-			return fmt.Errorf("sparse: rows of %d floats, want 1 to %d", d, table.MaxDim)
-		}
-	}
-	return nil
+	return limits.Check("sparse", append(limits.Each(c.Dims, "floats of a row", 1, table.MaxDim),
+		limits.Limit{Value: c.Keys, What: "keys a batch", Least: 1, Most: maxKeys},
+		limits.Limit{Value: c.Rows, What: "rows of the table (no fewer than a batch has keys)", Least: c.Keys, Most: maxRows},
+		limits.Limit{Value: c.Batches, What: "batches a round", Least: 1, Most: maxBatches},
+		limits.Limit{Value: c.Rounds, What: "rounds", Least: 1, Most: maxRounds})...)
 }
 
 // rate keeps sums of small whole gradients exact in float32, so that the three

@@ -46,13 +46,13 @@ func TestRun(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for says, change := range map[string]func(*Config){
-		"pull or push":  func(c *Config) { c.Op = "fold" },
-		"keys a batch":  func(c *Config) { c.Keys = 0 },
-		"at least the":  func(c *Config) { c.Rows = 10 },
-		"batches":       func(c *Config) { c.Batches = 0 },
-		"rounds":        func(c *Config) { c.Rounds = -1 },
-		"no row length": func(c *Config) { c.Dims = nil },
-		"9999 floats":   func(c *Config) { c.Dims = []int{9999} },
+		"pull or push":   func(c *Config) { c.Op = "fold" },
+		"keys a batch":   func(c *Config) { c.Keys = 0 },
+		"no fewer":       func(c *Config) { c.Rows = 10 },
+		"batches":        func(c *Config) { c.Batches = 0 },
+		"rounds":         func(c *Config) { c.Rounds = -1 },
+		"list of floats": func(c *Config) { c.Dims = nil },
+		"9999 floats":    func(c *Config) { c.Dims = []int{9999} },
 	} {
 		c := small("pull", "shm")
 		change(&c)
