@@ -94,25 +94,31 @@ func writeAll(ctx context.Context, c *Config, l *lanes, dir string, out *report.
 	return nil
 }
 
+// forecast reads the files of a history, says how fast that was, in bytes a second, and
+// what it says of a restart, and has the machine forget them again.
+func (c *Config) forecast(ctx context.Context, dir string) (rate float64, e ckpt.Estimate, err error) {
+	m, err := ckpt.OpenTrainable(ctx, dir)
+	if err != nil {
+		return 0, e, err
+	}
+	if rate, err = m.MeasureRead(ctx, c.Lanes, 1<<62, true); err != nil {
+		return 0, e, err
+	}
+	_, err = m.MeasureRead(ctx, 1, 1, true) // next to nothing
+	return rate, m.EstimateLoad(rate, c.Lanes, nil), err
+}
+
 // restarts loads the history, again and again.
 func restarts(ctx context.Context, c *Config, dir, want string, out *report.Report) error {
 	k := &timed{op: "restart"}
 	for range c.Rounds {
-		m, err := ckpt.OpenTrainable(ctx, dir)
+		rate, e, err := c.forecast(ctx, dir)
 		if err != nil {
-			return err
-		}
-		rate, err := m.MeasureRead(ctx, c.Lanes, 1<<62, true)
-		if err != nil {
-			return err
-		}
-		e := m.EstimateLoad(rate, c.Lanes, nil)
-		// Asks the machine to forget the files again, and reads next to nothing.
-		if _, err := m.MeasureRead(ctx, 1, 1, true); err != nil {
 			return err
 		}
 		start, before := time.Now(), processCPU()
-		if m, err = ckpt.OpenTrainable(ctx, dir); err != nil {
+		m, err := ckpt.OpenTrainable(ctx, dir)
+		if err != nil {
 			return err
 		}
 		l, err := newLanes(c, false)

@@ -57,16 +57,8 @@ func storeRestarts(ctx context.Context, c *Config, dir, want string, out *report
 	loaded, own := &timed{op: "restart, store from checkpoint"}, &timed{op: "restart, store from its log"}
 	var refills []float64
 	for range c.Rounds {
-		m, err := ckpt.OpenTrainable(ctx, dir)
+		rate, e, err := c.forecast(ctx, dir)
 		if err != nil {
-			return err
-		}
-		rate, err := m.MeasureRead(ctx, c.Lanes, 1<<62, true)
-		if err != nil {
-			return err
-		}
-		e := m.EstimateLoad(rate, c.Lanes, nil)
-		if _, err := m.MeasureRead(ctx, 1, 1, true); err != nil {
 			return err
 		}
 		written, err := c.storeFromModel(ctx, dir, want, rate, e, loaded)
