@@ -102,19 +102,24 @@ func equal(a, b [][][]string) bool {
 	})
 }
 
+// opened is n rows of manyFiles, and all leaves of a batch that is cut anyhow.
+func opened(t *testing.T, r *rand.Rand, n, batch int) (src *Source, rows []string, whole Share) {
+	t.Helper()
+	dir, rows := manyFiles(t, r, n)
+	src, err := Open([]string{dir}, Options{Fields: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src, rows, Whole(batch, 1+r.IntN(batch))
+}
+
 // Every share in every mode, with any number of threads, over three epochs,
 // gives the rows that the naive definition gives.
 func TestDeal(t *testing.T) {
 	r := seedtest.Rand(t)
 	for range 40 {
 		n := 1 + r.IntN(300)
-		dir, rows := manyFiles(t, r, n)
-		src, err := Open([]string{dir}, Options{Fields: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		share := Whole(1+r.IntN(60), 1)
-		share.Micro = 1 + r.IntN(share.Batch)
+		src, rows, share := opened(t, r, n, 1+r.IntN(60))
 		share.First = r.IntN(share.Leaves() + 1)
 		share.Last = share.First + r.IntN(share.Leaves()-share.First+1)
 		want := deal(rows, share)
@@ -142,14 +147,7 @@ func TestShuffle(t *testing.T) {
 	r := seedtest.Rand(t)
 	for range 20 {
 		n := 200 + r.IntN(300)
-		dir, rows := manyFiles(t, r, n)
-		src, err := Open([]string{dir}, Options{Fields: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := Whole(8+r.IntN(20), 1)
-		all.Micro = 1 + r.IntN(all.Batch)
-		all.Last = all.Leaves()
+		src, rows, all := opened(t, r, n, 8+r.IntN(20))
 		seed := r.Uint64()
 		for _, mode := range []string{Queue, Memory} {
 			epochs := func(share Share, window int) (out [3][][][]string) {

@@ -8,6 +8,15 @@ import (
 	"psrt/csrc/seedtest"
 )
 
+// shuffled is rows in the order of an epoch, naively.
+func shuffled(rows []string, seed uint64, epoch int) []string {
+	c, moved := shuffle{seed, uint64(epoch)}.counter(wholeOrder, 0), make([]string, len(rows))
+	for to, from := range c.permutation(nil, len(rows)) {
+		moved[to] = rows[from]
+	}
+	return moved
+}
+
 // TestGlobalShuffle: in every epoch each row comes once; the order is that of the same
 // permutation laid naively over the rows as they are in the files; and it is another
 // one in another epoch and with another seed. A reader of some leaves alone needs the
@@ -16,14 +25,7 @@ func TestGlobalShuffle(t *testing.T) {
 	r := seedtest.Rand(t)
 	for range 25 {
 		n := 1 + r.IntN(300)
-		dir, rows := manyFiles(t, r, n)
-		src, err := Open([]string{dir}, Options{Fields: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		whole := Whole(1+r.IntN(60), 1)
-		whole.Micro = 1 + r.IntN(whole.Batch)
-		whole.Last = whole.Leaves()
+		src, rows, whole := opened(t, r, n, 1+r.IntN(60))
 		if part := whole; part.Last > 1 {
 			part.Last--
 			if _, err := src.NewReader(t.Context(), part, ReaderOptions{Mode: Memory, Shuffle: true, Global: true}); err == nil {
@@ -33,12 +35,7 @@ func TestGlobalShuffle(t *testing.T) {
 		seed := r.Uint64()
 		orders := make(map[string]bool)
 		for epoch := range 3 {
-			perm := shuffle{seed, uint64(epoch)}
-			c := perm.counter(wholeOrder, 0)
-			moved := make([]string, n)
-			for to, from := range c.permutation(nil, n) {
-				moved[to] = rows[from]
-			}
+			moved := shuffled(rows, seed, epoch)
 			if sorted := slices.Sorted(slices.Values(moved)); !slices.Equal(sorted, slices.Sorted(slices.Values(rows))) {
 				t.Fatalf("epoch %d of %d rows is no permutation", epoch, n)
 			}

@@ -86,14 +86,7 @@ func TestGlobalShuffleOfParts(t *testing.T) {
 	r := seedtest.Rand(t)
 	for range 25 {
 		n := 1 + r.IntN(400)
-		dir, rows := manyFiles(t, r, n)
-		src, err := Open([]string{dir}, Options{Fields: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		whole := Whole(1+r.IntN(60), 1)
-		whole.Micro = 1 + r.IntN(whole.Batch)
-		whole.Last = whole.Leaves()
+		src, rows, whole := opened(t, r, n, 1+r.IntN(60))
 		shares := split(r, whole, 1+r.IntN(4))
 		seed, board := r.Uint64(), newBoard(len(shares), 30+r.IntN(3000))
 		var wg sync.WaitGroup
@@ -109,11 +102,7 @@ func TestGlobalShuffleOfParts(t *testing.T) {
 					}
 					t.Cleanup(func() { rd.Close() })
 					for epoch := range 3 {
-						moved := make([]string, n)
-						c := shuffle{seed, uint64(epoch)}.counter(wholeOrder, 0)
-						for to, from := range c.permutation(nil, n) {
-							moved[to] = rows[from]
-						}
+						moved := shuffled(rows, seed, epoch)
 						if err := rd.Epoch(epoch); err != nil {
 							return err
 						}
