@@ -8,6 +8,6 @@
 // The life of one run: for each jitter and each stage as the slowest, a reader, a link
 // and a line run some steps; the time of a step is held against what the slowest stage
 // by itself took in the same run. With stragglers, workers whose steps take log-normal
-// times ask the clocks of sched/clock, in virtual time, for BSP, SSP and ASP; and small
-// jobs in this process compare digests.
+// times ask the clocks of sched/clock, in virtual time, for BSP, SSP, ASP and a bound that
+// moves; and small jobs in this process compare digests.
 package pipeline

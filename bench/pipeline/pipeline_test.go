@@ -25,21 +25,26 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: steps %s, ratio %.2f, limit %.0f µs", row.Op, row.Checksum, row.Ratio, row.Limit)
 		}
 	}
-	if all := strings.Join(r.Notes, "\n"); !strings.Contains(all, "give the digest of one process") {
-		t.Errorf("no digests in\n%s", all)
+	all := strings.Join(r.Notes, "\n")
+	for _, want := range []string{": asp makes 1.000", ": ssp:8 makes ", ": ssp:0-8 makes ", ": ssp:3 makes ", ": bsp makes ", "give the digest of one process"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
 	}
+}
+
+func paced(t *testing.T, mode clock.Mode, sigma float64) progress {
+	p, err := paceOf(4, 5000, mode, sigma, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // TestSpeed: in virtual time a laxer clock is never slower, a constant step makes all
 // equal, and the bound that is promised of SSP holds.
 func TestSpeed(t *testing.T) {
-	of := func(staleness int, sigma float64) float64 {
-		v, err := speed(4, 5000, staleness, sigma, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
+	of := func(staleness int, sigma float64) float64 { return paced(t, clock.Fixed(staleness), sigma).speed }
 	asp, three, one, bsp := of(clock.Async, .2), of(3, .2), of(1, .2), of(0, .2)
 	if !(asp >= three && three >= one && one >= bsp) {
 		t.Errorf("asp %.3f, ssp 3 %.3f, ssp 1 %.3f, bsp %.3f", asp, three, one, bsp)
@@ -49,6 +54,21 @@ func TestSpeed(t *testing.T) {
 	}
 	if a, b := of(clock.Async, 1e-9), of(0, 1e-9); b < .999*a {
 		t.Errorf("with steps of one length bsp makes %.4f of asp's steps", b/a)
+	}
+}
+
+// TestMovingBound: it costs little of the speed of the most, and where nobody waits it
+// stays at the least, so that reads are as fresh as in bsp.
+func TestMovingBound(t *testing.T) {
+	most, moved, bsp := paced(t, clock.Fixed(moves.Most), .3), paced(t, moves, .3), paced(t, clock.Fixed(0), .3)
+	if moved.speed < .94*most.speed || moved.speed < 1.05*bsp.speed {
+		t.Errorf("%s makes %.3f steps, %d %.3f, bsp %.3f", moves, moved.speed, moves.Most, most.speed, bsp.speed)
+	}
+	if moved.stale > most.stale || moved.bound <= 0 || moved.bound > float64(moves.Most) || bsp.stale != 0 || most.bound != 8 {
+		t.Errorf("reads lack %.2f steps with a bound of %.2f; %.2f with %.2f; in bsp %.2f", moved.stale, moved.bound, most.stale, most.bound, bsp.stale)
+	}
+	if even := paced(t, moves, 1e-9); even.bound != 0 || even.stale != 0 {
+		t.Errorf("workers that are alike: a bound of %.2f, reads lack %.2f", even.bound, even.stale)
 	}
 }
 

@@ -69,21 +69,25 @@ func overlap(ctx context.Context, cfg *Config, jitter float64, slowest int, name
 // virtualSteps is how many steps each worker makes in virtual time.
 const virtualSteps = 20_000
 
+// moves is the bound that --staleness MIN-MAX moves, beside those that stay.
+var moves = clock.Mode{Least: 0, Most: 8}
+
 // stragglers compares the kinds of consistency.
 func stragglers(ctx context.Context, cfg *Config) (notes []string, err error) {
 	var asp float64
-	for _, k := range []struct {
-		name      string
-		staleness int
-	}{{"asp", clock.Async}, {"ssp 8", 8}, {"ssp 3", 3}, {"ssp 1", 1}, {"bsp", 0}} {
-		v, err := speed(cfg.Workers, virtualSteps, k.staleness, cfg.Sigma, cfg.Seed)
+	for _, mode := range []clock.Mode{clock.Fixed(clock.Async), clock.Fixed(8), moves, clock.Fixed(3), clock.Fixed(1), clock.Fixed(0)} {
+		p, err := paceOf(cfg.Workers, virtualSteps, mode, cfg.Sigma, cfg.Seed)
 		if err != nil {
 			return nil, err
 		}
 		if asp == 0 {
-			asp = v
+			asp = p.speed
 		}
-		notes = append(notes, fmt.Sprintf("stragglers, %d workers, log-normal steps of sigma %g: %s makes %.3f of asp's steps", cfg.Workers, cfg.Sigma, k.name, v/asp))
+		note := fmt.Sprintf("stragglers, %d workers, log-normal steps of sigma %g: %s makes %.3f of asp's steps; reads lack %.2f in the mean", cfg.Workers, cfg.Sigma, mode, p.speed/asp, p.stale)
+		if mode.Moves() {
+			note += fmt.Sprintf(", the bound is %.2f", p.bound)
+		}
+		notes = append(notes, note)
 	}
 	one, many, err := digests(ctx, cfg)
 	if err != nil {

@@ -22,7 +22,8 @@ each of reading, the link and computing is the slowest once. They sleep, and so 
 no core from each other. The limit is what the slowest stage by itself took in the
 same run.
 
-With --straggler, the speed of BSP, SSP and ASP, too, where steps take log-normal
+With --straggler, the speed of BSP, SSP, ASP and of a bound that moves (psrt train
+--staleness MIN-MAX), too, and how stale what is read was, where steps take log-normal
 times, in virtual time and with the clocks of the servers; and a small job that has
 the same digest in BSP with several workers as in one process.`,
 		Example: "  psbench pipeline\n  psbench pipeline --straggler --workers 8 --sigma 0.3\n  psbench pipeline --step 20ms --steps 500 --json pipeline.json",
@@ -31,7 +32,7 @@ the same digest in BSP with several workers as in one process.`,
 	fl.SortFlags = false
 	fl.IntVar(&cfg.Steps, "steps", 500, "steps of each line")
 	fl.DurationVar(&cfg.Step, "step", 5*time.Millisecond, "of the slowest stage, a step")
-	fl.BoolVar(&cfg.Straggler, "straggler", false, "BSP, SSP and ASP beside each other")
+	fl.BoolVar(&cfg.Straggler, "straggler", false, "BSP, SSP with bounds that stay and one that moves, and ASP beside each other")
 	fl.IntVar(&cfg.Workers, "workers", 4, "of those")
 	fl.Float64Var(&cfg.Sigma, "sigma", .2, "of the logarithm of a step's time, of those")
 	o.common(fl)
