@@ -78,6 +78,10 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	default:
 		err := &RefusedError{Worker: c.worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
 		if p.void { // it must be taken: what follows it waits
+			if rep.Code == psmsg.CodeClock && !c.cfg.Stepped { // it never will be, over whatever connection
+				c.ends(err)
+				return
+			}
 			l.broken = err
 			return
 		}

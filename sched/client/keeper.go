@@ -179,12 +179,17 @@ func (c *Client) attempt(r *Repair, deadline time.Time) (err error) {
 
 // fail ends what waits for servers, with err, now and ever after.
 func (c *Client) fail(err error) {
-	c.alone(func() {
-		if c.failed == nil {
-			c.failed = err
+	c.alone(func() { c.ends(err) })
+}
+
+// ends is fail by who has the turn.
+func (c *Client) ends(err error) {
+	if c.failed == nil {
+		c.failed = err
+		if c.dead != nil {
 			close(c.dead)
 		}
-	})
+	}
 }
 
 // failure is what fail was told.

@@ -13,6 +13,9 @@ import (
 // repair dials again the servers of which a lane is broken and sends their
 // unanswered requests once more, in their old order.
 func (c *Client) repair(deadline time.Time) error {
+	if c.failed != nil {
+		return c.failed
+	}
 	if c.resolver != nil {
 		c.heal()
 		return c.failed
