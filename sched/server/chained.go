@@ -235,7 +235,9 @@ func (c *chained) turn(now time.Time) (some bool) {
 func (c *chained) sitOut(now time.Time) bool {
 	c.endSome(c.l.readers)
 	if len(c.m.Config().Chain) == 1 {
+		c.endFlow()
 		c.flush()
+		c.refusePushes()
 	}
 	c.post()
 	if now.Before(c.nextTick) {
@@ -245,6 +247,20 @@ func (c *chained) sitOut(now time.Time) bool {
 	c.publish()
 	c.cfg.OnReport(chain.Report{Kind: chain.LostState, Epoch: c.m.Epoch()})
 	return false
+}
+
+// refusePushes answers the pushes that are here of a group that can do none any more.
+func (c *chained) refusePushes() {
+	for _, s := range c.l.current {
+		if s == nil || s.broken || !s.open {
+			continue
+		}
+		for _, r := range slices.Clone(s.order) {
+			if r.fetch.left == 0 {
+				c.l.refuse(r, psmsg.CodeNoMemory)
+			}
+		}
+	}
 }
 
 // isBusy says whether the lane waits for somebody.

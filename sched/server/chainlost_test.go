@@ -64,11 +64,14 @@ func TestChainLostCopy(t *testing.T) {
 	}
 }
 
-// One that is alone, and cannot do a push, tells the worker.
+// One that is alone, and cannot do a push, tells the worker, and so with all that follow.
 func TestChainFailsAlone(t *testing.T) {
 	w := newChainWorld(t, chainWorldConfig{transport: "tcp", groups: 1, workers: 1, tables: []table.Spec{sgdTable()}, change: failing(t, 0)}, 1, []int{0})
-	if code := w.worker(0, 1).push(0, 0, w.keysOf(0, 10), 1, true); code != psmsg.CodeNoMemory {
-		t.Errorf("the push was answered %v, want %v", code, psmsg.CodeNoMemory)
+	k := w.worker(0, 1)
+	for range 3 {
+		if code := k.push(0, 0, w.keysOf(0, 10), 1, true); code != psmsg.CodeNoMemory {
+			t.Errorf("a push was answered %v, want %v", code, psmsg.CodeNoMemory)
+		}
 	}
 }
 
