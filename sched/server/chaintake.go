@@ -125,28 +125,36 @@ func (c *chained) letRead() bool {
 
 // resolve finds the rows of pushes that are due, and makes those that are to be made.
 func (c *chained) resolve(t *tableState, due []*request) bool {
-	for i, r := range due {
-		if err := c.find(t, r); err != nil {
-			for _, r := range due[:i] {
-				c.l.giveBack(t, r.rows)
-				r.rows = nil
-			}
-			c.fail(fmt.Errorf("server: group %d: a replica cannot do a push to table %q: %w", c.cfg.Group, t.spec.Name, err))
-			return false
+	var err error
+	for i := 0; i < len(due) && err == nil && t.bearsLate() && c.l.retains(t); i++ {
+		r := due[i]
+		if r.rows, _, err = c.look(t, r.keys, false); err == nil {
+			r.birth.keys = missing(nil, r) // before any is made, see retainRows
 		}
 	}
-	return true
+	for i := 0; i < len(due) && err == nil; i++ {
+		err = c.find(t, due[i])
+	}
+	if err == nil {
+		return true
+	}
+	for _, r := range due {
+		c.l.giveBack(t, r.rows)
+		r.rows = nil
+	}
+	c.fail(fmt.Errorf("server: group %d: a replica cannot do a push to table %q: %w", c.cfg.Group, t.spec.Name, err))
+	return false
 }
 
+// find gives a push its rows, those that it has not yet.
 func (c *chained) find(t *tableState, r *request) (err error) {
-	if !c.taking.noting && !c.taking.partial {
-		r.rows, _, err = c.look(t, r.keys, true)
-		return err
+	if create := !c.taking.noting && !c.taking.partial; r.rows == nil {
+		r.rows, _, err = c.look(t, r.keys, create)
+		if err != nil || create {
+			return err
+		}
 	}
-	rows, _, err := c.look(t, r.keys, false)
-	if err != nil {
-		return err
-	}
+	rows := r.rows
 	var absent []uint64
 	var at []int
 	for i, row := range rows {
@@ -154,7 +162,6 @@ func (c *chained) find(t *tableState, r *request) (err error) {
 			absent, at = append(absent, r.keys[i]), append(at, i)
 		}
 	}
-	r.rows = rows
 	if len(absent) == 0 {
 		return nil
 	}

@@ -29,7 +29,8 @@
 // by a push until it is applied. Where all of memory is pinned the oldest tickets
 // go first (their pushes come again with keys), then requests wait in starved, in
 // order; what can never have room is refused by name. Pushes are looked up ahead
-// and taken in order; in BSP a step is not applied while a pull before it reads.
+// and taken in order; in BSP a step is not applied while a pull before it reads, and
+// where only pushes make rows it makes them all when it is applied (bear).
 // Workers announce the keys of coming steps, which only tables on disks heed.
 //
 // # Checkpoints

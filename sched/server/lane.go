@@ -52,11 +52,13 @@ type lane struct {
 	lastSeq []uint64 // by worker: exactly-once
 	client  []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
 	// generation is, by worker, of the newest process that has its number; held counts
-	// the pauses that are on, and released says that one has ended.
+	// the pauses that are on, and released says that one has ended, or that a held push has
+	// its rows.
 	generation []int
 	pauses     []hold
 	held       int
 	released   bool
+	bearing    bool // a step is whole, and waits for the rows that it makes
 	was        retained
 	past       past                // clients that had a number before
 	sessions   map[uint32]*session // by number, also those that are not open yet
@@ -412,6 +414,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		return
 	}
 	r.busy, r.keys, r.grads, r.stood = true, nil, nil, time.Time{}
+	r.birth = birth{keys: r.birth.keys[:0]}
 	r.pack.reset()
 	r.fetch.reset()
 	l.came(r, psmsg.RequestBytes)
@@ -485,7 +488,7 @@ func (l *lane) unpark() {
 		case r.s.reads && l.forgot(r): // the head knows, or nobody
 			r.s.broken = true
 			keep = append(keep, r)
-		case l.overtakes(r), l.lacks(r), l.chain != nil && l.chain.copying.waits && len(l.looking) > 0:
+		case l.overtakes(r), l.unbornYet(r), l.lacks(r), l.chain != nil && l.chain.copying.waits && len(l.looking) > 0:
 			keep = append(keep, r)
 		case r.Kind == psmsg.KindPull:
 			l.pull(r)

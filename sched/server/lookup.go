@@ -26,6 +26,7 @@ const (
 // that takes a disk, or memory that others have pinned; other requests go on
 // meanwhile, and ended is called for this one.
 func (l *lane) find(r *request, create bool) bool {
+	r.birth.version = l.tables[r.Table].version
 	r.look = tiers.Lookup{Keys: r.keys, Rows: l.rowsBuf(int(r.Rows)), Create: create, Owner: r,
 		Aside: r.Kind != psmsg.KindPull || r.Flags&psmsg.FlagNoClock != 0}
 	return l.start(r)
@@ -206,7 +207,7 @@ func (l *lane) ended(t *tableState, r *request) {
 	if r.chained { // who waits looks for that
 		return
 	}
-	if l.sessions[r.s.id] != r.s || r.s.broken { // nobody waits for it any more
+	if !r.birth.under && (l.sessions[r.s.id] != r.s || r.s.broken) { // nobody waits for it any more
 		l.forget(r)
 		return
 	}
@@ -226,6 +227,11 @@ func (l *lane) goOn(r *request) {
 			return
 		}
 		l.answerPull(r)
+		return
+	}
+	if r.birth.under {
+		l.takeUnborn(r)
+		l.released = true // also where nothing else brings the lane to its step
 		return
 	}
 	l.takePushes(r.s)

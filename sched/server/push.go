@@ -60,7 +60,7 @@ func (l *lane) resolved(r *request) bool {
 	case !l.seeks(r):
 		return true
 	case r.finding == notSought:
-		return l.find(r, true)
+		return l.find(r, !l.tables[r.Table].bearsLate())
 	}
 	return r.finding == found
 }
@@ -77,7 +77,7 @@ func (l *lane) seekAhead(s *session) {
 			return
 		}
 		if r.finding == notSought && l.seeks(r) {
-			l.find(r, true)
+			l.find(r, !l.tables[r.Table].bearsLate())
 		}
 	}
 }
@@ -175,10 +175,14 @@ func (l *lane) applyReady() {
 	}
 	for {
 		step, ok := l.nextWholeStep()
+		l.bearing = false
 		if !ok || l.readsBefore(step) && (l.chain == nil || !l.chain.letRead()) {
 			return
 		}
 		l.beforeStep(step)
+		if l.bearing = !l.bear(step); l.bearing {
+			return
+		}
 		l.retain(step)
 		l.applyAll(true, func(r *request) bool { return r.Clock == step })
 	}
@@ -259,6 +263,7 @@ type mergeScratch struct {
 	out    []float32
 	none   []int32
 	merges []kernels.Merge
+	unborn []*request
 	dedup  probe.DedupScratch
 }
 
@@ -476,7 +481,9 @@ func (l *lane) rescueHeld(s *session) {
 				continue
 			}
 			orphan := &request{Request: r.Request, s: &session{worker: s.worker, client: s.client, broken: true}, rows: r.rows}
-			orphan.grads = slices.Clone(r.grads)
+			orphan.grads, orphan.keys = slices.Clone(r.grads), slices.Clone(r.keys)
+			orphan.birth, r.birth = r.birth, birth{}
+			orphan.birth.under = false // what is under way ends as a lookup of nobody's
 			l.stats.copied.Rescued += uint64(len(r.grads)) * 4
 			r.rows = nil
 			held[i] = orphan

@@ -23,7 +23,7 @@ type retained struct {
 
 // retainedRows are of one table, the rows of one push behind those of another.
 type retainedRows struct {
-	keys   []uint64 // those that had a row; one that had none is not changed either
+	keys   []uint64 // those that had a row, and that got one; another one is not changed
 	rows   []uint32 // scratch
 	values []float32
 	at     map[uint64]int // in keys; made when somebody asks
@@ -56,10 +56,13 @@ func (l *lane) letPlane() {
 	}
 }
 
+// retains says whether rows of a table are noted before they are changed.
+func (l *lane) retains(t *tableState) bool { return l.was.on && l.was.whole && t.sync.mode.BSP() }
+
 // retainRows notes rows that are about to be changed.
 func (l *lane) retainRows(t *tableState, due []*request) {
 	w := &l.was
-	if !w.on || !w.whole || !t.sync.mode.BSP() {
+	if !l.retains(t) {
 		return
 	}
 	to := w.tables[t.spec.ID]
@@ -74,10 +77,15 @@ func (l *lane) retainRows(t *tableState, due []*request) {
 			continue
 		}
 		to.rows = to.rows[:0]
+		unborn := r.birth.keys // in the order of r.keys; they have rows by now
 		for i, row := range r.rows {
-			if row != table.NoRow {
-				to.keys, to.rows = append(to.keys, r.keys[i]), append(to.rows, row)
+			switch {
+			case len(unborn) > 0 && r.keys[i] == unborn[0]:
+				unborn, row = unborn[1:], table.NoRow // which gives zeros
+			case row == table.NoRow:
+				continue
 			}
+			to.keys, to.rows = append(to.keys, r.keys[i]), append(to.rows, row)
 		}
 		at := len(to.values)
 		to.values = slices.Grow(to.values, len(to.rows)*dim)[:at+len(to.rows)*dim]

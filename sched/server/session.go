@@ -26,6 +26,7 @@ type request struct {
 	keys  []uint64  // where they lie: slot, staging or the worker's memory
 	grads []float32 // likewise; for dense pushes the worker's whole vector
 	rows  []uint32  // of a push that was taken: pinned until it is applied
+	birth birth     // of those that it makes
 
 	// Of an op of a group's chain: it belongs to no session.
 	chained bool
