@@ -175,7 +175,7 @@ func TestStalls(t *testing.T) {
 	})
 	t.Run("a stopped server", func(t *testing.T) {
 		j.signal(1, syscall.SIGSTOP)
-		j.hears("stall: worker ", "server 1 (", "): no answer (asked ", "it is stopped, hung or cut off")
+		j.hears("stall: worker ", "server 1 (", "): no answer (", "it is stopped, hung or cut off")
 		j.signal(1, syscall.SIGCONT)
 		j.hears("stall over: worker ")
 	})

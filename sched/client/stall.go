@@ -2,12 +2,15 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
@@ -77,9 +80,15 @@ func askAll(servers []asked, worker int) stall.Ask {
 	}
 }
 
+// stopped is what a server is that is connected and says nothing.
+const stopped = "it is stopped, hung or cut off"
+
 func askOne(ctx context.Context, s asked, worker int) []stall.Wait {
 	if s.conn == nil {
 		return nil
+	}
+	silent := func(what string) []stall.Wait {
+		return []stall.Wait{{Who: s.name, Kind: stall.Silent, What: what}}
 	}
 	began := time.Now()
 	var rep psmsg.WaitsReply
@@ -88,9 +97,11 @@ func askOne(ctx context.Context, s asked, worker int) []stall.Wait {
 	case err == nil:
 		return rep.Waits
 	case ctx.Err() != nil:
-		return []stall.Wait{{Who: s.name, Kind: stall.Silent, What: fmt.Sprintf("asked %.1f s ago: it is stopped, hung or cut off", time.Since(began).Seconds())}}
+		return silent(fmt.Sprintf("asked %.1f s ago: %s", time.Since(began).Seconds(), stopped))
+	case errors.Is(err, rdma.ErrClosed), errors.Is(err, net.ErrClosed): // on this side: an endpoint had failed, and is connected again
+		return silent("its connection was given up, and it has not taken another: " + stopped)
 	}
-	return []stall.Wait{{Who: s.name, Kind: stall.Silent, What: err.Error()}}
+	return silent(err.Error())
 }
 
 // slowCall is around a control call.

@@ -158,6 +158,22 @@ func TestStallOfADisk(t *testing.T) {
 	}
 }
 
+// A server that is asked over a connection that this side has given up is as silent as
+// one that does not answer.
+func TestAServerWhoseConnectionWasGivenUp(t *testing.T) {
+	w := newWorld(t, worldConfig{transport: "tcp", servers: 1, lanes: 1, workers: 1, tables: []table.Spec{sumTable(1, 4)}})
+	c := w.open(0)
+	_, peer := c.asks(0)
+	if all := askOne(t.Context(), peer, 0); len(all) != 0 {
+		t.Errorf("nothing waits: %+v", all)
+	}
+	peer.conn.Close()
+	all := askOne(t.Context(), peer, 0)
+	if len(all) != 1 || all[0].Who != peer.name || all[0].Kind != stall.Silent || !strings.Contains(all[0].What, stopped) || strings.Contains(all[0].What, "dial:") {
+		t.Errorf("%+v", all)
+	}
+}
+
 // Things that come late, and in the end do, are no stall.
 func TestNoStallInASlowJob(t *testing.T) {
 	w := newWorld(t, worldConfig{transport: "tcp" + late, servers: 2, lanes: 2, workers: 1, tables: []table.Spec{sumTable(1, 4)}})
