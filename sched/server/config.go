@@ -33,6 +33,8 @@ type Config struct {
 	Host    *dial.Host // this process's transports
 	Listen  string     // address of the control listener
 	Workers int
+	// Name is how people know a worker; nil: "worker 3". For words only.
+	Name func(worker int) string
 	// Staleness bounds how far clocks may be apart: 0 is BSP, Async is ASP.
 	Staleness int
 	// Modes are those of tables that have others, by number; psmsg.DenseLead is the
@@ -94,6 +96,13 @@ type DenseConfig struct {
 	EMA       float32 // share of the new value in "ema" ranges
 	// Init is the whole initial vector, the same on every server.
 	Init []float32
+}
+
+func (c *Config) nameOf(worker int) string {
+	if c.Name == nil {
+		return fmt.Sprintf("worker %d", worker)
+	}
+	return c.Name(worker)
 }
 
 func (c *Config) validate() error {

@@ -23,7 +23,7 @@ func (s *Server) Waits(ctx context.Context, worker int, least time.Duration) []s
 		said[i] = make(chan []stall.Wait, 1)
 		go func() { said[i] <- s.deaf.ask(l, worker, least) }()
 	}
-	all := s.barrier.waits(s.cfg.ID, worker, time.Now(), least)
+	all := s.barrier.waits(&s.cfg, worker, time.Now(), least)
 	for _, c := range said {
 		select {
 		case w := <-c:
@@ -109,7 +109,8 @@ func (l *lane) stalls(worker int, now time.Time, least time.Duration) (all []sta
 // why says what a request waits for that is in hand.
 func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	is := func(list []*request) bool { return slices.Contains(list, r) }
-	what := fmt.Sprintf("a %s of worker %d at clock %d", r.Kind, r.s.worker, r.Clock)
+	whose := l.cfg.nameOf(r.s.worker)
+	what := fmt.Sprintf("a %s of %s at clock %d", r.Kind, whose, r.Clock)
 	one := func(on string, kind stall.Kind, more string) []stall.Wait {
 		return []stall.Wait{{On: on, Kind: kind, What: what + more}}
 	}
@@ -119,9 +120,9 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	case r.finding == waiting:
 		return one("rows that others have pinned", stall.Memory, "; raise --mem-budget")
 	case r.fetch.left > 0 && r.fetch.id != 0 && r.fetch.left == r.fetch.total:
-		return one(fmt.Sprintf("a grant to read from worker %d", r.s.worker), stall.Credit, "")
+		return one("a grant to read from "+whose, stall.Credit, "")
 	case r.fetch.left > 0:
-		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, fmt.Sprintf(", of which %d bytes have not come; %s", r.fetch.left, l.heard(r.s.worker, now)))
+		return one(whose, stall.Completion, fmt.Sprintf(", of which %d bytes have not come; %s", r.fetch.left, l.heard(r.s.worker, now)))
 	case l.chain != nil && is(l.chain.waiting[r.s.worker]):
 		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d", l.chain.m.LogOps()))
 	case l.chain != nil && is(l.parked) && !l.chain.mayRead():
@@ -141,11 +142,11 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 		if l.lacks(r) {
 			return one(l.chain.others(), stall.Replica, fmt.Sprintf(", which has seen version %d of them elsewhere", r.Seq))
 		}
-		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, ", which has not acknowledged earlier values")
+		return one(whose, stall.Completion, ", which has not acknowledged earlier values")
 	case l.isHeld(r):
 		return l.blamed(l.clock.Missing(r.Clock), stall.Step, what, now)
 	case is(r.s.order) && r.Seq > l.lastSeq[r.s.worker]+1:
-		return one(fmt.Sprintf("worker %d", r.s.worker), stall.Completion, fmt.Sprintf(", behind an earlier push that has not come; %s", l.heard(r.s.worker, now)))
+		return one(whose, stall.Completion, fmt.Sprintf(", behind an earlier push that has not come; %s", l.heard(r.s.worker, now)))
 	}
 	return one("", stall.Busy, "")
 }
@@ -172,7 +173,7 @@ func (l *lane) blamed(workers []int, kind stall.Kind, what string, now time.Time
 		if l.clock.At(w) != clock.None {
 			at = fmt.Sprintf("is in step %d", l.clock.At(w))
 		}
-		all = append(all, stall.Wait{On: fmt.Sprintf("worker %d", w), Kind: kind, What: fmt.Sprintf("%s; worker %d %s, %s", what, w, at, l.heard(w, now))})
+		all = append(all, stall.Wait{On: l.cfg.nameOf(w), Kind: kind, What: fmt.Sprintf("%s; %s %s, %s", what, l.cfg.nameOf(w), at, l.heard(w, now))})
 	}
 	if n := len(workers) - maxBlamed; n > 0 {
 		all[0].What += fmt.Sprintf("; and for %d more workers", n)
@@ -215,7 +216,7 @@ func (l *lane) heard(worker int, now time.Time) string {
 }
 
 // waits is a wait for those who have not come.
-func (b *barrier) waits(server, worker int, now time.Time, least time.Duration) []stall.Wait {
+func (b *barrier) waits(cfg *Config, worker int, now time.Time, least time.Duration) []stall.Wait {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	age := now.Sub(b.since)
@@ -224,9 +225,9 @@ func (b *barrier) waits(server, worker int, now time.Time, least time.Duration) 
 	}
 	var inside []string
 	for w := range b.inside {
-		inside = append(inside, fmt.Sprintf("worker %d", w))
+		inside = append(inside, cfg.nameOf(w))
 	}
 	slices.Sort(inside)
-	return []stall.Wait{{Who: fmt.Sprintf("server %d", server), On: fmt.Sprintf("%d more workers", b.all()-len(b.inside)), Kind: stall.Barrier,
+	return []stall.Wait{{Who: fmt.Sprintf("server %d", cfg.ID), On: fmt.Sprintf("%d more workers", b.all()-len(b.inside)), Kind: stall.Barrier,
 		What: "inside are " + stall.List(inside), Seconds: age.Seconds()}}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,12 @@ import (
 // nobody.
 func TestWaitsAtTheBarrier(t *testing.T) {
 	var b barrier
+	cfg := Config{ID: 4, Name: func(member int) string {
+		if member == 2 {
+			return "dense rank 0"
+		}
+		return fmt.Sprint("worker ", member)
+	}}
 	over := make(chan bool)
 	all := func() int { return 3 }
 	go func() { over <- b.wait(t.Context(), 2, all, time.Minute).All }()
@@ -28,22 +35,22 @@ func TestWaitsAtTheBarrier(t *testing.T) {
 	inside(2)
 	now := time.Now().Add(12 * time.Second)
 	for worker, told := range map[int]bool{-1: true, 0: true, 2: true, 1: false} {
-		w := b.waits(4, worker, now, 10*time.Second)
+		w := b.waits(&cfg, worker, now, 10*time.Second)
 		if (len(w) == 1) != told {
 			t.Errorf("worker %d: %+v", worker, w)
 		}
-		if told && (w[0].Who != "server 4" || w[0].On != "1 more workers" || w[0].Kind != stall.Barrier || w[0].What != "inside are worker 0, worker 2" || w[0].Seconds < 12) {
+		if told && (w[0].Who != "server 4" || w[0].On != "1 more workers" || w[0].Kind != stall.Barrier || w[0].What != "inside are dense rank 0, worker 0" || w[0].Seconds < 12) {
 			t.Errorf("%+v", w)
 		}
 	}
-	if w := b.waits(4, -1, now, time.Hour); w != nil {
+	if w := b.waits(&cfg, -1, now, time.Hour); w != nil {
 		t.Errorf("%+v", w)
 	}
 	b.wait(t.Context(), 1, all, time.Minute)
 	if !<-over || !<-over {
 		t.Error("not all came")
 	}
-	if w := b.waits(4, -1, now, 0); w != nil {
+	if w := b.waits(&cfg, -1, now, 0); w != nil {
 		t.Errorf("%+v", w)
 	}
 }

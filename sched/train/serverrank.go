@@ -41,7 +41,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	defer cancel(nil)
 	cfg := server.Config{
 		ID: rank.Index, Map: placement, Host: rank.Host, Listen: rank.Listen,
-		Workers: job.Members(), Staleness: job.staleness(), Retain: job.Survives(), Modes: job.serverModes(), Merges: merges,
+		Workers: job.Members(), Name: job.MemberName, Staleness: job.staleness(), Retain: job.Survives(), Modes: job.serverModes(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
 		Node: rank.Node, MaxBytes: job.MaxBytes, Tracked: job.Checkpoint != nil || job.Lifecycle != nil, Storage: job.Storage.forServer(job, job.table(m).RowBytes()), Watch: job.watch(), Audit: job.Audit,
 		Device: job.Device.forServer(job, rank),
