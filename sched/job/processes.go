@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,7 +111,7 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	}
 	err = launch.Run(ctx, lc)
 	if err != nil {
-		return nil, explain(err, l.failures, l.name)
+		return nil, explain(err, l.told(), l.name)
 	}
 	if l.result == nil {
 		return nil, errors.New("job: every rank ended well but none reported a result: please report this")
@@ -135,6 +134,7 @@ type launcher struct {
 	result   *train.Result
 	starts   map[int]int            // by rank, after the first
 	failures map[int]*train.Failure // by rank
+	order    []int                  // ranks in the order in which they said them
 	lost     map[int]bool           // ranks of workers that are not started again
 	waiting  map[int]time.Time      // ranks of workers that were started, and have not shown themselves
 }
@@ -195,9 +195,7 @@ func (l *launcher) event(rank int, line []byte) {
 	}
 	switch {
 	case e.Failure != nil:
-		l.mu.Lock()
-		l.failures[rank] = e.Failure
-		l.mu.Unlock()
+		l.note(rank, e.Failure)
 	case e.Result != nil:
 		l.mu.Lock()
 		l.result = e.Result
@@ -205,6 +203,32 @@ func (l *launcher) event(rank int, line []byte) {
 	case l.cfg.Events != nil:
 		l.cfg.Events(e)
 	}
+}
+
+// note keeps what a rank said of its end; the newest process's word counts.
+func (l *launcher) note(rank int, f *train.Failure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.order = append(slices.DeleteFunc(l.order, func(r int) bool { return r == rank }), rank)
+	l.failures[rank] = f
+}
+
+// farewell is what a rank said of its end.
+type farewell struct {
+	rank int
+	*train.Failure
+}
+
+// told is what ranks said of their ends and is still the job's, the earliest first.
+func (l *launcher) told() (all []farewell) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.order {
+		if f := l.failures[r]; f != nil { // else the job went on without that process
+			all = append(all, farewell{r, f})
+		}
+	}
+	return all
 }
 
 // In the launcher's directory.
@@ -224,29 +248,24 @@ func (f *RankFailure) Error() string { return f.Rank + ": " + f.Message }
 // BadInput reports whether the user's input is at fault.
 func (f *RankFailure) BadInput() bool { return f.Failure.BadInput }
 
-// explain prefers what the ranks said to how they exited: the first failure
-// that is not another's consequence. A rank that a signal took said nothing,
-// and is the cause whatever the others say.
-func explain(err error, failures map[int]*train.Failure, name func(rank int) string) error {
+// explain prefers what the ranks said to how they exited: the earliest failure
+// that is not another's consequence, of bad input before all others. A rank that a
+// signal took said nothing, and is the cause whatever the others say.
+func explain(err error, told []farewell, name func(rank int) string) error {
 	var death *launch.Death
 	var lost *LostError
 	if errors.As(err, &lost) || !errors.As(err, &death) {
 		return err
 	}
 	if death.Signal == 0 {
-		ranks := slices.Sorted(maps.Keys(failures))
-		for _, r := range ranks {
-			if f := failures[r]; f.BadInput {
-				return &RankFailure{Rank: name(r), Failure: *f}
+		for _, is := range []func(f farewell) bool{
+			func(f farewell) bool { return f.BadInput },
+			func(f farewell) bool { return !f.Secondary },
+			func(f farewell) bool { return f.rank == death.Rank },
+		} {
+			if i := slices.IndexFunc(told, is); i >= 0 {
+				return &RankFailure{Rank: name(told[i].rank), Failure: *told[i].Failure}
 			}
-		}
-		for _, r := range ranks {
-			if f := failures[r]; !f.Secondary {
-				return &RankFailure{Rank: name(r), Failure: *f}
-			}
-		}
-		if f := failures[death.Rank]; f != nil {
-			return &RankFailure{Rank: name(death.Rank), Failure: *f}
 		}
 	}
 	if len(death.Tail) > 0 {

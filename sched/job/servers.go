@@ -80,9 +80,7 @@ func RunServers(ctx context.Context, cfg ServersConfig) error {
 	lc := launch.Config{Exe: cfg.Exe, Grace: cfg.Grace, OnDeath: l.deaths(context.WithoutCancel(ctx)), More: more, OnLog: func(_ int, line string) { cfg.Log(line) },
 		OnEvent: func(rank int, line []byte) {
 			if f := cfg.Event(rank, line); f != nil {
-				l.mu.Lock()
-				l.failures[rank] = f
-				l.mu.Unlock()
+				l.note(rank, f)
 			}
 		}}
 	for i := range cfg.Servers {
@@ -110,7 +108,7 @@ func RunServers(ctx context.Context, cfg ServersConfig) error {
 	case errors.Is(err, errKept):
 		return nil
 	}
-	return explain(err, l.failures, l.name)
+	return explain(err, l.told(), l.name)
 }
 
 // ErrServersGone is the cause of the end of what Keep is given, where no server runs any
