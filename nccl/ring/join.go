@@ -85,12 +85,12 @@ func (j *joining) admit(ctx context.Context, r int, ch chan arrival) error {
 		case a := <-ch:
 			if a.hello.To != j.place.Rank || a.hello.Size != j.place.Size {
 				err := fmt.Errorf("it takes this one for rank %d of %d", a.hello.To, a.hello.Size)
-				_ = a.in.Reject(err)
+				_ = a.in.Reject(dial.Final(err))
 				return err
 			}
 			if a.hello.Hosts != j.place.hostsSum() {
 				err := fmt.Errorf("it names other hosts of the ranks than this one")
-				_ = a.in.Reject(err)
+				_ = a.in.Reject(dial.Final(err))
 				return err
 			}
 			conn, err := a.in.Finish(func(_ int, d rdma.Domain) rdma.EndpointConfig {
@@ -113,7 +113,7 @@ func (j *joining) admit(ctx context.Context, r int, ch chan arrival) error {
 	}
 }
 
-// dial connects to rank r, again and again until ctx ends.
+// dial connects to rank r, again and again until ctx ends or the rank refuses for good.
 func (j *joining) dial(ctx context.Context, r int) error {
 	word, err := json.Marshal(hello{Version: version, Name: j.m.name, Epoch: j.place.Epoch, From: j.place.Rank, To: r, Size: j.place.Size, Hosts: j.place.hostsSum()})
 	if err != nil {
@@ -128,7 +128,7 @@ func (j *joining) dial(ctx context.Context, r int) error {
 		if err == nil {
 			return j.g.connected(r, conn)
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, dial.ErrFinal) {
 			return err
 		}
 		select {

@@ -106,7 +106,7 @@ func (m *Member) route(a *arrival) error {
 	h := &a.hello
 	switch {
 	case h.Version != version:
-		return fmt.Errorf("ring: version %d, this program speaks %d: run the same psrt everywhere", h.Version, version)
+		return dial.Final(fmt.Errorf("ring: version %d, this program speaks %d: run the same psrt everywhere", h.Version, version))
 	case h.Name != m.name:
 		return fmt.Errorf("ring: this is a rank of group %q, not of %q", m.name, h.Name)
 	}

@@ -1,14 +1,18 @@
 package ring
 
 import (
+	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"psrt/csrc/seedtest"
 	"psrt/nccl/coll"
+	"psrt/rdma/dial"
 	"psrt/rdma/mem"
 )
 
@@ -108,6 +112,43 @@ func TestEpochsGoForward(t *testing.T) {
 	for _, place := range []Place{{Size: 0, Epoch: 3}, {Rank: 2, Size: 2, Epoch: 3}, {Size: 2, Epoch: 3, Order: []coll.Merge{{Dst: 1, Src: 0}}}} {
 		if _, err := p.member.Join(t.Context(), place, nil); err == nil {
 			t.Errorf("%+v was joined", place)
+		}
+	}
+}
+
+// Ranks that do not fit together learn it at once, on both sides: whoever is refused for
+// good does not dial again.
+func TestRefusedForGood(t *testing.T) {
+	for want, places := range map[string][2]Place{
+		"names other hosts":                 {{Rank: 0, Size: 2, Epoch: 1, Hosts: []string{"a", "a"}}, {Rank: 1, Size: 2, Epoch: 1, Hosts: []string{"a", "b"}}},
+		"it takes this one for rank 0 of 2": {{Rank: 0, Size: 3, Epoch: 1}, {Rank: 1, Size: 2, Epoch: 1}},
+	} {
+		a, b := newProcess(t, "tcp", Options{Node: -1}), newProcess(t, "tcp", Options{Node: -1})
+		all := []*process{a, b, b} // of three the last never comes
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		errs := make([]error, 2)
+		var joining sync.WaitGroup
+		for i, place := range places {
+			joining.Go(func() { _, errs[i] = all[i].join(ctx, place, all) })
+		}
+		joining.Wait()
+		for i, err := range errs {
+			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("rank %d: %v (%v), want %q", i, err, ctx.Err(), want)
+			}
+		}
+	}
+	p := newProcess(t, "tcp", Options{Node: -1})
+	for v, final := range map[int]bool{version: false, version + 1: true} {
+		word, err := json.Marshal(hello{Version: v, Name: "another", Epoch: 1, Size: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, _, err := p.host.Dial(ctx, p.member.Addr(), word, 0, nil); !errors.Is(err, dial.ErrRefused) || errors.Is(err, dial.ErrFinal) != final {
+			t.Errorf("version %d: %v, want it final: %v", v, err, final)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package dial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -240,7 +241,7 @@ func TestVersionMismatch(t *testing.T) {
 		_ = sendMsg(c, kindRefuse, refuseMsg{Version: 98, Error: "in words we may not know"}, deadline)
 	}()
 	_, _, err = newHost(t, Config{}).Dial(within(t, time.Minute), newer.Addr().String(), nil, 0, nil)
-	if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "98") {
+	if !errors.Is(err, ErrVersion) || !errors.Is(err, ErrFinal) || !strings.Contains(err.Error(), "98") {
 		t.Errorf("a newer listener gave %v", err)
 	}
 }
@@ -248,14 +249,20 @@ func TestVersionMismatch(t *testing.T) {
 func TestReject(t *testing.T) {
 	server := newHost(t, Config{})
 	l := listen(t, server, "127.0.0.1:0")
-	go func() {
-		if in, err := l.Accept(context.Background()); err == nil {
-			_ = in.Reject(errors.New("no room for another worker"))
+	why := errors.New("no room for another worker")
+	for _, reason := range []error{why, Final(why), fmt.Errorf("%w", Final(why))} {
+		go func() {
+			if in, err := l.Accept(context.Background()); err == nil {
+				_ = in.Reject(reason)
+			}
+		}()
+		_, _, err := newHost(t, Config{}).Dial(within(t, time.Minute), l.Addr(), nil, 1, newLane(t).attach)
+		if !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), ": no room for another worker") || !strings.Contains(err.Error(), l.Addr()) {
+			t.Errorf("got %v", err)
 		}
-	}()
-	_, _, err := newHost(t, Config{}).Dial(within(t, time.Minute), l.Addr(), nil, 1, newLane(t).attach)
-	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no room for another worker") || !strings.Contains(err.Error(), l.Addr()) {
-		t.Errorf("got %v", err)
+		if reason != why != errors.Is(err, ErrFinal) {
+			t.Errorf("%#v became %#v", reason, err)
+		}
 	}
 }
 

@@ -30,14 +30,14 @@ func (in *Incoming) OneKernel() bool {
 	return here.Boot != "" && here.Boot == peer.Boot && here.Namespaces["net"] != "" && here.Namespaces["net"] == peer.Namespaces["net"]
 }
 
-// Reject tells the peer why it is not wanted, and drops it.
+// Reject tells the peer why it is not wanted, and whether that is Final; and drops it.
 func (in *Incoming) Reject(err error) error {
 	sent := in.refuse(err)
 	return errors.Join(sent, in.control.Close())
 }
 
 func (in *Incoming) refuse(err error) error {
-	return sendMsg(in.control, kindRefuse, refuseMsg{Version: Version, Error: err.Error()}, in.soon())
+	return sendMsg(in.control, kindRefuse, refuseMsg{Version: Version, Error: err.Error(), Final: errors.Is(err, ErrFinal)}, in.soon())
 }
 
 func (in *Incoming) soon() time.Time { return time.Now().Add(in.host.cfg.StepTimeout) }

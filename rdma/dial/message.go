@@ -21,6 +21,18 @@ var ErrVersion = errors.New("dial: protocol version differs")
 // ErrRefused marks a peer's refusal in words of its own.
 var ErrRefused = errors.New("dial: refused by the peer")
 
+// ErrFinal is in errors of a Dial that would fail the same way if it were tried again:
+// the peer said so when it refused, or speaks another version.
+var ErrFinal = errors.New("dial: for good")
+
+// finalError marks an error, and leaves its words alone.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() []error { return []error{e.error, ErrFinal} }
+
+// Final marks the reason of a Reject as one that another try does not change.
+func Final(err error) error { return finalError{err} }
+
 // Kinds of control frames; every payload is one JSON object.
 const (
 	kindHello = 1 + iota
@@ -76,6 +88,7 @@ type readyMsg struct {
 type refuseMsg struct {
 	Version int    `json:"version"`
 	Error   string `json:"error"`
+	Final   bool   `json:"final,omitempty"`
 }
 
 func checkAddresses(list [][]byte, count int) error {
@@ -122,9 +135,13 @@ func readMsg(c net.Conn, deadline time.Time, into map[uint8]any) (uint8, error) 
 	if r.Version != Version {
 		return 0, versionError(r.Version)
 	}
-	return 0, fmt.Errorf("%w: %s", ErrRefused, r.Error)
+	err = fmt.Errorf("%w: %s", ErrRefused, r.Error)
+	if r.Final {
+		err = Final(err)
+	}
+	return 0, err
 }
 
 func versionError(theirs int) error {
-	return fmt.Errorf("%w: the peer speaks version %d, this program %d: run the same psrt on both ends", ErrVersion, theirs, Version)
+	return Final(fmt.Errorf("%w: the peer speaks version %d, this program %d: run the same psrt on both ends", ErrVersion, theirs, Version))
 }
