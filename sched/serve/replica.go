@@ -58,6 +58,7 @@ func ClosedKey(number int) string { return fmt.Sprint(closedPrefix, number) }
 type Replica struct {
 	cfg      Config
 	host     *dial.Host
+	refused  *dial.Refusals
 	member   *replica.Member
 	open     chan struct{} // closed when trainers may come
 	closing  context.Context
@@ -76,12 +77,12 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	if err := cfg.checkReplicated(); err != nil {
 		return nil, err
 	}
-	r := &Replica{cfg: cfg, open: make(chan struct{})}
+	r := &Replica{cfg: cfg, open: make(chan struct{}), refused: dial.NewRefusals(cfg.Log)}
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover,
 		OnReject: func(addr net.Addr, err error) {
 			if !errors.Is(err, io.EOF) { // servers and trainers give up connections that a newer map makes needless
-				cfg.Log(fmt.Sprintf("refused %v: %v", addr, err))
+				r.refused.OnReject(addr, err)
 			}
 		}})
 	if err != nil {
@@ -203,6 +204,7 @@ func (r *Replica) Addr() string { return r.member.Addr() }
 // Run serves until ctx ends, the servers are over, or this one was asked to leave and
 // has. ready is called when there is a map.
 func (r *Replica) Run(ctx context.Context, ready func()) error {
+	defer r.refused.Close()
 	defer r.host.Close()
 	defer r.close(errClosing)
 	ctx, stop := context.WithCancel(ctx)

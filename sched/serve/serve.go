@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -95,16 +94,17 @@ func (c *Config) validate() error {
 
 // Server is a server that stands alone.
 type Server struct {
-	cfg    Config
-	host   *dial.Host
-	server *server.Server
-	ready  func()
-	saving sync.Mutex // one at a time: what is newest stays
-	saves  int        // orders to save that this server gave; with saving
-	first  settings   // of the group's server 0
-	orders chan numbered
-	met    atomic.Pointer[place.Map]
-	begun  atomic.Bool // what is to be loaded is there
+	cfg     Config
+	host    *dial.Host
+	refused *dial.Refusals
+	server  *server.Server
+	ready   func()
+	saving  sync.Mutex // one at a time: what is newest stays
+	saves   int        // orders to save that this server gave; with saving
+	first   settings   // of the group's server 0
+	orders  chan numbered
+	met     atomic.Pointer[place.Map]
+	begun   atomic.Bool // what is to be loaded is there
 	// running ends with Run's context, life with Run.
 	running, life context.Context
 }
@@ -121,8 +121,8 @@ func New(cfg Config) (_ *Server, err error) {
 			s.close()
 		}
 	}()
-	s.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover,
-		OnReject: func(addr net.Addr, err error) { cfg.Log(fmt.Sprintf("refused %v: %v", addr, err)) }})
+	s.refused = dial.NewRefusals(cfg.Log)
+	s.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover, OnReject: s.refused.OnReject})
 	if err != nil {
 		return nil, err
 	}
@@ -251,4 +251,5 @@ func (s *Server) close() {
 	if s.host != nil {
 		_ = s.host.Close()
 	}
+	s.refused.Close()
 }

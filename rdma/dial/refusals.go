@@ -1,0 +1,101 @@
+package dial
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Refusals makes lines for a log of refused connections (Config.OnReject): the first of
+// an address is told at once; those that follow within foldFor are told by one line
+// behind it, and so on until none came for as long. A flood of strangers so costs a line
+// per second and address, for at most foldedHosts addresses and all others together.
+// Safe for concurrent use.
+type Refusals struct {
+	say func(line string)
+
+	mu     sync.Mutex
+	hosts  map[string]*folded
+	closed bool
+}
+
+// folded are the refusals of one address since its last line.
+type folded struct {
+	n    int
+	last error
+	due  *time.Timer // tells them
+}
+
+const (
+	foldFor     = time.Second
+	foldedHosts = 256
+	otherHosts  = "other addresses"
+)
+
+// NewRefusals gives lines to say, one call at a time and none after Close.
+func NewRefusals(say func(line string)) *Refusals {
+	return &Refusals{say: say, hosts: map[string]*folded{}}
+}
+
+// OnReject is a Config's.
+func (r *Refusals) OnReject(addr net.Addr, err error) {
+	host := hostOf(addr)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	f := r.hosts[host]
+	if f == nil && len(r.hosts) >= foldedHosts {
+		host = otherHosts
+		f = r.hosts[host]
+	}
+	if f != nil {
+		f.n, f.last = f.n+1, err
+		return
+	}
+	r.hosts[host] = &folded{due: time.AfterFunc(foldFor, func() { r.tell(host) })}
+	r.say(fmt.Sprintf("refused %v: %v", addr, err))
+}
+
+// tell says what has come of a host since its last line.
+func (r *Refusals) tell(host string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.hosts[host]
+	switch {
+	case f == nil: // closed
+	case f.n == 0:
+		delete(r.hosts, host)
+	default:
+		r.say(more(host, f))
+		f.n, f.last = 0, nil
+		f.due.Reset(foldFor)
+	}
+}
+
+// Close says what has not been told.
+func (r *Refusals) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for host, f := range r.hosts {
+		f.due.Stop()
+		if f.n > 0 {
+			r.say(more(host, f))
+		}
+	}
+	r.hosts, r.closed = nil, true
+}
+
+func more(host string, f *folded) string {
+	return fmt.Sprintf("refused %d more from %s within %v; the last: %v", f.n, host, foldFor, f.last)
+}
+
+// hostOf is an address without its port, which is another for each connection.
+func hostOf(addr net.Addr) string {
+	if host, _, err := net.SplitHostPort(addr.String()); err == nil {
+		return host
+	}
+	return addr.Network() + " " + addr.String()
+}
