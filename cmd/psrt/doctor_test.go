@@ -178,6 +178,20 @@ func TestDoctorOfPeers(t *testing.T) {
 		expect(t, found, h.Addr(5), "packets", doctor.Warn, "MTU mismatch: eth0 here has 1500, on the way to the peer packets get through up to about 1")
 		expect(t, found, at(3), "packets", doctor.OK)
 	})
+	if _, err := os.Stat("/proc/sys/net/ipv6"); err != nil {
+		return // this kernel has no IPv6
+	}
+	t.Run("MTU mismatch over IPv6", func(t *testing.T) {
+		six := func(i int) string { return fmt.Sprintf("fd4d::%d", i) }
+		for _, i := range []int{1, 3, 5} {
+			if out, err := h.Run(t.Context(), i, "ip", "addr", "add", six(i)+"/64", "dev", "eth0", "nodad"); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		found, _ := diagnose(t, on1, "--peers", six(3)+","+six(5))
+		expect(t, found, six(3), "packets", doctor.OK, "of 1500 bytes")
+		expect(t, found, six(5), "packets", doctor.Warn, "MTU mismatch: eth0 here has 1500, on the way to the peer packets get through up to about 1")
+	})
 }
 
 // Started by mpirun, all ranks look at themselves and at each other, and what is wrong

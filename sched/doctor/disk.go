@@ -36,10 +36,10 @@ func rotates(dir string) bool {
 // someSpace is what a directory should have free at least.
 const someSpace = 1 << 30
 
-// directories looks at what is to be written to.
-func (x *examiner) directories() (all []Finding) {
+// directories are what is to be written to.
+func (x *examiner) directories() (all []group) {
 	for _, dir := range x.cfg.Dirs {
-		all = append(all, x.directory(dir))
+		all = append(all, group{name: "directory " + dir, look: func() []Finding { return []Finding{x.directory(dir)} }, asked: true})
 	}
 	return all
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestExamine(t *testing.T) {
@@ -64,6 +67,41 @@ func TestExamine(t *testing.T) {
 		f := found[name]
 		if f.State != want.State || f.Figure != want.Figure || f.Mend != want.Mend {
 			t.Errorf("%+v, want %+v", f, want)
+		}
+	}
+}
+
+// What does not come back is named by itself, with what is known: for how long, and how
+// busy the machine is.
+func TestWhatDoesNotComeBack(t *testing.T) {
+	root, hangs, over := t.TempDir(), t.TempDir(), make(chan struct{})
+	fifo := filepath.Join(hangs, "libnccl.so.2")
+	mkfifo(t, fifo)
+	defer close(over)
+	defer func() { // who reads it goes on
+		if f, err := os.OpenFile(fifo, os.O_RDWR, 0); err == nil {
+			t.Cleanup(func() { f.Close() })
+		}
+	}()
+	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for load, mend := range map[string]string{"70000.12 60.00 50.00 9/999 7": "less busy", "0.01 0.00 0.00 1/99 7": "dmesg; mount", "": "dmesg; mount"} {
+		if err := os.WriteFile(filepath.Join(root, "proc/loadavg"), []byte(load), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		found := Examine(t.Context(), Config{Root: root, GID: -1, Libraries: []string{hangs}, Within: 50 * time.Millisecond,
+			Look: func(string) (string, error) { <-over; return "", errors.New("not there") }})
+		for _, name := range []string{"library NCCL", "launchers"} {
+			i := slices.IndexFunc(found, func(f Finding) bool { return f.Name == name })
+			if i < 0 {
+				t.Fatalf("nothing is said of %s: %+v", name, found)
+			}
+			f := found[i]
+			first, _, _ := strings.Cut(load, " ")
+			if f.State != Warn || !strings.Contains(f.Figure, "has not ended after 50ms") || !strings.Contains(f.Figure, first) || strings.Contains(f.Figure, "load") != (load != "") || !strings.Contains(f.Mend, mend) {
+				t.Errorf("with %q: %+v", load, f)
+			}
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"psrt/rdma/feature"
@@ -66,18 +69,20 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Within)
 	defer cancel()
 	x := &examiner{machine{cfg.Root}, cfg, ctx}
-	groups := []struct {
-		name string
-		look func() []Finding
-	}{
-		{"features", x.features}, {"RDMA", x.rdma}, {"GID", x.gid}, {"memory", x.memory}, {"CPU", x.governor}, {"network", x.network}, {"disks", x.disks},
-		{"directories", x.directories}, {"ports", x.listening}, {"kernel", x.kernel}, {"GPU", x.gpus}, {"libraries", x.libraries}, {"launchers", x.launchers}, {"peers", x.peers},
+	groups := []group{
+		{name: "features", look: x.features}, {name: "RDMA", look: x.rdma}, {name: "GID", look: x.gid}, {name: "memory", look: x.memory}, {name: "CPU", look: x.governor},
+		{name: "network", look: x.network}, {name: "disks", look: x.disks}, {name: "ports", look: x.listening}, {name: "kernel", look: x.kernel}, {name: "GPU", look: x.gpus},
 	}
+	groups = append(append(groups, x.directories()...), x.libraries()...)
+	groups = append(groups, group{name: "launchers", look: x.launchers}, group{name: "peers", look: x.peers})
 	found := make([]chan []Finding, len(groups))
 	for i, g := range groups {
 		found[i] = make(chan []Finding, 1)
 		go func() { found[i] <- g.look() }()
 	}
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, func() { close(over) }) })
+	defer stop()
 	var all []Finding
 	for i, g := range groups {
 		select {
@@ -89,20 +94,38 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 		select {
 		case f := <-found[i]:
 			all = append(all, f...)
-		case <-ctx.Done(): // a mount or a file of /proc that hangs
-			select {
-			case f := <-found[i]:
-				all = append(all, f...)
-			case <-time.After(grace):
-				all = append(all, Finding{Name: g.name, State: Warn, Figure: fmt.Sprintf("did not come to an end within %v: a directory on a file system that hangs?", cfg.Within), Mend: "dmesg; mount"})
-			}
+		case <-over:
+			all = append(all, x.unfinished(g))
 		}
 	}
 	return all
 }
 
+// group is what is looked at by one goroutine, and named where that does not come back:
+// what a file system may keep waiting has one for each of its kind.
+type group struct {
+	name  string
+	look  func() []Finding
+	asked bool
+}
+
 // grace is for groups whose own end is the same.
 const grace = 200 * time.Millisecond
+
+// unfinished is a group that did not come back: why is not known, but how busy the
+// machine is.
+func (x *examiner) unfinished(g group) Finding {
+	f := Finding{Name: g.name, State: Warn, Asked: g.asked, Figure: fmt.Sprintf("not known: looking at it has not ended after %v", x.cfg.Within), Mend: "dmesg; mount; psrt doctor again"}
+	words := strings.Fields(x.text("proc/loadavg"))
+	if len(words) == 0 {
+		return f
+	}
+	f.Figure += fmt.Sprintf("; the load is %s on %d CPUs", words[0], runtime.NumCPU())
+	if load, err := strconv.ParseFloat(words[0], 64); err == nil && load > float64(runtime.NumCPU()) {
+		f.Mend = "psrt doctor again when this machine is less busy: uptime; top"
+	}
+	return f
+}
 
 func (x *examiner) features() (all []Finding) {
 	for _, a := range feature.NewProber(x.root).Report(feature.All()) {

@@ -27,18 +27,20 @@ func known() []library {
 	}
 }
 
-// libraries looks where the loader does.
-func (x *examiner) libraries() (all []Finding) {
+// libraries looks for each where the loader does.
+func (x *examiner) libraries() (all []group) {
 	for _, l := range known() {
-		all = append(all, x.library(l))
+		all = append(all, group{name: l.finding(), look: func() []Finding { return []Finding{x.library(l)} }})
 	}
 	return all
 }
 
+func (l *library) finding() string { return "library " + l.name }
+
 var usualPlaces = []string{"usr/lib/*-linux-gnu/", "lib/*-linux-gnu/", "usr/lib64/", "lib64/", "usr/lib/", "usr/local/lib/", "usr/local/cuda/lib64/"}
 
 func (x *examiner) library(l library) Finding {
-	f := Finding{Name: "library " + l.name, State: Missing, Figure: "no " + l.file + " where libraries usually are", Mend: l.mend}
+	f := Finding{Name: l.finding(), State: Missing, Figure: "no " + l.file + " where libraries usually are", Mend: l.mend}
 	var at []string
 	for _, dir := range x.cfg.Libraries {
 		if path := filepath.Join(dir, l.file); fileThere(path) {

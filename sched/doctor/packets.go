@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	ipHeader  = 20
+	ipHeader  = 20 // of IPv4, without options
+	ip6Header = 40
 	tcpHeader = 20
 	stampsLen = 12 // of TCP's timestamps
 	icmpHead  = 8
@@ -32,16 +33,17 @@ func (x *examiner) packets(p Peer, from, to netip.Addr, conn net.Conn) []Finding
 		f.Mend = fmt.Sprintf("the same MTU everywhere: ip link set dev %s mtu %d here, or %d there and at the switch ports between", name, got, i.MTU)
 		return []Finding{f}
 	}
-	if theirs := peerMTU(conn, i.MTU); theirs > 0 && theirs < i.MTU && to.Is4() {
-		return mismatch(theirs, "the peer")
+	header := ipHeader
+	if to.Is6() {
+		header = ip6Header
 	}
-	if !to.Is4() {
-		return nil
+	if theirs := peerMTU(conn, header, i.MTU); theirs > 0 {
+		return mismatch(theirs, "the peer")
 	}
 	if alive, err := ping(x.ctx, to, smallPing); err != nil || !alive {
 		return nil // pings are forbidden here, there or between
 	}
-	full := i.MTU - ipHeader - icmpHead
+	full := i.MTU - header - icmpHead
 	if through, err := ping(x.ctx, to, full); err != nil || through {
 		if err != nil {
 			return nil
@@ -58,12 +60,12 @@ func (x *examiner) packets(p Peer, from, to netip.Addr, conn net.Conn) []Finding
 			high = mid
 		}
 	}
-	return mismatch(low+ipHeader+icmpHead, "on the way to the peer packets get through up to about")
+	return mismatch(low+header+icmpHead, "on the way to the peer packets get through up to about")
 }
 
 // peerMTU is what a connection's largest segment tells of the other side's MTU, 0
-// where it tells nothing.
-func peerMTU(conn net.Conn, own int) int {
+// where it tells nothing, or that it is no smaller. header is IP's.
+func peerMTU(conn net.Conn, header, own int) int {
 	t, ok := conn.(*net.TCPConn)
 	if !ok {
 		return 0
@@ -73,19 +75,19 @@ func peerMTU(conn net.Conn, own int) int {
 		return 0
 	}
 	mtu := 0
-	_ = raw.Control(func(fd uintptr) { mtu = segment(int(fd)) }) // else it tells nothing
+	_ = raw.Control(func(fd uintptr) { mtu = segment(int(fd), header) }) // else it tells nothing
 	if mtu >= own {
 		return 0
 	}
 	return mtu
 }
 
-func segment(fd int) int {
+func segment(fd, header int) int {
 	info, err := unix.GetsockoptTCPInfo(fd, syscall.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil || info.Snd_mss == 0 {
 		return 0
 	}
-	n := int(info.Snd_mss) + ipHeader + tcpHeader
+	n := int(info.Snd_mss) + header + tcpHeader
 	if info.Options&1 != 0 { // TCPI_OPT_TIMESTAMPS
 		n += stampsLen
 	}

@@ -199,6 +199,7 @@ func reason(err error) error {
 
 // interfaceOf has an address.
 func interfaceOf(a netip.Addr) string {
+	a = a.WithZone("") // which the list of addresses has not
 	list, err := net.Interfaces()
 	if err != nil {
 		return "an interface"
