@@ -75,6 +75,8 @@ const (
 	defaultStepTimeout = 10 * time.Second
 	// controlTries bounds how often a control connection is opened for one Dial.
 	controlTries = 3
+	// controlPause is the mean time between two.
+	controlPause = 100 * time.Millisecond
 )
 
 func (c *Config) complete(builtin []Transport) error {

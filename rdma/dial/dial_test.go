@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,8 +184,12 @@ func TestHungUpOn(t *testing.T) {
 					return
 				}
 				if n := came.Add(1); n <= c.hangsUp {
-					if n%2 == 0 {
-						_, _ = near.Read(make([]byte, 1<<10)) // else it is reset
+					if n > 1 {
+						first := make([]byte, 16<<10)
+						k, _ := near.Read(first) // else it is reset
+						if n == 2 {
+							flight(near, l.Addr(), first[:k])
+						}
 					}
 					_ = near.Close()
 					continue
@@ -203,6 +209,29 @@ func TestHungUpOn(t *testing.T) {
 		}
 		if err == nil {
 			_ = control.Close()
+		}
+	}
+}
+
+// flight has a listener answer the first words of a handshake: who hears that has the
+// connection closed on its next ones.
+func flight(near net.Conn, listener string, first []byte) {
+	far, err := net.Dial("tcp", listener)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	_, _ = far.Write(first)
+	answer := make([]byte, 16<<10)
+	if k, err := far.Read(answer); err == nil {
+		_, _ = near.Write(answer[:k])
+	}
+}
+
+func TestHungUp(t *testing.T) {
+	for err, is := range map[error]bool{io.EOF: true, syscall.ECONNRESET: true, syscall.EPIPE: true, syscall.ECONNREFUSED: false, context.DeadlineExceeded: false} {
+		if hungUp(fmt.Errorf("send proof: %w", &net.OpError{Op: "write", Err: os.NewSyscallError("write", err)})) != is {
+			t.Errorf("%v: hung up is %v", err, !is)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"syscall"
 	"time"
@@ -51,18 +52,30 @@ func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, a
 
 // control opens the control connection. A listener hangs up on whoever has not proved
 // itself in time, which on a busy machine may be for want of a core on either side:
-// then it is tried again. Nothing has been said by then that counts twice.
+// then it is tried again, after a pause that is not everybody's. Nothing has been said by
+// then that counts twice.
 func (h *Host) control(ctx context.Context, network, address string) (c net.Conn, err error) {
-	for range controlTries {
+	for try := range controlTries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(controlPause/2 + rand.N(controlPause)):
+			}
+		}
 		step, cancel := context.WithTimeout(ctx, h.cfg.StepTimeout)
 		c, err = secure.Dial(step, network, address, h.cfg.Token)
 		cancel()
-		hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
-		if !hungUp || errors.Is(err, secure.ErrToken) || ctx.Err() != nil {
+		if !hungUp(err) || errors.Is(err, secure.ErrToken) || ctx.Err() != nil {
 			break
 		}
 	}
 	return c, err
+}
+
+// hungUp: the peer has closed the connection, before or while it was written to.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // dialer is one Dial in progress.
