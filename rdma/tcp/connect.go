@@ -127,18 +127,25 @@ func (ep *endpoint) open(a *address, sameHost bool, deadline time.Time) ([]link,
 }
 
 // dialLinks connects all links, and introduces each. They are dialled side by side, for
-// each is two round trips with TLS; where the peer has several addresses the first goes
+// each is two round trips with TLS, but for what the peer's gate has no room for; where the peer has several addresses the first goes
 // ahead, and the others where it got through. After an error it returns those that are
 // connected.
 func (ep *endpoint) dialLinks(ctx context.Context, a *address, sameHost bool, deadline time.Time) ([]link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	streams := min(ep.dom.cfg.Streams, a.streams)
+	crowd, leave := ep.dom.crowds.of(a.candidates)
+	defer leave()
 	links, where := make([]link, 2*streams), ""
 	var mu sync.Mutex
 	var first error // the others may end by it
 	dial := func(i int) {
-		l, at, err := ep.dialLink(ctx, a, sameHost, where, i, streams, deadline)
+		var l link
+		var at string
+		err := crowd.do(ctx, func() (err error) {
+			l, at, err = ep.dialLink(ctx, a, sameHost, where, i, streams, deadline)
+			return err
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		if links[i] = l; err != nil && first == nil {

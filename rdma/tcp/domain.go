@@ -21,6 +21,7 @@ type Domain struct {
 	placing sync.RWMutex
 	stats   counters
 	gate    *wire.Gate
+	crowds  crowds
 	id      *secure.Identity
 	done    chan struct{}
 	// wg counts the accept loop, handshakes, the ticker and every goroutine of
@@ -59,6 +60,7 @@ func New(cfg Config) (*Domain, error) {
 	d := &Domain{
 		cfg:       cfg,
 		gate:      wire.NewGate(maxPending),
+		crowds:    crowds{at: make(map[string]*crowd)},
 		done:      make(chan struct{}),
 		endpoints: make(map[uint64]*endpoint),
 		queues:    make(map[*queue]struct{}),

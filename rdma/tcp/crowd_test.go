@@ -1,0 +1,105 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"psrt/rdma"
+)
+
+func TestCrowd(t *testing.T) {
+	all := crowds{at: map[string]*crowd{}}
+	here, leave := all.of([]string{"h:1", "h:2"})
+	again, leaveAgain := all.of([]string{"h:1", "h:2"})
+	other, leaveOther := all.of([]string{"h:3"})
+	if here != again || here == other {
+		t.Fatal("a listener has not one crowd of its own")
+	}
+	var inside, most atomic.Int32
+	entered, end := make(chan struct{}, 3*maxShaking), make(chan struct{})
+	var running sync.WaitGroup
+	for range 3 * maxShaking {
+		running.Go(func() {
+			_ = here.do(t.Context(), func() error {
+				n := inside.Add(1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				entered <- struct{}{}
+				<-end
+				inside.Add(-1)
+				return nil
+			})
+		})
+	}
+	for range maxShaking {
+		<-entered
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := here.do(over, func() error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("where there is no room and no time: %v", err)
+	}
+	failed := errors.New("failed")
+	if err := other.do(t.Context(), func() error { return failed }); err != failed {
+		t.Errorf("at another listener: %v", err)
+	}
+	close(end)
+	running.Wait()
+	if most.Load() != maxShaking {
+		t.Errorf("%d at a time, want %d", most.Load(), maxShaking)
+	}
+	leave()
+	if len(all.at) != 2 {
+		t.Error("forgotten with somebody inside")
+	}
+	leaveAgain()
+	leaveOther()
+	if len(all.at) != 0 {
+		t.Errorf("%d listeners are remembered", len(all.at))
+	}
+}
+
+// TestManyLinks: endpoints with more links than a gate holds are connected at once.
+func TestManyLinks(t *testing.T) {
+	const endpoints, streams = 40, 4
+	var doms [2]*Domain
+	var eps [2][endpoints]rdma.Endpoint
+	for i := range doms {
+		var err error
+		if doms[i], err = New(Config{Listen: "127.0.0.1:0", Streams: streams}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = doms[i].Close() })
+		q, err := doms[i].NewQueue(2 * endpoints)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range eps[i] {
+			if eps[i][k], err = doms[i].NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: 1, RecvDepth: 1, Peer: fmt.Sprintf("peer %d", k)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var running sync.WaitGroup
+	deadline := time.Now().Add(5 * time.Minute)
+	for i := range eps {
+		for k, ep := range eps[i] {
+			running.Go(func() {
+				if err := ep.Connect(eps[1-i][k].Address(), deadline); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	running.Wait()
+	for _, d := range doms {
+		if n := d.Refused(); n > 0 || len(d.crowds.at) > 0 {
+			t.Errorf("%d links were refused, %d listeners are remembered", n, len(d.crowds.at))
+		}
+	}
+}
