@@ -32,6 +32,10 @@ func (c *Client) recorder() (func(worker int, client uint64, m *place.Map) (*aud
 			}
 			cfg.Blocks = append(cfg.Blocks, audit.DenseBlock{Offset: first[i], Len: first[i+1] - first[i], Lane: m.LaneOfBlock(i, len(first)-1)})
 		}
-		return audit.NewWorker(cfg)
+		w, err := audit.NewWorker(cfg)
+		if err != nil {
+			return nil, errorf(BadConfig, "kv: audit: %w", err)
+		}
+		return w, nil
 	}, nil
 }

@@ -57,6 +57,13 @@ func TestAuditOfClients(t *testing.T) {
 	cfg.Audit = t.TempDir()
 	_, err := Open(t.Context(), cfg)
 	wantCode(t, err, BadConfig, "psrt serve with --audit")
+
+	a := &audit.Config{Dir: t.TempDir(), Rate: 1, Limit: audit.DefaultLimit, Run: audit.NewRun(time.Now())}
+	w = &world{kvtest.New(t, kvtest.Shape{Transport: "tcp", Servers: 1, Lanes: 1, Workers: 1, Staleness: server.Async, Tables: tables, Audit: a}), t, "tcp"}
+	cfg = w.config(0)
+	cfg.Audit = "/proc/self" // no file can be made there
+	_, err = Open(t.Context(), cfg)
+	wantCode(t, err, BadConfig, "/proc/self")
 }
 
 func recordedRounds(c *Client, rounds int) error {
