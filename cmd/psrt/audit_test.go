@@ -94,6 +94,7 @@ func TestAuditIsToldWhatIsWrong(t *testing.T) {
 		{[]string{"train", "--data", data, "--audit-rate", "0.5"}, "--audit-rate has no effect without --audit"},
 		{[]string{"train", "--data", data, "--audit", dir, "--audit-rate", "2"}, "--audit-rate 2"},
 		{[]string{"train", "--data", data, "--audit", dir, "--audit-limit", "1KiB"}, "--audit-limit"},
+		{[]string{"serve", "--token-file", filepath.Join(dir, "token"), "--servers", "2", "--rank", "1", "--coordinator", "127.0.0.1:1", "--audit", dir}, "same --audit-run"},
 	} {
 		if o := psrt(t, c.args...); o.code != 2 || !strings.Contains(o.stderr, c.want) || strings.Count(o.stderr, "\n") != 1 {
 			t.Errorf("%v: exit %d, want %q in: %s", c.args, o.code, c.want, o.stderr)

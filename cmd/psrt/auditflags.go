@@ -32,14 +32,18 @@ func (f *auditFlags) registerServe(fl *pflag.FlagSet) {
 	fl.StringVar(&f.run, "audit-run", "", "`name` of the record's run, the same for servers that are started one by one (made of the time)")
 }
 
-// serve gives the servers' part; all of a launcher's servers have one run.
-func (f *auditFlags) serve(c *cobra.Command) (*audit.Config, error) {
+// serve gives the servers' part; all of a launcher's servers have one run. apart: this
+// one is of several that nobody launches.
+func (f *auditFlags) serve(c *cobra.Command, apart bool) (*audit.Config, error) {
 	if f.dir == "" && f.run != "" {
 		return nil, cli.Usagef("--audit-run has no effect without --audit: name the directory of the records")
 	}
 	a, err := f.describe(c)
 	if err != nil || a == nil {
 		return nil, err
+	}
+	if f.run == "" && apart {
+		return nil, cli.Usagef("--audit without --audit-run, for servers that are started one by one: each would record a run of its own; give all of them the same --audit-run NAME")
 	}
 	if f.run != "" {
 		a.Run = f.run

@@ -212,7 +212,7 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	if err := f.checkReplicas(c); err != nil {
 		return cfg, err
 	}
-	if cfg.Audit, err = f.audit.serve(c); err != nil {
+	if cfg.Audit, err = f.audit.serve(c, f.coordinator != "" && (f.servers > 1 || f.replicated()) && !launched()); err != nil {
 		return cfg, err
 	}
 	if cfg.Storage, err = f.storage.describe(c); err != nil {
