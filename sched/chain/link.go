@@ -161,17 +161,20 @@ func (m *Machine) isPredecessor(n Node) bool {
 
 func (m *Machine) isFeeder(n Node) bool { return m.cfg.Chain[len(m.cfg.Chain)-1].Node == n }
 
-// receive takes bytes of an op if they are the next; in any case it says what is
-// here.
+// receive takes bytes of an op if the next are among them, for what is sent again may be
+// cut otherwise; in any case it says what is here.
 func (m *Machine) receive(msg *Message) {
 	m.ackDue = true
 	h := &msg.Header
 	if msg.Seq != m.last()+1 || h.Seq != msg.Seq || h.Size < 0 {
 		return
 	}
-	op := m.at(msg.Seq)
+	op, here := m.at(msg.Seq), 0 // of its bytes
+	if op != nil && h.Kind != Void {
+		here = len(op.Body) - msg.Off
+	}
 	switch {
-	case op == nil && msg.Off != 0 || op != nil && h.Kind != Void && (h.Size != op.Size || msg.Off != len(op.Body)):
+	case msg.Off < 0 || here < 0 || here > len(msg.Bytes) || op == nil && msg.Off != 0 || op != nil && h.Kind != Void && h.Size != op.Size:
 		return
 	case op == nil:
 		op = &Op{Header: *h}
@@ -184,7 +187,7 @@ func (m *Machine) receive(msg *Message) {
 		op.Header, op.Body = *h, nil
 	}
 	if op.Kind != Void {
-		op.Body = append(op.Body, msg.Bytes[:min(len(msg.Bytes), op.Size-len(op.Body))]...)
+		op.Body = append(op.Body, msg.Bytes[here:min(len(msg.Bytes), here+op.Size-len(op.Body))]...)
 	}
 	if op.whole() && m.joined != nil {
 		m.joined.take(m)
