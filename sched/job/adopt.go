@@ -24,6 +24,8 @@ type adopter struct {
 	cancel  context.CancelCauseFunc
 	self    string
 	away    map[int]since // workers without a process
+	own     string        // key under which this process shows that it lives
+	shown   int64         // revision of that at the last look, 0: it was away itself
 	adopted sync.WaitGroup
 }
 
@@ -96,6 +98,9 @@ func (a *adopter) follow(ctx context.Context) error {
 // look adopts whom this process is to adopt; wait is true where somebody is only away
 // as yet.
 func (a *adopter) look(ctx context.Context) (wait bool, err error) {
+	if err := a.judge(ctx); err != nil {
+		return false, err
+	}
 	s, err := a.standing(ctx)
 	if err != nil {
 		return false, err
@@ -126,6 +131,23 @@ func (a *adopter) look(ctx context.Context) (wait bool, err error) {
 		wait = true // the heir may die before it has begun
 	}
 	return wait, nil
+}
+
+// judge: one that was away itself says nothing of the others, which may have been so for
+// the same reason and come back a little later. Their time begins again.
+func (a *adopter) judge(ctx context.Context) error {
+	kv, err := a.cfg.Coord.Get(ctx, a.own)
+	if ignore(err, coord.ErrNotFound) != nil {
+		return err
+	}
+	if err != nil {
+		kv.Revision = 0
+	}
+	if kv.Revision == 0 || kv.Revision != a.shown {
+		clear(a.away)
+	}
+	a.shown = kv.Revision
+	return nil
 }
 
 // adopt begins to go on for a worker.

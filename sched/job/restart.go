@@ -111,8 +111,7 @@ func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again, repla
 // killSilent has processes killed that do not end and keep no lease: they are stopped,
 // or their machine takes all processors from them. What follows is as if they had died.
 func (l *launcher) killSilent(ctx context.Context, kill chan<- launch.Victim) {
-	had := map[string]aliveCard{} // by process
-	silentSince := map[string]time.Time{}
+	s := silences{silence: l.job.Silence(), had: map[string]aliveCard{}, since: map[string]time.Time{}}
 	look := time.NewTicker(max(l.job.Silence()/4, 50*time.Millisecond))
 	defer look.Stop()
 	for {
@@ -127,32 +126,13 @@ func (l *launcher) killSilent(ctx context.Context, kill chan<- launch.Victim) {
 		if err != nil {
 			continue // the coordinator is away: nobody is to be blamed
 		}
-		living := map[string]bool{}
-		for _, a := range alive {
-			had[a.Process], living[a.Process] = a, true
-			delete(silentSince, a.Process)
-		}
-		patience := l.job.Silence() / grace
-		if len(living) == 0 { // no core for anybody, more likely, and to kill all may end the job
-			patience = 2 * l.job.Silence()
-		}
-		for p, a := range had {
-			switch since := silentSince[p]; {
-			case living[p]:
-				continue
-			case since.IsZero():
-				silentSince[p] = time.Now()
-				continue
-			case time.Since(since) < patience:
-				continue
-			}
-			delete(had, p)
-			delete(silentSince, p)
-			if syscall.Kill(a.PID, 0) != nil {
+		living, dead := s.look(alive, time.Now())
+		for _, d := range dead {
+			if syscall.Kill(d.PID, 0) != nil {
 				continue // it has ended
 			}
-			l.tell(fmt.Sprintf("%s (pid %d) has given no sign of life for %v: it is killed", l.name(a.Rank), a.PID, l.job.Silence()))
-			if !send(ctx, kill, launch.Victim{Rank: a.Rank, PID: a.PID}) {
+			l.tell(fmt.Sprintf("%s (pid %d) has given no sign of life for %v: it is killed", l.name(d.Rank), d.PID, d.silent.Round(time.Millisecond)))
+			if !send(ctx, kill, launch.Victim{Rank: d.Rank, PID: d.PID}) {
 				return
 			}
 		}
@@ -165,6 +145,52 @@ func (l *launcher) killSilent(ctx context.Context, kill chan<- launch.Victim) {
 			}
 		}
 	}
+}
+
+// silences is what a launcher remembers of processes that keep no lease.
+type silences struct {
+	silence time.Duration        // after which a lease ends
+	had     map[string]aliveCard // by process, all that have shown themselves
+	since   map[string]time.Time // a look has found them silent
+	nobody  bool                 // lived at the last look
+}
+
+// silentCard is a process that has been silent for too long.
+type silentCard struct {
+	aliveCard
+	silent time.Duration
+}
+
+// look says who lives, and who has been silent for too long, each once.
+func (s *silences) look(alive map[int]aliveCard, now time.Time) (living map[string]bool, dead []silentCard) {
+	living = map[string]bool{}
+	for _, a := range alive {
+		s.had[a.Process], living[a.Process] = a, true
+		delete(s.since, a.Process)
+	}
+	nobody, patience := len(living) == 0, s.silence/grace
+	switch {
+	case nobody: // no core for anybody, more likely, and to kill all may end the job
+		patience = 2 * s.silence
+	case s.nobody: // the first of them is back: the others may be on their way
+		for p := range s.since {
+			s.since[p] = now
+		}
+	}
+	s.nobody = nobody
+	for p, a := range s.had {
+		since, known := s.since[p]
+		switch {
+		case living[p]:
+		case !known:
+			s.since[p] = now
+		case now.Sub(since) >= patience:
+			delete(s.had, p)
+			delete(s.since, p)
+			dead = append(dead, silentCard{a, s.silence + now.Sub(since)})
+		}
+	}
+	return living, dead
 }
 
 // bornWithin is how long a worker that was started may take to show itself.

@@ -36,7 +36,7 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go n.watch(ctx, cancel)
-	a := &adopter{cfg: cfg, job: job, life: ctx, cancel: cancel, self: process(os.Getpid(), cfg.Rank), away: map[int]since{}}
+	a := &adopter{cfg: cfg, job: job, life: ctx, cancel: cancel, self: process(os.Getpid(), cfg.Rank), away: map[int]since{}, own: aliveKey(n.worker, n.generation)}
 	var first atomic.Pointer[train.Result]
 	a.run = func(ctx context.Context, n *number) error {
 		other := rank
