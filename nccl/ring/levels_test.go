@@ -7,12 +7,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"psrt/csrc/seedtest"
 	"psrt/nccl/coll"
 	"psrt/nccl/colltest"
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/rdma/mem"
 	"psrt/rdma/shm"
 	"psrt/rdma/tcp"
 )
@@ -106,6 +108,69 @@ func TestLevelsRebuilt(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Who waits for one that waits itself, inside a call, names the one that answers nobody.
+func TestSilentInsideACall(t *testing.T) {
+	const n = 128 << 10
+	all, hosts := onHosts(t, "aabb", false, Options{HostBytes: 1, Node: -1})
+	groups := joinOn(t, all, 1, hosts)
+	if groups[0].levels == nil {
+		t.Fatal("all ranks are alike")
+	}
+	const stopped = 3
+	for i, err := range everyone(groups, func(_ int, g *Group) error {
+		a, err := mem.New(mem.Config{Size: 2 * n, Node: -1, Purpose: "test", Share: true})
+		if err != nil {
+			return err
+		}
+		m, err := g.Register(a, "test")
+		if err != nil {
+			return errors.Join(err, a.Close())
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(g.Close(), m.Close(), a.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		return meetOnly(g, coll.Call{Kind: coll.AllReduce, Type: coll.U32, Send: a.Bytes()[:n], Recv: a.Bytes()[n:]})
+	}) {
+		if err != nil {
+			t.Fatalf("rank %d: %v", i, err)
+		}
+	}
+	groups[stopped].stop() // it answers nothing, and its connections stay
+	groups[stopped].serving.Wait()
+	for end := time.Now().Add(patience); ; {
+		var e *coll.RankError
+		err := groups[0].blame(func(p *peer) bool { return p.rank == 1 })
+		if !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		if e.Rank == stopped && e.Fault == coll.Silent {
+			break
+		}
+		if e.Fault != coll.Silent || time.Now().After(end) { // else this machine is too slow to answer in time
+			t.Fatalf("%v, want rank %d to be silent", err, stopped)
+		}
+	}
+}
+
+// meetOnly makes a call up to where bytes are moved.
+func meetOnly(g *Group, c coll.Call) error {
+	x := op{g: g, c: &c}
+	if err := x.locate(); err != nil {
+		return err
+	}
+	g.deadline = time.Now().Add(patience)
+	g.call++
+	g.at.Store(2*g.call + 1)
+	for _, p := range g.around {
+		if err := x.begin(p); err != nil {
+			return err
+		}
+	}
+	return g.wait(func(p *peer) bool { return len(p.inbox) == 0 })
 }
 
 // Ranks that do not agree on who is where make no group.

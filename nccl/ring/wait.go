@@ -94,23 +94,20 @@ func (g *Group) lost(p *peer) error {
 // killed says nothing, and its connection ends at once.
 const afterword = 500 * time.Millisecond
 
-// blame finds out which of the ranks that are needed has kept the others waiting.
+// blame finds out which rank has kept the others waiting: one of those that are needed, or
+// where these wait themselves one that they need. A call that is made inside hosts first
+// has such.
 func (g *Group) blame(needs func(*peer) bool) error {
-	var missing []*peer
+	var missing, others []*peer
 	for _, p := range g.around {
-		if needs(p) {
+		switch {
+		case needs(p):
 			missing = append(missing, p)
+		case !p.gone.Load(): // who has made its last call may leave
+			others = append(others, p)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	says := make([]whereReply, len(missing))
-	errs := make([]error, len(missing))
-	var wg sync.WaitGroup
-	for i, p := range missing {
-		wg.Go(rdma.Guarded(g.onPanic, func() { errs[i] = p.conn.Call(ctx, methodWhere, nil, &says[i]) }))
-	}
-	wg.Wait()
+	says, errs := g.ask(missing)
 	if err := g.Err(); err != nil { // another was quicker
 		return err
 	}
@@ -124,8 +121,30 @@ func (g *Group) blame(needs func(*peer) bool) error {
 			return &coll.RankError{Rank: p.rank, Fault: coll.Late, Cause: fmt.Errorf("it has made %d calls", says[i].At/2)}
 		}
 	}
+	_, errs = g.ask(others)
+	if err := g.Err(); err != nil {
+		return err
+	}
+	for i, p := range others {
+		if errs[i] != nil && p.conn.Err() == nil { // else it has left meanwhile, or who needs it says so
+			return &coll.RankError{Rank: p.rank, Fault: coll.Silent, Cause: errs[i]}
+		}
+	}
 	p := missing[0]
 	return &coll.RankError{Rank: p.rank, Fault: coll.Late, Cause: fmt.Errorf("it is in the call and waits itself: the time was too short, or the network loses what they send")}
+}
+
+// ask has peers say where they are.
+func (g *Group) ask(peers []*peer) (says []whereReply, errs []error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	says, errs = make([]whereReply, len(peers)), make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i, p := range peers {
+		wg.Go(rdma.Guarded(g.onPanic, func() { errs[i] = p.conn.Call(ctx, methodWhere, nil, &says[i]) }))
+	}
+	wg.Wait()
+	return says, errs
 }
 
 // answerTime is what a rank that runs may take to say where it is.
