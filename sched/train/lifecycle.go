@@ -197,6 +197,8 @@ func (k *keeper) step(ctx context.Context) error {
 	switch {
 	case k.w.pos.Steps < at.Begun+apart:
 		return nil
+	case at.Counting && k.counted == nil: // a process before this one did; what follows comes later, too
+		return k.count(ctx)
 	case isOver && at.After == 0:
 		defer k.waited(time.Now())
 		return k.endDay(ctx, false)
@@ -313,6 +315,11 @@ func (k *keeper) serves() bool {
 func (k *keeper) finishDay(ctx context.Context) error {
 	at := &k.w.pos.Life
 	if at.Counting {
+		if k.counted == nil { // likewise, and all is pushed: between steps a cut is never over at once
+			if err := k.count(ctx); err != nil {
+				return err
+			}
+		}
 		c, err := await(ctx, k.w, k.counted)
 		if err != nil {
 			return err
@@ -320,10 +327,16 @@ func (k *keeper) finishDay(ctx context.Context) error {
 		if k.counted, at.Counting = nil, false; c.err != nil {
 			return fmt.Errorf("train: counting rows by score, for the capacity of %d: %w", k.capacity(), c.err)
 		}
+		if !k.serves() {
+			at.After = 0
+		}
 		if c.below > 0 {
-			if err := k.happen(ctx, accessor.Event{Kind: accessor.Evict, Below: c.below}); err != nil {
-				return err
-			}
+			err = k.happen(ctx, accessor.Event{Kind: accessor.Evict, Below: c.below})
+		} else { // no event says that nothing is left to count
+			err = k.writeDown(ctx, lifeCard{From: at.Events, Clock: k.w.clock})
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if !k.serves() {
@@ -498,6 +511,11 @@ func (k *keeper) finish(ctx context.Context) error {
 	}
 	if err := k.inherit(ctx); err != nil {
 		return err
+	}
+	if k.w.pos.Life.After > 0 { // of a process before this one
+		if err := k.finishDay(ctx); err != nil {
+			return err
+		}
 	}
 	events, err := k.endSave(ctx)
 	if err != nil || len(events) == 0 {

@@ -53,11 +53,12 @@ func (w *worker) readLife(ctx context.Context) (*lifeCard, error) {
 	return &card, nil
 }
 
-// newer is the later of the card's and of what was written down before step clock. With
-// the card's, no step before its own has anything to do with the life again.
+// newer is the later of the card's and of what was written down before step clock: the
+// card's where they are of one step, as the end of a pass is behind its report. With it,
+// no step before its own has anything to do with the life again.
 func (w *worker) newer(l lifeAt, clock uint64) lifeAt {
 	c := w.lived
-	if c == nil || c.Life.Events < l.Events || c.Life.Events == l.Events && c.Clock <= clock {
+	if c == nil || c.Life.Events < l.Events || c.Life.Events == l.Events && c.Clock < clock {
 		return l
 	}
 	return c.Life
@@ -86,8 +87,10 @@ func (w *worker) inheritKeeper(ctx context.Context) error {
 	}
 	if c := w.lived; c != nil {
 		k.sum, k.wait = c.Sum, c.Wait
-		if err := k.tell(ctx, c); err != nil {
-			return err
+		if c.Events != "" {
+			if err := k.tell(ctx, c); err != nil {
+				return err
+			}
 		}
 	}
 	k.sum.Location = w.job.Serving
