@@ -23,18 +23,16 @@ type lifeCard struct {
 	Events string  `json:"events"`
 	Sum    Serving `json:"sum,omitzero"`
 	Wait   float64 `json:"wait,omitempty"`
+	// Generation is of the process: one that another has replaced writes nothing more.
+	Generation int `json:"generation"`
 }
 
 func (k *keeper) writeDown(ctx context.Context, card lifeCard) error {
 	if k.w.rank.Generation == 0 {
 		return nil
 	}
-	card.Life, card.Sum, card.Wait = k.w.pos.Life, k.sum, k.wait
-	b, err := json.Marshal(card)
-	if err == nil {
-		_, err = k.w.rank.Coord.Put(ctx, keyLife, b, 0)
-	}
-	return err
+	card.Life, card.Sum, card.Wait, card.Generation = k.w.pos.Life, k.sum, k.wait, k.w.rank.Generation
+	return putNewest(ctx, k.w.rank.Coord, keyLife, card.Generation, card)
 }
 
 // readLife is what the process before wrote down, nil for nothing.

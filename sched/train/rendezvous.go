@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"psrt/sched/client"
@@ -109,7 +110,7 @@ func (w *worker) lead(ctx context.Context, name string, f func() error) error {
 	if w.rank.Index == 0 && said == nil {
 		if err := f(); err != nil {
 			message = err.Error()
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || errors.Is(err, client.ErrTakenOver) { // another speaks for worker 0
 				return err
 			}
 			_, _ = gather(ctx, w, name, message)

@@ -201,14 +201,20 @@ func (r *roll) had(ctx context.Context) (c card, err error) {
 
 // show puts this worker's card. A process whose number another has may not.
 func (r *roll) show(ctx context.Context, mine card) error {
-	b, err := json.Marshal(mine)
+	return putNewest(ctx, r.coord, collectiveKey(r.self), mine.Generation, mine)
+}
+
+// putNewest puts a card with a generation under key, unless a newer process has.
+func putNewest(ctx context.Context, c coord.Coordinator, key string, generation int, card any) error {
+	b, err := json.Marshal(card)
 	if err != nil {
 		return err
 	}
-	key := collectiveKey(r.self)
 	for {
-		var old card
-		kv, err := r.coord.Get(ctx, key)
+		var old struct {
+			Generation int `json:"generation"`
+		}
+		kv, err := c.Get(ctx, key)
 		switch {
 		case errors.Is(err, coord.ErrNotFound):
 			kv.Revision = 0
@@ -219,10 +225,10 @@ func (r *roll) show(ctx context.Context, mine card) error {
 				return err
 			}
 		}
-		if old.Generation > mine.Generation {
+		if old.Generation > generation {
 			return client.ErrTakenOver
 		}
-		if _, err = r.coord.CompareAndPut(ctx, key, b, kv.Revision, 0); !errors.Is(err, coord.ErrConflict) {
+		if _, err = c.CompareAndPut(ctx, key, b, kv.Revision, 0); !errors.Is(err, coord.ErrConflict) {
 			return err
 		}
 	}
