@@ -59,6 +59,7 @@ type collective struct {
 
 	mu    sync.Mutex
 	group *ring.Group // nil between two of them
+	met   uint64      // epoch of the newest
 
 	// Of the goroutine that makes the calls, and of others while none is asked for:
 	mine     card
@@ -106,6 +107,7 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 		}
 	}
 	c.mine.Addr, c.mine.Generation, c.mine.Host = m.Addr(), w.rank.Generation, cmp.Or(w.rank.Label, dial.Machine())
+	c.met = c.mine.Epoch
 	return c, nil
 }
 
@@ -362,11 +364,12 @@ func (c *collective) use() *DenseSums {
 	if c == nil {
 		return nil
 	}
-	u := &DenseSums{VectorBytes: 4 * c.floats(), Groups: c.mine.Epoch, Mixed: c.mixed.use()}
+	u := &DenseSums{VectorBytes: 4 * c.floats(), Mixed: c.mixed.use()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	u.Groups = c.met
 	if c.group != nil {
-		u.Hosts = c.group.Parts(u.VectorBytes)
+		u.Hosts = c.group.Parts(4 * c.mixed.longest(c.floats()))
 	}
 	return u
 }
@@ -389,6 +392,9 @@ func (c *collective) check(ctx context.Context) error {
 	if err := c.w.client.Wait(&call); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	met := c.met
+	c.mu.Unlock()
 	mine, theirs := c.published(), b.dense.Values()
 	for i, block := range c.blocks {
 		if !c.mixed.adds(i) {
@@ -397,7 +403,7 @@ func (c *collective) check(ctx context.Context) error {
 		at, end := block.Offset, block.Offset+block.Len
 		if !slices.Equal(mem.Bytes(mine[at:end]), mem.Bytes(theirs[at:end])) {
 			return fmt.Errorf("train: --dense %s: block %d of %d of the dense values is not here what it is at the servers, after %d steps and %d groups: please report this; train with --dense %s",
-				c.w.job.Dense, i, len(c.blocks), c.w.pos.Steps, c.mine.Epoch, DensePS)
+				c.w.job.Dense, i, len(c.blocks), c.w.pos.Steps, met, DensePS)
 		}
 	}
 	_, err := gather(ctx, c.w, "checked", true)

@@ -67,6 +67,14 @@ func (m *mixed) runs(floats int) []stretch {
 	return m.stretch
 }
 
+// longest is the most floats that one call adds, 0 where the servers add all.
+func (m *mixed) longest(floats int) (most int) {
+	for _, r := range m.runs(floats) {
+		most = max(most, r.to-r.from)
+	}
+	return most
+}
+
 // whole is the vector to compute with: pulled has the blocks that are not added, and gets
 // the others.
 func (m *mixed) whole(pulled, replica []float32) []float32 {
@@ -88,7 +96,7 @@ func newMixed(blocks []densemap.Block, laneOf []int, measured densesplit.Measure
 		}
 		elements[lane] += blocks[i].Len
 	}
-	m := &mixed{measured: measured, blocks: make([]bool, len(blocks))}
+	m := &mixed{measured: measured}
 	var err error
 	if m.split, err = densesplit.Choose(measured, elements); err != nil {
 		return nil, err
@@ -96,6 +104,13 @@ func newMixed(blocks []densemap.Block, laneOf []int, measured densesplit.Measure
 	for _, reduced := range m.split.Reduced {
 		m.pushed = append(m.pushed, !reduced)
 	}
+	m.divide(blocks, laneOf)
+	return m, nil
+}
+
+// divide finds the blocks and stretches that are added.
+func (m *mixed) divide(blocks []densemap.Block, laneOf []int) {
+	m.blocks = make([]bool, len(blocks))
 	for i, b := range blocks {
 		if m.blocks[i] = m.split.Reduced[laneOf[i]]; !m.blocks[i] {
 			continue
@@ -106,7 +121,6 @@ func newMixed(blocks []densemap.Block, laneOf []int, measured densesplit.Measure
 			m.stretch = append(m.stretch, stretch{b.Offset, b.Offset + b.Len})
 		}
 	}
-	return m, nil
 }
 
 // pull asks for the dense values that this worker does not have.

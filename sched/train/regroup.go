@@ -78,7 +78,7 @@ func (c *collective) join(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
-	c.group = g
+	c.group, c.met = g, epoch
 	c.mu.Unlock()
 	c.news()
 	return nil
