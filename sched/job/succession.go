@@ -17,12 +17,14 @@ import (
 //	keeping/<rank>  that keeper lives; under its lease
 //	offer/<rank>    that rank would be one; under its lease
 //	room/<i>        the rank that has the i-th place among those; under its lease
+//	first/<host>    the rank of a host that came first to offer itself; under its lease
 //	called/<rank>/  it is to be one, and who the others are
 const (
 	keySuccession = "succession"
 	keepingPrefix = "keeping/"
 	offerPrefix   = "offer/"
 	roomPrefix    = "room/"
+	firstPrefix   = "first/"
 	calledPrefix  = "called/"
 )
 

@@ -262,14 +262,15 @@ func (w *warden) succeed(life context.Context) error {
 	k := w.k
 	called := calledPrefix + strconv.Itoa(k.cfg.Rank) + "/"
 	for life.Err() == nil {
-		if err := w.awaitRoom(life); err != nil {
+		first, err := w.awaitRoom(life)
+		if err != nil {
 			return err
 		}
 		s, err := coord.NewSession(life, w.c, w.ttl)
 		if err != nil {
 			return err
 		}
-		word, port, err := w.offerOnce(life, s, called)
+		word, port, err := w.offerOnce(life, s, called, first)
 		if word != nil {
 			return errors.Join(w.become(life, s, port, word), port.Release())
 		}
@@ -283,8 +284,8 @@ func (w *warden) succeed(life context.Context) error {
 
 // offerOnce offers this rank until it is called, and the session holds. Without a word
 // and an error the session was lost; coord.ErrConflict: others offer themselves already.
-func (w *warden) offerOnce(life context.Context, s *coord.Session, called string) (word *calledWord, port *etcd.Port, err error) {
-	if err := w.takeRoom(life, s); err != nil {
+func (w *warden) offerOnce(life context.Context, s *coord.Session, called string, first bool) (word *calledWord, port *etcd.Port, err error) {
+	if err := w.takeRoom(life, s, first); err != nil {
 		return nil, nil, err
 	}
 	if port, err = etcd.HoldPort(life, w.k.cfg.reached()); err != nil {
@@ -307,10 +308,17 @@ func (w *warden) offerOnce(life context.Context, s *coord.Session, called string
 	return word, port, err
 }
 
-// takeRoom makes this rank one of the few that offer themselves.
-func (w *warden) takeRoom(life context.Context, s *coord.Session) error {
+// takeRoom makes this rank one of the few that offer themselves; first: only where it is
+// the first of its host.
+func (w *warden) takeRoom(life context.Context, s *coord.Session, first bool) error {
+	self := []byte(strconv.Itoa(w.k.cfg.Rank))
+	if first {
+		if _, err := w.c.CompareAndPut(life, firstPrefix+w.card().Host, self, 0, s.Lease()); err != nil {
+			return err
+		}
+	}
 	for i := range offers {
-		_, err := w.c.CompareAndPut(life, roomPrefix+strconv.Itoa(i), []byte(strconv.Itoa(w.k.cfg.Rank)), 0, s.Lease())
+		_, err := w.c.CompareAndPut(life, roomPrefix+strconv.Itoa(i), self, 0, s.Lease())
 		if !errors.Is(err, coord.ErrConflict) {
 			return err
 		}
@@ -319,19 +327,35 @@ func (w *warden) takeRoom(life context.Context, s *coord.Session) error {
 }
 
 // awaitRoom waits until fewer ranks offer themselves than may. Until then this one holds
-// no lease and no port: of a thousand ranks most never do.
-func (w *warden) awaitRoom(life context.Context) error {
-	if !w.card().Serves { // servers first: workers come and go more
-		pause(life, w.ttl/10)
-	}
-	for {
+// no lease and no port: of a thousand ranks most never do. Where there is room those come
+// first who would be chosen first, see keepersView.best; the others wait a little, and look
+// again. first: nobody else of its host is a keeper or would be.
+func (w *warden) awaitRoom(life context.Context) (first bool, err error) {
+	for waited := false; ; {
 		taken, rev, err := w.c.List(life, roomPrefix)
-		if err != nil || len(taken) < offers {
-			return err
+		if err != nil {
+			return false, err
 		}
+		if len(taken) < offers {
+			first, err := w.isFirst(life)
+			late := time.Duration(0)
+			if !first {
+				late = 2
+			}
+			if !w.card().Serves { // workers come and go more
+				late++
+			}
+			if err != nil || late == 0 || waited {
+				return first, err
+			}
+			pause(life, late*w.ttl/10)
+			waited = true
+			continue
+		}
+		waited = false
 		watch, err := w.c.Watch(life, roomPrefix, rev+1)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for gone := false; !gone; {
 			e, ok := <-watch.Events()
@@ -339,9 +363,26 @@ func (w *warden) awaitRoom(life context.Context) error {
 		}
 		watch.Close()
 		if life.Err() != nil {
-			return context.Cause(life)
+			return false, context.Cause(life)
 		}
 	}
+}
+
+func (w *warden) isFirst(ctx context.Context) (bool, error) {
+	host := w.card().Host
+	if _, err := w.c.Get(ctx, firstPrefix+host); !errors.Is(err, coord.ErrNotFound) {
+		return false, err
+	}
+	keeping, err := cards(ctx, w.c, keepingPrefix)
+	if err != nil {
+		return false, err
+	}
+	for _, k := range keeping {
+		if k.Host == host {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // awaitCall waits for a call; nil without an error: the session was lost.

@@ -183,6 +183,43 @@ func TestFewOffer(t *testing.T) {
 	}
 }
 
+// Those that are ready are of several hosts, and not of one that has a keeper, as far as
+// there are others: whichever keeper dies, another host can have its place.
+func TestOffersAreOfSeveralHosts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	store := local.New()
+	defer store.Close()
+	for key, text := range map[string]string{keySuccession: fmt.Sprintf(`{"members":%d}`, manyKeepers), keepingPrefix + "99": `{"host":"h0"}`} {
+		if _, err := store.Put(ctx, key, []byte(text), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const hosts = 3
+	job := &train.Job{Servers: hosts * offers, Workers: 1, Replicas: 2, Groups: 4}
+	for r := range hosts * offers { // who comes later, if at all, does so after a minute
+		cfg := &RankConfig{Rank: r, Coord: store, keepingTTL: 5 * time.Minute, HostLabel: fmt.Sprint("h", r/offers)}
+		k := &keeper{cfg: cfg, job: job, store: unowned{store}, known: waysTo("", nil)}
+		if err := k.guard(ctx); err != nil {
+			t.Fatal(err)
+		}
+		defer k.close()
+	}
+	for seen := map[string]int{}; len(seen) < hosts-1; time.Sleep(5 * time.Millisecond) {
+		offered, err := cards(ctx, store, offerPrefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(seen)
+		for _, card := range offered {
+			seen[card.Host]++
+		}
+		if seen["h0"] > 0 || len(offered) > len(seen) {
+			t.Fatalf("by host %v offer themselves, want one of each but that of the keeper", seen)
+		}
+	}
+}
+
 // A server that keeps the store may leave while most of the others live without it.
 func TestKeeperMayLeave(t *testing.T) {
 	for _, x := range []struct {
