@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"psrt/cmd/internal/cli"
+	"psrt/sched/clock"
 	"psrt/sched/job"
 	"psrt/sched/metrics"
 	"psrt/sched/serve"
@@ -34,6 +35,7 @@ type serveFlags struct {
 	rank       int
 	sync       *cli.Choice
 	staleness  int
+	tableSync  tableSync
 	memBudget  cli.Bytes
 	saveEvery  time.Duration
 	stallAfter time.Duration
@@ -74,6 +76,7 @@ says, and nothing is left behind.`,
 	fl.IntVar(&f.clients, "clients", 64, "trainers that may be connected at a time")
 	fl.Var(f.sync, "sync", "consistency among the trainers that are connected: asp, ssp (see --staleness) or bsp")
 	fl.IntVar(&f.staleness, "staleness", 0, "ssp: how many steps trainers may be apart")
+	fl.Var(&f.tableSync, "table-sync", "consistency of single tables of the tables file, or of its dense vector, as in user=asp,dense=ssp:0-4 (as --sync); bsp is for all or none")
 	fl.Var(&f.memBudget, "mem-budget", "memory for all tables, such as 4GiB (no limit)")
 	f.storage.register(fl, policy.NameS3FIFO)
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
@@ -209,6 +212,7 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	case "ssp":
 		cfg.Staleness = f.staleness
 	}
+	cfg.TableSync = clock.ByTable(f.tableSync)
 	if err := f.checkReplicas(c); err != nil {
 		return cfg, err
 	}
@@ -263,6 +267,7 @@ type readiness struct {
 	Threads   int      `json:"threads"`
 	Clients   int      `json:"clients"`
 	Sync      string   `json:"sync"`
+	TableSync string   `json:"table_sync,omitempty"`
 	Tables    []string `json:"tables"`
 	Dense     int      `json:"dense"`
 	Loaded    string   `json:"loaded,omitempty"`
@@ -275,7 +280,7 @@ type readiness struct {
 
 // readiness is what is known of it before.
 func (f *serveFlags) readiness(cfg serve.Config) readiness {
-	r := readiness{Event: "ready", PID: os.Getpid(), Version: version, Threads: f.threads, Clients: f.clients, Sync: f.sync.Value}
+	r := readiness{Event: "ready", PID: os.Getpid(), Version: version, Threads: f.threads, Clients: f.clients, Sync: f.sync.Value, TableSync: f.tableSync.String()}
 	if cfg.Tables != nil {
 		r.Dense = cfg.Tables.Dense.Floats
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,7 +53,7 @@ func (f *boundFlag) String() string { return f.Steps() }
 func (f *boundFlag) Type() string { return "steps" }
 
 // tableSync is modes by the names of tables.
-type tableSync map[string]clock.Mode
+type tableSync clock.ByTable
 
 // Set reads what the user says, one table or several; it may be given again.
 func (t *tableSync) Set(s string) error {
@@ -77,13 +75,7 @@ func (t *tableSync) Set(s string) error {
 }
 
 // String is what Set reads.
-func (t *tableSync) String() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(*t)) {
-		all = append(all, name+"="+(*t)[name].String())
-	}
-	return strings.Join(all, ",")
-}
+func (t *tableSync) String() string { return clock.ByTable(*t).String() }
 
 // Type is what --help shows.
 func (t *tableSync) Type() string { return "table=mode,..." }

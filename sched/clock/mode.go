@@ -2,6 +2,8 @@ package clock
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -85,4 +87,16 @@ func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 func (m *Mode) UnmarshalText(b []byte) (err error) {
 	*m, err = ParseMode(string(b))
 	return err
+}
+
+// ByTable is modes by the names of tables.
+type ByTable map[string]Mode
+
+// String is what --table-sync reads.
+func (t ByTable) String() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		all = append(all, name+"="+t[name].String())
+	}
+	return strings.Join(all, ",")
 }

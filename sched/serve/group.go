@@ -40,6 +40,7 @@ func (s *Server) follows() bool { return s.cfg.index() > 0 && s.first.Saves }
 // settings are what all servers of a group must have alike.
 type settings struct {
 	Servers, Lanes, Clients, Staleness int
+	TableSync                          string              `json:",omitempty"`
 	Tables                             string              // as they were read
 	Saves                              bool                // server 0's word counts
 	Chains                             *place.ChainsConfig `json:",omitempty"` // with replicas
@@ -58,7 +59,7 @@ func (s *settings) differ(first *settings, whose string) error {
 		name   string
 		a0, me any
 	}{{"--servers", first.Servers, s.Servers}, {"--threads", first.Lanes, s.Lanes}, {"--clients", first.Clients, s.Clients},
-		{"--sync and --staleness", first.Staleness, s.Staleness}, {"--tables", first.Tables, s.Tables}, {"--groups, --replicas and --allow-same-host", first.chains(), s.chains()}} {
+		{"--sync and --staleness", first.Staleness, s.Staleness}, {"--table-sync", first.TableSync, s.TableSync}, {"--tables", first.Tables, s.Tables}, {"--groups, --replicas and --allow-same-host", first.chains(), s.chains()}} {
 		if f.a0 != f.me {
 			return &InputError{Path: f.name, Msg: fmt.Sprintf("%v here, %v at %s: give all servers the same", f.me, f.a0, whose)}
 		}
@@ -133,7 +134,7 @@ func (s *Server) meet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mine := settings{Servers: g.Servers, Lanes: s.cfg.Lanes, Clients: s.cfg.Clients, Staleness: s.cfg.Staleness, Tables: string(tables), Saves: s.cfg.Save != ""}
+	mine := settings{Servers: g.Servers, Lanes: s.cfg.Lanes, Clients: s.cfg.Clients, Staleness: s.cfg.Staleness, TableSync: s.cfg.TableSync.String(), Tables: string(tables), Saves: s.cfg.Save != ""}
 	b, err := json.Marshal(mine)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/sched/clock"
 	"psrt/sched/coord/local"
 	"psrt/sched/kv"
 	"psrt/sched/server"
@@ -106,9 +107,15 @@ func TestGroup(t *testing.T) {
 }
 
 func TestGroupMustAgree(t *testing.T) {
-	_, end := group(t, 2, func(i int, c *Config) { c.Lanes += i })
-	errs := end()
-	if errs[1] == nil || !strings.Contains(errs[1].Error(), "--threads: 3 here, 2 at server 0") {
-		t.Errorf("server 1 ended with %v", errs[1])
+	for want, differ := range map[string]func(i int, c *Config){
+		"--threads: 3 here, 2 at server 0": func(i int, c *Config) { c.Lanes += i },
+		"--table-sync: sum=ssp:1 here, sum=ssp:0-4 at server 0": func(i int, c *Config) {
+			c.TableSync = clock.ByTable{"sum": []clock.Mode{{Least: 0, Most: 4}, clock.Fixed(1)}[i]}
+		},
+	} {
+		_, end := group(t, 2, differ)
+		if err := end()[1]; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("server 1 ended with %v, want %q", err, want)
+		}
 	}
 }

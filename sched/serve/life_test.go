@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"psrt/sched/client"
+	"psrt/sched/clock"
 	"psrt/sched/psmsg"
+	"psrt/sched/server"
 )
 
 // TestServerStartedAgain: a trainer goes on with a server that was stopped,
@@ -202,6 +204,42 @@ func TestStaleness(t *testing.T) {
 	b.leave()
 	if v := <-got; v != 2 {
 		t.Errorf("the pull gives %v, want 2", v)
+	}
+}
+
+// TestTableSync: one table is as stale as it likes, and the other is not.
+func TestTableSync(t *testing.T) {
+	const two = "tables: [{name: strict, dim: 1, rule: sum}, {name: free, dim: 1, rule: sum}]\ndense: {rule: sgd, parts: [{name: b, size: 1}]}\n"
+	s := start(t, Config{Tables: tables(t, two), Staleness: asp, TableSync: clock.ByTable{"strict": clock.Fixed(1), server.DenseName: {Least: 1, Most: 3}}})
+	a, b := s.join(t), s.join(t)
+	for range 2 {
+		a.push("strict", false, []uint64{1}, 1)
+		a.push("free", true, []uint64{1}, 1)
+	}
+	if v := a.pull("free", 1)[0]; v != 2 { // in step 2, b in step 0
+		t.Errorf("the pull that waits for nobody gives %v, want 2", v)
+	}
+	got := make(chan float32)
+	go func() { got <- a.pull("strict", 1)[0] }()
+	select {
+	case v := <-got:
+		t.Fatalf("a pull two steps ahead was answered with %v", v)
+	case <-time.After(100 * time.Millisecond):
+	}
+	b.leave()
+	if v := <-got; v != 2 {
+		t.Errorf("the pull gives %v, want 2", v)
+	}
+	st, err := s.server.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := map[string]string{}
+	for _, y := range st.Syncs {
+		modes[y.Table] = y.Mode
+	}
+	if modes["strict"] != "ssp:1" || modes["free"] != "asp" || modes[server.DenseName] != "ssp:1-3" {
+		t.Errorf("the server shows %v", modes)
 	}
 }
 

@@ -121,7 +121,7 @@ func (r *Replica) sit(seat replica.Seat) (replica.Group, error) {
 	c := &r.cfg
 	var s *server.Server
 	s, err := server.New(server.Config{
-		ID: seat.Group, Map: seat.Map.GroupMap(), Host: r.host, Workers: c.Clients + 1, Staleness: c.Staleness, Merges: tree.Merges(0, c.Clients+1),
+		ID: seat.Group, Map: seat.Map.GroupMap(), Host: r.host, Workers: c.Clients + 1, Staleness: c.Staleness, Modes: c.modes(), Merges: tree.Merges(0, c.Clients+1),
 		Seed: c.Tables.Seed, Tables: c.Tables.Specs, Dense: c.Tables.Dense.config(), Tracked: c.Tables.lives(), Node: c.Node,
 		MaxBytes: c.MaxBytes / c.Replicated.mostGroups(), Watch: server.WatchOff, // it would look at each connection once for each group
 		Audit: c.Audit, ReconnectFor: c.ReconnectFor, OnWorkerLost: func(worker int, cause error) { r.lost(seat.Group, s, worker, cause) },
@@ -236,7 +236,7 @@ func (r *Replica) agree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mine, err := json.Marshal(settings{Servers: k.First, Lanes: r.cfg.Lanes, Clients: r.cfg.Clients, Staleness: r.cfg.Staleness, Tables: string(tables), Chains: &k.Chains})
+	mine, err := json.Marshal(settings{Servers: k.First, Lanes: r.cfg.Lanes, Clients: r.cfg.Clients, Staleness: r.cfg.Staleness, TableSync: r.cfg.TableSync.String(), Tables: string(tables), Chains: &k.Chains})
 	if err != nil {
 		return err
 	}

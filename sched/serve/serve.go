@@ -11,6 +11,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/sched/audit"
+	"psrt/sched/clock"
 	"psrt/sched/place"
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
@@ -38,6 +39,8 @@ type Config struct {
 	Clients int
 	// Staleness is 0 for BSP, a bound for SSP, server.Async for ASP.
 	Staleness int
+	// TableSync is of tables, and of server.DenseName, that have another mode.
+	TableSync clock.ByTable
 	Tables    *Tables // nil: none but those that trainers describe
 	// NewTables lets trainers describe tables that Tables lacks.
 	NewTables bool
@@ -82,6 +85,9 @@ func (c *Config) validate() error {
 	}
 	if c.Tables == nil {
 		c.Tables = &Tables{Seed: 1}
+	}
+	if err := c.checkModes(); err != nil {
+		return err
 	}
 	if c.ReconnectFor <= 0 {
 		c.ReconnectFor = defaultReconnectFor
@@ -132,7 +138,7 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	clearStale(cfg.Listen)
 	s.server, err = server.New(server.Config{
-		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Merges: tree.Merges(0, cfg.Clients),
+		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Modes: cfg.modes(), Merges: tree.Merges(0, cfg.Clients),
 		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Tracked: cfg.Tables.lives(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
 		Audit: cfg.Audit, ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
 		Trainers: server.Trainers{Directory: s.directory, NewTable: s.cfg.newTable, Dense: cfg.Tables.Dense.Parts},

@@ -128,8 +128,8 @@ func (l *lane) noteStaleness(r *request) {
 	}
 }
 
-// denseName is what the dense vector is called among tables.
-const denseName = "dense"
+// DenseName is what the dense vector is called among tables.
+const DenseName = "dense"
 
 // addSyncs adds a lane's tables to what others have told.
 func (l *lane) addSyncs(rep *psmsg.StatsReply) {
@@ -145,6 +145,6 @@ func (l *lane) addSyncs(rep *psmsg.StatsReply) {
 		add(t.spec.Name, &t.sync)
 	}
 	if l.dense.vector != nil {
-		add(denseName, &l.dense.sync)
+		add(DenseName, &l.dense.sync)
 	}
 }
