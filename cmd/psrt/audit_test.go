@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"psrt/sched/kv"
 )
 
 // A job that records is judged to have kept its promise; a stronger one it did
@@ -99,5 +103,28 @@ func TestAuditIsToldWhatIsWrong(t *testing.T) {
 		if o := psrt(t, c.args...); o.code != 2 || !strings.Contains(o.stderr, c.want) || strings.Count(o.stderr, "\n") != 1 {
 			t.Errorf("%v: exit %d, want %q in: %s", c.args, o.code, c.want, o.stderr)
 		}
+	}
+}
+
+// Trainers of one's own are recorded where the server and they are told to, and judged.
+func TestServeAudit(t *testing.T) {
+	dir := t.TempDir()
+	token, records := filepath.Join(dir, "token"), filepath.Join(dir, "records")
+	s := serveProcess(t, "--listen", "127.0.0.1:0", "--token-file", token, "--tables", write(t, dir, "tables.yaml", serveTables), "--sync", "bsp", "--audit", records, "--audit-rate", "1")
+	const steps = 5
+	c := connect(t, kv.Config{Servers: []string{s.ready.Address}, TokenFile: token, Audit: records})
+	table := openTable(t, c, "sum")
+	for range steps {
+		pullSum(t, table)
+		if err := errors.Join(table.Push([]uint64{7}, []float32{1, 1}, kv.Options{}), c.Tick(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	if _, code := s.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit %d: %s", code, s.stderr)
+	}
+	if o := psrt(t, "audit", records); o.code != 0 || !strings.Contains(o.stdout, "bsp kept") {
+		t.Errorf("exit %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 }

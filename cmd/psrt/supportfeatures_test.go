@@ -12,6 +12,7 @@ import (
 const (
 	plainFeature = "fm"
 	deepFeature  = "allreduce-deep"
+	lifeFeature  = "lifecycle"
 )
 
 // features are the rows of the page.
@@ -49,10 +50,28 @@ func features() []*supported {
 		{name: "replicas", flags: "--replicas 2 --allow-same-host --groups 2", parts: 2, like: plainFeature},
 		{name: "read-any", flags: "--replicas 2 --allow-same-host --groups 2 --read any", parts: 2, like: plainFeature},
 		{name: "groups", flags: "--groups 4", parts: 4, like: plainFeature},
-		{name: "lifecycle", flags: "--accessor DIR/data/life.yaml", check: hasLife},
+		{name: lifeFeature, flags: "--accessor DIR/data/life.yaml", check: hasLife},
 		{name: "serving", flags: "--accessor DIR/data/life.yaml --serving DIR/served", check: serves},
 		{name: "checkpoint", flags: "--checkpoint DIR/history --checkpoint-every 5steps", like: plainFeature, check: resumes},
 		{name: "audit", flags: "--audit DIR/record", like: plainFeature, check: isAudited},
+		{name: "mixed", flags: "--dense mixed --model deepfm --hidden 16,8", like: deepFeature, check: isMixed},
+		{name: "mixed-resumed", flags: "--dense mixed --model deepfm --hidden 16,8 --checkpoint DIR/history --checkpoint-every 5steps", like: deepFeature, check: resumes},
+		{name: "mixed-lifecycle", flags: "--dense mixed --accessor DIR/data/life.yaml", like: lifeFeature, check: hasLife},
+	}
+}
+
+// elsewhere is what takes more commands than one, which tests of its own give.
+type elsewhere struct {
+	what, commands string
+	tests          []func(*testing.T)
+}
+
+func triedElsewhere() []elsewhere {
+	return []elsewhere{
+		{"workers of one host add dense gradients first", "psrt train --dense allreduce --host-label H …, rank by rank", []func(*testing.T){TestAllReduceOnHosts}},
+		{"predict and eval over ranks, from a model and from a running server", "psrt predict --workers N [--servers N | --live ADDR] …", []func(*testing.T){TestPredictOverRanks, TestPredictByHand}},
+		{"ids and vectors for an index, over ranks", "psrt predict --emit NAME …", []func(*testing.T){TestPredictEmits}},
+		{"trainers of your own, recorded and judged", "psrt serve --audit DIR …; psrt audit DIR", []func(*testing.T){TestServeAudit}},
 	}
 }
 
@@ -76,6 +95,13 @@ func evaluates(t *testing.T, r *supportRun) {
 	}
 	if got := resultOf(t, o.stdout); got.AUC == nil || *got.AUC != *r.res.AUC {
 		t.Errorf("evaluated, AUC is %v; trained, %v", got.AUC, *r.res.AUC)
+	}
+}
+
+// isMixed: both ways were measured, and one of the shares that there are was chosen.
+func isMixed(t *testing.T, r *supportRun) {
+	if d := r.res.DenseSums; d == nil || d.Mixed == nil || d.Mixed.Measured.Servers <= 0 || d.Mixed.Measured.Reduce <= 0 || d.Mixed.Share < 0 || d.Mixed.Share > 1 {
+		t.Errorf("the dense sums: %+v", d)
 	}
 }
 

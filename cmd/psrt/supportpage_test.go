@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -59,8 +61,8 @@ Made by the tests (` + "`go test ./cmd/psrt -run TestSupportPage -rewrite`" + `)
 
 Each cell is a small job of ` + "`psrt train`" + ` with its ranks as processes: trained to the end, every row once, the log loss
 sane, what the feature is for found in the result, and under bsp the digest the same in all cells of a row that are run together (and that of
-another feature where this one is not to change the model: see *Features*; not of topk, auto and table-sync). **yes**: run by ` + "`make test`" + `, of each row two cells
-in bsp over different transports, with rows in different tiers; yes: by ` + "`make full`" + ` too (` + "`PSRT_SUPPORT=all`" + `); ?: accepted, and run by no test; no: refused before
+another feature where this one is not to change the model: see *Features*; not of topk, auto and table-sync). **yes**: run by ` + "`make test`" + `, of each row at least two
+cells in bsp over different transports, with rows in different tiers; yes: by ` + "`make full`" + ` too (` + "`PSRT_SUPPORT=all`" + `); ?: accepted, and run by no test; no: refused before
 anything starts (exit code 2), in the words below. verbs is run where there is an RDMA device, and by ` + "`make full`" + ` in the lab (` + "`PSRT_SUPPORT=verbs`" + `), beside the
 **yes** of other transports. The test of a cell is ` + "`go test ./cmd/psrt -run 'TestSupport/FEATURE/TRANSPORT/TIER/SYNC'`" + `.
 
@@ -117,6 +119,15 @@ func (p *supportPage) text() string {
 			digest = ""
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", f.name, flags, digest)
+	}
+	b.WriteString("\n## Tried by tests of their own\n\n| | commands | tests (`go test ./cmd/psrt -run …`) |\n| --- | --- | --- |\n")
+	for _, e := range triedElsewhere() {
+		var names []string
+		for _, f := range e.tests {
+			name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
+			names = append(names, name[strings.LastIndex(name, ".")+1:])
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", e.what, strings.ReplaceAll(e.commands, "|", `\|`), strings.Join(names, ", "))
 	}
 	if len(p.reasons) > 0 {
 		b.WriteString("\n## Refused\n\n")
