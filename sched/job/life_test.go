@@ -41,6 +41,9 @@ func TestLifeIsTheSameWhateverTheLayout(t *testing.T) {
 				j := livingJob(t, c.day)
 				j.Lifecycle.Capacity = c.capacity
 				j.Servers, j.Lanes, j.Workers = layout[0], layout[1], layout[2]
+				if layout[0] == 3 {
+					j.Dense = train.DenseMixed
+				}
 				got := run(t, *j, "shm")
 				if want == nil {
 					want = got

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/csrc/seedtest"
+	"psrt/sched/densesplit"
 	"psrt/sched/train"
 	"psrt/tiers/ckpt"
 )
@@ -31,10 +32,11 @@ func TestResumedIsTheSame(t *testing.T) {
 	want := run(t, whole, "shm")
 	j := base
 	j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 3, Resume: true, Deltas: 3, Keep: 2}
+	j.DenseMeasured = &densesplit.Measured{Servers: 1, Reduce: 1} // some blocks go each way
 	cut, resumed := 0, 0
 	for {
 		j.Servers, j.Lanes, j.Workers = 1+rng.IntN(3), 1+rng.IntN(2), 1+rng.IntN(3)
-		j.Dense = []string{train.DensePS, train.DenseAllReduce}[rng.IntN(2)]
+		j.Dense = []string{train.DensePS, train.DenseAllReduce, train.DenseMixed}[rng.IntN(3)]
 		ctx, cancel := context.WithCancel(context.Background())
 		if cut < ends {
 			time.AfterFunc(time.Duration(50+rng.IntN(300))*time.Millisecond, cancel)
