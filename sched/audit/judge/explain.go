@@ -151,7 +151,7 @@ func (p *replay) change(i int, key uint64) (change, error) {
 		return c, nil
 	}
 	for _, t := range e.pushes {
-		sent := p.h.pushes[pushID{client{t.Worker, t.Client}, t.Seq}]
+		sent := p.h.pushes[p.r.idOf(&t)]
 		if sent == nil || sent.sent == nil {
 			return c, errUnknown
 		}

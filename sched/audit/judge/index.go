@@ -18,6 +18,7 @@ type pushID struct {
 // push is one worker's push to one lane.
 type push struct {
 	pushID
+	worker  uint32 // the number that its client had when the lane took it, or first
 	clock   uint64
 	flags   audit.Flags
 	sent    []place // its gradients; nil: nobody recorded that it was sent
@@ -39,6 +40,7 @@ func (p *push) ref() *PushRef {
 // pull is one lane's answer to a pull.
 type pull struct {
 	client
+	worker  uint32 // the number that its client had first
 	call    uint64
 	clock   uint64
 	flags   audit.Flags
@@ -117,9 +119,21 @@ func (r *run) index(i int) error {
 	return r.indexLane(i)
 }
 
+// who is how a client is known to the whole run. Where workers come and go, one that was
+// away for long comes back under another number, and its sequence goes on.
+func (r *run) who(worker uint32, of uint64) client {
+	if r.head.Open {
+		worker = 0
+	}
+	return client{worker, of}
+}
+
+// idOf names a push that a lane has taken.
+func (r *run) idOf(t *audit.Push) pushID { return pushID{r.who(t.Worker, t.Client), t.Seq} }
+
 func (r *run) indexWorker(i int) error {
 	head := r.files[i].Header.Worker
-	who := client{uint32(head.Worker), head.Client}
+	who, worker := r.who(uint32(head.Worker), head.Client), uint32(head.Worker)
 	r.workers[who] = r.files[i]
 	asked := map[uint64]int{}
 	var lastPull *pull
@@ -143,11 +157,11 @@ func (r *run) indexWorker(i int) error {
 				lastPull.values = append(lastPull.values, at)
 				return
 			}
-			lastPull = &pull{client: who, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: asked[rec.Call], seen: count, values: []place{at}}
+			lastPull = &pull{client: who, worker: worker, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: asked[rec.Call], seen: count, values: []place{at}}
 			h.pulls = append(h.pulls, lastPull)
 		case audit.Kept:
 			lastPull = nil
-			h.pulls = append(h.pulls, &pull{client: who, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: count, seen: count,
+			h.pulls = append(h.pulls, &pull{client: who, worker: worker, call: rec.Call, clock: rec.Clock, flags: rec.Flags, version: rec.Version, asked: count, seen: count,
 				values: []place{at}, kept: true, since: rec.Since})
 		case audit.Send:
 			id := pushID{who, rec.Seq}
@@ -155,7 +169,7 @@ func (r *run) indexWorker(i int) error {
 				p.sent = append(p.sent, at)
 				return
 			}
-			lastPush = &push{pushID: id, clock: rec.Clock, flags: rec.Flags, sent: []place{at}}
+			lastPush = &push{pushID: id, worker: worker, clock: rec.Clock, flags: rec.Flags, sent: []place{at}}
 			h.pushes[id], h.newest[who] = lastPush, max(h.newest[who], rec.Seq)
 			r.out.Steps = max(r.out.Steps, rec.Clock+1)
 		case audit.Done:

@@ -72,7 +72,14 @@ func Dir(ctx context.Context, dir string, opt Options) (*Report, error) {
 		rep.Runs = append(rep.Runs, run)
 		rep.Consistent = rep.Consistent && run.Consistent
 	}
+	if !slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Workers > 0 }) {
+		return nil, lanesOnly(rep.Runs[0].Run)
+	}
 	return rep, nil
+}
+
+func lanesOnly(run string) error {
+	return &InputError{fmt.Errorf("audit: run %s has records of lanes only: put those of its workers' hosts into the same directory", run)}
 }
 
 func sorted[V any](m map[string]V) []string {
@@ -119,6 +126,7 @@ type lifeOf struct {
 	events []accessor.Event
 }
 
+// client is a process that is a worker; see run.who.
 type client struct {
 	worker uint32
 	client uint64
@@ -159,7 +167,10 @@ func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *
 		return nil, &InputError{fmt.Errorf("audit: run %s has records of workers only: put those of its servers' hosts into the same directory", name)}
 	}
 	if len(workers) == 0 {
-		return nil, &InputError{fmt.Errorf("audit: run %s has records of lanes only: put those of its workers' hosts into the same directory", name)}
+		if !r.head.Open {
+			return nil, lanesOnly(name)
+		}
+		r.note("no trainer of this run has recorded: what its %d lanes took is not judged (audit: DIR in a trainer's configuration)", len(lanes))
 	}
 	for w := range r.head.Workers {
 		if !workers[w] && !r.head.Open {

@@ -104,10 +104,10 @@ func (j *judgement) takes() {
 	for i := range j.h.events {
 		e := &j.h.events[i]
 		for _, t := range e.pushes {
-			id := pushID{client{t.Worker, t.Client}, t.Seq}
+			id := j.r.idOf(&t)
 			p := j.h.pushes[id]
 			if p == nil {
-				p = &push{pushID: id, clock: t.Clock}
+				p = &push{pushID: id, worker: t.Worker, clock: t.Clock}
 				j.h.pushes[id] = p
 				if src := j.r.workers[id.client]; src != nil && (src.closed || t.Seq < j.h.newest[id.client]) && src.end == "" {
 					j.broken(&Violation{Kind: Invented, Push: &PushRef{int(t.Worker), t.Clock, t.Seq, e.version},
@@ -123,7 +123,7 @@ func (j *judgement) takes() {
 			case t.Seq <= last[id.client]:
 				j.broken(&Violation{Kind: Reordered, Push: p.ref(), Text: fmt.Sprintf("%s is in version %d, behind push %d of the same worker", p.ref(), e.version, last[id.client])})
 			}
-			p.taken, p.version, p.leftOut = true, e.version, e.flags&audit.LeftOut != 0
+			p.taken, p.worker, p.version, p.leftOut = true, t.Worker, e.version, e.flags&audit.LeftOut != 0
 			last[id.client] = max(last[id.client], t.Seq)
 		}
 	}

@@ -210,7 +210,7 @@ func (p *replay) take(i int, e *event) error {
 
 // gather adds what a push has to the parts.
 func (p *replay) gather(t audit.Push) error {
-	sent := p.h.pushes[pushID{client{t.Worker, t.Client}, t.Seq}]
+	sent := p.h.pushes[p.r.idOf(&t)]
 	if sent == nil || sent.sent == nil {
 		return &unjudgedError{fmt.Sprintf("values of table %s in lane %d are compared up to version %d: what push %d of worker %d had is not recorded",
 			p.table, p.h.lane, p.from, t.Seq, t.Worker)}

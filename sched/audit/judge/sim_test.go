@@ -30,6 +30,7 @@ type sim struct {
 	fault     string
 	at        int // of the fault's chances, the one that is taken
 	done      bool
+	open      bool // clients come back under other numbers
 
 	rows    map[uint64][]float32
 	version uint64
@@ -40,6 +41,7 @@ type sim struct {
 type simWorker struct {
 	rec    *audit.Worker
 	id     int
+	number int // at the lane
 	step   uint64
 	seq    uint64
 	pulled bool
@@ -60,6 +62,14 @@ const simDim, simKeys = 4, 6
 
 func newSim(t *testing.T, seed uint64, workers, staleness int, fault string) *sim {
 	t.Helper()
+	s := newSimOf(t, seed, workers, staleness, fault)
+	s.replica()
+	return s
+}
+
+// newSimOf has no lane yet.
+func newSimOf(t *testing.T, seed uint64, workers, staleness int, fault string) *sim {
+	t.Helper()
 	s := &sim{t: t, rng: rand.New(rand.NewPCG(seed, 3)), staleness: staleness, fault: fault, rows: map[uint64][]float32{}, past: map[uint64]map[uint64][]float32{},
 		spec: table.Spec{Name: "a", ID: 1, Dim: simDim, Init: table.Init{Kind: table.InitZero}, Optimizer: table.Optimizer{Kind: table.SGD, LR: 1}},
 		cfg:  audit.Config{Dir: t.TempDir(), Rate: 1, Limit: audit.DefaultLimit, Run: audit.NewRun(time.Unix(0, 0))}}
@@ -71,12 +81,11 @@ func newSim(t *testing.T, seed uint64, workers, staleness int, fault string) *si
 	s.merges, err = tree.Top(shares)
 	must(t, err)
 	for i := range workers {
-		w := &simWorker{id: i}
+		w := &simWorker{id: i, number: i}
 		w.rec, err = audit.NewWorker(audit.WorkerConfig{Config: s.cfg, Worker: i, Client: uint64(100 + i)})
 		must(t, err)
 		s.workers = append(s.workers, w)
 	}
-	s.replica()
 	s.past[0] = map[uint64][]float32{}
 	return s
 }
@@ -89,7 +98,7 @@ func must(t testing.TB, err error) {
 }
 
 func (s *sim) replica() {
-	l, err := audit.NewLane(s.cfg, audit.LaneHeader{Server: len(s.lanes), Workers: len(s.workers), Staleness: s.staleness, Merges: s.merges, Tables: []table.Spec{s.spec}})
+	l, err := audit.NewLane(s.cfg, audit.LaneHeader{Server: len(s.lanes), Open: s.open, Workers: len(s.workers), Staleness: s.staleness, Merges: s.merges, Tables: []table.Spec{s.spec}})
 	must(s.t, err)
 	s.lanes = append(s.lanes, l)
 }
@@ -216,13 +225,25 @@ func (s *sim) before(key uint64) []float32 {
 	return nil
 }
 
+// renumber gives all clients other numbers, as if they had been away for long.
+func (s *sim) renumber() {
+	first := s.workers[0].number
+	for i, w := range s.workers[:len(s.workers)-1] {
+		w.number = s.workers[i+1].number
+	}
+	s.workers[len(s.workers)-1].number = first
+}
+
 func (s *sim) push(w *simWorker) {
+	if s.open && len(s.held) == 0 && s.rng.IntN(3) == 0 {
+		s.renumber()
+	}
 	h := held{w: w, keys: slices.Clone(w.keys)}
 	for range len(w.keys) * simDim {
 		h.grads = append(h.grads, float32(s.rng.NormFloat64()*math.Exp2(float64(s.rng.IntN(12)))))
 	}
 	w.seq++
-	h.push = audit.Push{Worker: uint32(w.id), Client: uint64(100 + w.id), Seq: w.seq, Clock: w.step}
+	h.push = audit.Push{Worker: uint32(w.number), Client: uint64(100 + w.id), Seq: w.seq, Clock: w.step}
 	w.rec.Send(audit.Pushed{Table: 1, Seq: w.seq, Clock: w.step, Flags: audit.Tick}, h.keys, h.grads, simDim)
 	w.step++
 	w.pulled = false
@@ -236,7 +257,7 @@ func (s *sim) push(w *simWorker) {
 	}
 	group := s.held
 	s.held = nil
-	slices.SortFunc(group, func(a, b held) int { return a.w.id - b.w.id })
+	slices.SortFunc(group, func(a, b held) int { return a.w.number - b.w.number })
 	switch {
 	case s.errs("partial"):
 		s.take(group[0])
@@ -320,7 +341,7 @@ func (s *sim) apply(group []held, straight bool) {
 			}
 			g := h.grads[i*simDim : (i+1)*simDim]
 			last = simAdd(last, g)
-			by[h.w.id] = simAdd(by[h.w.id], g)
+			by[h.w.number] = simAdd(by[h.w.number], g)
 		}
 		if s.staleness == 0 && !straight {
 			for _, m := range s.merges {
@@ -414,6 +435,61 @@ func TestFaultsAreNamed(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A client that was away for so long that it comes back under another number is the same
+// one: nothing of it is lost, and what is lost is found.
+func TestNumbersChange(t *testing.T) {
+	seed := seedtest.Seed(t)
+	for _, mode := range []int{0, 2, -1} {
+		for _, fault := range []string{"", "lost", "doubled", "silently lost"} {
+			s := newSimOf(t, seed, 4, mode, fault)
+			s.open = true
+			s.replica()
+			s.run(12)
+			run := s.judge(Options{})
+			if fault == "" && (!run.Consistent || len(run.Notes) > 0 || run.Pushes != 48 || run.Unjudged > 0 || run.Workers != 4) {
+				t.Errorf("%s: %+v %v", ModeOf(mode), *run, run.Violations)
+			}
+			if fault != "" && (run.Consistent || !s.done) {
+				t.Errorf("%s, %s (%v): %+v", ModeOf(mode), fault, s.done, *run)
+			}
+		}
+	}
+}
+
+// Servers whose trainers come and go may have a run without any that records: the others
+// are judged, but not a directory of nothing else.
+func TestRunWithoutTrainers(t *testing.T) {
+	s := newSim(t, 1, 2, -1, "")
+	s.run(3)
+	whole := s.judge(Options{})
+	must(t, errors.Join(whole.err()...))
+	for _, open := range []bool{true, false} {
+		cfg := s.cfg
+		cfg.Run = audit.NewRun(time.Unix(9, 0))
+		l, err := audit.NewLane(cfg, audit.LaneHeader{Open: open, Workers: 2, Staleness: -1, Merges: s.merges, Tables: []table.Spec{s.spec}})
+		must(t, err)
+		l.Begin()
+		l.Add(audit.Push{Client: 9, Seq: 1})
+		l.Took(1, 1, 0)
+		must(t, l.Close())
+		rep, err := Dir(t.Context(), s.cfg.Dir, Options{})
+		var in *InputError
+		if !open {
+			if !errors.As(err, &in) {
+				t.Errorf("a job's run without workers: %v", err)
+			}
+			continue
+		}
+		must(t, err)
+		if len(rep.Runs) != 2 || !rep.Consistent || len(rep.Runs[1].Notes) == 0 {
+			t.Errorf("%+v, %v", *rep, rep.Runs)
+		}
+		if _, err := Dir(t.Context(), s.cfg.Dir, Options{Run: cfg.Run}); !errors.As(err, &in) {
+			t.Errorf("a run of lanes alone: %v", err)
 		}
 	}
 }
