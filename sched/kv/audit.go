@@ -13,7 +13,7 @@ func (c *Client) recorder() (func(worker int, client uint64, m *place.Map) (*aud
 		return nil, nil
 	}
 	if c.job.Audit == nil {
-		return nil, errorf(BadConfig, "kv: audit is %q, but the servers keep no record, without which there is nothing to judge: start psrt serve with --audit DIR, or leave audit (PSRT_AUDIT) out", c.cfg.Audit)
+		return nil, errorf(BadConfig, "kv: audit is %q, but the servers keep no record, without which there is nothing to judge: start psrt serve with --audit DIR, or leave audit out (of libpsrt: PSRT_AUDIT, too)", c.cfg.Audit)
 	}
 	a := *c.job.Audit
 	a.Dir = c.cfg.Audit
