@@ -71,7 +71,9 @@ func (c *classic) train(ctx context.Context) (out outcome, err error) {
 	defer func() {
 		cancel()
 		for n := range in { // its goroutine has the reader until then
-			n.step.Release()
+			if n.err == nil {
+				n.step.Release()
+			}
 		}
 	}()
 	for n := range in {
