@@ -11,6 +11,7 @@ import (
 	"psrt/rdma/dial"
 	"psrt/sched/coord"
 	"psrt/sched/coord/patient"
+	"psrt/sched/kv"
 	"psrt/sched/metrics"
 	"psrt/sched/psmsg"
 	"psrt/sched/train"
@@ -128,6 +129,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	}
 	defer host.Close()
 	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events, Metrics: cfg.Metrics, Stall: watch}
+	rank.Reach = reach(&cfg)
 	number, serves := serverOf(cfg.Rank, job)
 	if serves {
 		rank.Index, rank.Label, rank.Rack = number, hostLabel(cfg.HostLabel), cfg.Rack
@@ -157,6 +159,17 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		raise(cfg.Coord, nameIn(cfg.Rank, job), err)
 	}
 	return res, err
+}
+
+// reach is how a rank reaches servers that are not of its job.
+func reach(cfg *RankConfig) kv.Config {
+	say := cfg.Events
+	if say == nil {
+		say = func(train.Event) {}
+	}
+	c := kv.Config{StallAfter: kv.StallsAfter(cfg.StallAfter), Say: func(line string) { say(train.Event{Stall: line}) }}
+	c.Reach(cfg.Transport, cfg.Devices, cfg.Cover)
+	return c
 }
 
 // kinds is what a job consists of, for people.

@@ -137,6 +137,14 @@ func (c *Config) complete() error {
 	return nil
 }
 
+// Reach has servers reached as ranks of a job reach each other.
+func (c *Config) Reach(transport string, devices dial.Devices, cover dial.Cover) {
+	c.Transport, c.Device, c.Port, c.Plaintext, c.GIDIndex = transport, devices.Devices, devices.Config.Port, cover == dial.CoverNone, nil
+	if devices.Config.PinGID {
+		c.GIDIndex = &devices.Config.GIDIndex
+	}
+}
+
 // token reads the job's secret as psrt's commands do.
 func (c *Config) token() ([]byte, error) {
 	if c.Token != nil {

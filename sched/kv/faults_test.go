@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/rdma/dial"
 	"psrt/sched/server"
 	"psrt/tiers/table"
 )
@@ -187,6 +188,21 @@ func TestOpenRefusals(t *testing.T) {
 	cfg := w.config(0)
 	_, err := Open(context.Background(), cfg)
 	wantCode(t, err, Refused, "another process is connected as worker 0")
+}
+
+// What ranks are told of the network counts for servers that are not of their job, too.
+func TestReach(t *testing.T) {
+	d := dial.Devices{Devices: []string{"mlx5_0"}}
+	d.Config.Port, d.Config.GIDIndex, d.Config.PinGID = 2, 3, true
+	c := Config{Servers: []string{"a:1"}}
+	c.Reach("verbs", d, dial.CoverNone)
+	if c.Transport != "verbs" || len(c.Device) != 1 || c.Device[0] != "mlx5_0" || c.Port != 2 || c.GIDIndex == nil || *c.GIDIndex != 3 || !c.Plaintext {
+		t.Errorf("%+v", c)
+	}
+	c.Reach("auto", dial.Devices{}, dial.CoverFar)
+	if c.Transport != "auto" || len(c.Device) != 0 || c.Port != 0 || c.GIDIndex != nil || c.Plaintext {
+		t.Errorf("%+v", c)
+	}
 }
 
 func TestParseConfig(t *testing.T) {

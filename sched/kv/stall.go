@@ -8,6 +8,9 @@ import (
 	"psrt/sched/stall"
 )
 
+// StallsAfter is a StallAfter that is as near to d as one may be.
+func StallsAfter(d time.Duration) Duration { return Duration(min(max(d, 0), maxTimeout)) }
+
 // watchStalls begins to tell what takes too long, where somebody wants to know.
 func (c *Client) watchStalls() {
 	if c.cfg.StallAfter == 0 {

@@ -11,6 +11,7 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/densemap"
 	"psrt/sched/exchange"
+	"psrt/sched/kv"
 	"psrt/sched/metrics"
 	"psrt/sched/pipe"
 	"psrt/sched/pipe/settle"
@@ -42,6 +43,9 @@ type Rank struct {
 	Metrics *metrics.Rank
 	// Stall is told what the rank waits for. May be nil.
 	Stall *stall.Watch
+	// Reach is how the rank reaches servers of psrt serve, and what is told of waits for
+	// them.
+	Reach kv.Config
 }
 
 func (r *Rank) timeout() time.Duration {
