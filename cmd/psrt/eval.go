@@ -111,12 +111,15 @@ func (f *modelFlags) together(ctx context.Context, c *cobra.Command, p train.Pre
 			if _, err := f.ranks.pulls(); err != nil {
 				return nil, err
 			}
-			p.Live, p.TokenFile, p.Transport = paths(f.ranks.live), f.ranks.tokenFile, f.ranks.transport.kind.Value
+			p.Live, p.TokenFile = paths(f.ranks.live), f.ranks.tokenFile
 		}
 		location, number := splitPlace(f.model)
-		info, number, err := train.ModelAt(ctx, location, number)
+		info, number, serves, err := train.ModelAt(ctx, location, number)
 		if err != nil {
 			return nil, err
+		}
+		if f.ranks.servers > 0 && !serves {
+			return nil, cli.Usagef("--servers %d: %s has weights alone, as exports and models for serving do, and servers cannot begin with that: leave --servers out, and each worker reads it itself", f.ranks.servers, f.model)
 		}
 		p.Model, p.Generation = location, number
 		src, err := f.source(c, info, p.Labelled)

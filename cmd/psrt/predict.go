@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -104,27 +103,15 @@ func (f *predictFlags) alone(ctx context.Context, c *cobra.Command, emit *train.
 	if scored.Features, err = s.Rows(); err != nil {
 		return nil, err
 	}
-	file := io.Writer(os.Stdout)
-	if f.out != "" {
-		made, err := os.Create(f.out)
-		if err != nil {
-			return nil, cli.Usagef("--out: %w", err)
-		}
-		defer func() {
-			if e := made.Close(); err == nil && e != nil {
-				err = fmt.Errorf("--out %s: %w", f.out, e)
-			}
-		}()
-		file = made
-	} else if emit != nil {
-		file = nil
+	scores := io.Writer(os.Stdout)
+	if emit != nil {
+		scores = nil
 	}
-	out, err := s.NewOutputs(file, emit)
+	out, err := s.NewOutputs(f.out, scores, emit)
 	if err != nil {
 		return nil, err
 	}
-	err = s.Score(ctx, src, train.ScoreOptions{Threads: f.threads}, out.Add)
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err := out.End(s.Score(ctx, src, train.ScoreOptions{Threads: f.threads}, out.Add)); err != nil {
 		return nil, err
 	}
 	scored.Rows, scored.Seconds = out.Rows(), time.Since(begin).Seconds()

@@ -100,6 +100,12 @@ func TestPredictByHand(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(s.dir, "hand")); err != nil || !bytes.Equal(b, s.one) {
 		t.Errorf("%v, %d bytes that are not one process's", err, len(b))
 	}
+	elsewhere := []string{"--emit", filepath.Join(s.dir, "elsewhere")}
+	for r, o := range commandTogether(t, s.dir, "predict", flags, nil, elsewhere) { // nobody would read it
+		if o.code == 0 || r == 2 && (o.code != 2 || !strings.Contains(o.stderr, "--emit")) {
+			t.Errorf("rank %d: exit %d\n%s", r, o.code, o.stderr)
+		}
+	}
 }
 
 // npy reads what emit wrote: its head, and what follows.
@@ -214,24 +220,62 @@ func TestPredictWorkerDies(t *testing.T) {
 	if err := c.Wait(); err == nil || !strings.Contains(stderr.String(), "worker 1") {
 		t.Errorf("%v, %s", err, stderr.String())
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.dir, "*.part")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "out*")); len(left) > 0 {
 		t.Errorf("left %v", left)
+	}
+}
+
+// A file of scores is there when it is whole: who is interrupted leaves what was there.
+func TestPredictInterrupted(t *testing.T) {
+	s := newScoring(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	out, index := write(t, s.dir, "out", "before"), filepath.Join(s.dir, "index")
+	c := command(ctx, "predict", "--model", s.model, "--data", s.data, "--out", out, "--emit", index,
+		"--format", "libffm", "--pipe-command", `while cat "$PSRT_FILE"; do :; done`)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for ctx.Err() == nil {
+		if _, err := os.Stat(index + ".vectors.npy.tmp"); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wait(); err == nil || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
+	}
+	if b, err := os.ReadFile(out); err != nil || string(b) != "before" {
+		t.Errorf("%v, %.40q", err, b)
+	}
+	left, _ := filepath.Glob(filepath.Join(s.dir, "*.tmp"))
+	if made, _ := filepath.Glob(index + "*"); len(left)+len(made) > 0 {
+		t.Errorf("left %v, %v", left, made)
 	}
 }
 
 func TestPredictRefuses(t *testing.T) {
 	s := newScoring(t)
+	serving := filepath.Join(s.dir, "serving")
+	ok(t, "export", "--checkpoint", s.model, "--out", serving)
 	for _, c := range []struct {
 		want  string
 		flags []string
 	}{
 		{"--out", []string{"--workers", "2"}},
+		{"--out", []string{"--servers", "1"}},
 		{"--token-file", []string{"--live", "127.0.0.1:1"}},
 		{"--emit", []string{"--emit-id", "1"}},
 		{"no such field", []string{"--emit", filepath.Join(s.dir, "e"), "--emit-fields", "0,9"}},
 		{"no such field", []string{"--emit", filepath.Join(s.dir, "e"), "--emit-id", "nope", "--workers", "2"}},
 		{"--json", []string{"--json"}},
 		{"--servers", []string{"--out", filepath.Join(s.dir, "o"), "--live", "127.0.0.1:1", "--token-file", s.data, "--servers", "1"}},
+		{"weights alone", []string{"--out", filepath.Join(s.dir, "o"), "--model", serving, "--servers", "1"}},
+		{"is a directory", []string{"--out", s.dir, "--workers", "2"}},
+		{"is a directory", []string{"--out", s.dir}},
 		{"no-such-dir", []string{"--out", filepath.Join(s.dir, "no-such-dir", "o"), "--workers", "2"}},
 	} {
 		o := psrt(t, append([]string{"predict", "--model", s.model, "--data", s.data}, c.flags...)...)

@@ -50,7 +50,11 @@ func (f *trainFlags) agree(c *cobra.Command, j *train.Job) error {
 		err = cli.Usagef("--%s %s at rank %d, but rank 0, which describes the job, %s: give it to rank 0, or leave it out here", g.Name, g.Value, f.rank, has)
 	})
 	for _, name := range resultFlags {
-		here, at0 := c.Flags().Lookup(name).Value.String() != "", j.Flags[name] != ""
+		g := c.Flags().Lookup(name)
+		if g == nil { // psrt eval and psrt predict have one of them
+			continue
+		}
+		here, at0 := g.Value.String() != "", j.Flags[name] != ""
 		switch {
 		case err != nil || here == at0:
 		case f.rank == f.hasResult(j) && !here:

@@ -43,7 +43,15 @@ func (f *scoreRanks) pulls() (*kv.Config, error) {
 	case f.tokenFile == "":
 		return nil, cli.Usagef("--live %s needs --token-file: the secret that psrt serve was given", f.live)
 	}
-	return &kv.Config{Servers: paths(f.live), TokenFile: f.tokenFile, Transport: f.transport.kind.Value, Plaintext: f.transport.plain, Looks: true}, nil
+	devices, err := f.transport.Devices()
+	if err != nil {
+		return nil, err
+	}
+	show := newDisplay(os.Stderr, f.quiet)
+	cfg := &kv.Config{Servers: paths(f.live), TokenFile: f.tokenFile, Looks: true, StallAfter: kv.StallsAfter(f.stallAfter),
+		Say: func(line string) { show.event(train.Event{Stall: line}) }}
+	cfg.Reach(f.transport.kind.Value, devices, f.transport.cover())
+	return cfg, nil
 }
 
 // several says whether processes score together, this one being one of them, or
@@ -102,9 +110,16 @@ func (f *scoreRanks) one(ctx context.Context, c *cobra.Command, describe func() 
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.label = f.label()
+	described := func() (*train.Job, error) {
+		j, err := describe()
+		if err == nil {
+			j.Flags = jobFlags(c)
+		}
+		return j, err
+	}
 	store := f.store(c, show.note)
 	store.Ranks, cfg.Own = !started, store
-	met, linger, err := f.find(ctx, &cfg, store, describe, show.note)
+	met, linger, err := f.find(ctx, &cfg, store, described, show.note)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +136,14 @@ func (f *scoreRanks) one(ctx context.Context, c *cobra.Command, describe func() 
 	cfg.Metrics = shown
 	if !started {
 		cfg.Events = show.event
+		cfg.Check = func(j *train.Job) error {
+			if f.rank == 0 {
+				return nil
+			}
+			return f.agree(c, j)
+		}
 		if f.rank == 0 && met == nil {
-			j, err := describe()
+			j, err := described()
 			if err != nil {
 				return nil, err
 			}

@@ -2,13 +2,14 @@ package train
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
+	"psrt/sched/dataset"
 	"psrt/sched/train/model"
 )
 
@@ -59,7 +60,13 @@ func (x *emitter) append(l *ScoredLeaf, ids, vectors []byte) (_, _ []byte, err e
 				if known {
 					return nil, nil, &InputError{fmt.Errorf("train: row %d has several values of the field of --emit-id: give one that has a single value", l.First+uint64(i)+1)}
 				}
-				id, known = b.Keys[o], true
+				switch id = b.Keys[o]; id {
+				case dataset.NumberKey(int(*x.id)):
+					return nil, nil, &InputError{errors.New("train: the field of --emit-id has numbers, which all are looked up as one: give a field of words or ids, or leave the flag out to number rows")}
+				case dataset.MissingKey(int(*x.id)):
+					return nil, nil, noID(l.First + uint64(i))
+				}
+				known = true
 			}
 			if !x.wants(b.Fields[o]) {
 				continue
@@ -70,7 +77,7 @@ func (x *emitter) append(l *ScoredLeaf, ids, vectors []byte) (_, _ []byte, err e
 			}
 		}
 		if !known {
-			return nil, nil, &InputError{fmt.Errorf("train: row %d has no value of the field of --emit-id: leave the flag out to number rows", l.First+uint64(i)+1)}
+			return nil, nil, noID(l.First + uint64(i))
 		}
 		ids = binary.LittleEndian.AppendUint64(ids, id)
 		for _, v := range sum {
@@ -78,6 +85,10 @@ func (x *emitter) append(l *ScoredLeaf, ids, vectors []byte) (_, _ []byte, err e
 		}
 	}
 	return ids, vectors, nil
+}
+
+func noID(row uint64) error {
+	return &InputError{fmt.Errorf("train: row %d has no value of the field of --emit-id: leave the flag out to number rows", row+1)}
 }
 
 // npyHeader is the length of the head of an .npy file of this package: room for any
@@ -99,20 +110,22 @@ func npyHead(kind string, rows int64, width int) []byte {
 
 // npyFile is a file of rows of one type.
 type npyFile struct {
-	*os.File
+	*outFile
 	kind         string
 	width, bytes int // of a row
 	written      int64
 }
 
 func createNpy(path, kind string, width, bytes int) (*npyFile, error) {
-	f, err := os.Create(path)
+	f, err := createOut("--emit", path)
 	if err != nil {
-		return nil, &InputError{fmt.Errorf("train: --emit: %w", err)}
+		return nil, err
 	}
-	n := &npyFile{File: f, kind: kind, width: width, bytes: bytes}
-	_, err = f.Write(npyHead(kind, 0, width))
-	return n, err
+	n := &npyFile{outFile: f, kind: kind, width: width, bytes: bytes}
+	if _, err = f.Write(npyHead(kind, 0, width)); err != nil {
+		return nil, errors.Join(err, f.end(false))
+	}
+	return n, nil
 }
 
 // Write adds whole rows.
@@ -127,11 +140,10 @@ func (n *npyFile) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{n}, r)
 }
 
-// Close says in the head how many rows there are.
-func (n *npyFile) Close() error {
-	_, err := n.File.WriteAt(npyHead(n.kind, n.written/int64(n.bytes), n.width), 0)
-	if e := n.File.Close(); err == nil {
-		err = e
+// end says in the head how many rows there are.
+func (n *npyFile) end(keep bool) (err error) {
+	if keep {
+		_, err = n.File.WriteAt(npyHead(n.kind, n.written/int64(n.bytes), n.width), 0)
 	}
-	return err
+	return errors.Join(err, n.outFile.end(keep && err == nil))
 }

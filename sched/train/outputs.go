@@ -26,29 +26,42 @@ type Outputs struct {
 	buf  [streams][]byte // of a leaf, or of a run
 	run  bool            // buf is written run by run
 	rows int64
-	ends []func() error
+	ends []ending
 }
 
-// NewOutputs opens the files of a process that scores all rows; scores may be nil. What
-// fails is told when it is closed, which does not close scores.
-func (s *Scorer) NewOutputs(scores io.Writer, emit *Emit) (*Outputs, error) {
+// ending is how a file is ended: what is buffered goes to it, and then, all being well with
+// every one, it is kept.
+type ending struct {
+	flush func() error
+	end   func(keep bool) error
+}
+
+// NewOutputs opens the files of a process that scores all rows: scores go to the file out,
+// or else to an open one, which may be nil and stays open.
+func (s *Scorer) NewOutputs(out string, scores io.Writer, emit *Emit) (*Outputs, error) {
 	o := &Outputs{}
-	if scores != nil {
-		o.add(streamScores, scores, func() error { return nil })
+	if out != "" {
+		f, err := createOut("--out", out)
+		if err != nil {
+			return nil, err
+		}
+		o.add(streamScores, f, f.end)
+	} else if scores != nil {
+		o.add(streamScores, scores, func(bool) error { return nil })
 	}
 	if emit != nil {
 		if err := o.emitTo(s, emit); err != nil {
-			return nil, errors.Join(err, o.Close())
+			return nil, o.End(err)
 		}
 	}
 	return o, nil
 }
 
 // add has a stream go somewhere, by way of a buffer.
-func (o *Outputs) add(stream int, w io.Writer, end func() error) {
+func (o *Outputs) add(stream int, w io.Writer, end func(keep bool) error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	o.to[stream] = b
-	o.ends = append(o.ends, func() error { return errors.Join(b.Flush(), end()) })
+	o.ends = append(o.ends, ending{b.Flush, end})
 }
 
 // emitTo opens the files of an index.
@@ -56,7 +69,7 @@ func (o *Outputs) emitTo(s *Scorer, emit *Emit) (err error) {
 	if o.emit, err = emit.newEmitter(s.model); err != nil {
 		return err
 	}
-	return openIndex(emit, o.emit.dim, func(stream int, f *npyFile) { o.add(stream, f, f.Close) })
+	return openIndex(emit, o.emit.dim, func(stream int, f *npyFile) { o.add(stream, f, f.end) })
 }
 
 // openIndex makes the files of an index and gives each to its stream.
@@ -113,10 +126,17 @@ func (o *Outputs) flush() error {
 	return nil
 }
 
-// Close ends all files.
-func (o *Outputs) Close() (err error) {
-	for _, end := range o.ends {
-		err = errors.Join(err, end())
+// End ends all files. They have their names where err is nil and nothing fails, and are
+// gone otherwise.
+func (o *Outputs) End(err error) error {
+	for _, e := range o.ends {
+		if err == nil {
+			err = e.flush()
+		}
+	}
+	keep := err == nil
+	for _, e := range o.ends {
+		err = errors.Join(err, e.end(keep))
 	}
 	o.ends = nil
 	return err
@@ -124,24 +144,37 @@ func (o *Outputs) Close() (err error) {
 
 // partName is where a rank leaves a stream until all are put together.
 func (p *Predict) partName(stream, rank int) string {
-	base := p.Out
-	if stream != streamScores {
-		ids, vectors := p.Emit.Files()
-		base = map[int]string{streamIDs: ids, streamVectors: vectors}[stream]
-	}
-	return fmt.Sprintf("%s.rank-%d.part", base, rank)
+	return fmt.Sprintf("%s.rank-%d.part", p.fileName(stream), rank)
 }
 
-// RemoveParts takes away what ranks have left that were killed.
+// fileName is where a stream is in the end.
+func (p *Predict) fileName(stream int) string {
+	if stream == streamScores {
+		return p.Out
+	}
+	ids, vectors := p.Emit.Files()
+	return map[int]string{streamIDs: ids, streamVectors: vectors}[stream]
+}
+
+// wanted are the streams that somebody wants.
+func (p *Predict) wanted() (all []int) {
+	if p.Out != "" {
+		all = append(all, streamScores)
+	}
+	if p.Emit != nil {
+		all = append(all, streamIDs, streamVectors)
+	}
+	return all
+}
+
+// RemoveParts takes away what ranks have left that were killed: their parts, and what
+// worker 0 was putting together.
 func (p *Predict) RemoveParts(ranks int) {
-	for rank := range ranks {
-		if p.Out != "" {
-			_ = os.Remove(p.partName(streamScores, rank)) // most are gone
+	for _, stream := range p.wanted() {
+		for rank := range ranks {
+			_ = os.Remove(p.partName(stream, rank)) // most are gone
 		}
-		if p.Emit != nil {
-			_ = os.Remove(p.partName(streamIDs, rank))
-			_ = os.Remove(p.partName(streamVectors, rank))
-		}
+		_ = os.Remove(tmpName(p.fileName(stream)))
 	}
 }
 
@@ -155,58 +188,71 @@ func (p *Predict) openParts(s *Scorer, rank int) (o *Outputs, clean func(), err 
 			_ = os.Remove(name) // it is somebody's to find it, if it stays
 		}
 	}
-	wanted := []int{}
-	if p.Out != "" {
-		wanted = append(wanted, streamScores)
-	}
 	if p.Emit != nil {
 		if o.emit, err = p.Emit.newEmitter(s.model); err != nil {
 			return o, clean, err
 		}
-		wanted = append(wanted, streamIDs, streamVectors)
 	}
-	for _, stream := range wanted {
+	for _, stream := range p.wanted() {
 		name := p.partName(stream, rank)
 		f, err := os.Create(name)
 		if err != nil {
 			return o, clean, &InputError{fmt.Errorf("train: a rank's part of the output: %w", err)}
 		}
 		made = append(made, name)
-		o.add(stream, f, f.Close)
+		o.add(stream, f, func(bool) error { return f.Close() }) // until it is cleaned
 	}
 	return o, clean, nil
 }
 
-// putTogether makes the files of all ranks' parts: their runs in turn.
-func (p *Predict) putTogether(s *Scorer, ranks int) (err error) {
-	var into [streams]io.Writer
-	var ends []func() error
-	defer func() {
-		for _, end := range ends {
-			err = errors.Join(err, end())
-		}
-	}()
+// whole is the files that worker 0 makes of all ranks' parts, open from the beginning.
+type whole struct {
+	into [streams]io.Writer
+	ends []func(keep bool) error
+}
+
+// openWhole finds out before the work whether the files can be made.
+func (p *Predict) openWhole(s *Scorer) (*whole, error) {
+	o := &whole{}
+	add := func(stream int, w io.Writer, end func(bool) error) { o.into[stream], o.ends = w, append(o.ends, end) }
 	if p.Out != "" {
-		f, err := os.Create(p.Out)
+		f, err := createOut("--out", p.Out)
 		if err != nil {
-			return &InputError{fmt.Errorf("train: --out: %w", err)}
+			return nil, err
 		}
-		into[streamScores], ends = f, append(ends, f.Close)
+		add(streamScores, f, f.end)
 	}
 	if p.Emit != nil {
-		err := openIndex(p.Emit, s.model.Spec().Dim, func(stream int, f *npyFile) { into[stream], ends = f, append(ends, f.Close) })
+		err := openIndex(p.Emit, s.model.Spec().Dim, func(stream int, f *npyFile) { add(stream, f, f.end) })
 		if err != nil {
-			return err
+			return nil, errors.Join(err, o.end(false))
 		}
 	}
-	for stream, w := range into {
+	return o, nil
+}
+
+// end gives the files their names, or takes them away; a second one does nothing.
+func (o *whole) end(keep bool) (err error) {
+	if o == nil {
+		return nil
+	}
+	for _, end := range o.ends {
+		err = errors.Join(err, end(keep))
+	}
+	o.ends = nil
+	return err
+}
+
+// putTogether makes the files of all ranks' parts: their runs in turn.
+func (p *Predict) putTogether(o *whole, ranks int) error {
+	for stream, w := range o.into {
 		if w != nil {
 			if err := p.putStream(stream, ranks, w); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return o.end(true)
 }
 
 func (p *Predict) putStream(stream, ranks int, w io.Writer) error {

@@ -16,11 +16,11 @@ type Predict struct {
 	// Model is the model's place, Generation its number there, 0 of what is no history.
 	Model      string `json:"model"`
 	Generation uint64 `json:"generation,omitempty"`
-	// Live are servers of psrt serve, TokenFile has their secret and Transport is how they
-	// are reached; rows, and the dense values where they have such, are theirs as they are.
+	// Live are servers of psrt serve, TokenFile has their secret, and they are reached as
+	// Rank.Reach says; rows, and the dense values where they have such, are theirs as they
+	// are.
 	Live      []string `json:"live,omitempty"`
 	TokenFile string   `json:"token_file,omitempty"`
-	Transport string   `json:"transport,omitempty"`
 	// Labelled counts how good the scores are.
 	Labelled bool `json:"labelled,omitempty"`
 	// Out is the file for the scores, Emit says what is written for an index; either
@@ -91,8 +91,8 @@ func (j *Job) validatePredict() error {
 		return fmt.Errorf("train: rows of live servers and %d servers of this job: one of them", j.Servers)
 	case len(p.Live) > 0 && p.TokenFile == "":
 		return errors.New("train: live servers without their secret: give --token-file")
-	case j.Workers > 1 && !p.Labelled && p.Out == "" && p.Emit == nil:
-		return errors.New("train: several workers put their scores together in a file: give --out or --emit")
+	case !p.Labelled && p.Out == "" && p.Emit == nil:
+		return errors.New("train: ranks put their scores together in a file: give --out or --emit")
 	case p.Out != "" && p.Emit != nil && filepath.Clean(p.Out) == filepath.Clean(p.Emit.Name):
 		return fmt.Errorf("train: --out and --emit are both %s: give them different names", p.Out)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // runPredictor is a worker's life in a job that scores. Worker 0 has the result.
-func runPredictor(ctx context.Context, job *Job, rank Rank) (*Result, error) {
+func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err error) {
 	w := &worker{job: job, rank: &rank}
 	begin := time.Now()
 	s, err := openScorer(ctx, job, &rank)
@@ -36,6 +36,13 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (*Result, error) {
 	}
 	acc := metric.NewAccumulator(job.Model.Task)
 	w.slots = w.newSlots()
+	var files *whole // worker 0's
+	if rank.Index == 0 {
+		if files, err = job.Predict.openWhole(s); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, files.end(false)) }()
+	}
 	out, clean, err := job.Predict.openParts(s, rank.Index)
 	defer clean()
 	if err == nil {
@@ -49,7 +56,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (*Result, error) {
 			return out.Add(l)
 		})
 	}
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err = out.End(err); err != nil {
 		return nil, err
 	}
 	slots, err := w.slotReports(ctx, "scored")
@@ -60,7 +67,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.lead(ctx, "together", func() error { return job.Predict.putTogether(s, job.Workers) }); err != nil {
+	if err := w.lead(ctx, "together", func() error { return job.Predict.putTogether(files, job.Workers) }); err != nil {
 		return nil, err
 	}
 	after, err := s.Rows()
@@ -92,16 +99,19 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (*Result, error) {
 // openScorer has the model where the job says that its rows are.
 func openScorer(ctx context.Context, job *Job, rank *Rank) (*Scorer, error) {
 	p := job.Predict
-	cfg := kv.Config{Worker: rank.Index, Looks: true}
+	cfg := rank.Reach
+	cfg.Worker, cfg.Looks = rank.Index, true
 	switch {
 	case job.Servers > 0:
-		addrs, err := serverAddrs(ctx, rank, job.Servers)
+		loading := *rank // they say where they are when they have the model's rows
+		loading.Timeout = max(rank.timeout(), wholeTimeout)
+		addrs, err := serverAddrs(ctx, &loading, job.Servers)
 		if err != nil {
 			return nil, err
 		}
 		cfg.Servers, cfg.Host = addrs, rank.Host
 	case len(p.Live) > 0:
-		cfg.Servers, cfg.TokenFile, cfg.Transport = p.Live, p.TokenFile, p.Transport
+		cfg.Servers, cfg.TokenFile = p.Live, p.TokenFile
 	default:
 		return LoadScorer(ctx, p.Model, p.Generation)
 	}
@@ -233,7 +243,12 @@ func runRows(ctx context.Context, job *Job, rank Rank) error {
 			rank.emit(Event{Note: fmt.Sprintf("server %d: %s", rank.Index, note)})
 		},
 		Second: rank.Index > 0,
-		Begin:  func() error { return s.Load(psmsg.LoadRequest{Dir: p.Model, Generation: p.Generation}) },
+		Begin: func() error {
+			if err := s.Load(psmsg.LoadRequest{Dir: p.Model, Generation: p.Generation}); err != nil {
+				return err
+			}
+			return sayWhere(ctx, rank, s) // no worker's time to connect runs before
+		},
 		OnWorkerLost: func(worker int, cause error) {
 			cancel(&PeerLost{job.MemberName(worker) + " broke its connection and did not come back", cause})
 		},
@@ -241,5 +256,5 @@ func runRows(ctx context.Context, job *Job, rank Rank) error {
 	if err != nil {
 		return err
 	}
-	return serveUntilDone(ctx, rank, s)
+	return serveOn(ctx, rank, s)
 }

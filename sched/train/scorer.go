@@ -59,15 +59,16 @@ func LoadScorer(ctx context.Context, dir string, number uint64) (*Scorer, error)
 }
 
 // ModelAt reads what a model says about itself, and which generation of a history it is.
-func ModelAt(ctx context.Context, dir string, number uint64) (*ModelInfo, uint64, error) {
+// serves: servers can begin with it, which takes the optimizer's state, too.
+func ModelAt(ctx context.Context, dir string, number uint64) (info *ModelInfo, generation uint64, serves bool, err error) {
 	s, saved, err := describeScorer(ctx, dir, number)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	if saved != nil {
-		return &s.Info, saved.Number, nil
+		return &s.Info, saved.Number, !saved.WeightsOnly, nil
 	}
-	return &s.Info, 0, s.Close()
+	return &s.Info, 0, false, s.Close()
 }
 
 // describeScorer is a model without its rows, and what has them; an export has them

@@ -66,14 +66,26 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 
 // serveUntilDone says where a server is, and serves until the workers are done.
 func serveUntilDone(ctx context.Context, rank Rank, s *server.Server) error {
+	if err := sayWhere(ctx, rank, s); err != nil {
+		over, stop := context.WithCancel(ctx)
+		stop()
+		return errors.Join(err, s.Serve(over)) // ends at once, and gives back what it holds: the next may want it
+	}
+	return serveOn(ctx, rank, s)
+}
+
+// sayWhere tells the workers where a server is.
+func sayWhere(ctx context.Context, rank Rank, s *server.Server) error {
+	_, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0)
+	return err
+}
+
+// serveOn serves until the workers are done.
+func serveOn(ctx context.Context, rank Rank, s *server.Server) error {
 	rank.Metrics.Server(s)
 	rank.Stall.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Waits(ctx, -1, after) })
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
-	if _, err := rank.Coord.Put(ctx, serverKey(rank.Index), []byte(s.Addr()), 0); err != nil {
-		stop()
-		return errors.Join(err, s.Serve(serving)) // ends at once, and gives back what it holds: the next may want it
-	}
 	go func() {
 		if _, err := coord.AwaitThrough(serving, rank.Coord, KeyDone); err == nil {
 			stop()
