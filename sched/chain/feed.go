@@ -22,6 +22,7 @@ type feed struct {
 	rows   int     // likewise, of rows alone
 	cursor uint64
 	idle   int
+	still  int  // ticks in which the joiner took nothing of what there was
 	whole  bool // the joiner has said that it has all
 }
 
@@ -73,6 +74,12 @@ func (f *feed) tick(m *Machine) {
 		f.say(m)
 		return
 	}
+	// Rows that the state does not give, all else acknowledged, are not the joiner's fault.
+	if !f.began || len(f.items) > 0 {
+		if f.still++; f.still >= m.opt.StuckTicks {
+			m.report(Report{Kind: Stuck, Epoch: m.cfg.Epoch, Nodes: []Node{f.to}})
+		}
+	}
 	if !f.began {
 		return
 	}
@@ -94,7 +101,7 @@ func (f *feed) acked(m *Machine, seq uint64) {
 		f.items[0] = nil
 		f.items = f.items[1:]
 		f.first++
-		f.idle = 0
+		f.idle, f.still = 0, 0
 	}
 	f.sent = max(f.sent, f.first-1)
 	if f.inStep && len(f.items) == 0 && !f.whole {

@@ -311,7 +311,7 @@ func (v *simServer) flush(g int) {
 			v.wantMap()
 		case Fence:
 			v.fences = append(v.fences, simFence{g, r.Epoch, v.chains.Epoch, v.peers.Released(r.Nodes, v.chains.Epoch, v.now()), r.Nodes})
-		case Caught, Held, LostState:
+		case Caught, Held, Stuck, LostState:
 			said := simSaid{g, v.node, r}
 			v.note(said)
 			for _, s := range v.chains.Servers {
@@ -336,6 +336,8 @@ func (v *simServer) note(s simSaid) {
 		v.caught[s.group] = s.r.Epoch
 	case Held:
 		v.heldIn[s.group] = s.r.Epoch
+	case Stuck:
+		v.lost[simLost{s.group, s.r.Epoch, s.r.Nodes[0]}] = true
 	case LostState:
 		v.lost[simLost{s.group, s.r.Epoch, s.from}] = true
 	}

@@ -206,6 +206,7 @@ type Options struct {
 	LogBytes      int // likewise, 64 MiB; one op may be larger
 	FeedBytes     int // of a copy, sent and not acknowledged, 8 MiB
 	ResendTicks   int // without progress before what is unacknowledged is sent again, 2
+	StuckTicks    int // without progress before a joiner is given up, 4800: two minutes of a lane that waits for others
 }
 
 func (o Options) orDefault() Options {
@@ -220,6 +221,7 @@ func (o Options) orDefault() Options {
 	set(&o.LogBytes, 64<<20)
 	set(&o.FeedBytes, DefaultFeedBytes)
 	set(&o.ResendTicks, 2)
+	set(&o.StuckTicks, 4800)
 	return o
 }
 
@@ -258,6 +260,9 @@ const (
 	Caught
 	// Held: nothing is under way and nothing will be in Epoch.
 	Held
+	// Stuck: Nodes, the joiner, has taken nothing of its copy for Options.StuckTicks in
+	// Epoch; let it go, for others wait for it.
+	Stuck
 	// LostState: this node should have the group's rows and has not; cut it out.
 	LostState
 	// Deposed: the group is not this node's any more; its state was cleared.
@@ -267,7 +272,7 @@ const (
 )
 
 func (k ReportKind) String() string {
-	return [...]string{"?", "need map", "fence", "caught", "held", "lost state", "deposed", "told"}[k]
+	return [...]string{"?", "need map", "fence", "caught", "held", "stuck", "lost state", "deposed", "told"}[k]
 }
 
 // Report is one of them.

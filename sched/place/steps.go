@@ -120,7 +120,7 @@ func (c *Chains) Without(group, server int) *Chains {
 type Limits struct {
 	Joins      int // in all; 0 means 16
 	PerServer  int // that one server sends or receives; 0 means 1: of two copies to one link each takes the other's queue for its own
-	GroupsHeld int // drained for a turn at a time; 0 means 4
+	GroupsHeld int // drained for a turn at a time, those of Reports.Told among them; 0 means 4
 }
 
 func (l Limits) orDefault() Limits {
@@ -131,6 +131,7 @@ func (l Limits) orDefault() Limits {
 type Reports struct {
 	Caught map[int]bool // by group: the joiner has all that is acknowledged, from now on
 	Held   map[int]bool // by group: nothing is under way, nothing is let in
+	Told   map[int]bool // by group: its head was told to hold
 	// Failed, by group and server: a newcomer that could not take the rows, and is not to
 	// try again as yet.
 	Failed map[[2]int]bool
@@ -146,7 +147,10 @@ func (c *Chains) Step(target *Chains, seen Reports, lim Limits) (*Chains, []Grou
 	next := c.clone()
 	next.Replicas = target.Replicas
 	next.list(target.Servers)
-	w := &walk{c: next, lim: lim, busy: map[int]int{}, lanes: map[[2]int]int{}}
+	w := &walk{c: next, lim: lim, busy: map[int]int{}, taking: map[int]bool{}, failing: map[int]bool{}, lanes: map[[2]int]int{}}
+	for k := range seen.Failed {
+		w.failing[k[1]] = true
+	}
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		for _, m := range members(g) {
@@ -159,8 +163,16 @@ func (c *Chains) Step(target *Chains, seen Reports, lim Limits) (*Chains, []Grou
 	for i := range c.Groups {
 		w.group(i, &target.Groups[i], seen)
 	}
-	for _, turn := range w.turns {
-		turn()
+	for _, join := range w.late {
+		join()
+	}
+	w.takers()
+	for _, told := range []bool{true, false} {
+		for _, t := range w.turns {
+			if seen.Told[t.group] == told {
+				t.take()
+			}
+		}
 	}
 	for i := range c.Groups {
 		if g := &next.Groups[i]; seen.Held[i] && g.Since != 0 { // nothing to turn any more: a new epoch lets it go on
@@ -197,8 +209,18 @@ type walk struct {
 	held  int
 	busy  map[int]int // by server: joins
 	lanes map[[2]int]int
-	turns []func() // looked at when it is known who copies
 	moves []GroupMove
+
+	failing map[int]bool // by server: it could not take a group of late
+	late    []func()     // joins of those that fail: others go first, else they might never
+	turns   []turning    // looked at when it is known who copies
+	taking  map[int]bool // by server: copies are on their way to it
+}
+
+// turning is a group that is to be put in order.
+type turning struct {
+	group int
+	take  func()
 }
 
 func (w *walk) join(from, to int) {
@@ -232,7 +254,7 @@ func (w *walk) group(i int, want *Group, seen Reports) {
 		gone := GroupMove{i, g.Chain[k].Server, -1, Leaves}
 		rest := slices.Delete(slices.Clone(g.Chain), k, k+1)
 		if len(rest) == len(want.Chain) && !slices.ContainsFunc(rest, func(m Member) bool { return !wanted(m) }) && !sameOrder(rest, want.Chain) {
-			w.turns = append(w.turns, func() { w.turn(i, rest, want, seen, gone) })
+			w.turns = append(w.turns, turning{i, func() { w.turn(i, rest, want, seen, gone) }})
 			return
 		}
 		w.moves = append(w.moves, gone)
@@ -256,30 +278,47 @@ func (w *walk) arrive(i int, g, want *Group, seen Reports) {
 		if w.c.Index(m.Server) < 0 { // its number is still another's
 			return
 		}
-		if w.joins >= w.lim.Joins || w.busy[tail] >= w.lim.PerServer || w.busy[m.Server] >= w.lim.PerServer {
-			return
+		join := func() {
+			if w.joins < w.lim.Joins && w.busy[tail] < w.lim.PerServer && w.busy[m.Server] < w.lim.PerServer {
+				w.join(tail, m.Server)
+				w.c.set(i, g.Chain, &Member{Server: m.Server, Lane: w.lane(m.Server)})
+				w.moves = append(w.moves, GroupMove{i, tail, m.Server, Joins})
+			}
 		}
-		w.join(tail, m.Server)
-		w.c.set(i, g.Chain, &Member{Server: m.Server, Lane: w.lane(m.Server)})
-		w.moves = append(w.moves, GroupMove{i, tail, m.Server, Joins})
+		if w.failing[m.Server] {
+			w.late = append(w.late, join)
+		} else {
+			join()
+		}
 		return
 	}
 	if lacks || len(g.Chain) != len(want.Chain) || sameOrder(g.Chain, want.Chain) {
 		return
 	}
 	chain := g.Chain
-	w.turns = append(w.turns, func() { w.turn(i, chain, want, seen) })
+	w.turns = append(w.turns, turning{i, func() { w.turn(i, chain, want, seen) }})
+}
+
+// takers notes to whom copies are on their way. Nobody waits for one that fails: it may
+// try for ever.
+func (w *walk) takers() {
+	for i := range w.c.Groups {
+		if j := w.c.Groups[i].Joiner; j != nil && !w.failing[j.Server] {
+			w.taking[j.Server] = true
+		}
+	}
 }
 
 // turn puts members into the order that is wanted, once their chain is drained, and makes
 // other moves with it: a head that left before would have another one lead for a moment,
-// and workers would go there, and away again. Who is to lead has taken its copies before:
-// workers would wait behind them, and are interrupted once for several groups so.
+// and workers would go there, and away again. Who is to lead takes no copy meanwhile:
+// workers would wait behind them, and are interrupted once for several groups so. One
+// whose head was told to drain goes on: it lets nothing in.
 // Precondition: they are those wanted.
 func (w *walk) turn(i int, members []Member, want *Group, seen Reports, with ...GroupMove) {
 	head := w.c.Groups[i].Chain[0].Server
 	if !seen.Held[i] {
-		if w.held < w.lim.GroupsHeld && w.busy[want.Chain[0].Server] == 0 {
+		if seen.Told[i] || w.held < w.lim.GroupsHeld && !w.taking[want.Chain[0].Server] {
 			w.held++
 			w.moves = append(w.moves, GroupMove{i, -1, head, Hold})
 		}

@@ -40,8 +40,11 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := map[[2]int]bool{}
-	seen, kills := Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}, 0
+	failed, told := map[[2]int]bool{}, map[int]bool{}
+	anew := func() Reports {
+		return Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Told: told, Failed: failed}
+	}
+	seen, kills := anew(), 0
 	for steps := 0; ; steps++ {
 		if steps > 20_000 {
 			t.Fatal("the target is not reached")
@@ -59,29 +62,36 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 			if target, err = c.Target(*servers); err != nil {
 				t.Fatal(err)
 			}
-			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}
+			clear(told)
+			seen = anew()
 			continue
 		}
 		if g := r.IntN(len(c.Groups)); c.Groups[g].Joiner != nil && r.IntN(8) == 0 {
 			failed[[2]int{g, c.Groups[g].Joiner.Server}] = true
 			c = stored(t, c.Without(g, c.Groups[g].Joiner.Server), c.Epoch+1)
-			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}
+			seen = anew()
 		}
 		next, moves := c.Step(target, seen, lim)
 		mustFollow(t, c, next, seen)
+		failing, waits := map[int]bool{}, map[int]bool{}
+		for k := range failed {
+			failing[k[1]] = true
+		}
 		hold, joins := 0, map[int]int{}
 		for g := range next.Groups {
 			if j := next.Groups[g].Joiner; j != nil {
 				joins[j.Server]++
 				joins[-1]++
+				waits[j.Server] = !failing[j.Server]
 			}
 		}
 		for _, m := range moves {
 			if m.Role == Hold {
 				hold++
-				if to := target.Groups[m.Group].Chain[0].Server; joins[to] > 0 {
-					t.Fatalf("group %d is drained for server %d, which takes %d copies: workers would wait behind them", m.Group, to, joins[to])
+				if to := target.Groups[m.Group].Chain[0].Server; waits[to] && !told[m.Group] {
+					t.Fatalf("group %d is drained for server %d, which takes copies: workers would wait behind them", m.Group, to)
 				}
+				told[m.Group] = true
 				if slices.ContainsFunc(target.Groups[m.Group].Chain, func(w Member) bool { return c.Groups[m.Group].Position(w.Server) < 0 }) {
 					t.Fatalf("group %d is drained for an order of which it lacks servers: %v, wanted %v", m.Group, c.Groups[m.Group].Chain, target.Groups[m.Group].Chain)
 				}
@@ -95,9 +105,12 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 				t.Fatalf("server %d joins %d groups at a time, at most %d", id, n, lim.PerServer)
 			}
 		}
-		if len(next.Changed()) > 0 {
+		if changed := next.Changed(); len(changed) > 0 {
+			for _, g := range changed {
+				delete(told, g)
+			}
 			c = stored(t, next, c.Epoch+1+r.Uint64N(3))
-			seen = Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Failed: failed}
+			seen = anew()
 		} else if len(moves) == 0 && joins[-1] == 0 {
 			if len(failed) == 0 {
 				break
@@ -106,9 +119,7 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 		}
 		for g := range c.Groups { // in the present epoch
 			seen.Caught[g] = c.Groups[g].Joiner != nil && (seen.Caught[g] || r.IntN(2) == 0)
-		}
-		for _, m := range moves {
-			seen.Held[m.Group] = m.Role == Hold
+			seen.Held[g] = told[g] && (seen.Held[g] || r.IntN(2) == 0)
 		}
 	}
 	for g := range c.Groups {
@@ -247,6 +258,66 @@ func TestFailedNewcomersAreNotPutInOrder(t *testing.T) {
 	}
 	if _, moves = c.Step(target, Reports{}, Limits{}); len(moves) != 1 || moves[0].Role != Joins || moves[0].To != out {
 		t.Errorf("after the pause: moves %v", moves)
+	}
+}
+
+// small is a map whose groups have the chains that are given, and targets likewise.
+func small(t *testing.T, now, want [][]int) (c, target *Chains) {
+	c = chains(t, ChainsConfig{Replicas: 2, Slots: 64, Groups: len(now)}, apart(4))
+	target = c.clone()
+	for g := range now {
+		c.Groups[g].Chain, target.Groups[g].Chain = nil, nil
+		for _, id := range now[g] {
+			c.Groups[g].Chain = append(c.Groups[g].Chain, Member{Server: id})
+		}
+		for _, id := range want[g] {
+			target.Groups[g].Chain = append(target.Groups[g].Chain, Member{Server: id})
+		}
+	}
+	return c, target
+}
+
+// A newcomer that cannot take what it is sent keeps neither other copies from their turn
+// nor groups from theirs.
+func TestFailingNewcomersKeepNobodyWaiting(t *testing.T) {
+	c, target := small(t, [][]int{{0}, {0}, {0}, {3, 1}, {3, 2}}, [][]int{{0, 1}, {0, 2}, {0, 1}, {1, 3}, {2, 3}})
+	for _, x := range []struct {
+		failed map[[2]int]bool
+		want   []GroupMove
+	}{
+		{nil, []GroupMove{{0, 0, 1, Joins}, {4, -1, 3, Hold}}},
+		{map[[2]int]bool{{2, 1}: true}, []GroupMove{{1, 0, 2, Joins}, {3, -1, 3, Hold}}},
+		{map[[2]int]bool{{2, 1}: true, {1, 2}: true}, []GroupMove{{0, 0, 1, Joins}, {3, -1, 3, Hold}, {4, -1, 3, Hold}}},
+	} {
+		if _, moves := c.Step(target, Reports{Failed: x.failed}, Limits{}); !slices.Equal(moves, x.want) {
+			t.Errorf("failed %v: moves %v, want %v", x.failed, moves, x.want)
+		}
+	}
+}
+
+// Who only sends copies may lead; and heads that were told to drain do, before others
+// are told.
+func TestHoldsGoOn(t *testing.T) {
+	c, target := small(t, [][]int{{1, 0}, {2, 0}, {0}, {3, 1}}, [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 3}})
+	for _, x := range []struct {
+		told map[int]bool
+		want []GroupMove
+	}{
+		{nil, []GroupMove{{2, 0, 3, Joins}, {0, -1, 1, Hold}}},
+		{map[int]bool{3: true}, []GroupMove{{2, 0, 3, Joins}, {3, -1, 3, Hold}}},
+		{map[int]bool{1: true, 3: true}, []GroupMove{{2, 0, 3, Joins}, {1, -1, 2, Hold}, {3, -1, 3, Hold}}},
+	} {
+		if _, moves := c.Step(target, Reports{Told: x.told}, Limits{GroupsHeld: 1}); !slices.Equal(moves, x.want) {
+			t.Errorf("told %v: moves %v, want %v", x.told, moves, x.want)
+		}
+	}
+	// To drain is let go on, also when who is to lead has a copy to take since.
+	target.Groups[2].Chain = []Member{{Server: 0}, {Server: 1}}
+	if _, moves := c.Step(target, Reports{Told: map[int]bool{3: true}}, Limits{}); !slices.Contains(moves, GroupMove{3, -1, 3, Hold}) {
+		t.Errorf("moves %v", moves)
+	}
+	if _, moves := c.Step(target, Reports{}, Limits{}); slices.Contains(moves, GroupMove{3, -1, 3, Hold}) {
+		t.Errorf("drained for one that has a copy to take: moves %v", moves)
 	}
 }
 

@@ -33,6 +33,7 @@ type MapReply struct {
 const (
 	SaidCaught = "caught" // the joiner has all that is acknowledged
 	SaidHeld   = "held"   // nothing is under way, nothing is let in
+	SaidStuck  = "stuck"  // of the tail: the joiner takes nothing of its copy
 	SaidLost   = "lost"   // the member should have the rows and has not
 )
 

@@ -32,6 +32,7 @@ type core struct {
 	leaving map[int]uint64 // by number: of the process that was asked to go, 0: whoever has it
 
 	said    map[saying]uint64 // what and who: the group's epoch
+	told    map[int]uint64    // by group: the epoch in which this process had its head hold
 	early   []report          // of epochs that are not named yet
 	fences  []fence
 	unnamed map[place.Node]time.Duration // since when neither map nor registration has it
@@ -72,7 +73,7 @@ type decision struct {
 func newCore(self place.Node, times member.Times, limits place.Limits) *core {
 	p := member.NewPeers(self, times)
 	return &core{self: self, peers: p, outs: member.NewOuts(p.Times().Rejoin), fails: member.NewFails(p.Times().Rejoin), limits: limits,
-		regs: map[int]Registration{}, leaving: map[int]uint64{}, said: map[saying]uint64{}, unnamed: map[place.Node]time.Duration{}}
+		regs: map[int]Registration{}, leaving: map[int]uint64{}, said: map[saying]uint64{}, told: map[int]uint64{}, unnamed: map[place.Node]time.Duration{}}
 }
 
 // nodes are all other servers that get beats: those of the map, and those that are
@@ -161,7 +162,7 @@ func (c *core) hear(from place.Node, said []psmsg.Said) {
 			continue
 		}
 		switch s.What {
-		case psmsg.SaidCaught, psmsg.SaidHeld, psmsg.SaidLost:
+		case psmsg.SaidCaught, psmsg.SaidHeld, psmsg.SaidStuck, psmsg.SaidLost:
 			if k := (saying{s.Group, s.What, from}); len(c.said) < maxSaid || c.said[k] != 0 {
 				c.said[k] = max(c.said[k], s.Epoch)
 			}
@@ -191,11 +192,10 @@ func (c *core) learn(m *place.Chains) bool {
 // adopt names a map's epoch from now on. All groups' servers have adopted it.
 func (c *core) adopt(m *place.Chains, now time.Duration) {
 	c.outs.Adopt(c.chains, m, now)
-	c.fails.Adopt(c.chains, m, func(g int, n place.Node) bool {
-		return c.said[saying{g, psmsg.SaidLost, n}] >= max(1, c.chains.Groups[g].Since)
-	}, now)
+	c.fails.Adopt(c.chains, m, func(g int, n place.Node) bool { return c.lacks(g, n, m) }, now)
 	c.chains = m
 	c.peers.Adopt(m.Epoch)
+	maps.DeleteFunc(c.told, func(g int, epoch uint64) bool { return epoch < m.Groups[g].Since })
 	maps.DeleteFunc(c.said, func(k saying, epoch uint64) bool { return epoch < m.Groups[k.group].Since })
 	c.fences = slices.DeleteFunc(c.fences, func(f fence) bool { return f.Epoch < m.Groups[f.Group].Since })
 	early := c.early
@@ -229,6 +229,8 @@ func (c *core) report(r report, now time.Duration) (wants bool) {
 		what = psmsg.SaidCaught
 	case chain.Held:
 		what = psmsg.SaidHeld
+	case chain.Stuck:
+		what = psmsg.SaidStuck
 	case chain.LostState:
 		what = psmsg.SaidLost
 	}
@@ -254,6 +256,23 @@ func (c *core) due(now time.Duration) (ended []psmsg.GroupEpoch) {
 func (c *core) has(m *place.Chains, group int) bool {
 	i := m.Index(c.self.Server)
 	return i >= 0 && m.Servers[i].Gen == c.self.Gen && m.Groups[group].Has(c.self.Server)
+}
+
+// lacks says whether a server that is not in the next map's group has not got its rows:
+// it has said so, or it was a joiner and is let go alive. Why that was, the others may
+// not have heard; those that want it no more there do not mind the pause.
+func (c *core) lacks(group int, n place.Node, next *place.Chains) bool {
+	g := &c.chains.Groups[group]
+	if g.Joiner != nil && c.chains.Node(g.Joiner.Server) == n {
+		return next.Index(n.Server) >= 0
+	}
+	return c.said[saying{group, psmsg.SaidLost, n}] >= max(1, g.Since)
+}
+
+// tail is who answers for what a joiner has.
+func (c *core) tail(group int) place.Node {
+	chain := c.chains.Groups[group].Chain
+	return c.chains.Node(chain[len(chain)-1].Server)
 }
 
 // heads says whether it is the head of a group.

@@ -29,6 +29,7 @@ type script struct {
 	away  map[int]bool    // stopped
 	cut   map[[2]int]bool // from, to
 	noKey map[int]bool    // does not reach the store
+	deaf  map[int]bool    // takes no rows
 	later []event
 	gone  map[int]map[int][]place.Node // by server and group: whom its machine knows to have been cut out
 	store *place.Chains
@@ -42,7 +43,7 @@ type event struct {
 }
 
 func newScript(t *testing.T, servers, replicas int) *script {
-	s := &script{t: t, cores: map[int]*core{}, away: map[int]bool{}, cut: map[[2]int]bool{}, noKey: map[int]bool{}, gone: map[int]map[int][]place.Node{},
+	s := &script{t: t, cores: map[int]*core{}, away: map[int]bool{}, cut: map[[2]int]bool{}, noKey: map[int]bool{}, deaf: map[int]bool{}, gone: map[int]map[int][]place.Node{},
 		first: place.ChainsConfig{Slots: 16, Groups: 4, Replicas: replicas, AllowSameHost: true}}
 	for id := range servers {
 		s.start(id, 1)
@@ -175,8 +176,15 @@ func (s *script) tick(c *core) {
 		}
 	}
 	for g := range s.store.Groups {
-		if c.chains != nil && c.has(c.chains, g) && c.chains.Groups[g].Position(c.self.Server) < 0 && s.whole(c, g) {
-			c.report(report{g, chain.Report{Kind: chain.Caught, Epoch: c.chains.Groups[g].Since}}, s.now)
+		if c.chains == nil || !s.whole(c, g) {
+			continue
+		}
+		switch now := &c.chains.Groups[g]; {
+		case now.Joiner == nil:
+		case !s.deaf[now.Joiner.Server] && c.has(c.chains, g) && now.Position(c.self.Server) < 0:
+			c.report(report{g, chain.Report{Kind: chain.Caught, Epoch: now.Since}}, s.now)
+		case s.deaf[now.Joiner.Server] && c.self == c.tail(g):
+			c.report(report{g, chain.Report{Kind: chain.Stuck, Epoch: now.Since, Nodes: []place.Node{c.chains.Node(now.Joiner.Server)}}}, s.now)
 		}
 	}
 	if p.next != nil {
@@ -267,6 +275,33 @@ func TestScriptCutOff(t *testing.T) {
 		s.run(6 * time.Second)
 		s.wants("all are in again", s.full() && s.in(alone))
 	}
+}
+
+// A newcomer that answers beats and takes no rows is let go, and tried less and less
+// often, while others move as they should; when it takes them it has its share.
+func TestScriptDeaf(t *testing.T) {
+	s := newScript(t, 3, 2)
+	s.deaf[3] = true
+	s.start(3, 1)
+	s.run(time.Minute)
+	for g := range s.store.Groups {
+		s.wants("server 3 is in no chain, and nobody is missed", s.store.Groups[g].Position(3) < 0 && len(s.store.Groups[g].Chain) == 2)
+	}
+	s.wants(fmt.Sprintf("it is tried, and not for ever: epoch %d", s.store.Epoch), s.store.Epoch > 4 && s.store.Epoch < 80)
+	s.start(4, 1)
+	s.run(time.Minute)
+	n := func(id int) (n int) {
+		for g := range s.store.Groups {
+			if s.store.Groups[g].Position(id) >= 0 {
+				n++
+			}
+		}
+		return n
+	}
+	s.wants("server 4 has a share", n(4) > 0 && n(3) == 0)
+	s.deaf[3] = false
+	s.run(5 * time.Minute)
+	s.wants("server 3 has one, too", n(3) > 0 && s.full())
 }
 
 // A server that does not reach the store follows the others' maps.

@@ -64,6 +64,9 @@ func (c *core) decide(now time.Duration) (p proposal) {
 	if !c.turns.Now(wants, c.chains.Epoch, c.rank(servers, suspects), c.peers.Times().Stagger, now) {
 		return p
 	}
+	for _, h := range hold {
+		c.told[h.Group] = h.Epoch
+	}
 	p.next, p.hold = c.last.next, hold
 	return p
 }
@@ -132,7 +135,10 @@ func (c *core) look(v *member.View) []byte {
 
 // reports sorts out what members have said of their groups' present epochs.
 func (c *core) reports() (place.Reports, map[int][]place.Node) {
-	r := place.Reports{Caught: map[int]bool{}, Held: map[int]bool{}}
+	r := place.Reports{Caught: map[int]bool{}, Held: map[int]bool{}, Told: map[int]bool{}}
+	for g, epoch := range c.told {
+		r.Told[g] = epoch == c.chains.Groups[g].Since
+	}
 	lost := map[int][]place.Node{}
 	for k, epoch := range c.said {
 		if epoch != c.chains.Groups[k.group].Since {
@@ -143,6 +149,10 @@ func (c *core) reports() (place.Reports, map[int][]place.Node) {
 			r.Caught[k.group] = true
 		case psmsg.SaidHeld:
 			r.Held[k.group] = true
+		case psmsg.SaidStuck:
+			if j := c.chains.Groups[k.group].Joiner; j != nil && k.from == c.tail(k.group) {
+				lost[k.group] = append(lost[k.group], c.chains.Node(j.Server))
+			}
 		case psmsg.SaidLost:
 			lost[k.group] = append(lost[k.group], k.from)
 		}

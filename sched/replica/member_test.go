@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -266,6 +267,12 @@ func TestVisitorsAndMoved(t *testing.T) {
 		t.Error("a visitor saves")
 	}
 	c.untilWhole(0, 1)
+	c.until("nothing moves any more", func() bool { // heads may change when all have their copies
+		m := c.chains()
+		target, err := m.Target(m.Servers)
+		return err == nil && !slices.ContainsFunc(m.Groups, func(g place.Group) bool { return g.Joiner != nil }) &&
+			slices.EqualFunc(m.Groups, target.Groups, func(a, b place.Group) bool { return a.Chain[0].Server == b.Chain[0].Server })
+	})
 	m := c.chains()
 	for g := range m.Groups {
 		head := m.Groups[g].Chain[0].Server

@@ -164,6 +164,10 @@ func (m *Member) report(r report) {
 	wants := m.core.report(r, m.now())
 	if len(m.core.said) != said {
 		m.hurry()
+		if r.Kind == chain.Stuck {
+			m.note(fmt.Sprintf("group %d: server %d has taken nothing of its copy for minutes: it is let go, and tried again less and less often; see whether it can be reached where it listens for data",
+				r.group, r.Nodes[0].Server))
+		}
 	}
 	if wants {
 		m.fetch(nil)
