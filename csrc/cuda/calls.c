@@ -36,6 +36,14 @@ int32_t psrt_cuda_retain(int32_t device, psrt_cuda_place *place)
 
 int32_t psrt_cuda_release(const psrt_cuda_place *place) { return psrt_cu.release(place->device); }
 
+int32_t psrt_cuda_enter(const psrt_cuda_place *p) { return psrt_cu.push(p->context); }
+
+int32_t psrt_cuda_leave(void)
+{
+	void *left;
+	return psrt_cu.pop(&left);
+}
+
 static int room(uint64_t *free_bytes, uint64_t *total)
 {
 	size_t f, t;

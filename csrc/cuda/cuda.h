@@ -27,6 +27,10 @@ int32_t psrt_cuda_describe(int32_t device, char *name, size_t n, char *bus, size
 int32_t psrt_cuda_retain(int32_t device, psrt_cuda_place *place);
 int32_t psrt_cuda_release(const psrt_cuda_place *place);
 
+/* The context for the thread itself, until it is left. */
+int32_t psrt_cuda_enter(const psrt_cuda_place *p);
+int32_t psrt_cuda_leave(void);
+
 int32_t psrt_cuda_room(const psrt_cuda_place *p, uint64_t *free_bytes, uint64_t *total);
 int32_t psrt_cuda_alloc(const psrt_cuda_place *p, uint64_t bytes, uint64_t *at);
 int32_t psrt_cuda_free(const psrt_cuda_place *p, uint64_t at);

@@ -10,8 +10,10 @@ import "C"
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 )
 
@@ -91,6 +93,18 @@ type Device struct {
 // Close gives the context back, after all that was made of it is closed.
 func (d *Device) Close() error {
 	return failed("cuDevicePrimaryCtxRelease", C.psrt_cuda_release(&d.at))
+}
+
+// In runs f on a thread that is in the device's context, for libraries that look for it
+// there.
+func (d *Device) In(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := failed("cuCtxPushCurrent", C.psrt_cuda_enter(&d.at)); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(err, failed("cuCtxPopCurrent", C.psrt_cuda_leave()))
 }
 
 // Room is the memory that is free now, and all there is.

@@ -40,7 +40,7 @@ func Build(t testing.TB) string {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "libcuda.so.1")
 	for _, source := range sources { // by Go, so that it knows what the test's result hangs on
-		text, err := os.ReadFile(filepath.Join(root(t), source))
+		text, err := os.ReadFile(filepath.Join(Root(t), source))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, filepath.Base(source)), text, 0o600)
 		}
@@ -49,6 +49,7 @@ func Build(t testing.TB) string {
 		}
 	}
 	c := exec.Command("gcc", "-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+		"-Wl,-soname,libcuda.so.1", // by which a library that is made of it finds it
 		"-o", out, filepath.Join(dir, "fake.c"), "-lm", "-lpthread")
 	if text, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", c, err, text)
@@ -56,8 +57,8 @@ func Build(t testing.TB) string {
 	return out
 }
 
-// root is the module's folder, which tests run somewhere below.
-func root(t testing.TB) string {
+// Root is the module's folder, which tests run somewhere below.
+func Root(t testing.TB) string {
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -3,6 +3,9 @@
  * it: when an event behind it is waited for or, one piece each time, when one is
  * asked about. So a buffer that is used again too early is seen by its bytes.
  *
+ * Libraries that are made of this one (csrc/nccl/nccltest) give it work of their own by
+ * psrt_fake_give.
+ *
  * PSRT_FAKE_CUDA_BYTES   memory of the device (1 GiB)
  * PSRT_FAKE_CUDA_DEVICES how many there are (1)
  * PSRT_FAKE_CUDA_FAIL    number of the launch from which on every call fails, as
@@ -11,23 +14,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rows.cu"
 
 u64 psrt_thread;
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_INIT = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH = 719 };
-enum { DEVICES = 4, ARGUMENT = 512 };
+enum { DEVICES = 8, ARGUMENT = 512 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t total = 1 << 30, used;
 static long fails_from, launches;
 static int devices = 1, ready, broken, retained[DEVICES];
-static _Thread_local int depth;
+static _Thread_local int depth, current;
 
 typedef void (*work)(void *);
 
-enum what { COPY, FILL, KERNEL_RUN, EVENT, AWAIT };
+enum what { COPY, FILL, KERNEL_RUN, EVENT, AWAIT, GIVEN };
 
 struct op {
 	struct op *next;
@@ -40,6 +44,7 @@ struct op {
 	struct event *event;
 	unsigned long turn;
 	unsigned char argument[ARGUMENT];
+	int (*given)(void *);
 };
 
 struct stream {
@@ -80,20 +85,23 @@ static const struct {
 	{ "psrt_update_parts", update_parts, sizeof(struct parts_update) },
 };
 
-static void step(struct stream *s);
+static int step(struct stream *s);
 
-static void until(struct event *e, unsigned long turn)
+/* 0 where work that was given is not over: it waits for others. */
+static int until(struct event *e, unsigned long turn)
 {
 	while (e->passed < turn && e->stream && e->stream->first)
-		step(e->stream);
+		if (!step(e->stream))
+			return 0;
+	return 1;
 }
 
-/* The first piece of a stream's work. */
-static void step(struct stream *s)
+/* The first piece of a stream's work; 0: it is not over. */
+static int step(struct stream *s)
 {
 	struct op *o = s->first;
 	if (!o)
-		return;
+		return 1;
 	switch (o->what) {
 	case COPY: memmove(o->to, o->from, o->n); break;
 	case FILL: memset(o->to, o->byte, o->n); break;
@@ -105,19 +113,27 @@ static void step(struct stream *s)
 		}
 		break;
 	case EVENT: o->event->passed = o->turn; break;
-	case AWAIT: until(o->event, o->turn); break;
+	case AWAIT:
+		if (!until(o->event, o->turn))
+			return 0;
+		break;
+	case GIVEN:
+		if (!o->given(o->to))
+			return 0;
+		break;
 	}
 	s->first = o->next;
 	if (!s->first)
 		s->end = &s->first;
 	free(o);
+	return 1;
 }
 
 static void all(void)
 {
 	for (struct stream *s = streams; s; s = s->next)
-		while (s->first)
-			step(s);
+		while (s->first && step(s))
+			;
 }
 
 static struct op *give(struct stream *s, enum what what)
@@ -198,8 +214,21 @@ int cuGetErrorString(int code, const char **s) { return look(code, s, 1); }
 
 int cuDevicePrimaryCtxRetain(void **c, int d) { retained[d]++; *c = &retained[d]; return OK; }
 int cuDevicePrimaryCtxRelease_v2(int d) { return retained[d]-- > 0 ? OK : INVALID; }
-int cuCtxPushCurrent_v2(void *c) { depth++; return c ? OK : INVALID; }
+int cuCtxPushCurrent_v2(void *c) { depth++; current = (int)((int *)c - retained); return c ? OK : INVALID; }
 int cuCtxPopCurrent_v2(void **c) { *c = NULL; return depth-- > 0 ? OK : INVALID; }
+
+int cuCtxGetDevice(int *d) { *d = current; return depth > 0 ? OK : 201; }
+
+/* Work of another library's: it is asked, with no lock of its own held for long, until it
+ * says that it is over. */
+int psrt_fake_give(void *stream, int (*given)(void *), void *argument)
+{
+	CALL({
+		struct op *o = give(stream, GIVEN);
+		o->given = given;
+		o->to = argument;
+	});
+}
 
 int cuMemGetInfo_v2(size_t *f, size_t *t) { CALL({ *f = total - used; *t = total; }); }
 
@@ -303,7 +332,18 @@ int cuEventQuery(void *at)
 	});
 }
 
-int cuEventSynchronize(void *at) { CALL({ struct event *e = at; until(e, e->recorded); }); }
+int cuEventSynchronize(void *at)
+{
+	CALL({
+		struct event *e = at;
+		while (!until(e, e->recorded)) {
+			pthread_mutex_unlock(&lock);
+			usleep(100);
+			pthread_mutex_lock(&lock);
+		}
+	});
+}
+
 int cuEventElapsedTime(float *ms, void *a, void *b) { (void)a; (void)b; *ms = 1; return OK; }
 
 static void move(void *to, const void *from, size_t n, struct stream *s)
