@@ -2,6 +2,8 @@ package colltest
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"testing"
 
 	"psrt/nccl/coll"
@@ -32,6 +34,28 @@ func TestNaive(t *testing.T) {
 			if !bytes.Equal(got, c.want[r]) {
 				t.Errorf("%s: rank %d gets %v, want %v", c.name, r, got, c.want[r])
 			}
+		}
+	}
+}
+
+// TestNear: another order passes, an error of one part in a million does not.
+func TestNear(t *testing.T) {
+	f := func(v float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)) }
+	for _, c := range []struct {
+		op        coll.Op
+		got, want float32
+		is        bool
+	}{
+		{coll.Sum, (1e8 + 1) + -1e8, 1 + (1e8 + -1e8), true}, {coll.Sum, 100, 1, false}, {coll.Avg, 1. / 3, 0, true}, {coll.Avg, 99, 1, false},
+		{coll.Prod, -1e16, -1.0000001e16, true}, {coll.Prod, -1e16, -1.00001e16, false}, {coll.Max, 1e8, 1e8, true}, {coll.Max, 1e8, 99999992, false},
+		{coll.Sum, float32(math.NaN()), 1, false},
+	} {
+		var calls []coll.Call
+		for _, v := range []float32{1e8, 1, -1e8} {
+			calls = append(calls, coll.Call{Kind: coll.AllReduce, Type: coll.F32, Op: c.op, Send: f(v), Recv: f(c.got)})
+		}
+		if at := near(calls, 1, f(c.want)); (at < 0) != c.is {
+			t.Errorf("operation %d: %v beside %v: from byte %d on", c.op, c.got, c.want, at)
 		}
 	}
 }

@@ -20,6 +20,9 @@ type Factory struct {
 	// Memory gives at least n bytes that can be registered, until the test ends. nil:
 	// arenas of rdma/mem.
 	Memory func(t testing.TB, n int) rdma.Memory
+	// AnyOrder: floats may be combined in an order of the implementation's own, so that
+	// results are Naive's but for what another order can change; see near.
+	AnyOrder bool
 	// MaxRanks bounds the groups; 0 does not.
 	MaxRanks int
 	// EagerBytes is where the implementation changes its ways, for sizes around it.
@@ -77,9 +80,10 @@ func arena(t testing.TB, n int) rdma.Memory {
 // ranks is a group with some memory at each rank, in halves: one to send from and
 // one to receive in.
 type ranks struct {
-	groups []coll.Group
-	send   [][]byte
-	recv   [][]byte
+	groups   []coll.Group
+	send     [][]byte
+	recv     [][]byte
+	anyOrder bool
 }
 
 func (f *Factory) ranks(t testing.TB, size, bytes int) *ranks {
@@ -88,7 +92,7 @@ func (f *Factory) ranks(t testing.TB, size, bytes int) *ranks {
 	for i := range memories {
 		memories[i] = f.Memory(t, 2*bytes) // given back after the groups
 	}
-	r := &ranks{groups: f.New(t, size)}
+	r := &ranks{groups: f.New(t, size), anyOrder: f.AnyOrder}
 	for i, g := range r.groups {
 		t.Cleanup(func() {
 			if err := g.Close(); err != nil {
