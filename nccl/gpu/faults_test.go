@@ -1,0 +1,250 @@
+//go:build cgo
+
+package gpu
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/nccl"
+	"psrt/csrc/nccl/nccltest"
+	"psrt/nccl/coll"
+	"psrt/nccl/ring"
+	"psrt/rdma/mem"
+)
+
+// counting makes calls whose results are known until one fails, and gives the error.
+func counting(g coll.Group, calls int, within time.Duration) error {
+	const n = 64 << 10
+	a, err := mem.New(mem.Config{Size: 2 * n, Node: -1, Purpose: "test", Share: true})
+	if err != nil {
+		return err
+	}
+	m, err := g.Register(a, "test")
+	if err != nil {
+		return errors.Join(err, a.Close())
+	}
+	send, recv := a.Bytes()[:n], a.Bytes()[n:]
+	for k := 0; k < calls && err == nil; k++ {
+		for at := 0; at < n; at += 4 {
+			binary.LittleEndian.PutUint32(send[at:], uint32(k*1000+at))
+		}
+		if err = g.Do(coll.Call{Kind: coll.AllReduce, Type: coll.U32, Send: send, Recv: recv, Within: within}); err != nil {
+			break
+		}
+		for at := 0; at < n && err == nil; at += 4 {
+			if got, want := binary.LittleEndian.Uint32(recv[at:]), uint32(g.Size()*(k*1000+at)); got != want {
+				err = fmt.Errorf("call %d: element %d is %d, want %d", k, at/4, got, want)
+			}
+		}
+	}
+	return errors.Join(err, m.Close(), g.Close(), a.Close())
+}
+
+// An error that comes later is told where it came, and blames that rank at the others.
+func TestAsynchronousErrorFails(t *testing.T) {
+	opt := fakes(t)
+	t.Setenv("PSRT_FAKE_NCCL_FAIL", "1:3")
+	_, groups := joined(t, 3, opt)
+	everyone(3, func(i int) {
+		err := counting(groups[i], 5, patience)
+		var failed *nccl.Error
+		var blamed *coll.RankError
+		switch {
+		case i == 1 && (!errors.As(err, &failed) || failed.Result != nccl.RemoteError || failed.Rank != 1):
+			t.Errorf("rank 1: %v, want what NCCL says", err)
+		case i != 1 && (!errors.As(err, &blamed) || blamed.Rank != 1 || blamed.Fault != coll.Aborted || !strings.Contains(err.Error(), "remote process exited")):
+			t.Errorf("rank %d: %v, want rank 1 blamed", i, err)
+		}
+	})
+}
+
+// Work that never ends is given up when the call's time is over.
+func TestStalledWorkFails(t *testing.T) {
+	opt := fakes(t)
+	t.Setenv("PSRT_FAKE_NCCL_STALL", "2:2")
+	_, groups := joined(t, 3, opt)
+	everyone(3, func(i int) {
+		err := counting(groups[i], 5, time.Second)
+		var blamed *coll.RankError // by who was first, or where a rank did not even come in time
+		if err == nil || !errors.As(err, &blamed) && !strings.Contains(err.Error(), "NCCL has not ended in the call's time") {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	})
+}
+
+// What a rank lacks is said alike by all, whose other group stays whole.
+func TestUnfitFails(t *testing.T) {
+	fit := fakes(t)
+	older := nccltest.Build(t, "-DVERSION=21805")
+	lacks := nccltest.Build(t, "-DWITHOUT_P2P")
+	for want, bad := range map[string]Options{
+		"rank 1: nccl: not supported on this machine: " + lacks + ": has no ncclSend": {NCCL: lacks},
+		"rank 1: nccl: not supported on this machine: none.so":                        {NCCL: "none.so"},
+		"rank 1: its NCCL is 2.18.5 and rank 0's 2.27.3":                              {NCCL: older},
+		"rank 1: nccl: rank 1: a call that was under way: invalid usage":              {Machine: "elsewhere"}, // so that it takes the same card
+	} {
+		t.Run(want, func(t *testing.T) {
+			all := []*process{newProcess(t), newProcess(t)}
+			over := controls(t, all, 1)
+			groups, errs := joins(t, over, func(rank int) Options {
+				opt := fit
+				if rank == 1 {
+					if bad.NCCL != "" {
+						opt.NCCL = bad.NCCL
+					}
+					if bad.Machine != "" {
+						opt.Machine = bad.Machine
+					}
+				}
+				return opt
+			})
+			everyone(2, func(i int) {
+				said := want
+				if bad.Machine != "" {
+					said = "invalid usage (5): Duplicate GPU detected" // which of them is told first may be either
+				}
+				if groups[i] != nil || !errors.Is(errs[i], ErrUnfit) || !strings.Contains(errs[i].Error(), said) {
+					t.Errorf("rank %d: %v, want %q", i, errs[i], said)
+				}
+				if err := errors.Join(over[i].Do(coll.Call{Kind: coll.Barrier}), over[i].Close()); err != nil {
+					t.Errorf("rank %d: the control: %v", i, err)
+				}
+			})
+		})
+	}
+}
+
+func TestOptionsFail(t *testing.T) {
+	all := []*process{newProcess(t)}
+	over := controls(t, all, 1)
+	for _, opt := range []Options{{Timeout: -1}, {Order: []coll.Merge{{Dst: 1}}}} {
+		if _, err := Join(t.Context(), over[0], opt); err == nil {
+			t.Errorf("%+v is taken", opt)
+		}
+	}
+	if err := over[0].Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A card without room refuses memory, and the group stays whole.
+func TestNoRoomFails(t *testing.T) {
+	opt := fakes(t)
+	_, groups := joined(t, 1, opt)
+	a, err := mem.New(mem.Config{Size: 2 << 30, Node: -1, Purpose: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := groups[0].Register(a, "too much"); !cuda.IsOutOfMemory(err) || !strings.Contains(err.Error(), "too much") {
+		t.Errorf("2 GiB on a card of 1 GiB: %v", err)
+	}
+	if err := counting(groups[0], 2, patience); err != nil {
+		t.Error(err)
+	}
+}
+
+// A library of before 2.14 or 2.19 does without what it lacks.
+func TestOldLibrary(t *testing.T) {
+	opt := fakes(t)
+	opt.NCCL = nccltest.Build(t, "-DVERSION=2708", "-DWITHOUT_CONFIG", "-DWITHOUT_REGISTER")
+	_, groups := joined(t, 3, opt)
+	if info := groups[0].(*both).Info(); info.Version != "2.7.8" || info.Registered || !strings.Contains(info.Card, "fake device 0") {
+		t.Errorf("%+v", info)
+	}
+	everyone(3, func(i int) {
+		if err := counting(groups[i], 3, patience); err != nil {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	})
+}
+
+// The variables of a test that is a rank in a process of its own.
+const (
+	childVariable = "PSRT_GPU_TEST_CHILD"
+	peersVariable = "PSRT_GPU_TEST_PEERS"
+)
+
+// A process that dies while the cards work is named by the others, which go on in a group
+// without it.
+func TestKilledInsideACallFails(t *testing.T) {
+	if os.Getenv(childVariable) != "" {
+		child(t)
+		return
+	}
+	driver, opt := builtFakes(t)
+	all := []*process{newProcess(t), newProcess(t)}
+	c := exec.Command(os.Args[0], "-test.run=^TestKilledInsideACallFails$")
+	c.Env = append(os.Environ(), childVariable+"=1", peersVariable+"="+all[0].member.Addr()+","+all[1].member.Addr(),
+		cuda.Variable+"="+driver, nccl.Variable+"="+opt.NCCL, "PSRT_FAKE_NCCL_KILL=2:3")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	addrs := []string{all[0].member.Addr(), all[1].member.Addr(), ""}
+	for addrs[2] == "" && lines.Scan() {
+		addrs[2] = strings.TrimPrefix(lines.Text(), "at ")
+	}
+	exited := make(chan error, 1)
+	go func() {
+		for lines.Scan() {
+		}
+		exited <- c.Wait()
+	}()
+	everyone(2, func(i int) {
+		err := rank(t.Context(), all[i].member, i, addrs, opt)
+		var blamed *coll.RankError
+		if !errors.As(err, &blamed) || blamed.Rank != 2 || blamed.Fault != coll.Gone {
+			t.Errorf("rank %d: %v, want rank 2 gone", i, err)
+		}
+	})
+	if err := <-exited; err == nil || !strings.Contains(err.Error(), "exit status 9") {
+		t.Errorf("the child: %v", err)
+	}
+	over := controls(t, all, 2)
+	groups, errs := joins(t, over, func(int) Options { return opt })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	everyone(2, func(i int) {
+		if err := counting(&both{groups[i], over[i]}, 3, patience); err != nil {
+			t.Errorf("rank %d of the survivors: %v", i, err)
+		}
+	})
+}
+
+// rank is one of the three.
+func rank(ctx context.Context, m *ring.Member, i int, addrs []string, opt Options) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	over, err := m.Join(ctx, ring.Place{Rank: i, Size: len(addrs), Epoch: 1}, func(_ context.Context, rank int) (string, error) { return addrs[rank], nil })
+	if err != nil {
+		return err
+	}
+	g, err := Join(ctx, over, opt)
+	if err != nil {
+		return errors.Join(err, over.Close())
+	}
+	return counting(&both{g, over}, 1<<30, patience)
+}
+
+func child(t *testing.T) {
+	p := newProcess(t)
+	fmt.Println("at " + p.member.Addr())
+	addrs := append(strings.Split(os.Getenv(peersVariable), ","), p.member.Addr())
+	t.Errorf("the killed one lives: %v", rank(t.Context(), p.member, 2, addrs, Options{Timeout: patience, Machine: "here"}))
+}

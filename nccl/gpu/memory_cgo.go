@@ -1,0 +1,151 @@
+//go:build cgo
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/nccl"
+	"psrt/nccl/coll"
+	"psrt/rdma"
+	"psrt/rdma/mem"
+	"psrt/rdma/span"
+)
+
+type memorySet = span.Set[*memory]
+
+// memory is of the host, with as much on the card.
+type memory struct {
+	g     *Group
+	m     rdma.Memory
+	at    cuda.Ptr
+	known *nccl.Registration // nil: NCCL was not told, or is gone
+	once  sync.Once
+	err   error
+}
+
+// Register is coll.Group's.
+func (g *Group) Register(m rdma.Memory, purpose string) (coll.Memory, error) {
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	if closed {
+		return nil, coll.ErrClosed
+	}
+	x := &memory{g: g, m: m}
+	b := m.Bytes()
+	var err error
+	if x.at, err = g.dev.Alloc(len(b)); err != nil {
+		free, total, _ := g.dev.Room()
+		return nil, fmt.Errorf("gpu: register %q: %w; of the card's %d bytes %d are free", purpose, err, total, free)
+	}
+	g.memMu.Lock()
+	defer g.memMu.Unlock()
+	g.memories.Store(g.memories.Load().With(mem.Address(b), uint64(len(b)), x))
+	return x, nil
+}
+
+func (x *memory) Bytes() []byte { return x.m.Bytes() }
+
+// Close gives the card's memory back; the group does where nobody has.
+func (x *memory) Close() error {
+	x.once.Do(func() {
+		g := x.g
+		g.memMu.Lock()
+		g.memories.Store(g.memories.Load().Without(x))
+		g.memMu.Unlock()
+		g.commMu.Lock() // a call that is under way may not be this memory's
+		defer g.commMu.Unlock()
+		x.forget()
+		x.err = g.dev.Free(x.at)
+	})
+	return x.err
+}
+
+// know tells NCCL of the memory, once; it works without. With commMu.
+func (x *memory) know() {
+	g := x.g
+	if x.known != nil || !g.lib.Registers() {
+		return
+	}
+	_ = g.in(func() error {
+		r, err := g.comm.Register(uint64(x.at), len(x.m.Bytes()))
+		if err == nil {
+			x.known = r
+		}
+		return err
+	})
+}
+
+// forget ends that. With commMu.
+func (x *memory) forget() {
+	if x.known == nil || x.g.comm == nil {
+		return
+	}
+	_ = x.g.in(x.known.Close)
+	x.known = nil
+}
+
+// find gives the memory that b lies in; nil for no bytes.
+func (g *Group) find(b []byte, name string) (*memory, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	x, ok := g.memories.Load().Find(mem.Address(b), uint64(len(b)))
+	if !ok {
+		return nil, fmt.Errorf("%w: the %d bytes of %s are in no memory that was registered with this group: call Register first", coll.ErrCall, len(b), name)
+	}
+	return x, nil
+}
+
+// on is where b is on the card.
+func (x *memory) on(b []byte) cuda.Ptr {
+	if x == nil {
+		return 0
+	}
+	return x.at.Add(int(mem.Address(b) - mem.Address(x.m.Bytes())))
+}
+
+// scratch is memory that calls need beside what is registered; it grows to the largest.
+type scratch struct {
+	card  cuda.Ptr
+	bytes int
+	host  []byte // pinned
+}
+
+// want makes it at least as large.
+func (s *scratch) want(d *cuda.Device, bytes, host int) (err error) {
+	if s.bytes < bytes {
+		if err := s.close(d); err != nil {
+			return err
+		}
+		if s.card, err = d.Alloc(bytes); err != nil {
+			return err
+		}
+		s.bytes = bytes
+	}
+	if len(s.host) < host {
+		if s.host != nil {
+			if err := d.HostFree(s.host); err != nil {
+				return err
+			}
+		}
+		s.host, err = d.HostAlloc(host)
+	}
+	return err
+}
+
+func (s *scratch) close(d *cuda.Device) error {
+	var errs []error
+	if s.bytes > 0 {
+		errs = append(errs, d.Free(s.card))
+	}
+	if s.host != nil {
+		errs = append(errs, d.HostFree(s.host))
+	}
+	*s = scratch{}
+	return errors.Join(errs...)
+}
