@@ -22,8 +22,8 @@ type Control interface {
 	Blame(e *coll.RankError)
 }
 
-// Options of a group; zero values get defaults. All but the files and Machine are the same
-// at all ranks.
+// Options of a group; zero values get defaults. All but the files, Machine and Refuse are
+// the same at all ranks.
 type Options struct {
 	// Timeout bounds a call that says nothing else, and each step of joining; 30 s.
 	Timeout time.Duration
@@ -31,6 +31,10 @@ type Options struct {
 	Order []coll.Merge
 	// AnyOrder lets NCCL add floats in an order of its own.
 	AnyOrder bool
+	// Room is what registered memory will take of each card, 0: not known.
+	Room int64
+	// Refuse is why this rank, and so all, must not use NCCL; "" it may.
+	Refuse string
 	// Machine is the same text at ranks that see the same cards.
 	Machine string
 	// CUDA and NCCL are the libraries' files, "" the machine's own.

@@ -38,6 +38,9 @@ func Join(ctx context.Context, control Control, opt Options) (*Group, error) {
 
 func join(ctx context.Context, t *table, opt Options) (*Group, error) {
 	at, mine := look(&opt)
+	if opt.Refuse != "" {
+		mine.Why = opt.Refuse[:min(len(opt.Refuse), maxSaid)]
+	}
 	offers, err := gather(t, mine, bound(ctx, opt.Timeout))
 	if err != nil {
 		return nil, err

@@ -51,6 +51,9 @@ func (at place) open(t *table, opt Options, card int) (*Group, []byte, error) {
 	if g.dev, err = at.driver.Open(card); err != nil {
 		return g, nil, err
 	}
+	if free, total, err := g.dev.Room(); err != nil || free < opt.Room {
+		return g, nil, errors.Join(err, fmt.Errorf("of the %d bytes of %s %d are free, and %d are needed", total, g.Info().Card, free, opt.Room))
+	}
 	if g.stream, err = g.dev.NewStream(); err != nil {
 		return g, nil, err
 	}

@@ -73,11 +73,13 @@ func gather[T any](t *table, value T, within time.Duration) ([]T, error) {
 	return all, nil
 }
 
+const maxSaid = 600
+
 // said bounds an error's text within a block.
 func said(err error) string {
 	if err == nil {
 		return ""
 	}
 	s := err.Error()
-	return s[:min(len(s), 600)]
+	return s[:min(len(s), maxSaid)]
 }
