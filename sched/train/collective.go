@@ -60,6 +60,7 @@ type collective struct {
 	mu    sync.Mutex
 	group *ring.Group // nil between two of them
 	met   uint64      // epoch of the newest
+	cards *cards      // what it has is of mu; nil: the group adds, too
 
 	// Of the goroutine that makes the calls, and of others while none is asked for:
 	mine     card
@@ -105,6 +106,9 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 		if c.mine, err = c.roll.had(ctx); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
+	}
+	if w.job.Collective == CollectiveNCCL {
+		c.cards = &cards{}
 	}
 	c.mine.Addr, c.mine.Generation, c.mine.Host = m.Addr(), w.rank.Generation, cmp.Or(w.rank.Label, dial.Machine())
 	c.met = c.mine.Epoch
@@ -217,6 +221,7 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 		if !c.survives || ctx.Err() != nil || c.group.Err() == nil { // else it would fail in every group
 			return err
 		}
+		c.failedCards(err)
 		if err := c.regroup(ctx, err); err != nil {
 			return err
 		}
@@ -232,9 +237,9 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 // again.
 func (c *collective) exchange(s *sumOf) ([]float32, error) {
 	if c.memories[s.b] == nil {
-		m, err := c.group.Register(s.b.dense.Memory(), "worker dense vector")
+		m, err := c.adder().Register(s.b.dense.Memory(), "worker dense vector")
 		if err != nil {
-			return nil, err
+			return nil, c.noRoom(err)
 		}
 		c.memories[s.b] = m
 	}
@@ -242,7 +247,7 @@ func (c *collective) exchange(s *sumOf) ([]float32, error) {
 	grads := sum
 	if c.survives {
 		if err := c.land(); err != nil {
-			return nil, err
+			return nil, c.noRoom(err)
 		}
 		sum = mem.Float32s(c.landing.Bytes()[:4*len(sum)])
 	}
@@ -252,7 +257,7 @@ func (c *collective) exchange(s *sumOf) ([]float32, error) {
 // reduce adds what the workers add.
 func (c *collective) reduce(grads, sum []float32, absent bool) error {
 	for _, run := range c.mixed.runs(len(sum)) {
-		err := c.group.Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Absent: absent,
+		err := c.adder().Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Absent: absent,
 			Send: mem.Bytes(grads[run.from:run.to]), Recv: mem.Bytes(sum[run.from:run.to])})
 		if err != nil {
 			return err
@@ -355,6 +360,8 @@ type DenseSums struct {
 	Hosts [][]int `json:"hosts,omitempty"`
 	// Groups is how often the workers have met: more than once where some died.
 	Groups uint64 `json:"groups"`
+	// NCCL is what added where the job asks for it, or why the ring did.
+	NCCL *DenseNCCL `json:"nccl,omitempty"`
 	// Mixed is how --dense mixed split the vector.
 	Mixed *MixedUse `json:"mixed,omitempty"`
 }
@@ -367,8 +374,8 @@ func (c *collective) use() *DenseSums {
 	u := &DenseSums{VectorBytes: 4 * c.floats(), Mixed: c.mixed.use()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u.Groups = c.met
-	if c.group != nil {
+	u.Groups, u.NCCL = c.met, c.cards.use()
+	if c.group != nil && (c.cards == nil || c.cards.group == nil) {
 		u.Hosts = c.group.Parts(4 * c.mixed.longest(c.floats()))
 	}
 	return u
@@ -436,6 +443,9 @@ func (j *Job) reduces() bool { return j.Dense == DenseAllReduce || j.Dense == De
 
 // validateDense checks what --dense allreduce or mixed asks of a job.
 func (j *Job) validateDense() error {
+	if err := j.validateCollective(); err != nil {
+		return err
+	}
 	switch j.Dense {
 	case "", DensePS, DenseAllReduce:
 		return nil

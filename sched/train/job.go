@@ -88,6 +88,8 @@ type Job struct {
 	Read string `json:"read,omitempty"`
 	// Dense is how dense gradients travel: DensePS, "" too, DenseAllReduce or DenseMixed.
 	Dense string `json:"dense,omitempty"`
+	// Collective is what adds where workers do: CollectiveRing, "" too, or CollectiveNCCL.
+	Collective string `json:"collective,omitempty"`
 	// DenseMeasured is what DenseMixed would measure; nil: it does.
 	DenseMeasured *densesplit.Measured `json:"dense_measured,omitempty"`
 	// Heter is how many ranks have the dense layers, 0: workers have them; see halved.

@@ -152,7 +152,7 @@ func (c *collective) mix() (err error) {
 // measure makes a batch's vectors worthless.
 func (c *collective) measure() (*densesplit.Measured, error) {
 	b := c.w.all[0]
-	m, err := c.group.Register(b.dense.Memory(), "worker dense vector")
+	m, err := c.adder().Register(b.dense.Memory(), "worker dense vector")
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *collective) measure() (*densesplit.Measured, error) {
 	}
 	clear(grads)
 	reduce, err := c.quickest(func() error {
-		return c.group.Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: grads, Recv: grads})
+		return c.adder().Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: grads, Recv: grads})
 	})
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (c *collective) quickest(f func() error) (least float64, err error) {
 
 // slowest is what the worker that takes longest has measured.
 func (c *collective) slowest(mine densesplit.Measured) (all densesplit.Measured, err error) {
-	arena, m, err := c.memory(2*8, "collective's measurements")
+	arena, m, err := c.memory(c.group, 2*8, "collective's measurements")
 	if err != nil {
 		return all, err
 	}

@@ -39,7 +39,10 @@ func (c *collective) regroup(ctx context.Context, why error) error {
 		}
 		err := c.join(ctx)
 		if err == nil {
-			if err = c.sync(ctx); err == nil {
+			if err = c.joinCards(ctx); err == nil {
+				err = c.sync(ctx)
+			}
+			if err == nil {
 				return nil
 			}
 			if c.group.Err() == nil {
@@ -103,7 +106,7 @@ func (c *collective) leave() error {
 	g := c.group
 	c.group = nil
 	c.mu.Unlock()
-	var errs []error
+	errs := []error{c.leaveCards()}
 	if g != nil {
 		g.Abort(errSuperseded) // unless it has failed, or was closed
 		errs = append(errs, g.Close())
@@ -127,17 +130,17 @@ func (c *collective) land() (err error) {
 	if c.landing != nil {
 		return nil
 	}
-	c.landing, c.landed, err = c.memory(4*c.floats(), "worker dense sums")
+	c.landing, c.landed, err = c.memory(c.adder(), 4*c.floats(), "worker dense sums")
 	return err
 }
 
-// memory is of the group.
-func (c *collective) memory(size int, purpose string) (*mem.Arena, coll.Memory, error) {
+// memory is of a group.
+func (c *collective) memory(g coll.Group, size int, purpose string) (*mem.Arena, coll.Memory, error) {
 	a, err := mem.New(mem.Config{Size: size, Node: c.w.rank.Node, Purpose: purpose, Share: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := c.group.Register(a, purpose)
+	m, err := g.Register(a, purpose)
 	if err != nil {
 		return nil, nil, errors.Join(err, a.Close())
 	}
@@ -195,7 +198,7 @@ func (c *collective) sync(ctx context.Context) error {
 
 // stands are all workers'.
 func (c *collective) stands(n int) (_ []denseStand, err error) {
-	arena, m, err := c.memory(standBytes*(n+1), "collective's standing")
+	arena, m, err := c.memory(c.group, standBytes*(n+1), "collective's standing")
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +233,7 @@ func (c *collective) tell(a agreement) (err error) {
 	for i := range c.blocks {
 		states += len(c.replica.State(i))
 	}
-	arena, m, err := c.memory(4*max(c.floats(), states), "collective's dense vector")
+	arena, m, err := c.memory(c.group, 4*max(c.floats(), states), "collective's dense vector")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,104 @@
+package job
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/cuda/cudatest"
+	"psrt/csrc/nccl"
+	"psrt/csrc/nccl/nccltest"
+	"psrt/sched/densesplit"
+	"psrt/sched/train"
+	"psrt/sched/train/model"
+)
+
+func TestMain(m *testing.M) {
+	os.Setenv("PSRT_FAKE_CUDA_DEVICES", "4") // before the fake is loaded
+	os.Exit(m.Run())
+}
+
+// fakeCards are as many as the fake driver shows, with a NCCL.
+func fakeCards(t *testing.T, defines ...string) {
+	t.Helper()
+	t.Setenv(cuda.Variable, cudatest.Library(t))
+	t.Setenv(nccl.Variable, nccltest.Build(t, defines...))
+}
+
+// NCCL adds what the servers would have added, bit for bit, whatever its own order; with
+// workers that have no examples in a step, too.
+func TestSameDigestByNCCL(t *testing.T) {
+	fakeCards(t)
+	base := sampleJob(t, model.DeepFM)
+	base.Batch = 512
+	want := run(t, *base, "shm")
+	for _, l := range []struct {
+		servers, lanes, workers int
+		mixed                   *densesplit.Measured
+	}{{1, 1, 1, nil}, {1, 2, 2, nil}, {2, 1, 3, nil}, {2, 2, 4, &densesplit.Measured{Servers: 1, Reduce: 1}}} {
+		j := *base
+		j.Dense, j.Collective, j.Servers, j.Lanes, j.Workers = train.DenseAllReduce, train.CollectiveNCCL, l.servers, l.lanes, l.workers
+		if l.mixed != nil {
+			j.Dense, j.DenseMeasured = train.DenseMixed, l.mixed
+		}
+		res := run(t, j, "shm")
+		if res.Digest != want.Digest || *res.AUC != *want.AUC {
+			t.Errorf("%+v: digest %s, AUC %v; with --dense ps %s, %v", l, res.Digest, *res.AUC, want.Digest, *want.AUC)
+		}
+		if use := res.DenseSums.NCCL; use == nil || use.Why != "" || use.Version != "2.27.3" || use.AnyOrder || res.DenseSums.Hosts != nil {
+			t.Errorf("%+v: added by %+v", l, use)
+		}
+	}
+}
+
+// Where no bit is promised NCCL's own order will do: every worker ends with the servers'
+// values, which the run itself checks.
+func TestNCCLWithStaleRows(t *testing.T) {
+	fakeCards(t)
+	j := sampleJob(t, model.DeepFM)
+	j.Dense, j.Collective, j.Sync, j.Workers, j.Servers, j.Lanes = train.DenseAllReduce, train.CollectiveNCCL, train.ASP, 3, 2, 2
+	if res := run(t, *j, "shm"); *res.AUC < 0.6 || res.DenseSums.NCCL == nil || !res.DenseSums.NCCL.AnyOrder {
+		t.Errorf("AUC %.4f, added by %+v", *res.AUC, res.DenseSums.NCCL)
+	}
+}
+
+// What keeps NCCL from a job, before it or in its middle, leaves the ring, which says why.
+func TestRingForNCCL(t *testing.T) {
+	base := sampleJob(t, model.DeepFM)
+	base.Batch = 512
+	want := run(t, *base, "shm")
+	for name, c := range map[string]struct {
+		workers int
+		prepare func(t *testing.T)
+		why     string
+	}{
+		"an old library":        {2, func(t *testing.T) { fakeCards(t, "-DWITHOUT_P2P") }, "has no ncclSend"},
+		"no library":            {2, func(t *testing.T) { fakeCards(t); t.Setenv(nccl.Variable, "none.so") }, "none.so"},
+		"more workers than":     {5, func(t *testing.T) { fakeCards(t) }, "rank 4: the last of its 4 cards is rank 3's, and NCCL refuses two ranks on one"},
+		"an error in the midst": {3, func(t *testing.T) { fakeCards(t); t.Setenv("PSRT_FAKE_NCCL_FAIL", "1:9") }, "rank 1: it failed before: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.prepare(t)
+			j := *base
+			j.Dense, j.Collective, j.Workers, j.OnWorkerLoss = train.DenseAllReduce, train.CollectiveNCCL, c.workers, train.LossContinue
+			res := run(t, j, "shm")
+			if res.Digest != want.Digest {
+				t.Errorf("digest %s, with --dense ps %s", res.Digest, want.Digest)
+			}
+			if use := res.DenseSums.NCCL; use == nil || !strings.Contains(use.Why, c.why) || use.Version != "" {
+				t.Errorf("added by %+v, want the ring since %q", use, c.why)
+			}
+		})
+	}
+}
+
+func TestCollectiveIsRefused(t *testing.T) {
+	for _, c := range [][3]string{{train.DensePS, train.CollectiveNCCL, "--dense ps"}, {train.DenseAllReduce, "gloo", "gloo"}} {
+		j := sampleJob(t, model.FM)
+		j.Dense, j.Collective = c[0], c[1]
+		if err := j.Validate(); err == nil || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
