@@ -45,6 +45,7 @@ func (t *terms) sane() bool {
 // choice is a transport to try and why.
 type choice struct {
 	name, reason string
+	twins        bool // of the latest try
 }
 
 // choose lists what to try, in the order of the offers here. reaches says
@@ -92,7 +93,7 @@ func choose(here, peer terms, reaches func(here, peer offer) bool) ([]choice, er
 			}
 			continue
 		}
-		list = append(list, choice{o.Name, o.Name + ": " + reason(o, want, passed, here.Facts) + lacking})
+		list = append(list, choice{name: o.Name, reason: o.Name + ": " + reason(o, want, passed, here.Facts) + lacking})
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%w: the peer offers %s, this process %s%s", ErrNoTransport, names(peer.Offers), names(here.Offers), lacking)

@@ -12,6 +12,8 @@ import (
 type Conn struct {
 	Endpoints []rdma.Endpoint
 	Domains   []rdma.Domain // of each endpoint
+	// Twins are a second endpoint for each, on the same Domain, or none at all.
+	Twins []rdma.Endpoint
 	// Control is there for its addresses. Only Call, Serve and the reader
 	// behind them read and write it.
 	Control   net.Conn
@@ -32,9 +34,13 @@ type Conn struct {
 	requests chan requestMsg // from the reader to Serve
 }
 
-func newConn(h *Host, control net.Conn, peer, transport, reason string, domains []rdma.Domain, eps []rdma.Endpoint) (*Conn, error) {
+func newConn(h *Host, control net.Conn, peer, transport, reason string, domains []rdma.Domain, eps []rdma.Endpoint, twins bool) (*Conn, error) {
+	count := len(eps)
+	if twins {
+		count /= 2
+	}
 	c := &Conn{
-		Endpoints: eps, Domains: domains, Control: control, Transport: transport, Reason: reason, Peer: peer,
+		Endpoints: eps[:count:count], Domains: domains[:count:count], Twins: eps[count:], Control: control, Transport: transport, Reason: reason, Peer: peer,
 		host: h, done: make(chan struct{}), pending: map[uint64]chan responseMsg{},
 		requests: make(chan requestMsg, maxWaiting),
 	}
@@ -58,10 +64,19 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// Twin is endpoint i's, nil where there are none.
+func (c *Conn) Twin(i int) rdma.Endpoint {
+	if len(c.Twins) == 0 {
+		return nil
+	}
+	return c.Twins[i]
+}
+
 // Close closes the endpoints and the control connection.
 func (c *Conn) Close() error {
 	c.end(rdma.ErrClosed)
 	closeAll(c.Endpoints)
+	closeAll(c.Twins)
 	return nil
 }
 

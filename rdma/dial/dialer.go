@@ -19,11 +19,21 @@ import (
 // count endpoints. hello is the application's first word and reply the other
 // application's answer.
 //
-// attach makes the configuration of endpoint i on domain d. It is called again
-// for every endpoint when the first transport cannot be set up and another one
+// attach makes the configuration of endpoint i on domain d, of number count and above
+// of twins. It is called again for every endpoint when the first transport cannot be set up and another one
 // is tried; the endpoints of the failed try are closed by then. An error from
 // attach ends the dial.
 func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, attach func(i int, d rdma.Domain) (rdma.EndpointConfig, error)) (*Conn, []byte, error) {
+	return h.dial(ctx, addr, hello, count, false, attach)
+}
+
+// DialTwins is Dial that has a second endpoint for each, if the listener wants them:
+// what one of two carries need not wait behind what the other does.
+func (h *Host) DialTwins(ctx context.Context, addr string, hello []byte, count int, attach func(i int, d rdma.Domain) (rdma.EndpointConfig, error)) (*Conn, []byte, error) {
+	return h.dial(ctx, addr, hello, count, 2*count <= MaxEndpoints, attach)
+}
+
+func (h *Host) dial(ctx context.Context, addr string, hello []byte, count int, twins bool, attach attachFunc) (*Conn, []byte, error) {
 	if count < 0 || count > MaxEndpoints {
 		return nil, nil, fmt.Errorf("dial: %s: %d endpoints: %w; use 0 to %d", addr, count, rdma.ErrInvalid, MaxEndpoints)
 	}
@@ -34,7 +44,7 @@ func (h *Host) Dial(ctx context.Context, addr string, hello []byte, count int, a
 	}
 	// The end of ctx ends whatever the handshake waits for.
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
-	d := dialer{host: h, addr: addr, control: control, count: count, attach: attach}
+	d := dialer{host: h, addr: addr, control: control, count: count, twins: twins, attach: attach}
 	conn, reply, err := d.shake(hello)
 	if !stop() && err == nil {
 		_ = conn.Close()
@@ -84,8 +94,10 @@ type dialer struct {
 	addr    string
 	control net.Conn
 	count   int
+	twins   bool // the listener may have them
 	attach  attachFunc
 
+	paired  bool            // the latest try is with twins
 	eps     []rdma.Endpoint // of the latest try
 	domains []rdma.Domain
 	name    string
@@ -94,7 +106,7 @@ type dialer struct {
 func (d *dialer) soon() time.Time { return time.Now().Add(d.host.cfg.StepTimeout) }
 
 func (d *dialer) shake(hello []byte) (*Conn, []byte, error) {
-	msg := helloMsg{Version: Version, Terms: d.host.terms(d.host.offers()), Count: d.count, Hello: hello}
+	msg := helloMsg{Version: Version, Terms: d.host.terms(d.host.offers()), Count: d.count, Twins: d.twins, Hello: hello}
 	if err := sendMsg(d.control, kindHello, msg, d.soon()); err != nil {
 		return nil, nil, fmt.Errorf("send hello: %w", err)
 	}
@@ -121,7 +133,7 @@ func (d *dialer) answerTries() (*Conn, []byte, error) {
 			if !connected {
 				return nil, nil, fmt.Errorf("%w: ready although nothing is connected", wire.ErrFrame)
 			}
-			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domains, d.eps)
+			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domains, d.eps, d.paired)
 			return conn, ready.Reply, err
 		}
 		closeAll(d.eps)
@@ -136,11 +148,18 @@ func (d *dialer) answerTries() (*Conn, []byte, error) {
 // An error ends the handshake; false without error leaves it to the listener
 // to try another one.
 func (d *dialer) try(t *tryMsg) (bool, error) {
-	if err := checkAddresses(t.Addresses, d.count); err != nil {
+	count := d.count
+	if d.paired = t.Twins; d.paired {
+		if !d.twins {
+			return false, fmt.Errorf("%w: the peer has twins for endpoints that none were offered for", wire.ErrFrame)
+		}
+		count *= 2
+	}
+	if err := checkAddresses(t.Addresses, count); err != nil {
 		return false, err
 	}
 	var tried triedMsg
-	domains, err := d.host.onRails(t.Transport, d.count, t.Rails)
+	domains, err := d.host.onRails(t.Transport, count, t.Rails)
 	if err == nil {
 		d.eps, tried.Addresses, err = prepare(domains, d.attach)
 	}

@@ -12,9 +12,11 @@
 //
 //	dialer                                             listener
 //	secure.Dial  ------------------------------------> secure.Accept
-//	hello{version, host, offers, app hello, count} --> Accept yields Incoming
+//	hello{version, host, offers, app hello,
+//	      count, twins} ------------------------------> Accept yields Incoming
 //	                                                   Finish(attach, reply)
-//	             <-- try{transport, reason, addresses} attach called per endpoint
+//	             <-- try{transport, reason, addresses,
+//	                     twins}                        attach called per endpoint
 //	attach called per endpoint
 //	tried{addresses} -------------------------------->
 //	          both sides connect all endpoints
@@ -24,6 +26,10 @@
 //
 // Every step has a deadline (Config.StepTimeout). A peer that fails before
 // ready costs the listener nothing but that one Incoming.
+//
+// Twins are a second endpoint beside each, for who has two kinds of traffic of which
+// neither shall stand behind the other. They are made where the dialer offers them and
+// the listener wants them; an older program does neither.
 //
 // A Mux makes the completion queues of several domains look like one, so that
 // a lane serves peers on different transports with one Poll and one Wait.

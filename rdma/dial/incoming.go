@@ -16,7 +16,10 @@ type Incoming struct {
 	Addr  string // where the peer's connection comes from
 	Host  string // its host name and process id, as it says
 	PID   int
+	// Twins says that the peer would make a second endpoint for each.
+	Twins bool
 
+	wants   func(d rdma.Domain) bool // see WantTwins
 	host    *Host
 	control net.Conn
 	terms   terms
@@ -41,6 +44,11 @@ func (in *Incoming) refuse(err error) error {
 }
 
 func (in *Incoming) soon() time.Time { return time.Now().Add(in.host.cfg.StepTimeout) }
+
+// WantTwins has Finish make twins, where the peer would too, on transports whose domains
+// it says yes to. A twin is on the domain of its endpoint, and its number for attach is
+// Count more.
+func (in *Incoming) WantTwins(on func(d rdma.Domain) bool) { in.wants = on }
 
 // Finish sets the connection up over the best transport that works. attach
 // makes the configuration of endpoint i on domain d; it is called again, for
@@ -101,6 +109,12 @@ func (in *Incoming) try(ch *choice, pairs []railPair, attach func(i int, d rdma.
 	if err != nil {
 		return nil, nil, true, err
 	}
+	count := in.Count
+	ch.twins = in.Twins && in.wants != nil && in.Count > 0 && in.wants(domains[0])
+	if ch.twins {
+		count *= 2
+		domains, there = append(domains, domains...), append(there, there...)
+	}
 	ch.reason += onDevices(domains, pairs)
 	var addresses [][]byte
 	eps, addresses, err = prepare(domains, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) { return attach(i, d), nil })
@@ -112,7 +126,7 @@ func (in *Incoming) try(ch *choice, pairs []railPair, attach func(i int, d rdma.
 			closeAll(eps)
 		}
 	}()
-	if err = sendMsg(in.control, kindTry, tryMsg{Transport: ch.name, Reason: ch.reason, Addresses: addresses, Rails: there}, in.soon()); err != nil {
+	if err = sendMsg(in.control, kindTry, tryMsg{Transport: ch.name, Reason: ch.reason, Addresses: addresses, Rails: there, Twins: ch.twins}, in.soon()); err != nil {
 		return domains, eps, false, fmt.Errorf("send endpoint addresses: %w", err)
 	}
 	var tried triedMsg
@@ -122,7 +136,7 @@ func (in *Incoming) try(ch *choice, pairs []railPair, attach func(i int, d rdma.
 	if tried.Error != "" {
 		return domains, eps, !tried.Fatal, fmt.Errorf("the peer says: %s", tried.Error)
 	}
-	if err = checkAddresses(tried.Addresses, in.Count); err != nil {
+	if err = checkAddresses(tried.Addresses, count); err != nil {
 		return nil, eps, false, err
 	}
 	err = in.connect(eps, tried.Addresses)
@@ -177,7 +191,7 @@ func (in *Incoming) ready(ch choice, domains []rdma.Domain, eps []rdma.Endpoint,
 		closeAll(eps)
 		return nil, fmt.Errorf("send ready: %w", err)
 	}
-	return newConn(in.host, in.control, in.Addr, ch.name, ch.reason, domains, eps)
+	return newConn(in.host, in.control, in.Addr, ch.name, ch.reason, domains, eps, ch.twins)
 }
 
 // reach says how well the rails here and there meet; nil for a transport of

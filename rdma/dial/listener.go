@@ -161,6 +161,7 @@ func (h *Host) hear(c net.Conn) (*Incoming, error) {
 		err = fmt.Errorf("dial: the peer describes more than %d rails, or one in more than %d bytes", maxRails, maxAddress)
 	default:
 		in.Hello, in.Count, in.terms = m.Hello, m.Count, m.Terms
+		in.Twins = m.Twins && 2*m.Count <= MaxEndpoints
 		in.Host = m.Terms.Facts.Hostname
 		in.PID = m.Terms.Facts.PID
 		in.turn = int(h.turns.Add(1) - 1)

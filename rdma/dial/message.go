@@ -53,10 +53,13 @@ const (
 )
 
 type helloMsg struct {
-	Version int    `json:"version"` // first: all later versions must keep it
-	Terms   terms  `json:"terms"`
-	Count   int    `json:"count"`
-	Hello   []byte `json:"hello"`
+	Version int   `json:"version"` // first: all later versions must keep it
+	Terms   terms `json:"terms"`
+	Count   int   `json:"count"`
+	// Twins says that the dialer would make a second endpoint for each. A listener that
+	// does not know of it takes none.
+	Twins bool   `json:"twins,omitempty"`
+	Hello []byte `json:"hello"`
 }
 
 type tryMsg struct {
@@ -66,6 +69,8 @@ type tryMsg struct {
 	// Rails are the dialer's own, by the place in its offer, for each endpoint;
 	// empty where the transport has one domain.
 	Rails []int `json:"rails,omitempty"`
+	// Twins says that the second half of Addresses (and of Rails) are twins'.
+	Twins bool `json:"twins,omitempty"`
 }
 
 // triedMsg and outcomeMsg: Error is about the transport, which the listener may
