@@ -57,10 +57,17 @@ func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello p
 		hello.Protocol, hello.Newest = c.cfg.protocol, 0
 	}
 	said, _ := json.Marshal(hello)
-	conn, reply, err := c.cfg.Host.Dial(ctx, addr, said, len(c.lanesOf(s)), func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
+	dials, lanes := c.cfg.Host.Dial, len(c.lanesOf(s))
+	if !hello.Chained { // a group's endpoints stand beside those of other groups
+		dials = c.cfg.Host.DialTwins
+	}
+	conn, reply, err := dials(ctx, addr, said, lanes, func(i int, d rdma.Domain) (rdma.EndpointConfig, error) {
 		q, err := c.mux.Queue(d)
 		if err != nil {
 			return rdma.EndpointConfig{}, err
+		}
+		if i >= lanes { // the server fetches by it, and nothing is posted here
+			return rdma.EndpointConfig{Queue: q, Peer: fmt.Sprintf("server %d", s.index)}, nil
 		}
 		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * requestWRs * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 	})

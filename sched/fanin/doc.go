@@ -29,6 +29,10 @@
 // grant. The last byte ends the transfer. Cancel gives up what is not granted
 // yet; Leave forgets a worker whose connection is gone.
 //
+// Where this side's answers (Answers) are on their way over the same link, grants wait
+// behind them: the window is as much larger, by mostAnswers at most, or the way in would
+// rest while the way out is full.
+//
 // Grants are spread: after a pause BurstBytes at once, then a quarter more than
 // B. So Grants may hold one back that the window allows, until Deadline.
 //

@@ -172,7 +172,7 @@ func (d *drain) may(p *Policy) bool {
 		return true
 	}
 	if d.state == open {
-		if p.now < d.next || p.est.delivered-p.est.limitedUntil < drainAfter*p.est.window {
+		if p.answers > 0 || p.now < d.next || p.est.delivered-p.est.limitedUntil < drainAfter*p.est.window {
 			return true
 		}
 		d.state = closed

@@ -31,7 +31,7 @@ func (p *Policy) grantAll(dst []Grant) (_ []Grant, held bool) {
 		if p.drain.state == alone {
 			n = min(n, MinChunk)
 		}
-		if p.outstanding+n > p.Window() || !p.pace(n) {
+		if p.outstanding+n > p.allowed() || !p.pace(n) {
 			return dst, true
 		}
 		if !trial {

@@ -19,7 +19,7 @@ const (
 // does not hold the window. Only a window's worth may be late, since late bytes
 // do come. silence is when it is set aside, late or not.
 func (p *Policy) patience() int64 {
-	return max((p.est.rtt+p.est.window*1e9/p.est.rate)*3/2, p.cfg.LateNanos)
+	return max((p.est.rtt+p.allowed()*1e9/p.est.rate)*3/2, p.cfg.LateNanos)
 }
 func (p *Policy) silence() int64 { return max(p.cfg.SilenceNanos, 4*p.patience()) }
 
@@ -31,7 +31,7 @@ func (p *Policy) Deadline() int64 {
 	if first := p.owing.front; first != out {
 		w := &p.workers[first]
 		wait := p.silence()
-		if p.lent+w.owed <= p.est.window {
+		if p.lent+w.owed <= p.allowed() {
 			wait = p.patience()
 		}
 		at = min(at, w.since+wait)
@@ -65,7 +65,7 @@ func (p *Policy) judge() {
 			w.standing = aside
 			p.aside += w.owed
 			p.stats.SetAside++
-		case quiet >= p.patience() && p.lent+w.owed <= p.est.window:
+		case quiet >= p.patience() && p.lent+w.owed <= p.allowed():
 			w.standing = late
 			p.lent += w.owed
 			p.late.add(at)

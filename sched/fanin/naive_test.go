@@ -22,6 +22,7 @@ type naive struct {
 	given     [2]int64         // bytes granted, by kind
 	again     [2]map[int]int64 // at which of these a worker that is behind may go first
 	passed    [2]map[int]bool
+	answers   int64
 }
 
 type nTransfer struct {
@@ -41,7 +42,7 @@ func (n *naive) chunk() int64 { return max(Chunk(n.rate), n.cfg.LeastChunk) }
 
 func (n *naive) window() int64 {
 	c := n.chunk()
-	return c * Chunks(n.rate, n.rtt, c)
+	return c*Chunks(n.rate, n.rtt, c) + min(n.answers, 256<<10)
 }
 
 func (n *naive) owed(which func(worker int) bool) (sum int64) {

@@ -75,6 +75,13 @@ func (y *player) step() {
 			y.t.Fatal(err)
 		}
 		y.n.say(w, word)
+	case 10:
+		n := int64(y.draw(512)) << 10
+		if y.draw(2) == 0 {
+			n = -min(n, y.n.answers)
+		}
+		y.p.Answers(n)
+		y.n.answers += n
 	}
 	y.now += int64(y.draw(2000))
 	if y.draw(3) > 0 {

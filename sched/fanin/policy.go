@@ -60,6 +60,7 @@ type Policy struct {
 	now         int64
 	outstanding int64 // bytes that count for the window; owed is this, lent and aside
 	lent, aside int64
+	answers     int64 // bytes that this side has on its way to the workers
 	onTrial     int64 // part of outstanding: owed by workers on trial
 	ahead       int64 // bytes of pulls since a push waits
 	pacedTo     int64 // when all granted so far has passed at the pace

@@ -60,6 +60,7 @@ type link struct {
 	now, free int64
 	onWay     []landing // by time: the pipe keeps the order
 	max       int64     // most on the way
+	behind    int64     // nanoseconds of answers that each grant waits behind
 }
 
 type landing struct {
@@ -72,7 +73,7 @@ func (l *link) run(t *testing.T, workers int, nanos int64) (landed int64) {
 	end := l.now + nanos
 	grant := func() {
 		for _, g := range l.p.Grants(l.now, nil) {
-			l.free = max(l.free, l.now+l.rtt) + g.Bytes*1e9/l.rate
+			l.free = max(l.free, l.now+l.rtt+l.behind) + g.Bytes*1e9/l.rate
 			l.onWay = append(l.onWay, landing{g, l.free})
 		}
 		l.max = max(l.max, l.p.Outstanding())
@@ -143,6 +144,42 @@ func TestEstimates(t *testing.T) {
 		l.rate, l.rtt = l.rate/3, l.rtt*2
 		l.run(t, 8, 1500e6) // the median of nine drains
 		check()
+	}
+}
+
+// While answers fill the way out, grants wait behind them: the way in stays full if the
+// policy is told, and what is on its way is no more than that takes.
+func TestAnswersOnTheirWay(t *testing.T) {
+	const rate, queue = 125e6, 200 << 10
+	for _, told := range []bool{false, true} {
+		p, err := New(Config{Workers: 4, Rate: rate, RTTNanos: 200_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &link{p: p, rate: rate, rtt: 200_000}
+		l.run(t, 4, 300e6)
+		before := p.Window()
+		for range 20 { // a pull's values are on their way, and then they are not
+			l.behind = queue * 1e9 / rate
+			if told {
+				p.Answers(queue)
+			}
+			landed := l.run(t, 4, 100e6)
+			if want := int64(rate / 10); told && landed < want*94/100 || !told && landed > want/2 {
+				t.Errorf("told: %v, %d bytes in 100 ms, the link carries %d", told, landed, want)
+			}
+			l.behind = 0
+			if told {
+				p.Answers(-queue)
+			}
+			l.run(t, 4, 100e6)
+		}
+		if most := before + queue + MinChunk; l.max > most {
+			t.Errorf("told: %v, %d bytes were on their way, at most %d", told, l.max, most)
+		}
+		if s := p.Stats(); s.Rate > rate*103/100 || s.RTTNanos > 400_000 {
+			t.Errorf("told: %v, estimates %d bytes/s, %d ns", told, s.Rate, s.RTTNanos)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // play runs a script, a call per line, and returns what each made the policy
 // grant: worker/transfer@offset+KiB.
 //
-//	announce W ID KIND KIB, land W ID KIB, cancel W ID, leave W, wait MICROS
+//	announce W ID KIND KIB, land W ID KIB, cancel W ID, leave W, wait MICROS, answers KIB
 func play(t *testing.T, p *Policy, script string) string {
 	var log strings.Builder
 	var now int64
@@ -39,6 +39,9 @@ func play(t *testing.T, p *Policy, script string) string {
 		case "leave":
 			scan(&w)
 			err = p.Leave(w, now)
+		case "answers":
+			scan(&kib)
+			p.Answers(kib << 10)
 		case "wait":
 			var micros int64
 			scan(&micros)
@@ -175,6 +178,25 @@ func TestScripts(t *testing.T) {
 			land 0 1 100: 0/2@0+100
 			land 0 1 200: 0/2@100+100 0/2@200+100
 			land 0 1 1: fanin: arrived: worker 0, transfer 1: no such transfer: never announced, ended, or its worker left (0, limit 1)`},
+		{"answers on their way make the window as much larger, up to a bound, while they are", `
+			announce 0 1 push 2000
+			answers 150
+			answers 900
+			land 0 1 100
+			answers -900
+			answers -150
+			land 0 1 100
+			land 0 1 100
+			land 0 1 100`, `
+			announce 0 1 push 2000: 0/1@0+100 0/1@100+100 0/1@200+100
+			answers 150: 0/1@300+100
+			answers 900: 0/1@400+100
+			land 0 1 100: 0/1@500+100
+			answers -900:
+			answers -150:
+			land 0 1 100:
+			land 0 1 100:
+			land 0 1 100: 0/1@600+100`},
 		{"who leaves frees the window and may come back", `
 			announce 0 1 push 900
 			announce 1 1 push 900

@@ -5,7 +5,7 @@ type Stats struct {
 	Rate             int64 // estimate, bytes/s
 	RTTNanos         int64 // estimate
 	ChunkBytes       int64
-	WindowBytes      int64 // k chunks
+	WindowBytes      int64 // k chunks, and what answers add
 	OutstandingBytes int64 // granted, not landed, in the window
 	LateBytes        int64 // owed by workers that are late: their place is lent to others
 	AsideBytes       int64 // owed by workers that are silent for too long
@@ -23,7 +23,7 @@ type Stats struct {
 func (p *Policy) Stats() Stats {
 	s := p.stats
 	s.Rate, s.RTTNanos = p.est.rate, p.est.rtt
-	s.ChunkBytes, s.WindowBytes = p.est.chunk, p.est.window
+	s.ChunkBytes, s.WindowBytes = p.est.chunk, p.allowed()
 	s.OutstandingBytes, s.LateBytes, s.AsideBytes = p.outstanding, p.lent, p.aside
 	s.LandedBytes = p.est.delivered
 	for w := range p.workers {
@@ -53,5 +53,5 @@ func (p *Policy) Worker(worker int) WorkerStats {
 }
 
 // Window is how many bytes may be outstanding, Outstanding how many are.
-func (p *Policy) Window() int64      { return p.est.window }
+func (p *Policy) Window() int64      { return p.allowed() }
 func (p *Policy) Outstanding() int64 { return p.outstanding }

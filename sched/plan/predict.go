@@ -216,7 +216,11 @@ func Predict(c *Cluster) Prediction {
 		period = slow.compute
 	}
 	p.NeededRate = ratio(p.PushBytes, period/float64(max(1, c.threads())))
-	p.QueuePairs = int(w+split) + 2*(j.Replicas-1)
+	each := 1 // a worker's at a lane, or group
+	if j.Replicas == 1 {
+		each = 2 // fetches have their own
+	}
+	p.QueuePairs = each*c.lanes()*int(w+split) + 2*(j.Replicas-1)
 	p.memory(c, s, replicas)
 	p.AccessSeconds, p.RecoverSeconds = c.access(miss/max(touched, 1)), c.recovery(p.ServerBytes, s)
 	return p
@@ -229,6 +233,17 @@ func (c *Cluster) count() (workers, servers float64) {
 		servers += float64(h.Count * h.Servers)
 	}
 	return workers, servers
+}
+
+// lanes is how many a server has at most.
+func (c *Cluster) lanes() int {
+	most := 1
+	for _, h := range c.Hosts {
+		if h.Servers > 0 {
+			most = max(most, h.Lanes)
+		}
+	}
+	return most
 }
 
 // denseRanks is how many ranks compute the dense layers; 0: workers do.

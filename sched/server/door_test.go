@@ -101,7 +101,8 @@ func newDoor(t testing.TB, how reach) (*lane, *session, *fakeWorker) {
 	s, err := newSession(0, 1, d, psmsg.SlotBytes, -1)
 	must(t, err)
 	ep := &fakeWorker{mem: make([]byte, 1<<16)}
-	s.mapped, s.ep, s.open = how == mapped, ep, true
+	s.mapped, s.open = how == mapped, true
+	s.connected(ep, nil)
 	s.replies = rdma.RemoteRange{Len: psmsg.Slots * psmsg.ReplySlotBytes}
 	l.adopt(s)
 	if how == fetchedAsGranted {

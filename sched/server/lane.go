@@ -108,7 +108,7 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:    dial.NewMux(cfg.Workers*cfg.sessionsEach()*(sendDepth+recvDepth) + cfg.linkDepth()),
+		mux:    dial.NewMux(cfg.Workers*cfg.sessionsEach()*(sendDepth+recvDepth+fetchDepth) + cfg.linkDepth()),
 		cmds:   make(chan func(), 16),
 		gone:   make(chan struct{}),
 		tables: map[uint32]*tableState{}, sessions: map[uint32]*session{},
@@ -374,6 +374,8 @@ func (l *lane) complete(c *rdma.Completion) {
 		}
 	case rdma.OpWrite:
 		l.written(s)
+	case rdma.OpWriteImm:
+		s.arrived()
 	}
 }
 
@@ -460,7 +462,7 @@ func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows
 	buf := s.replyBytes(r.slot)
 	p := psmsg.Reply{Code: code, Slot: uint32(r.slot), Seq: r.Seq, Ticket: ticketID, Version: version, Rows: uint32(rows)}
 	p.Encode(buf)
-	s.post(rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
+	s.answer(r.slot, rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
 		Remote: s.replies.Slice(uint64(r.slot)*psmsg.ReplySlotBytes, psmsg.ReplyBytes)})
 }
 

@@ -70,6 +70,7 @@ func (l *lane) drop(s *session, cause error) {
 	s.close()
 	l.releaseAll(s)
 	if s.link != nil {
+		s.unanswered()
 		s.link.leave(s)
 	}
 	if s.hangUp != nil {

@@ -173,6 +173,14 @@ func (k *link) landed(s *session, id uint64, bytes int) error {
 	return err
 }
 
+// answer notes n more bytes of answers on their way, or fewer.
+func (k *link) answer(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.news.Store(true)
+	k.policy.Answers(int64(n))
+}
+
 // due gives out what may be granted now: once for all that a poll has brought,
 // or because time has passed. What is self's own it finds in its inbox.
 func (k *link) due(self *lane) {

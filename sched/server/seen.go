@@ -25,6 +25,7 @@ type seen struct {
 	ports     []uint16         // ours, that they go to
 	device    string           // of soft-RoCE
 	queuePair uint32
+	pairs     []uint32 // all of its, where kernel is set by device
 
 	// The watch's own.
 	base     uint64 // bytes that the kernel has counted before it was given up
@@ -46,16 +47,25 @@ func (s *seen) end() {
 
 // describe says where a session's bytes come from. number tells it from others
 // where it has no queue pair.
-func describe(s *seen, ep rdma.Endpoint, d rdma.Domain, conn *dial.Conn, number uint32) {
-	c := d.Caps()
-	s.inter, s.queuePair = device(d), number
+func describe(s *seen, conn *dial.Conn, i int, number uint32) {
+	s.inter, s.queuePair = device(conn.Domains[i]), number
 	if a, ok := conn.Control.RemoteAddr().(*net.TCPAddr); ok {
 		s.peer = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), 0)
 	}
-	if q, ok := ep.(interface{ QueuePair() uint32 }); ok {
+	if q, ok := conn.Endpoints[i].(interface{ QueuePair() uint32 }); ok {
 		s.queuePair = q.QueuePair()
+	}
+	s.counted(conn.Endpoints[i], conn.Domains[i].Caps())
+	if twin := conn.Twin(i); twin != nil {
+		s.counted(twin, conn.Domains[i].Caps())
+	}
+}
+
+// counted notes what the kernel can tell an endpoint by.
+func (s *seen) counted(ep rdma.Endpoint, c rdma.Caps) {
+	if q, ok := ep.(interface{ QueuePair() uint32 }); ok {
 		if softRoCE(c.Device) {
-			s.kernel, s.device = true, c.Device
+			s.kernel, s.device, s.pairs = true, c.Device, append(s.pairs, q.QueuePair())
 		}
 	}
 	if p, ok := ep.(interface{ Connections() [][2]netip.AddrPort }); ok && c.Transport == "tcp" {

@@ -255,7 +255,11 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	}
 	welcome, _ := json.Marshal(said)
 	var failed error // an endpoint without a queue is refused, and then this says why
+	in.WantTwins(func(d rdma.Domain) bool { return s.cfg.Chain == nil && s.grants(in, d) })
 	conn, err := in.Finish(func(i int, d rdma.Domain) rdma.EndpointConfig {
+		if i >= len(sessions) {
+			return attachTwin(sessions[i-len(sessions)], d)
+		}
 		cfg, err := s.attach(in, i, d, hello, version, sessions)
 		failed = errors.Join(failed, err)
 		return cfg
@@ -270,7 +274,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	}
 	for i, ses := range sessions {
 		s.lanes[i].do(commandTimeout, func() {
-			ses.ep = conn.Endpoints[i]
+			ses.connected(conn.Endpoints[i], conn.Twin(i))
 			// Closing tells the peer goodbye, which may take a while.
 			ses.hangUp = sync.OnceFunc(func() { go conn.Control.Close() })
 			if s.lanes[i].sessions[ses.id] == nil {
@@ -279,7 +283,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		})
 	}
 	for i, ses := range sessions {
-		s.watch.add(ses, func(k *seen, number uint32) { describe(k, conn.Endpoints[i], conn.Domains[i], conn, number) })
+		s.watch.add(ses, func(k *seen, number uint32) { describe(k, conn, i, number) })
 	}
 	if hello.Reads {
 		s.readerArrived(conn)
@@ -325,7 +329,7 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	}
 	ses.generation, ses.reads, ses.version = hello.Generation, hello.Reads, version
 	var k *link
-	if s.grants(ses, in) {
+	if s.grants(in, d) {
 		if k, err = s.links.of(d, &s.cfg); err != nil {
 			ses.close()
 			return rdma.EndpointConfig{}, err
@@ -347,16 +351,22 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	return rdma.EndpointConfig{Queue: q, SendDepth: sendDepth, RecvDepth: recvDepth, SharedRecv: true, Peer: fmt.Sprintf("worker %d", hello.Worker)}, nil
 }
 
-// grants says whether a session's fetches wait for grants: mapped memory needs
+// attachTwin prepares the endpoint for a session's fetches.
+func attachTwin(ses *session, d rdma.Domain) rdma.EndpointConfig {
+	q, _ := ses.lane.mux.Queue(d) // the session's own; without one the endpoint is refused
+	return rdma.EndpointConfig{Queue: q, SendDepth: fetchDepth, Peer: fmt.Sprintf("worker %d", ses.worker)}
+}
+
+// grants says whether fetches over d wait for grants: mapped memory needs
 // none, nor does what never leaves the kernel.
-func (s *Server) grants(ses *session, in *dial.Incoming) bool {
+func (s *Server) grants(in *dial.Incoming, d rdma.Domain) bool {
 	switch {
-	case ses.mapped || s.cfg.FanIn == FanInBlast:
+	case d.Caps().Mapped || s.cfg.FanIn == FanInBlast:
 		return false
 	case s.cfg.FanIn == FanInGranted:
 		return true
 	}
-	return !(in.OneKernel() && ses.domain.Caps().Transport == "tcp")
+	return !(in.OneKernel() && d.Caps().Transport == "tcp")
 }
 
 // join makes a session one of a link's sources; k may be nil.

@@ -82,7 +82,10 @@ type session struct {
 	named      []keyTicket // of a group
 	nextTicket uint64
 
-	backlog []rdma.WR // accepted by no Post yet, in order
+	values  [psmsg.Slots]int // bytes of them that were posted, and whose answer was not
+	under   []int            // of answers that were, and have not arrived, in order
+	answers sender           // values and replies, on ep
+	fetches *sender          // on an endpoint of their own where values cross a link, else answers
 
 	// held are the dense values of pulls whose writes are under way, in the
 	// order of the pulls; at most maxHolds.
@@ -94,6 +97,7 @@ type session struct {
 // ended and is not polled empty yet.
 const (
 	sendDepth    = 4 * psmsg.Slots
+	fetchDepth   = sendDepth // of the endpoint for fetches, where there is one
 	recvDepth    = psmsg.Slots
 	maxJoining   = 2
 	sessionsEach = 1 + maxJoining + 1
@@ -145,6 +149,9 @@ func (s *session) close() {
 	if s.ep != nil {
 		s.ep.Close()
 	}
+	if s.twin() {
+		s.fetches.ep.Close()
+	}
 	for i := range s.reqs {
 		s.reqs[i].stage.close()
 	}
@@ -154,21 +161,22 @@ func (s *session) close() {
 	s.ring.Close()
 }
 
-// post sends wrs in order, keeping what the endpoint does not take yet.
-func (s *session) post(wrs ...rdma.WR) {
-	if s.broken {
-		return
+// connected gives a session its endpoints; fetches is nil where there is one for all.
+func (s *session) connected(ep, fetches rdma.Endpoint) {
+	s.ep, s.answers.ep, s.fetches = ep, ep, &s.answers
+	if fetches != nil {
+		s.fetches = &sender{ep: fetches}
 	}
-	if len(s.backlog) > 0 {
-		s.backlog = append(s.backlog, wrs...)
-		return
+}
+
+// twin says whether fetches have an endpoint of their own.
+func (s *session) twin() bool { return s.fetches != nil && s.fetches != &s.answers }
+
+// post sends wrs in order.
+func (s *session) post(by *sender, wr rdma.WR) {
+	if !s.broken {
+		s.broken = !by.post(wr)
 	}
-	n, err := s.ep.Post(wrs)
-	if err != nil {
-		s.broken = true
-		return
-	}
-	s.backlog = append(s.backlog, wrs[n:]...)
 }
 
 // lend gives the worker's own memory, where it can be mapped. A worker that
@@ -192,38 +200,34 @@ func (s *session) reached(b []byte, err error) ([]byte, psmsg.Code) {
 	return nil, psmsg.CodeBadRequest
 }
 
-// flush retries the backlog.
+// flush retries what the endpoints have not taken.
 func (s *session) flush() {
-	if len(s.backlog) == 0 || s.broken {
+	if s.broken {
 		return
 	}
-	n, err := s.ep.Post(s.backlog)
-	if err != nil {
-		s.broken = true
-		return
-	}
-	s.backlog = s.backlog[:copy(s.backlog, s.backlog[n:])]
+	s.broken = !s.answers.flush() || s.twin() && !s.fetches.flush()
 }
 
 // write posts writes of local to remote in pieces that the transport takes.
 // With told the last of them is signaled: local has then been read.
 func (s *session) write(local []byte, remote rdma.RemoteRange, slot int, told bool) {
-	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpWrite}, local, remote, told)
+	s.inPieces(&s.answers, rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpWrite}, local, remote, told)
+	s.valued(slot, len(local))
 }
 
 // read posts reads of remote into local. Each piece is signaled: its bytes are
-// counted when they land.
+// counted when they land. Nothing relies on their order with what answers post.
 func (s *session) read(local []byte, remote rdma.RemoteRange, slot int) {
-	s.inPieces(rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpRead, Signaled: true}, local, remote, true)
+	s.inPieces(s.fetches, rdma.WR{ID: wrID(s.id, slot), Op: rdma.OpRead, Signaled: true}, local, remote, true)
 }
 
 // inPieces posts wr piece by piece; told signals the last one at least.
-func (s *session) inPieces(wr rdma.WR, local []byte, remote rdma.RemoteRange, told bool) {
+func (s *session) inPieces(by *sender, wr rdma.WR, local []byte, remote rdma.RemoteRange, told bool) {
 	for len(local) > 0 {
 		n := min(len(local), s.maxMessage)
 		wr.Local, wr.Remote = local[:n], remote.Slice(0, uint64(n))
 		wr.Signaled = wr.Signaled || told && n == len(local)
-		s.post(wr)
+		s.post(by, wr)
 		local, remote = local[n:], remote.Slice(uint64(n), remote.Len-uint64(n))
 	}
 }

@@ -136,8 +136,8 @@ func (w *watch) add(s *session, fill func(s *seen, number uint32)) {
 	for _, p := range s.seen.peers {
 		w.byPeer[p] = s.seen
 	}
-	if s.seen.device != "" {
-		w.byPair[s.seen.queuePair] = s.seen
+	for _, p := range s.seen.pairs {
+		w.byPair[p] = s.seen
 	}
 }
 
@@ -288,8 +288,10 @@ func (w *watch) prune(s *seen) {
 			delete(w.byPeer, p)
 		}
 	}
-	if s.device != "" && w.byPair[s.queuePair] == s {
-		delete(w.byPair, s.queuePair)
+	for _, p := range s.pairs {
+		if w.byPair[p] == s {
+			delete(w.byPair, p)
+		}
 	}
 }
 

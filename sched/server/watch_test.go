@@ -197,7 +197,7 @@ func TestWatchQueuePairs(t *testing.T) {
 	}
 	for i, s := range x.sessions {
 		k := s.seen
-		k.kernel, k.device, k.queuePair = true, "rxe0", uint32(17+i)
+		k.kernel, k.device, k.queuePair, k.pairs = true, "rxe0", uint32(17+i), []uint32{uint32(17 + i)}
 		x.byPair[k.queuePair] = k
 		m.r.Samples = append(m.r.Samples, probe.Sample{Source: probe.Source{Peer: testPeer(0), Interface: "eth0", QueuePair: k.queuePair}})
 	}
