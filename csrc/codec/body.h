@@ -104,6 +104,27 @@ static void below_infinity(uint16_t *codes, int64_t n, int64_t width, const uint
 				codes[i] -= (codes[i] & 0x7fff) == 0x7800;
 }
 
+/* lined says that codes of so many vectors a store go from registers around the caches:
+ * they are on the lines of the cache, and groups are one vector or whole stores. */
+static inline int lined(const void *codes, int64_t n, int64_t width, int64_t vectors)
+{
+	return !((intptr_t)codes & 63) && n % (vectors * LANES) == 0 && n % width == 0 && (width == LANES || width % (vectors * LANES) == 0);
+}
+
+static void stream_all_halves(uint16_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
+{
+	if (width == LANES) {
+		for (int64_t i = 0; i < n; i += 2 * LANES, factors += 2)
+			stream_halves(codes + i, mul(load(src + i), fill(factors[0])), mul(load(src + i + LANES), fill(factors[1])));
+		return;
+	}
+	for (int64_t i = 0; i < n;) {
+		fvec f = fill(*factors++);
+		for (int64_t end = i + width; i < end; i += 2 * LANES)
+			stream_halves(codes + i, mul(load(src + i), f), mul(load(src + i + LANES), f));
+	}
+}
+
 void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t n, int64_t width, int32_t stream)
 {
 	uint32_t peaks[PIECE_GROUPS];
@@ -128,6 +149,10 @@ void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t
 			halves(codes, src, m, width, factors);
 			if (high)
 				below_infinity(codes, m, width, exps);
+			continue;
+		}
+		if (!high && lined(codes, m, width, 2)) {
+			stream_all_halves(codes, src, m, width, factors);
 			continue;
 		}
 		halves(out, src, m, width, factors);
@@ -213,6 +238,22 @@ static void bytes(int8_t *restrict codes, const float *restrict src, int64_t n, 
 	}
 }
 
+static void stream_all_bytes(int8_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
+{
+	if (width == LANES) {
+		for (int64_t i = 0; i < n; i += 4 * LANES, factors += 4)
+			stream_bytes(codes + i, mul(load(src + i), fill(factors[0])), mul(load(src + i + LANES), fill(factors[1])),
+				mul(load(src + i + 2 * LANES), fill(factors[2])), mul(load(src + i + 3 * LANES), fill(factors[3])));
+		return;
+	}
+	for (int64_t i = 0; i < n;) {
+		fvec f = fill(*factors++);
+		for (int64_t end = i + width; i < end; i += 4 * LANES)
+			stream_bytes(codes + i, mul(load(src + i), f), mul(load(src + i + LANES), f),
+				mul(load(src + i + 2 * LANES), f), mul(load(src + i + 3 * LANES), f));
+	}
+}
+
 #define LEAST_PEAK 0x03800000u /* 2^-120: 127 over less is no float */
 
 void NAME(byte_encode)(int8_t *codes, float *scales, const float *src, int64_t n, int64_t width, int32_t stream)
@@ -235,6 +276,10 @@ void NAME(byte_encode)(int8_t *codes, float *scales, const float *src, int64_t n
 		}
 		if (!stream) {
 			bytes(codes, src, m, width, factors);
+			continue;
+		}
+		if (lined(codes, m, width, 4)) {
+			stream_all_bytes(codes, src, m, width, factors);
 			continue;
 		}
 		bytes(out, src, m, width, factors);

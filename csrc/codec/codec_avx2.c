@@ -53,9 +53,10 @@ static inline fvec load_half_part(const uint16_t *p, int64_t n)
 	memcpy(t, p, n * 2);
 	return load_half(t);
 }
+static inline __m256i ints_of(fvec v) { return _mm256_and_si256(_mm256_cvtps_epi32(v), _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q))); }
 static inline void store_byte(int8_t *p, fvec v)
 {
-	__m256i i = _mm256_and_si256(_mm256_cvtps_epi32(v), _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q)));
+	__m256i i = ints_of(v);
 	__m128i w = _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
 	_mm_storel_epi64((__m128i *)p, _mm_packs_epi16(w, w));
 }
@@ -78,6 +79,16 @@ static inline void stream_line(char *to, const char *from)
 	_mm256_stream_si256((__m256i *)(to + 32), _mm256_loadu_si256((const __m256i *)(from + 32)));
 }
 static inline void stream_floats(float *p, fvec v) { _mm256_stream_ps(p, v); }
+static inline void stream_halves(uint16_t *p, fvec a, fvec b)
+{
+	_mm256_stream_si256((__m256i *)p, _mm256_set_m128i(_mm256_cvtps_ph(b, ROUND), _mm256_cvtps_ph(a, ROUND)));
+}
+static inline void stream_bytes(int8_t *p, fvec a, fvec b, fvec c, fvec d)
+{
+	__m256i v = _mm256_packs_epi16(_mm256_packs_epi32(ints_of(a), ints_of(b)), _mm256_packs_epi32(ints_of(c), ints_of(d)));
+	/* Packing goes by halves of the register: fours of a, b, c, d, and those behind them. */
+	_mm256_stream_si256((__m256i *)p, _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
 static inline void stream_end(void) { _mm_sfence(); }
 static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows) { return 0; }
 

@@ -34,6 +34,16 @@ static inline fvec load_byte(const int8_t *p) { return _mm512_cvtepi32_ps(_mm512
 static inline fvec load_byte_part(const int8_t *p, int64_t n) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask_of(n), p))); }
 static inline void stream_line(char *to, const char *from) { _mm512_stream_si512((void *)to, _mm512_loadu_si512(from)); }
 static inline void stream_floats(float *p, fvec v) { _mm512_stream_ps(p, v); }
+static inline void stream_halves(uint16_t *p, fvec a, fvec b)
+{
+	_mm512_stream_si512((void *)p, _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a, ROUND)), _mm512_cvtps_ph(b, ROUND), 1));
+}
+static inline void stream_bytes(int8_t *p, fvec a, fvec b, fvec c, fvec d)
+{
+	__m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(bytes_of(a)), bytes_of(b), 1);
+	__m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(bytes_of(c)), bytes_of(d), 1);
+	_mm512_stream_si512((void *)p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+}
 static inline void stream_end(void) { _mm_sfence(); }
 
 /* Maxima of pairs of rows, four times, so that no row is reduced by itself. */

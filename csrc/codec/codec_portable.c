@@ -69,6 +69,18 @@ static inline fvec load_byte(const int8_t *p) { return (float)*p; }
 static inline fvec load_byte_part(const int8_t *p, int64_t n) { return (float)*p; }
 static inline void stream_line(char *to, const char *from) { memcpy(to, from, 64); }
 static inline void stream_floats(float *p, fvec v) { store(p, v); }
+static inline void stream_halves(uint16_t *p, fvec a, fvec b)
+{
+	store_half(p, a);
+	store_half(p + 1, b);
+}
+static inline void stream_bytes(int8_t *p, fvec a, fvec b, fvec c, fvec d)
+{
+	store_byte(p, a);
+	store_byte(p + 1, b);
+	store_byte(p + 2, c);
+	store_byte(p + 3, d);
+}
 static inline void stream_end(void) {}
 static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows) { return 0; }
 
