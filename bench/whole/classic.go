@@ -9,6 +9,7 @@ import (
 	"psrt/bench/rival"
 	"psrt/csrc/probe"
 	"psrt/sched/dataset"
+	"psrt/sched/train"
 	"psrt/sched/train/metric"
 	"psrt/sched/train/model"
 )
@@ -54,6 +55,7 @@ type outcome struct {
 	loss    float64 // log loss of the rows as they were met
 	rows    int     // of all steps, each step's unique ones
 	digest  string  // of the trainer's
+	packed  *train.CompressUse
 }
 
 // train makes one pass.

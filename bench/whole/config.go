@@ -6,6 +6,7 @@ import (
 
 	"psrt/bench/cable"
 	"psrt/bench/child"
+	"psrt/sched/compress"
 	"psrt/sched/train/model"
 	"psrt/tiers/table"
 )
@@ -20,7 +21,9 @@ type Config struct {
 	Steps  int // of each turn
 	Rounds int
 	Seed   uint64
-	Dir    string // for the data; made by the caller
+	// Compress are ways of sending gradients that take turns, too.
+	Compress []compress.Choice
+	Dir      string // for the data; made by the caller
 
 	Link       string // cable.Veth or cable.None
 	RateBits   int64  // per second, each way; 0: so that LinkShare holds
@@ -35,6 +38,7 @@ type Config struct {
 const (
 	maxSteps    = 100_000
 	maxRounds   = 1000
+	maxCompress = 8
 	minRateBits = 1_000_000
 	maxRateBits = 100_000_000_000
 	minQueue    = 16 << 10
@@ -65,10 +69,17 @@ func (c *Config) Check() error {
 		return bad("%d steps, want 2 to %d", c.Steps, maxSteps)
 	case c.Rounds < 1 || c.Rounds > maxRounds:
 		return bad("%d rounds, want 1 to %d", c.Rounds, maxRounds)
+	case len(c.Compress) > maxCompress:
+		return bad("%d ways of compressing, want at most %d", len(c.Compress), maxCompress)
 	case c.Batch < 1:
 		return bad("a batch of %d, want at least 1", c.Batch)
 	case c.Dir == "":
 		return bad("no directory for the data")
+	}
+	for _, choice := range c.Compress {
+		if err := choice.Check(); err != nil {
+			return fmt.Errorf("whole: %w", err)
+		}
 	}
 	spec := c.spec(0.5)
 	return spec.Validate()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"psrt/sched/compress"
 	"psrt/sched/dataset"
 	"psrt/sched/dataset/gen"
 	"psrt/sched/train"
@@ -44,12 +45,12 @@ func (d *data) share() dataset.Share {
 }
 
 // job is the trainer's, with one server and one worker.
-func (d *data) job(sync string) *train.Job {
+func (d *data) job(sync string, how compress.Choice) *train.Job {
 	return &train.Job{
 		Data: d.src.Describe().Files, Reading: d.src.Options(), Dataset: dataset.Queue,
 		Model: d.spec, Optimizer: optimizer, DenseOptimizer: optimizer,
 		Batch: d.cfg.Batch, Epochs: 1, Seed: d.cfg.Seed, Sync: sync,
-		Servers: 1, Workers: 1, Threads: 1, Lanes: 1, Scratch: d.cfg.Dir,
+		Servers: 1, Workers: 1, Threads: 1, Lanes: 1, Scratch: d.cfg.Dir, Compress: how,
 	}
 }
 

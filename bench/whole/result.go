@@ -10,6 +10,7 @@ import (
 	"psrt/bench/cable"
 	"psrt/bench/report"
 	"psrt/bench/turns"
+	"psrt/sched/compress"
 	"psrt/sched/train"
 )
 
@@ -18,9 +19,15 @@ type measured struct {
 	cfg    *Config
 	bytes  float64 // that a step moves each way, bare
 	links  []float64
-	took   [sidesAll][]float64 // seconds a turn
-	loss   float64             // of the synchronous training
+	took   [][]float64          // seconds a turn, by side
+	packed []*train.CompressUse // of a side's last turn
+	loss   float64              // of the synchronous training
 	digest string
+}
+
+func newMeasured(c *Config) *measured {
+	n := len(c.names())
+	return &measured{cfg: c, took: make([][]float64, n), packed: make([]*train.CompressUse, n)}
 }
 
 const (
@@ -37,13 +44,14 @@ func (st *station) agree(ctx context.Context, m *measured) error {
 	if err := st.step("comparing digests"); err != nil {
 		return err
 	}
-	there, err := st.over(ctx, train.BSP)
+	names := st.cfg.names()
+	there, err := st.over(ctx, train.BSP, compress.Choice{})
 	if err != nil {
-		return fmt.Errorf("%s: %w", sideNames[ours], err)
+		return fmt.Errorf("%s: %w", names[ours], err)
 	}
 	here, err := st.local(ctx, train.BSP)
 	if err != nil {
-		return fmt.Errorf("%s: %w", sideNames[localSide], err)
+		return fmt.Errorf("%s: %w", names[localSide], err)
 	}
 	if there.digest != here.digest {
 		return fmt.Errorf("whole: in bsp the model has digest %s over the link and %s on this host: please report it", there.digest, here.digest)
@@ -64,13 +72,13 @@ func (m *measured) add(side int, out outcome) error {
 	if off := math.Abs(out.loss-m.loss) / m.loss; !(off <= allowed) {
 		return fmt.Errorf("whole: a loss of %.6f where the synchronous training has %.6f, want within %g of it", out.loss, m.loss, allowed)
 	}
-	m.took[side] = append(m.took[side], out.seconds)
+	m.took[side], m.packed[side] = append(m.took[side], out.seconds), out.packed
 	return nil
 }
 
 // rows are of all sides; the limit is the training with local rows.
 func (m *measured) rows() (rows []report.Row) {
-	limit := turns.Median(m.took[localSide])
+	limit, names := turns.Median(m.took[localSide]), m.cfg.names()
 	for k, took := range m.took {
 		var ratios []float64
 		whole := report.Histogram{}
@@ -78,7 +86,7 @@ func (m *measured) rows() (rows []report.Row) {
 			ratios = append(ratios, m.took[localSide][round]/s)
 			whole.Record(time.Duration(s / float64(m.cfg.Steps) * 1e9))
 		}
-		row := report.Row{Op: sideNames[k], Bytes: int(m.bytes), Iterations: m.cfg.Steps * m.cfg.Rounds, Latency: whole.Latency(),
+		row := report.Row{Op: names[k], Bytes: int(m.bytes), Iterations: m.cfg.Steps * m.cfg.Rounds, Latency: whole.Latency(),
 			Limit: limit / float64(m.cfg.Steps) * 1e6, Ratio: turns.Median(ratios), Load: report.Load(),
 			Checksum: fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(m.digest)))}
 		row.Latency.Typical = turns.Median(took) / float64(m.cfg.Steps) * 1e6
@@ -88,12 +96,28 @@ func (m *measured) rows() (rows []report.Row) {
 }
 
 // against is how many times faster ours was than another side, round by round.
-func (m *measured) against(side int) float64 {
+func (m *measured) against(side int) float64 { return m.ratio(ours, side) }
+
+// ratio is how many times faster one side was than another, round by round.
+func (m *measured) ratio(side, other int) float64 {
 	var ratios []float64
-	for round, s := range m.took[ours] {
-		ratios = append(ratios, m.took[side][round]/s)
+	for round, s := range m.took[side] {
+		ratios = append(ratios, m.took[other][round]/s)
 	}
 	return turns.Median(ratios)
+}
+
+// compressed is what each way of compressing brought.
+func (m *measured) compressed() (notes []string) {
+	for i, how := range m.cfg.Compress {
+		side := int(sidesAll) + i
+		text := fmt.Sprintf("compress %s: %.3f x the speed without", how, m.ratio(side, ours))
+		if p := m.packed[side]; p != nil {
+			text += fmt.Sprintf(", %.2f of the gradients' bytes (%s)", float64(p.PackedBytes)/float64(max(1, p.FloatBytes)), p.Code)
+		}
+		notes = append(notes, text)
+	}
+	return notes
 }
 
 func (m *measured) notes(d *data) []string {
@@ -107,7 +131,7 @@ func (m *measured) notes(d *data) []string {
 	speed := func(side int) float64 {
 		return float64(m.cfg.Steps*m.cfg.Batch) / turns.Median(m.took[side])
 	}
-	return []string{
+	return append([]string{
 		link,
 		fmt.Sprintf("a step: %d examples of %d fields, %s of %d floats a row and %d dense parameters; %.0f bytes of values and as many of gradients, bare, for each of which such a stream takes %.2f of a step with local rows",
 			m.cfg.Batch, m.cfg.Fields, d.spec.Kind, d.model.RowDim(), d.model.Layout().Total, m.bytes, m.bytes/stream/step),
@@ -116,5 +140,5 @@ func (m *measured) notes(d *data) []string {
 		"arithmetic alone: rows are neither pulled nor updated",
 		fmt.Sprintf("examples/s: psrt %.0f, rival %.0f, rows on this host %.0f, arithmetic alone %.0f", speed(ours), speed(classicSide), speed(localSide), speed(bareSide)),
 		fmt.Sprintf("psrt over the link: %.2f x the rival (bar 2), %.3f of rows on this host (bar 0.9), %.3f of the arithmetic alone; medians of each round's own", m.against(classicSide), m.against(localSide), m.against(bareSide)),
-	}
+	}, m.compressed()...)
 }

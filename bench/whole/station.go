@@ -14,6 +14,7 @@ import (
 	"psrt/bench/rival"
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
+	"psrt/sched/compress"
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
 	"psrt/sched/job"
@@ -70,7 +71,7 @@ func (st *station) run(ctx context.Context) (last stationSays, err error) {
 	if st.data, err = makeData(ctx, st.cfg); err != nil {
 		return last, err
 	}
-	m := &measured{cfg: st.cfg}
+	m := newMeasured(st.cfg)
 	if err := st.calibrate(ctx, m); err != nil {
 		return last, err
 	}
@@ -111,7 +112,7 @@ type side struct {
 	train func(context.Context) (outcome, error)
 }
 
-// Sides, by number.
+// Sides, by number; the trainer with each of Config.Compress behind them.
 const (
 	ours = iota
 	classicSide
@@ -120,16 +121,27 @@ const (
 	sidesAll
 )
 
-var sideNames = [sidesAll]string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone"}
+// names are of all sides.
+func (c *Config) names() []string {
+	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone"}
+	for _, how := range c.Compress {
+		all = append(all, all[ours]+", "+how.String())
+	}
+	return all
+}
 
-func (st *station) sides() (all [sidesAll]side) {
-	for i, train := range [sidesAll]func(context.Context) (outcome, error){
-		func(ctx context.Context) (outcome, error) { return st.over(ctx, train.ASP) },
+func (st *station) sides() (all []side) {
+	trains := []func(context.Context) (outcome, error){
+		func(ctx context.Context) (outcome, error) { return st.over(ctx, train.ASP, compress.Choice{}) },
 		st.rival,
 		func(ctx context.Context) (outcome, error) { return st.local(ctx, train.ASP) },
 		st.bare,
-	} {
-		all[i] = side{sideNames[i], train}
+	}
+	for _, how := range st.cfg.Compress {
+		trains = append(trains, func(ctx context.Context) (outcome, error) { return st.over(ctx, train.ASP, how) })
+	}
+	for i, name := range st.cfg.names() {
+		all = append(all, side{name, trains[i]})
 	}
 	return all
 }
@@ -183,7 +195,7 @@ func (st *station) ask(o serverOrder) (says serverSays, err error) {
 }
 
 // over is the trainer over the link: one rank here, one there.
-func (st *station) over(ctx context.Context, sync string) (out outcome, err error) {
+func (st *station) over(ctx context.Context, sync string, how compress.Choice) (out outcome, err error) {
 	store := local.New()
 	defer store.Close()
 	l, err := secure.Listen("tcp", net.JoinHostPort(st.cfg.host(stationAddress), "0"), st.token)
@@ -192,7 +204,7 @@ func (st *station) over(ctx context.Context, sync string) (out outcome, err erro
 	}
 	meet := remote.Serve(l, store)
 	defer meet.Close()
-	if err := job.Publish(ctx, store, st.data.job(sync)); err != nil {
+	if err := job.Publish(ctx, store, st.data.job(sync, how)); err != nil {
 		return out, err
 	}
 	if err := st.server.Tell(serverOrder{Store: l.Addr().String()}); err != nil {
@@ -218,7 +230,7 @@ func errorOf(said string) error {
 
 // local is the trainer with its server beside it.
 func (st *station) local(ctx context.Context, sync string) (out outcome, err error) {
-	res, err := job.RunInProcess(ctx, st.data.job(sync), "shm", nil)
+	res, err := job.RunInProcess(ctx, st.data.job(sync, compress.Choice{}), "shm", nil)
 	if err != nil {
 		return out, err
 	}
@@ -229,7 +241,7 @@ func outcomeOf(res *train.Result) (outcome, error) {
 	if res.LogLoss == nil || !(res.TrainSeconds > 0) {
 		return outcome{}, fmt.Errorf("whole: a training of %d examples took %g s and has no loss", res.Examples, res.TrainSeconds)
 	}
-	return outcome{seconds: res.TrainSeconds, loss: *res.LogLoss, digest: res.Digest}, nil
+	return outcome{seconds: res.TrainSeconds, loss: *res.LogLoss, digest: res.Digest, packed: res.Compress}, nil
 }
 
 // rival is the classic worker over the link.

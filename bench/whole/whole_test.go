@@ -10,6 +10,7 @@ import (
 	"psrt/bench/cable"
 	"psrt/bench/child"
 	"psrt/rdma/feature"
+	"psrt/sched/compress"
 	"psrt/sched/train/model"
 )
 
@@ -36,6 +37,7 @@ func TestRun(t *testing.T) {
 	for _, link := range []string{cable.None, cable.Veth} {
 		t.Run(link, func(t *testing.T) {
 			cfg := small(t, link)
+			cfg.Compress = []compress.Choice{{Code: compress.Half}}
 			if link == cable.Veth {
 				cfg.RateBits = 400e6
 			}
@@ -46,11 +48,15 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Rows) != int(sidesAll) {
-				t.Fatalf("%d rows, want %d", len(r.Rows), sidesAll)
+			names := cfg.names()
+			if len(r.Rows) != len(names) || len(names) != int(sidesAll)+1 {
+				t.Fatalf("%d rows, want %d", len(r.Rows), len(names))
+			}
+			if last := r.Notes[len(r.Notes)-1]; !strings.Contains(last, "compress fp16: ") || !strings.Contains(last, " of the gradients' bytes (fp16)") {
+				t.Errorf("%q", last)
 			}
 			for i, row := range r.Rows {
-				if row.Op != sideNames[i] || row.Iterations != cfg.Steps*cfg.Rounds || !(row.Latency.Typical > 0) || !(row.Limit > 0) || !(row.Ratio > 0) || row.Checksum == "00000000" || row.Bytes < 4*5 {
+				if row.Op != names[i] || row.Iterations != cfg.Steps*cfg.Rounds || !(row.Latency.Typical > 0) || !(row.Limit > 0) || !(row.Ratio > 0) || row.Checksum == "00000000" || row.Bytes < 4*5 {
 					t.Errorf("%+v", row)
 				}
 			}
@@ -66,7 +72,7 @@ func TestRateFollowsTheStep(t *testing.T) {
 	if st.data, err = makeData(t.Context(), &cfg); err != nil {
 		t.Fatal(err)
 	}
-	m := &measured{cfg: &cfg}
+	m := newMeasured(&cfg)
 	if err := st.calibrate(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +83,12 @@ func TestRateFollowsTheStep(t *testing.T) {
 
 // TestAnotherModelIsRefused: a side whose loss is another's trained something else.
 func TestAnotherModelIsRefused(t *testing.T) {
-	m := measured{loss: .5}
+	cfg := small(t, cable.None)
+	m := newMeasured(&cfg)
+	m.loss = .5
 	for side, off := range map[int]float64{ours: .03, classicSide: .001} {
 		if err := m.add(side, outcome{seconds: 1, loss: .5 * (1 + off)}); err == nil {
-			t.Errorf("%s: a loss that is off by %g was accepted", sideNames[side], off)
+			t.Errorf("%s: a loss that is off by %g was accepted", cfg.names()[side], off)
 		}
 	}
 	if err := m.add(classicSide, outcome{seconds: 1, loss: .5}); err != nil {
@@ -101,6 +109,8 @@ func TestCheck(t *testing.T) {
 		"queue":        func(c *Config) { c.QueueBytes = 1 },
 		"1 steps":      func(c *Config) { c.Steps = 1 },
 		"0 rounds":     func(c *Config) { c.Rounds = 0 },
+		"9 ways":       func(c *Config) { c.Compress = make([]compress.Choice, 9) },
+		"no such":      func(c *Config) { c.Compress = []compress.Choice{{Code: 77}} },
 		"a batch of 0": func(c *Config) { c.Batch = 0 },
 		"no directory": func(c *Config) { c.Dir = "" },
 		"fields":       func(c *Config) { c.Fields = 0 },

@@ -14,6 +14,7 @@ import (
 	"psrt/bench/report"
 	"psrt/bench/whole"
 	"psrt/cmd/internal/cli"
+	"psrt/sched/compress"
 	"psrt/sched/train/model"
 )
 
@@ -23,6 +24,7 @@ const wholePart = "train-part"
 func newWhole() *cobra.Command {
 	o := &options{}
 	cfg := whole.Config{}
+	var ways []string
 	kind := cli.NewChoice(model.DeepFM, model.LR, model.FM, model.WideDeep, model.DeepFM, model.DCN)
 	link := cli.NewChoice(cable.Veth, cable.Veth, cable.None)
 	rate, queue := bits(0), cli.Bytes(512<<10)
@@ -43,6 +45,7 @@ CAP_SYS_ADMIN and CAP_NET_ADMIN, or a kernel that lets users make namespaces) an
 iproute2; --link none measures over loopback and takes nothing.`,
 		Example: `  psbench train
   psbench train --rate 200mbit --model fm --rounds 5
+  psbench train --compress fp16,int8,auto --steps 1000
   psbench train --link-share 0.4 --json train.json`,
 	}
 	fl := c.Flags()
@@ -54,6 +57,7 @@ iproute2; --link none measures over loopback and takes nothing.`,
 	fl.Uint64Var(&cfg.Vocab, "vocab", 1_000_000, "ids in all")
 	fl.Float64Var(&cfg.Zipf, "zipf", 1.1, "exponent of their power law")
 	fl.IntVar(&cfg.Batch, "batch", 4096, "examples of a step")
+	fl.StringSliceVar(&ways, "compress", nil, "ways of sending gradients that take turns, too: fp16, int8, topk:R, auto")
 	fl.IntVar(&cfg.Steps, "steps", 100, "of each turn")
 	fl.IntVar(&cfg.Rounds, "rounds", 3, "in which all take turns; the medians are shown")
 	fl.Var(link, "link", "veth, a link of its own; none, loopback")
@@ -64,6 +68,13 @@ iproute2; --link none measures over loopback and takes nothing.`,
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
+		for _, s := range ways {
+			choice, err := compress.Parse(s)
+			if err != nil {
+				return cli.Usagef("%w", err)
+			}
+			cfg.Compress = append(cfg.Compress, choice)
+		}
 		cfg.Model.Kind, cfg.Link, cfg.RateBits, cfg.QueueBytes = kind.Value, link.Value, int64(rate), int(queue)
 		return cli.InterruptedOr(ctx, o.runWhole(ctx, cfg))
 	}
