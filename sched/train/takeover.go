@@ -93,6 +93,8 @@ type stood struct {
 	Position position   `json:"position"`
 	Clock    uint64     `json:"clock"`
 	Took     []Takeover `json:"took,omitempty"`
+	// Generation is of the process: one that another has replaced writes nothing more.
+	Generation int `json:"generation,omitempty"`
 }
 
 // StoodPrefix begins the keys of workers that have begun.
@@ -140,12 +142,8 @@ func (w *worker) stand(ctx context.Context) error {
 	if w.rank.Generation == 0 {
 		return nil
 	}
-	b, err := json.Marshal(stood{w.pos, w.clock, w.took})
-	if err != nil {
-		return err
-	}
-	_, err = w.rank.Coord.Put(ctx, stoodKey(w.rank.Index), b, 0)
-	return err
+	at := stood{w.pos, w.clock, w.took, w.rank.Generation}
+	return putNewest(ctx, w.rank.Coord, stoodKey(w.rank.Index), at.Generation, at)
 }
 
 // inherit reads it.
