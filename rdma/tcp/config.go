@@ -66,9 +66,8 @@ const (
 	ackRequests = 32
 	ackBytes    = 256 << 10
 
-	maxOffers        = 4 * maxStreams // links waiting for Connect, per endpoint
-	maxPending       = 128            // strangers in a handshake
-	handshakeTimeout = 5 * time.Second
+	maxOffers        = 4 * maxStreams   // links waiting for Connect, per endpoint
+	handshakeTimeout = 15 * time.Second // longer than who dials waits: its deadline says how busy a machine may be
 	defaultOpTimeout = 5 * time.Second
 	minOpTimeout     = time.Millisecond
 	maxOpTimeout     = time.Hour

@@ -4,10 +4,27 @@ import (
 	"context"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
+// maxDialers is how many domains a listener has room for that dial it at once with all
+// that they may; beyond, and under a flood of strangers, it closes the oldest connections.
+const maxDialers = 64
+
+// pending is how many connections are in a handshake with a listener: a quarter of the
+// descriptors at most, as each takes one.
+func pending() int {
+	n := maxDialers * maxShaking
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < uint64(4*n) {
+		n = int(limit.Cur / 4)
+	}
+	return max(n, maxShaking)
+}
+
 // maxShaking is how many links a domain has in a handshake with one listener, which
-// closes the oldest of maxPending. By listener: a peer that cannot be reached must not
+// closes the oldest of pending. By listener: a peer that cannot be reached must not
 // keep links to others waiting.
 const maxShaking = 16
 

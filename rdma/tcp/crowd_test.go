@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,5 +102,64 @@ func TestManyLinks(t *testing.T) {
 		if n := d.Refused(); n > 0 || len(d.crowds.at) > 0 {
 			t.Errorf("%d links were refused, %d listeners are remembered", n, len(d.crowds.at))
 		}
+	}
+}
+
+// TestManyDialers: as many processes as start a job at once dial one listener with all
+// that they may, and none is taken for a flood of strangers.
+func TestManyDialers(t *testing.T) {
+	const dialers = 12
+	type refusal struct {
+		addr string
+		err  error
+	}
+	refused := make(chan refusal, dialers*maxShaking)
+	d, err := New(Config{Listen: "127.0.0.1:0", OnReject: func(addr net.Addr, err error) { refused <- refusal{addr.String(), err} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	a, err := decodeAddress(newEndpointOf(t, d).Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns []net.Conn
+	for range dialers * maxShaking {
+		c, err := net.Dial("tcp", a.candidates[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	if _, err := conns[0].Write([]byte("garbage, and it is read: nobody has closed this one")); err != nil {
+		t.Fatal(err)
+	}
+	for r := range refused {
+		if errors.Is(r.err, net.ErrClosed) {
+			t.Fatalf("%s had to go: %v", r.addr, r.err)
+		}
+		if r.addr == conns[0].LocalAddr().String() {
+			break
+		}
+	}
+}
+
+func newEndpointOf(t *testing.T, d *Domain) rdma.Endpoint {
+	t.Helper()
+	q, err := d.NewQueue(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep, err := d.NewEndpoint(rdma.EndpointConfig{Queue: q, SendDepth: 1, RecvDepth: 1, Peer: "peer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ep
+}
+
+func TestPending(t *testing.T) {
+	if n := pending(); n < maxShaking || n > maxDialers*maxShaking {
+		t.Errorf("%d connections in a handshake, want %d to %d", n, maxShaking, maxDialers*maxShaking)
 	}
 }

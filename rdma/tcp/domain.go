@@ -59,7 +59,7 @@ func New(cfg Config) (*Domain, error) {
 	cfg.Streams = max(cfg.Streams, 1)
 	d := &Domain{
 		cfg:       cfg,
-		gate:      wire.NewGate(maxPending),
+		gate:      wire.NewGate(pending()),
 		crowds:    crowds{at: make(map[string]*crowd)},
 		done:      make(chan struct{}),
 		endpoints: make(map[uint64]*endpoint),
