@@ -132,6 +132,7 @@ const char *psrt_last_error(void);
  *   device: [mlx5_0]           # RDMA devices to use (those near the memory)
  *   gid_index: 3               # RoCE GID (found)
  *   port: 1                    # port of the device (those that are up)
+ *   traffic_class: 104         # of RDMA packets: DSCP times 4 (0)
  *   timeout: 30s               # how long a call waits where it does not say (30s)
  *   connect_timeout: 30s       # how long opening may take (30s)
  *   requests: 64               # asynchronous calls under way, at most (64, to 1024)

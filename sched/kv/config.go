@@ -28,6 +28,7 @@ type Config struct {
 	Plaintext      bool     `yaml:"plaintext"`
 	GIDIndex       *int     `yaml:"gid_index"`
 	Port           int      `yaml:"port"`
+	TrafficClass   int      `yaml:"traffic_class"`
 	Timeout        Duration `yaml:"timeout"`
 	ConnectTimeout Duration `yaml:"connect_timeout"`
 	Requests       int      `yaml:"requests"`
@@ -131,6 +132,8 @@ func (c *Config) complete() error {
 		return bad("gid_index %d, must be 0 to 255", *c.GIDIndex)
 	case c.Port < 0 || c.Port > 255:
 		return bad("port %d of the device, must be 1 to 255", c.Port)
+	case c.TrafficClass < 0 || c.TrafficClass > 255:
+		return bad("traffic_class %d, must be 0 to 255: the DSCP times 4", c.TrafficClass)
 	case c.TokenFile == "" && c.Token == nil && c.Host == nil:
 		return bad("token_file is missing: the file with the job's secret that psrt serve was given")
 	}
@@ -140,6 +143,7 @@ func (c *Config) complete() error {
 // Reach has servers reached as ranks of a job reach each other.
 func (c *Config) Reach(transport string, devices dial.Devices, cover dial.Cover) {
 	c.Transport, c.Device, c.Port, c.Plaintext, c.GIDIndex = transport, devices.Devices, devices.Config.Port, cover == dial.CoverNone, nil
+	c.TrafficClass = int(devices.Config.TrafficClass)
 	if devices.Config.PinGID {
 		c.GIDIndex = &devices.Config.GIDIndex
 	}
@@ -163,18 +167,23 @@ func (c *Config) token() ([]byte, error) {
 // host makes the process's transports for this client, which is told of their
 // panics.
 func (c *Config) host(token []byte, panicked func(any)) (*dial.Host, error) {
-	devices := dial.Devices{Devices: c.Device}
-	devices.Config.Port = c.Port
-	if c.GIDIndex != nil {
-		devices.Config.GIDIndex, devices.Config.PinGID = *c.GIDIndex, true
-	}
 	cover := dial.CoverFar
 	if c.Plaintext {
 		cover = dial.CoverNone
 	}
-	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: devices, Cover: cover, OnPanic: panicked})
+	h, err := dial.New(dial.Config{Transport: c.Transport, Token: token, Devices: c.devices(), Cover: cover, OnPanic: panicked})
 	if err != nil {
 		return nil, coded(err, BadConfig)
 	}
 	return h, nil
+}
+
+// devices are those that it names; Reach is the other way round.
+func (c *Config) devices() dial.Devices {
+	devices := dial.Devices{Devices: c.Device}
+	devices.Config.Port, devices.Config.TrafficClass = c.Port, uint8(c.TrafficClass)
+	if c.GIDIndex != nil {
+		devices.Config.GIDIndex, devices.Config.PinGID = *c.GIDIndex, true
+	}
+	return devices
 }

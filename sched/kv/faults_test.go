@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"os"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -193,11 +194,14 @@ func TestOpenRefusals(t *testing.T) {
 // What ranks are told of the network counts for servers that are not of their job, too.
 func TestReach(t *testing.T) {
 	d := dial.Devices{Devices: []string{"mlx5_0"}}
-	d.Config.Port, d.Config.GIDIndex, d.Config.PinGID = 2, 3, true
+	d.Config.Port, d.Config.GIDIndex, d.Config.PinGID, d.Config.TrafficClass = 2, 3, true, 104
 	c := Config{Servers: []string{"a:1"}}
 	c.Reach("verbs", d, dial.CoverNone)
 	if c.Transport != "verbs" || len(c.Device) != 1 || c.Device[0] != "mlx5_0" || c.Port != 2 || c.GIDIndex == nil || *c.GIDIndex != 3 || !c.Plaintext {
 		t.Errorf("%+v", c)
+	}
+	if got := c.devices(); !reflect.DeepEqual(got, d) {
+		t.Errorf("%+v, want %+v", got, d)
 	}
 	c.Reach("auto", dial.Devices{}, dial.CoverFar)
 	if c.Transport != "auto" || len(c.Device) != 0 || c.Port != 0 || c.GIDIndex != nil || c.Plaintext {
