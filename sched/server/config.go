@@ -105,6 +105,14 @@ func (c *Config) nameOf(worker int) string {
 	return c.Name(worker)
 }
 
+// members is what nameOf calls them all.
+func (c *Config) members() string {
+	if c.Name == nil || c.Workers < 1 || c.Name(c.Workers-1) == fmt.Sprintf("worker %d", c.Workers-1) {
+		return "workers"
+	}
+	return "workers and dense ranks" // which have the last numbers
+}
+
 func (c *Config) validate() error {
 	if c.Map == nil || c.Host == nil {
 		return fmt.Errorf("server: Config.Map and Config.Host must be set")

@@ -228,6 +228,6 @@ func (b *barrier) waits(cfg *Config, worker int, now time.Time, least time.Durat
 		inside = append(inside, cfg.nameOf(w))
 	}
 	slices.Sort(inside)
-	return []stall.Wait{{Who: fmt.Sprintf("server %d", cfg.ID), On: fmt.Sprintf("%d more workers", b.all()-len(b.inside)), Kind: stall.Barrier,
+	return []stall.Wait{{Who: fmt.Sprintf("server %d", cfg.ID), On: fmt.Sprintf("%d more %s", b.all()-len(b.inside), cfg.members()), Kind: stall.Barrier,
 		What: "inside are " + stall.List(inside), Seconds: age.Seconds()}}
 }

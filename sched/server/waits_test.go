@@ -12,7 +12,7 @@ import (
 // nobody.
 func TestWaitsAtTheBarrier(t *testing.T) {
 	var b barrier
-	cfg := Config{ID: 4, Name: func(member int) string {
+	cfg := Config{ID: 4, Workers: 3, Name: func(member int) string {
 		if member == 2 {
 			return "dense rank 0"
 		}
@@ -39,11 +39,15 @@ func TestWaitsAtTheBarrier(t *testing.T) {
 		if (len(w) == 1) != told {
 			t.Errorf("worker %d: %+v", worker, w)
 		}
-		if told && (w[0].Who != "server 4" || w[0].On != "1 more workers" || w[0].Kind != stall.Barrier || w[0].What != "inside are dense rank 0, worker 0" || w[0].Seconds < 12) {
+		if told && (w[0].Who != "server 4" || w[0].On != "1 more workers and dense ranks" || w[0].Kind != stall.Barrier || w[0].What != "inside are dense rank 0, worker 0" || w[0].Seconds < 12) {
 			t.Errorf("%+v", w)
 		}
 	}
 	if w := b.waits(&cfg, -1, now, time.Hour); w != nil {
+		t.Errorf("%+v", w)
+	}
+	plain := Config{Workers: 3, Name: func(member int) string { return fmt.Sprint("worker ", member) }}
+	if w := b.waits(&plain, -1, now, 0); len(w) != 1 || w[0].On != "1 more workers" {
 		t.Errorf("%+v", w)
 	}
 	b.wait(t.Context(), 1, all, time.Minute)
