@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"psrt/rdma/wire"
 )
 
 // AddressError is an address that nothing can listen on: the user's to mend.
@@ -74,7 +76,8 @@ const (
 	answerWithin = 10 * time.Second
 	idleFor      = 2 * time.Minute
 	maxHeader    = 16 << 10
-	scrapes      = 4 // at a time
+	scrapes      = 4  // at a time
+	maxWaiting   = 64 // connections that ask for nothing; of more the oldest ends
 	closeWithin  = time.Second
 )
 
@@ -118,8 +121,39 @@ func (e *Endpoint) Serve(g prometheus.Gatherer) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("<html><body><a href=\"/metrics\">metrics</a></body></html>\n"))
 	})
-	e.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader}
+	w := waiting{wire.NewGate(maxWaiting)}
+	e.server = &http.Server{Handler: w.before(mux), ConnState: w.state, ConnContext: w.context,
+		ReadHeaderTimeout: headerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader}
 	go func() { e.done <- e.server.Serve(e.listener) }()
+}
+
+// waiting are the connections on which no whole request has come: a stranger that opens
+// many, and says nothing or little, must not take all descriptors of a rank.
+type waiting struct{ gate *wire.Gate }
+
+func (w waiting) state(c net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew, http.StateIdle:
+		w.gate.Enter(c)
+	case http.StateClosed, http.StateHijacked:
+		w.gate.Leave(c)
+	}
+}
+
+type connOf struct{}
+
+func (w waiting) context(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connOf{}, c)
+}
+
+// before takes a connection out while its request is answered.
+func (w waiting) before(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connOf{}).(net.Conn); ok {
+			w.gate.Leave(c)
+		}
+		h.ServeHTTP(rw, r)
+	})
 }
 
 // Close ends it; a scrape in progress may finish.

@@ -173,6 +173,53 @@ func serve(t *testing.T, addr string, r *Rank) *Endpoint {
 	return e
 }
 
+// Strangers who open connections and ask for nothing, or send garbage, keep nobody from the
+// metrics, nor more than maxWaiting descriptors.
+func TestStrangersAtTheEndpoint(t *testing.T) {
+	e := serve(t, "127.0.0.1:0", NewRank())
+	defer e.Close()
+	var silent []net.Conn
+	for i := range 2 * maxWaiting {
+		c, err := net.Dial("tcp", e.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 1 {
+			_, err = c.Write([]byte("GET /met")) // the rest never comes
+		}
+		if silent = append(silent, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	garbage, err := net.Dial("tcp", e.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer garbage.Close()
+	if _, err := garbage.Write([]byte("\x16\x03\x01 nothing that anybody speaks\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(garbage); err != nil || !strings.Contains(string(b), "400") {
+		t.Errorf("garbage: %q, %v", b, err)
+	}
+	res, err := http.Get("http://" + e.Addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("status %d, %v", res.StatusCode, err)
+	}
+	// The oldest was closed when the others came.
+	if err := silent[0].SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := silent[0].Read(make([]byte, 1)); n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest silent one is still there: %d, %v", n, err)
+	}
+}
+
 // A job's endpoint shows all ranks, says how many it misses, and waits for none.
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
