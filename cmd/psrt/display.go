@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -18,8 +19,10 @@ type display struct {
 	w        io.Writer
 	quiet    bool
 	terminal bool
-	dirty    bool
 	label    string // begins every line; then there is no line that is overwritten
+
+	mu    sync.Mutex // whoever has something to tell tells it
+	dirty bool
 }
 
 func newDisplay(f *os.File, quiet bool) *display {
@@ -28,18 +31,24 @@ func newDisplay(f *os.File, quiet bool) *display {
 
 func (d *display) note(s string) {
 	if !d.quiet {
-		d.clear()
 		if d.label != "" {
 			s = d.label + strings.ReplaceAll(s, "\n", "\n"+d.label)
 		}
-		fmt.Fprintln(d.w, s)
+		d.line(s)
 	}
+}
+
+// line is one, or several, that stay.
+func (d *display) line(s string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clear()
+	fmt.Fprintln(d.w, s)
 }
 
 func (d *display) event(e train.Event) {
 	if e.Stall != "" {
-		d.clear()
-		fmt.Fprintln(d.w, d.label+e.Stall)
+		d.line(d.label + e.Stall)
 		return
 	}
 	if d.quiet {
@@ -49,14 +58,22 @@ func (d *display) event(e train.Event) {
 	case e.Note != "":
 		d.note(e.Note)
 	case e.Progress != nil && d.terminal && d.label == "":
-		d.clear()
-		fmt.Fprint(d.w, progressLine(e.Progress))
-		d.dirty = true
+		d.passing(progressLine(e.Progress))
 	case e.Epoch != nil:
 		d.note(epochLine(e.Epoch))
 	}
 }
 
+// passing is a line that the next takes the place of.
+func (d *display) passing(s string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clear()
+	fmt.Fprint(d.w, s)
+	d.dirty = true
+}
+
+// clear takes the line away that is overwritten; d.mu is held.
 func (d *display) clear() {
 	if d.dirty {
 		fmt.Fprint(d.w, "\r\x1b[K")
@@ -64,7 +81,11 @@ func (d *display) clear() {
 	}
 }
 
-func (d *display) end() { d.clear() }
+func (d *display) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clear()
+}
 
 const barWidth = 20
 

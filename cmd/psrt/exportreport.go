@@ -13,9 +13,7 @@ func (d *display) exporting(p export.Progress) {
 	if d.quiet || !d.terminal {
 		return
 	}
-	d.clear()
-	fmt.Fprintf(d.w, "%s %s: %s of %s rows", p.Doing, p.Table, si(float64(p.Rows)), si(float64(p.Of)))
-	d.dirty = true
+	d.passing(fmt.Sprintf("%s %s: %s of %s rows", p.Doing, p.Table, si(float64(p.Rows)), si(float64(p.Of))))
 }
 
 // printExport is the end of psrt export for people.

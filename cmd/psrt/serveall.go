@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
+	"psrt/rdma/dial"
 	"psrt/rdma/secure"
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
@@ -47,8 +48,13 @@ func hostCoordinator(addr string, token []byte) (*local.Store, func(), error) {
 		return nil, nil, cli.Usagef("--coordinator %s: %w; it must be an address of this host, with a free port", addr, err)
 	}
 	store := local.New()
+	refused := dial.NewRefusals(func(line string) { fmt.Fprintln(os.Stderr, "the coordinator has "+line) })
+	listener.OnReject(refused.OnStranger)
 	s := remote.Serve(listener, store)
-	return store, func() { _, _ = s.Close(), store.Close() }, nil
+	return store, func() {
+		_, _ = s.Close(), store.Close()
+		refused.Close()
+	}, nil
 }
 
 func splitAddr(addr string) (network, address string) {

@@ -72,7 +72,7 @@ func startByHand(t *testing.T, more ...string) *handJob {
 func (j *handJob) read(r io.Reader, rank int) {
 	for in := bufio.NewScanner(r); in.Scan(); {
 		line := in.Text()
-		if !strings.HasPrefix(line, "stall") && !strings.HasPrefix(line, "psrt: ") && !strings.HasPrefix(line, "epoch  1 ") {
+		if !strings.HasPrefix(line, "stall") && !strings.HasPrefix(line, "psrt: ") && !strings.HasPrefix(line, "epoch  1 ") && !strings.Contains(line, " has refused ") {
 			continue
 		}
 		select {

@@ -1,9 +1,12 @@
 package dial
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -57,6 +60,17 @@ func (r *Refusals) OnReject(addr net.Addr, err error) {
 	}
 	r.hosts[host] = &folded{due: time.AfterFunc(foldFor, func() { r.tell(host) })}
 	r.say(fmt.Sprintf("refused %v: %v", addr, err))
+}
+
+// OnStranger is OnReject, but for those that have hung up by themselves: members of a job
+// give connections up that are needless by the time that they stand.
+func (r *Refusals) OnStranger(addr net.Addr, err error) {
+	for _, left := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, left) {
+			return
+		}
+	}
+	r.OnReject(addr, err)
 }
 
 // tell says what has come of a host since its last line.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"psrt/rdma/dial"
 	"psrt/rdma/secure"
 	"psrt/sched/coord"
 	"psrt/sched/coord/remote"
@@ -57,6 +58,7 @@ func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Jo
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	refused := refusals(listener, sc.Note)
 	server := remote.Serve(listener, c)
 	err = putWish(ctx, c, keepersFor(j, &sc), &sc)
 	if err == nil {
@@ -65,7 +67,18 @@ func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Jo
 	if err != nil {
 		return nil, errors.Join(err, server.Close(), c.Close())
 	}
-	return &Hosted{store: c, server: server, job: j}, nil
+	return &Hosted{store: c, server: server, refused: refused, job: j}, nil
+}
+
+// refusals has a coordinator's listener tell of strangers; note may be nil.
+func refusals(l *secure.Listener, note func(line string)) *dial.Refusals {
+	r := dial.NewRefusals(func(line string) {
+		if note != nil {
+			note("the coordinator has " + line)
+		}
+	})
+	l.OnReject(r.OnStranger)
+	return r
 }
 
 // putWish says who is to keep the store.
@@ -86,10 +99,11 @@ func putWish(ctx context.Context, c coord.Coordinator, wish *keepersWish, sc *St
 
 // Hosted is a coordinator in this process.
 type Hosted struct {
-	store  coord.Coordinator
-	server *remote.Server
-	job    *train.Job
-	handed atomic.Bool // others keep it now
+	store   coord.Coordinator
+	server  *remote.Server
+	refused *dial.Refusals
+	job     *train.Job
+	handed  atomic.Bool // others keep it now
 }
 
 // handOver has who comes from here on find another store.
@@ -115,6 +129,7 @@ func (h *Hosted) Linger(err error) {
 
 // Close ends the coordinator.
 func (h *Hosted) Close() error {
+	defer h.refused.Close()
 	return errors.Join(h.server.Close(), h.store.Close())
 }
 

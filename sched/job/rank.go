@@ -63,6 +63,8 @@ type RankConfig struct {
 	met        string        // where the coordinator was reached
 	keepingTTL time.Duration // of tests, 0: see warden
 
+	refused *dial.Refusals // of this rank's listeners
+
 	near string // a listening address of this host that the coordinator's reaches
 }
 
@@ -93,6 +95,12 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 			return nil, err
 		}
 	}
+	cfg.refused = dial.NewRefusals(func(line string) {
+		if cfg.Events != nil {
+			cfg.Events(train.Event{Note: nameIn(cfg.Rank, job) + " has " + line})
+		}
+	})
+	defer cfg.refused.Close()
 	wish, err := readWish(ctx, cfg.Coord)
 	if err != nil {
 		return nil, err
@@ -123,7 +131,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if cfg.Node >= 0 {
 		cfg.Devices.Node, cfg.Devices.HasNode = cfg.Node, true
 	}
-	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Cover: cfg.Cover, Token: cfg.Token, Listen: dataListen(cfg.Listen)})
+	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Cover: cfg.Cover, Token: cfg.Token, Listen: dataListen(cfg.Listen), OnReject: cfg.refused.OnStranger})
 	if err != nil {
 		return nil, err
 	}

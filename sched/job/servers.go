@@ -127,8 +127,12 @@ func HostServers(ctx context.Context, addr string, cfg ServersConfig) (store coo
 		return nil, nil, badInput("--coordinator %s: %w; it must be an address of this host, with a free port", addr, err)
 	}
 	s := local.New()
+	refused := refusals(listener, cfg.Note)
 	hosted := remote.Serve(listener, s)
-	end = func() { _, _ = hosted.Close(), s.Close() }
+	end = func() {
+		_, _ = hosted.Close(), s.Close()
+		refused.Close()
+	}
 	if err := publish(ctx, s, cfg.job(), false); err != nil {
 		end()
 		return nil, nil, err

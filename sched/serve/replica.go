@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"slices"
 	"time"
 
@@ -79,12 +77,7 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	}
 	r := &Replica{cfg: cfg, open: make(chan struct{}), refused: dial.NewRefusals(cfg.Log)}
 	r.closing, r.close = context.WithCancelCause(context.Background())
-	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover,
-		OnReject: func(addr net.Addr, err error) {
-			if !errors.Is(err, io.EOF) { // servers and trainers give up connections that a newer map makes needless
-				r.refused.OnReject(addr, err)
-			}
-		}})
+	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover, OnReject: r.refused.OnStranger})
 	if err != nil {
 		return nil, err
 	}
