@@ -150,7 +150,7 @@ func (f *doctorFlags) launched(ctx context.Context, c *cobra.Command, cfg doctor
 
 // ranks are those of a job that runs, by its coordinator.
 func (f *doctorFlags) ranks(ctx context.Context, token []byte) ([]doctor.Peer, doctor.Finding) {
-	places, err := f.reach.places(ctx, f.reach.coordinator, token)
+	places, _, err := f.reach.places(ctx, f.reach.coordinator, token)
 	if err != nil {
 		// What is wrong with the way there is found like that to any other.
 		return []doctor.Peer{{Place: metrics.Place{Name: "the coordinator", Addr: f.reach.coordinator, Token: token}}},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -44,41 +46,67 @@ func (f *reachFlags) token() ([]byte, error) {
 // reachWithin bounds what is asked of a coordinator.
 const reachWithin = 3 * time.Second
 
-// job finds the ranks of a job, now and each time that it is looked at.
+// job finds the ranks of a job, now and each time that it is looked at. The addresses of
+// the beginning may go while it runs: each look asks by those that the job names then.
 func (f *reachFlags) job(ctx context.Context, addr string, token []byte) (target, error) {
-	places, err := f.places(ctx, addr, token)
+	places, named, err := f.places(ctx, addr, token)
 	if err != nil {
 		return target{}, err
 	}
+	ways := merged(named, addr)
 	attaching, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
-	store := job.StoreConfig{Endpoints: job.Endpoints(addr), CA: f.tlsCA, Cert: f.tlsCert, Key: f.tlsKey, User: os.Getenv("PSRT_ETCD_USER"), Password: os.Getenv("PSRT_ETCD_PASSWORD")}
-	shards, err := job.Attach(attaching, addr, token, store)
+	shards, err := job.Attach(attaching, ways, token, f.store(ways))
 	if err != nil {
 		shards = nil // its servers stay what they are
 	}
 	return target{places: places, shards: shards, again: func(ctx context.Context) []metrics.Place {
-		if now, err := f.places(ctx, addr, token); err == nil {
-			places = now // else those that were: the coordinator may be what hangs
+		now, named, err := f.places(ctx, ways, token)
+		if err != nil {
+			return places // those that were: the coordinator may be what hangs
+		}
+		if places, ways = now, merged(named, addr); shards != nil {
+			shards.Follow(ways)
 		}
 		return places
 	}}, nil
 }
 
-func (f *reachFlags) places(ctx context.Context, addr string, token []byte) ([]metrics.Place, error) {
+func (f *reachFlags) store(addr string) job.StoreConfig {
+	return job.StoreConfig{Endpoints: job.Endpoints(addr), CA: f.tlsCA, Cert: f.tlsCert, Key: f.tlsKey, User: os.Getenv("PSRT_ETCD_USER"), Password: os.Getenv("PSRT_ETCD_PASSWORD")}
+}
+
+// places are where ranks show themselves; named are addresses that the job names as ways
+// to its coordinator, "" where it has one that stays.
+func (f *reachFlags) places(ctx context.Context, addr string, token []byte) (places []metrics.Place, named string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer in %v", reachWithin))
 	defer cancel()
-	c, err := job.Reach(ctx, addr, token, job.StoreConfig{CA: f.tlsCA, Cert: f.tlsCert, Key: f.tlsKey,
-		User: os.Getenv("PSRT_ETCD_USER"), Password: os.Getenv("PSRT_ETCD_PASSWORD")})
+	c, err := job.Reach(ctx, addr, token, f.store(addr))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer c.Close()
-	places, err := job.Places(ctx, c, token)
-	if err == nil && len(places) == 0 {
-		err = fmt.Errorf("the job at %s has no rank yet that can be asked: try again", addr)
+	if places, err = job.Places(ctx, c, token); err != nil {
+		return nil, "", err
 	}
-	return places, err
+	if len(places) == 0 {
+		return nil, "", fmt.Errorf("the job at %s has no rank yet that can be asked: try again", addr)
+	}
+	if job.Endpoints(addr) == nil {
+		named, err = job.WaysIn(ctx, c)
+	}
+	return places, named, err
+}
+
+// merged is a list of addresses out of several, each once.
+func merged(lists ...string) string {
+	var all []string
+	for _, a := range strings.Split(strings.Join(lists, ","), ",") {
+		if a != "" && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return strings.Join(all, ",")
 }
 
 func plain(addrs []string) []metrics.Place {

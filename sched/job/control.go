@@ -24,6 +24,7 @@ import (
 type Control struct {
 	Job   *train.Job
 	Coord coord.Coordinator
+	ways  *ways // nil: the user's etcd, which stays where it is
 }
 
 // Keys beside those of doc.go.
@@ -55,11 +56,11 @@ func TokenOf(dir string) string { return filepath.Join(dir, tokenName) }
 func Attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Control, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
-	c, err := attach(ctx, addr, token, sc)
+	k, err := attach(ctx, addr, token, sc)
 	if err != nil {
 		return nil, err
 	}
-	k := &Control{Coord: c}
+	c := k.Coord
 	kv, err := c.Get(ctx, keyJob)
 	switch {
 	case errors.Is(err, coord.ErrNotFound):
@@ -76,18 +77,28 @@ func Attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Co
 	return k, nil
 }
 
-func attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (coord.Coordinator, error) {
+func attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Control, error) {
 	if sc.Durable() {
-		return openStore(ctx, sc, token, false)
+		c, err := openStore(ctx, sc, token, false)
+		return &Control{Coord: c}, err
 	}
-	c, err := remote.Dial(ctx, waysTo(addr, token).dial)
+	w := waysTo(addr, token)
+	c, err := remote.Dial(ctx, w.dial)
 	switch {
 	case errors.Is(err, secure.ErrToken):
 		return nil, badInput("job: the coordinator at %s holds another token: give the job's --token-file", addr)
 	case err != nil:
 		return nil, fmt.Errorf("job: the coordinator at %s cannot be reached: %w; check --coordinator, and that the job runs", addr, err)
 	}
-	return c, nil
+	return &Control{Coord: c, ways: w}, nil
+}
+
+// Follow has it reach the job by other addresses once those of now are gone: keepers of a
+// coordinator come and go.
+func (k *Control) Follow(addrs string) {
+	if k.ways != nil {
+		k.ways.set(strings.Split(addrs, ","))
+	}
 }
 
 // Close ends the connection.

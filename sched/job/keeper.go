@@ -153,7 +153,7 @@ func joinBytes(said [][]byte) (all []byte) {
 // prepare says where this rank will keep the store.
 func (k *keeper) prepare(ctx context.Context) (w keeperWord, err error) {
 	host := k.cfg.reached()
-	if k.listener, err = secure.Listen("tcp", net.JoinHostPort(host, "0"), k.cfg.Token); err != nil {
+	if k.listener, err = k.cfg.accept("tcp", net.JoinHostPort(host, "0")); err != nil {
 		return w, err
 	}
 	w.Way = k.listener.Addr().String()
@@ -256,7 +256,7 @@ func (k *keeper) join(ctx context.Context, words []keeperWord) (err error) {
 
 // follow is for ranks that come later: they go to wherever the store is now.
 func follow(ctx context.Context, cfg *RankConfig, job *train.Job) (*keeper, error) {
-	all, err := waysIn(ctx, cfg.Coord)
+	all, err := WaysIn(ctx, cfg.Coord)
 	if err != nil || all == "" {
 		return nil, err
 	}

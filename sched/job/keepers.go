@@ -105,8 +105,8 @@ func (w *keepersWish) choose(cards []keeperCard) (ranks []int) {
 	return ranks
 }
 
-// waysIn are those that a store names, as a --coordinator has them; "": none.
-func waysIn(ctx context.Context, c coord.Coordinator) (string, error) {
+// WaysIn are those that a store names, as a --coordinator has them; "": none.
+func WaysIn(ctx context.Context, c coord.Coordinator) (string, error) {
 	kvs, _, err := c.List(ctx, wayPrefix)
 	if err != nil {
 		return "", err
@@ -116,4 +116,39 @@ func waysIn(ctx context.Context, c coord.Coordinator) (string, error) {
 		all = append(all, string(kv.Value))
 	}
 	return strings.Join(all, ","), nil
+}
+
+// followWays calls set with the ways of now, at once and whenever they are others, until
+// life is over.
+func followWays(life context.Context, c coord.Coordinator, set func(addrs []string)) {
+	for life.Err() == nil {
+		if err := eachWays(life, c, set); err != nil {
+			pause(life, wardenEvery)
+		}
+	}
+}
+
+func eachWays(life context.Context, c coord.Coordinator, set func(addrs []string)) error {
+	all, rev, err := c.List(life, wayPrefix)
+	if err != nil {
+		return err
+	}
+	watch, err := c.Watch(life, wayPrefix, rev+1)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	for {
+		var addrs []string
+		for _, kv := range all {
+			addrs = append(addrs, string(kv.Value))
+		}
+		set(addrs)
+		if _, ok := <-watch.Events(); !ok {
+			return watch.Err()
+		}
+		if all, _, err = c.List(life, wayPrefix); err != nil {
+			return err
+		}
+	}
 }

@@ -92,6 +92,7 @@ func TestWays(t *testing.T) {
 		}
 	}
 	w := waysTo(strings.Join(addrs, ","), token)
+	w.stagger = time.Minute // however busy the machine is, the first that answers is the one whose turn it is
 	for _, want := range []string{addrs[0], addrs[2], addrs[0]} {
 		c, err := w.dial(ctx)
 		if err != nil {
@@ -113,6 +114,43 @@ func TestWays(t *testing.T) {
 	var stranger *net.OpError
 	if _, err := waysTo(addrs[0], []byte(strings.Repeat("other", 8))).dial(ctx); !errors.Is(err, secure.ErrToken) || errors.As(err, &stranger) {
 		t.Errorf("with another token: %v", err)
+	}
+}
+
+// One that takes connections and says nothing, as a stopped process does, keeps nobody
+// from the others.
+func TestWaysBesideASilentOne(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	token := []byte(strings.Repeat("token", 8))
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	l, err := secure.Listen("tcp", "127.0.0.1:0", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w := waysTo(silent.Addr().String()+","+l.Addr().String(), token)
+	for range 3 {
+		c, err := w.dial(ctx)
+		for err != nil && ctx.Err() == nil { // a busy machine may need more than wayTimeout
+			c, err = w.dial(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.RemoteAddr().String(); got != l.Addr().String() {
+			t.Errorf("reached %s", got)
+		}
+		c.Close()
+	}
+	gone, end := context.WithCancel(ctx)
+	end()
+	if _, err := w.dial(gone); err == nil {
+		t.Error("reached without time")
 	}
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"psrt/rdma/secure"
 	"psrt/sched/coord"
@@ -59,7 +62,7 @@ func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
 		return func() {}
 	}
 	network, address := seenAt(cfg.Listen)
-	l, err := secure.Listen(network, address, cfg.Token)
+	l, err := cfg.accept(network, address)
 	if err != nil {
 		note(err)
 		return func() {}
@@ -79,12 +82,34 @@ func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
 	if err != nil {
 		note(err)
 	}
+	following, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	if scratch != nil && Endpoints(cfg.met) == nil { // the user's etcd stays where it is
+		all.Go(func() {
+			followWays(following, cfg.Coord, func(addrs []string) {
+				if len(addrs) > 0 { // what cannot be written now leaves those of before
+					_ = writeJoined(scratch, strings.Join(addrs, ","), cfg.Token)
+				}
+			})
+		})
+	}
 	return func() {
 		_ = e.Close() // whoever looks at an ending job can look again
+		stop()
+		all.Wait()
 		if scratch != nil {
 			_ = scratch.Close() // the next launcher sweeps it
 		}
 	}
+}
+
+// accept listens for who has the job's token; others are told of.
+func (c *RankConfig) accept(network, address string) (*secure.Listener, error) {
+	l, err := secure.Listen(network, address, c.Token)
+	if err == nil && c.refused != nil {
+		l.OnReject(c.refused.OnStranger)
+	}
+	return l, err
 }
 
 // seenAt is beside where the rank listens.
@@ -107,14 +132,23 @@ func leaveJoined(cfg *RankConfig) (*launch.Scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(joined{cfg.met, cfg.Token})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(scratch.Path, joinedName), text, 0o600)
-	}
-	if err != nil {
+	if err := writeJoined(scratch, cfg.met, cfg.Token); err != nil {
 		return nil, errors.Join(err, scratch.Close())
 	}
 	return scratch, nil
+}
+
+// writeJoined replaces the file: who reads it gets the whole of one or the other.
+func writeJoined(scratch *launch.Scratch, coordinator string, token []byte) error {
+	text, err := json.Marshal(joined{coordinator, token})
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(scratch.Path, joinedName)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // DoctorPath of a rank's endpoint has what its machine offers.
@@ -132,17 +166,23 @@ func JoinedJobs(parent string) (all []Joined, err error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
 	for _, l := range list {
 		text, err := os.ReadFile(filepath.Join(l.Path, joinedName))
 		var j joined
-		if err != nil || json.Unmarshal(text, &j) != nil || seen[j.Coordinator+string(j.Token)] {
-			continue // a launcher of its own ranks, or another rank of the same job
+		if err != nil || json.Unmarshal(text, &j) != nil {
+			continue // a launcher of its own ranks
 		}
-		seen[j.Coordinator+string(j.Token)] = true
-		all = append(all, Joined(j))
+		if !slices.ContainsFunc(all, func(o Joined) bool { return j.same(o) }) {
+			all = append(all, Joined(j))
+		}
 	}
 	return all, nil
+}
+
+// same: another rank of the job has left it, a little before or after keepers changed.
+func (j *joined) same(o Joined) bool {
+	others := strings.Split(o.Coordinator, ",")
+	return bytes.Equal(j.Token, o.Token) && slices.ContainsFunc(strings.Split(j.Coordinator, ","), func(a string) bool { return slices.Contains(others, a) })
 }
 
 // Reach connects to a job's coordinator: rank 0's, or the user's etcd. It does not

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"psrt/rdma/secure"
 	"psrt/sched/coord"
 	"psrt/sched/coord/etcd"
 	"psrt/sched/coord/patient"
@@ -464,7 +463,7 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 		}
 	}
 	n.store = n.member.Store(prefix(k.cfg.Token))
-	if n.listener, err = secure.Listen("tcp", net.JoinHostPort(k.cfg.reached(), "0"), k.cfg.Token); err != nil {
+	if n.listener, err = k.cfg.accept("tcp", net.JoinHostPort(k.cfg.reached(), "0")); err != nil {
 		return err
 	}
 	n.way = remote.ServeOneOf(n.listener, n.store)
@@ -521,38 +520,7 @@ func (w *warden) again(life context.Context) {
 }
 
 // followWays keeps the ways of now.
-func (w *warden) followWays(life context.Context) {
-	for life.Err() == nil {
-		if err := w.ways(life); err != nil {
-			pause(life, wardenEvery)
-		}
-	}
-}
-
-func (w *warden) ways(life context.Context) error {
-	all, rev, err := w.c.List(life, wayPrefix)
-	if err != nil {
-		return err
-	}
-	watch, err := w.c.Watch(life, wayPrefix, rev+1)
-	if err != nil {
-		return err
-	}
-	defer watch.Close()
-	for {
-		var addrs []string
-		for _, kv := range all {
-			addrs = append(addrs, string(kv.Value))
-		}
-		w.k.known.set(addrs)
-		if _, ok := <-watch.Events(); !ok {
-			return watch.Err()
-		}
-		if all, _, err = w.c.List(life, wayPrefix); err != nil {
-			return err
-		}
-	}
-}
+func (w *warden) followWays(life context.Context) { followWays(life, w.c, w.k.known.set) }
 
 // resign has the others go on without this keeper, which ends: they need not miss it.
 func (w *warden) resign() {
