@@ -108,6 +108,15 @@ func (d *Disks) Warnings() []string { return d.rec.Warnings }
 // Names says of each device what it is.
 func (d *Disks) Names() []string { return d.names }
 
+// Silent is the first of them that has owed an answer for least and given none; "": none.
+func (d *Disks) Silent(least time.Duration) string {
+	var silent *ssd.SilentError
+	if errors.As(d.store.Silent(least), &silent) {
+		return silent.Device
+	}
+	return ""
+}
+
 // Recovered is the commit that the store was opened at and its note; 0 for an
 // empty store.
 func (d *Disks) Recovered() (number uint64, note []byte) { return d.rec.Commit, d.rec.Note }

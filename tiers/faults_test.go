@@ -230,6 +230,12 @@ func TestSilentDisk(t *testing.T) {
 		if !errors.As(l.Err, &silent) || silent.For < cfg.Silence || !strings.Contains(l.Err.Error(), f.dev.String()) {
 			t.Fatalf("a disk that says nothing: %v", l.Err)
 		}
+		if got := f.d.Silent(cfg.Silence); got != f.dev.String() {
+			t.Errorf("silent is %q, want %q", got, f.dev.String())
+		}
+		if got := f.d.Silent(time.Hour); got != "" {
+			t.Errorf("%q has been silent for an hour", got)
+		}
 		if l := f.look(keysFrom(19_990, 10), false); l.Err != nil {
 			t.Errorf("rows in memory: %v", l.Err)
 		} else {

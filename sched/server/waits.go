@@ -116,7 +116,7 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	}
 	switch {
 	case r.finding == reading:
-		return one("its disks", stall.Disk, "")
+		return one(l.slowDisk(), stall.Disk, "")
 	case r.finding == waiting:
 		return one("rows that others have pinned", stall.Memory, "; raise --mem-budget")
 	case r.fetch.left > 0 && r.fetch.id != 0 && r.fetch.left == r.fetch.total:
@@ -182,6 +182,21 @@ func (l *lane) blamed(workers []int, kind stall.Kind, what string, now time.Time
 }
 
 const maxBlamed = 4
+
+// slowDisk names the device that owes rows, if one is silent, so that nobody has to look
+// through all of them.
+func (l *lane) slowDisk() string {
+	if l.storage != nil {
+		if name := l.storage.disks.Silent(diskSlow); name != "" {
+			return "its disk (" + name + ")"
+		}
+	}
+	return "its disks"
+}
+
+// diskSlow is how long a device must have said nothing to be named: far longer than any
+// that works takes for a row.
+const diskSlow = time.Second
 
 // others are the servers that confirm what this head orders.
 func (c *chained) others() string {
