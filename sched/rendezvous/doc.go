@@ -24,6 +24,7 @@
 // # Waits
 //
 // Every round has the caller's deadline and names who did not come where the
-// launcher lets us know. A connection attempt takes ProbeTimeout at most, and all
+// launcher lets us know. A connection attempt takes ProbeTimeout at most, what is said over
+// it answerWithin: a process that is short of cores is no address that cannot be reached. All
 // of a rank's attempts run at the same time, maxDials at once.
 package rendezvous

@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	// ProbeTimeout bounds one attempt to connect to an address.
+	// ProbeTimeout bounds one attempt to connect to an address, answerWithin what follows
+	// where that has been: the kernel connects at once, and the process there may be short
+	// of cores.
 	ProbeTimeout = 3 * time.Second
+	answerWithin = 15 * time.Second
 	// probeGrace is how long other addresses of a rank are waited for when one has
 	// answered.
 	probeGrace = 300 * time.Millisecond
@@ -82,6 +85,9 @@ var errAnother = errors.New("more than one host has this address")
 
 // ask connects to an address and finds out which rank is there.
 func ask(ctx context.Context, addr string, rank int, token []byte) (from string, err error) {
+	if err := connects(ctx, addr); err != nil {
+		return "", err
+	}
 	for {
 		from, err = askOnce(ctx, addr, rank, token)
 		var op *net.OpError
@@ -95,6 +101,18 @@ func ask(ctx context.Context, addr string, rank int, token []byte) (from string,
 		case <-time.After(probeRetry):
 		}
 	}
+}
+
+// connects says why an address cannot be reached at all.
+func connects(ctx context.Context, addr string) error {
+	ctx, end := context.WithTimeoutCause(ctx, ProbeTimeout, fmt.Errorf("no answer in %v", ProbeTimeout))
+	defer end()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 func askOnce(ctx context.Context, addr string, rank int, token []byte) (from string, err error) {
@@ -118,7 +136,7 @@ func askOnce(ctx context.Context, addr string, rank int, token []byte) (from str
 
 // reachRank tries all of a rank's addresses at the same time.
 func reachRank(ctx context.Context, slots chan struct{}, c *Card, token []byte) []reached {
-	ctx, cancel := context.WithTimeoutCause(ctx, ProbeTimeout+time.Duration(len(c.Candidates))*time.Second, errors.New("no answer in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin+time.Duration(len(c.Candidates))*time.Second, errors.New("no answer in time"))
 	defer cancel()
 	found := make([]reached, len(c.Candidates))
 	var all sync.WaitGroup
@@ -131,7 +149,7 @@ func reachRank(ctx context.Context, slots chan struct{}, c *Card, token []byte) 
 			case <-ctx.Done():
 				return
 			}
-			one, end := context.WithTimeoutCause(ctx, ProbeTimeout, fmt.Errorf("no answer in %v", ProbeTimeout))
+			one, end := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer in %v", answerWithin))
 			defer end()
 			from, err := ask(one, joinPort(cand.Prefix.Addr(), c.Port), c.Rank, token)
 			if err != nil {
