@@ -57,6 +57,7 @@ func features() []*supported {
 		{name: "mixed", flags: "--dense mixed --model deepfm --hidden 16,8", like: deepFeature, check: isMixed},
 		{name: "mixed-resumed", flags: "--dense mixed --model deepfm --hidden 16,8 --checkpoint DIR/history --checkpoint-every 5steps", like: deepFeature, check: resumes},
 		{name: "mixed-lifecycle", flags: "--dense mixed --accessor DIR/data/life.yaml", like: lifeFeature, check: hasLife},
+		{name: "combine", flags: "--combine host", like: plainFeature, check: isCombined},
 	}
 }
 
@@ -109,6 +110,13 @@ func isMixed(t *testing.T, r *supportRun) {
 func isHalved(t *testing.T, r *supportRun) {
 	if h := r.res.Heter; h == nil || h.BytesUp == 0 || h.BytesDown == 0 {
 		t.Errorf("heter: %+v", h)
+	}
+}
+
+// isCombined: one worker asked for both, and sent fewer rows than both had.
+func isCombined(t *testing.T, r *supportRun) {
+	if c := r.res.Combined; c == nil || len(c.Hosts) != 1 || c.RowsPulled >= c.RowsAsked || c.RowsPushed >= c.RowsGiven {
+		t.Errorf("combined: %+v", c)
 	}
 }
 

@@ -41,6 +41,7 @@ type trainFlags struct {
 	clip                      train.Clip
 	sync                      syncFlags
 	dense, collective         *cli.Choice
+	combine                   *cli.Choice
 	heter                     heterFlags
 	dataset, sharding         *cli.Choice
 	global                    bool
@@ -115,6 +116,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values; mixed, with --sync bsp: both at once, in shares that are measured")
 	f.collective = cli.NewChoice(train.CollectiveRing, train.CollectiveRing, train.CollectiveNCCL)
 	fl.Var(f.collective, "collective", "what adds with --dense allreduce or mixed: ring, psrt's own; nccl, where each worker has a GPU of its own, else the ring, which is said (docs/gpu.md)")
+	f.combine = cli.NewChoice(train.CombineOff, train.CombineOff, train.CombineHost, train.CombineAuto)
+	fl.Var(f.combine, "combine", "host: the workers of a host pull and push as one, over shared memory, so that servers and links see one worker a host; auto: where nothing else asked for forbids it")
 	f.heter.register(fl)
 	f.dataset = cli.NewChoice("auto", "auto", "memory", "queue")
 	fl.Var(f.dataset, "dataset", "memory: rows are read once, kept and shuffled each epoch; queue: read anew in file order; auto: memory if they fit")
@@ -225,7 +228,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed, Clip: f.clip,
-		Dense: f.dense.Value, Collective: f.collective.Value, Heter: dense, Compress: f.compress.Choice,
+		Dense: f.dense.Value, Collective: f.collective.Value, Combine: f.combine.Value, Heter: dense, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,

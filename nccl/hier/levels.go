@@ -18,10 +18,18 @@ type Part struct {
 	Order []fold.Merge
 }
 
-// Split makes the largest parts of one host each, in an order over len(hosts) ranks that
-// ends in rank 0. It gives nil where there is nothing to do inside hosts, or nothing
-// between them.
+// Split is Parts where there is something to do inside hosts and between them, else nil.
 func Split(order []fold.Merge, hosts []string) *Levels {
+	l := Parts(order, hosts)
+	if len(l.Parts) < 2 || len(l.Parts) == len(hosts) {
+		return nil
+	}
+	return l
+}
+
+// Parts makes the largest parts of one host each, in an order over len(hosts) ranks that
+// ends in rank 0.
+func Parts(order []fold.Merge, hosts []string) *Levels {
 	n := len(hosts)
 	s := splitting{root: make([]int, n), crossed: make([]bool, n), inner: make([][]fold.Merge, n)}
 	for r := range n {
@@ -37,9 +45,6 @@ func Split(order []fold.Merge, hosts []string) *Levels {
 		s.join(int(m.Dst), int(m.Src), m)
 	}
 	l := s.levels()
-	if len(l.Parts) < 2 || len(l.Parts) == n {
-		return nil
-	}
 	for _, m := range above {
 		l.Above = append(l.Above, fold.Merge{Dst: int32(l.Of[m.Dst]), Src: int32(l.Of[m.Src])})
 	}

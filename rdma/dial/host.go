@@ -17,6 +17,7 @@ import (
 // first connection needs them. Safe for concurrent use.
 type Host struct {
 	cfg   Config
+	given []Transport // as New was given them
 	facts facts
 
 	mu        sync.Mutex
@@ -35,6 +36,7 @@ type Host struct {
 // New makes a host; nothing is opened yet.
 func New(cfg Config) (*Host, error) {
 	h := &Host{
+		given:     cfg.Transports,
 		facts:     localFacts(),
 		domains:   map[string][]rdma.Domain{},
 		lacks:     map[string]error{},
@@ -46,6 +48,14 @@ func New(cfg Config) (*Host, error) {
 	}
 	h.cfg = cfg
 	return h, nil
+}
+
+// Only makes another Host of this process, with the same secret, that uses one transport.
+// The caller closes it.
+func (h *Host) Only(transport string) (*Host, error) {
+	cfg := h.cfg
+	cfg.Transport, cfg.Transports, cfg.Listen = transport, h.given, ""
+	return New(cfg)
 }
 
 // OnPanic is Config.OnPanic.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"psrt/rdma"
@@ -18,7 +17,6 @@ import (
 func (c *Client) chained() {
 	c.ctx, c.end = context.WithCancelCause(c.ctx)
 	c.slotBytes = psmsg.ChainedSlotBytes
-	c.turn.idle = sync.NewCond(&c.turn.mu)
 	c.dead = make(chan struct{})
 	c.heard = time.Now()
 	c.homes = newHomes(len(c.servers))

@@ -46,10 +46,11 @@ type Client struct {
 	readers      []*reader            // by group: whom pulls go to; nil: to the heads
 	orphans      []part               // pulls that a reader did not answer, and heads have no room for yet
 
-	// Of a job with replicas; else nil, and turns are not taken.
+	turn turns // taken in a job with replicas, and with Config.Shared
+
+	// Of a job with replicas; else nil.
 	resolver *resolver
 	homes    *homes
-	turn     turns
 	end      context.CancelCauseFunc
 	keepers  sync.WaitGroup
 	watchers sync.WaitGroup // of connections
@@ -109,21 +110,11 @@ type slotRef struct {
 // client's life: when it ends, every wait and every reconnect ends, at once and
 // with ctx's cause.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
-	if err := cfg.validate(); err != nil {
+	c, err := newClient(ctx, cfg)
+	if err != nil {
 		return nil, err
 	}
-	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * cfg.lanesEach() * psmsg.Slots * 8)}
-	c.press = newPress(cfg.Compress)
-	c.mux.Guard(cfg.Host.OnPanic())
-	for i, s := range cfg.Map.Servers {
-		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
-		c.servers = append(c.servers, sc)
-		for j := range cfg.Map.LanesOf(s.ID) {
-			c.lanes = append(c.lanes, &laneConn{index: sc.firstLane + j, server: sc})
-		}
-	}
-	c.gate = cfg.Stall.Gate()
-	c.unwatch = context.AfterFunc(ctx, c.mux.Wake)
+	cfg = c.cfg
 	opening, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	if cfg.Chains != nil {
@@ -149,6 +140,32 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.Close()
 		return nil, err
 	}
+	return c, nil
+}
+
+// Detached makes a client that connects to nobody: for the working sets of a worker whose
+// rows another process pulls and pushes (Client.Carry). It numbers rows as that one's does,
+// and has no use beside that.
+func Detached(ctx context.Context, cfg Config) (*Client, error) { return newClient(ctx, cfg) }
+
+func newClient(ctx context.Context, cfg Config) (*Client, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * cfg.lanesEach() * psmsg.Slots * 8)}
+	c.press = newPress(cfg.Compress)
+	c.mux.Guard(cfg.Host.OnPanic())
+	for i, s := range cfg.Map.Servers {
+		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}
+		c.servers = append(c.servers, sc)
+		for j := range cfg.Map.LanesOf(s.ID) {
+			c.lanes = append(c.lanes, &laneConn{index: sc.firstLane + j, server: sc})
+		}
+	}
+	c.gate = cfg.Stall.Gate()
+	c.unwatch = context.AfterFunc(ctx, c.mux.Wake)
+	c.turn.idle = sync.NewCond(&c.turn.mu)
+	c.turn.on = cfg.Shared // of a job with replicas openGroups says
 	return c, nil
 }
 
@@ -304,6 +321,18 @@ func (c *Client) Wait(call *Call) error {
 	}
 	c.waited += time.Since(start)
 	return call.err
+}
+
+// Look is Poll by who waits in Await, and not in Wait: it sees what the servers' control
+// connections say, too.
+func (c *Client) Look() error {
+	c.lock()
+	defer c.unlock()
+	if c.resolver == nil {
+		c.notice()
+	}
+	c.drain()
+	return c.followUp(time.Now().Add(c.cfg.Timeout))
 }
 
 // Poll handles what has arrived without waiting.

@@ -43,6 +43,8 @@ type Config struct {
 	Latencies *Latencies
 	// Audit begins this client's record; nil: none is wanted.
 	Audit func(worker int, client uint64, m *place.Map) (*audit.Worker, error)
+	// Shared: control calls are made beside the goroutine that pulls and pushes.
+	Shared bool
 	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
 	Stepped bool
 	// Lost is called, by any goroutine, when a stepped client of a job with replicas

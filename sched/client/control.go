@@ -17,10 +17,16 @@ func (c *Client) CallServer(ctx context.Context, server int, method string, req,
 	if c.resolver != nil {
 		return c.callGroup(ctx, server, method, req, resp)
 	}
-	if err := c.servers[server].conn.Call(ctx, method, req, resp); err != nil {
+	if err := c.connOf(server).Call(ctx, method, req, resp); err != nil {
 		return fmt.Errorf("client: worker %d: %s at server %d: %w", c.worker, method, server, err)
 	}
 	return nil
+}
+
+func (c *Client) connOf(server int) *dial.Conn {
+	c.lock()
+	defer c.unlock()
+	return c.servers[server].conn
 }
 
 // brokenWithin is how long after a call that failed its connection is seen to have
@@ -34,7 +40,7 @@ func (c *Client) CallAgain(ctx context.Context, server int, method string, req, 
 		return c.CallServer(ctx, server, method, req, resp)
 	}
 	for {
-		conn := c.servers[server].conn
+		conn := c.connOf(server)
 		err := c.CallServer(ctx, server, method, req, resp)
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -46,8 +52,7 @@ func (c *Client) CallAgain(ctx context.Context, server int, method string, req, 
 		case <-wait.C:
 			return err
 		}
-		c.notice()
-		if e := c.followUp(time.Now().Add(c.cfg.Timeout)); e != nil {
+		if e := c.Look(); e != nil {
 			return errors.Join(err, e)
 		}
 	}
@@ -70,8 +75,8 @@ func (c *Client) Caller() *Caller {
 		k.groups = c
 		return k
 	}
-	for _, s := range c.servers {
-		k.conns = append(k.conns, s.conn)
+	for i := range c.servers {
+		k.conns = append(k.conns, c.connOf(i))
 	}
 	return k
 }
@@ -113,8 +118,8 @@ func (c *Client) Transports() []string {
 		}
 		return out
 	}
-	for _, s := range c.servers {
-		out = append(out, fmt.Sprintf("server %d by %s", s.index, s.conn.Reason))
+	for i := range c.servers {
+		out = append(out, fmt.Sprintf("server %d by %s", i, c.connOf(i).Reason))
 	}
 	return out
 }
@@ -124,6 +129,17 @@ func (c *Client) Transport(server int) string {
 	c.lock()
 	defer c.unlock()
 	return c.servers[server].conn.Transport
+}
+
+// Carry tells every server that this worker pulls and pushes for others, too, which
+// never connect. It is called before the first pull.
+func (c *Client) Carry(ctx context.Context, workers []int) error {
+	for i := range c.servers {
+		if err := c.CallAgain(ctx, i, psmsg.MethodCarry, psmsg.CarryRequest{Workers: workers}, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Leave tells every server that this worker's clock no longer counts.

@@ -109,6 +109,10 @@ func (c *Client) slowCall(server int, method string) (end func()) {
 	if c.cfg.Stall == nil {
 		return func() {}
 	}
+	if c.resolver == nil {
+		c.lock()
+		defer c.unlock()
+	}
 	name, peer := c.asks(server)
 	return beginCall(c.cfg.Stall, name, peer, method)
 }

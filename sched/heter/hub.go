@@ -359,6 +359,9 @@ func (h *Hub) Wait(deadline time.Time) error {
 	return nil
 }
 
+// Wake makes a Wait that is running or the next one return. Any goroutine.
+func (h *Hub) Wake() { h.mux.Wake() }
+
 // Links are in no particular order.
 func (h *Hub) Links() []*Link { return h.links }
 

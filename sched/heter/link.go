@@ -46,6 +46,28 @@ func (l *Link) Peer() string { return fmt.Sprintf("%s %d", l.hub.opt.PeerKind, l
 // Transport is what the link uses, and why.
 func (l *Link) Transport() string { return l.conn.Reason }
 
+// Domain is where memory is registered that the peer may Enter.
+func (l *Link) Domain() rdma.Domain { return l.domain }
+
+// Enter gives memory of the peer's beside the link's own, until Leave; it needs a
+// transport that maps memory. Nothing is sent over the link meanwhile.
+func (l *Link) Enter(r rdma.RemoteRange) ([]byte, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	b, err := l.ep.Enter(r)
+	if err != nil {
+		return nil, l.fail(err)
+	}
+	return b, nil
+}
+
+// Leave ends what an Enter without error began.
+func (l *Link) Leave() { l.ep.Leave() }
+
+// Mapped says whether the ends see each other's memory.
+func (l *Link) Mapped() bool { return l.mapped }
+
 // Room is the memory of a place's next message.
 func (l *Link) Room(slot, leaf int) []float32 {
 	at := l.at(slot, leaf) + headBytes

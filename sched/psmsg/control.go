@@ -9,6 +9,7 @@ import (
 const (
 	MethodOpen   = "open"   // OpenRequest -> OpenReply: exchange the rings
 	MethodLeave  = "leave"  // worker is done: its clock no longer counts
+	MethodCarry  = "carry"  // CarryRequest: the worker pulls and pushes for others, too
 	MethodDigest = "digest" // -> DigestReply
 	MethodStats  = "stats"  // -> StatsReply
 	MethodSave   = "save"   // SaveRequest -> SaveReply
@@ -41,6 +42,12 @@ type OpenReply struct {
 	// and one that is not new finds it less than what was acknowledged only where
 	// acknowledged pushes are lost.
 	Standing []Standing `json:"standing,omitempty"`
+}
+
+// CarryRequest names workers that never connect: what they push is in what the caller
+// pushes, and the clocks do not wait for them.
+type CarryRequest struct {
+	Workers []int `json:"workers"`
 }
 
 // DigestReply is the digest of all that a server's lanes hold, in hex, to be

@@ -61,7 +61,7 @@ func parseMoved(text string) (m Moved, ok bool) {
 func Repeatable(method string) bool {
 	switch method {
 	case MethodDigest, MethodStats, MethodLives, MethodDescribe, MethodMap, MethodMembers, MethodSwept, // change nothing
-		MethodLeave, MethodEnter, MethodTable, MethodHappen, MethodGoOn, // say what shall be
+		MethodLeave, MethodCarry, MethodEnter, MethodTable, MethodHappen, MethodGoOn, // say what shall be
 		MethodSave, MethodLoad: // do all of it again
 		return true
 	}

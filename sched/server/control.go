@@ -35,6 +35,8 @@ func (s *Server) control(ctx context.Context, worker int, sessions []*session, m
 		return decoded(body, func(r psmsg.GoOnRequest) (any, error) { return struct{}{}, s.goOn(sessions, r) })
 	case psmsg.MethodLeave:
 		return struct{}{}, s.leave(worker)
+	case psmsg.MethodCarry:
+		return decoded(body, func(r psmsg.CarryRequest) (any, error) { return struct{}{}, s.carry(worker, r) })
 	case psmsg.MethodDigest:
 		d, err := s.Digest()
 		return psmsg.DigestReply{Digest: d.String()}, err

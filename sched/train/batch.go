@@ -3,6 +3,7 @@ package train
 import (
 	"psrt/csrc/kernels"
 	"psrt/sched/client"
+	"psrt/sched/combine"
 	"psrt/sched/dataset"
 	"psrt/sched/train/model"
 	"psrt/tiers/accessor"
@@ -26,6 +27,9 @@ type batch struct {
 
 	pull, pullDense, push, pushDense client.Call
 	pushSum                          client.Call // with DenseMixed: of the lanes whose blocks workers add
+
+	slot           int         // among the worker's batches
+	asked, carried combine.Ask // with a carrier: the pull, and the push
 }
 
 func newBatch(c *client.Client, spec table.Spec, denseLen, denseBlocks, leaves int) (*batch, error) {

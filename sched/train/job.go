@@ -92,6 +92,9 @@ type Job struct {
 	Collective string `json:"collective,omitempty"`
 	// DenseMeasured is what DenseMixed would measure; nil: it does.
 	DenseMeasured *densesplit.Measured `json:"dense_measured,omitempty"`
+	// Combine has the workers of a host pull and push as one: CombineOff, "" too,
+	// CombineHost, or CombineAuto.
+	Combine string `json:"combine,omitempty"`
 	// Heter is how many ranks have the dense layers, 0: workers have them; see halved.
 	Heter int `json:"heter,omitempty"`
 	// Hot is the rows that workers keep; not in BSP.
@@ -209,6 +212,9 @@ func (j *Job) Validate() error {
 		return err
 	}
 	if err := j.validateHeter(); err != nil {
+		return err
+	}
+	if err := j.validateCombine(); err != nil {
 		return err
 	}
 	if err := j.Storage.validate(j.MaxBytes); err != nil {

@@ -45,6 +45,7 @@ func (w *worker) newBatch() (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.slot = len(w.all)
 	w.all = append(w.all, b)
 	return b, w.cut(b)
 }
@@ -75,11 +76,22 @@ func (s streaming) Next(ctx context.Context, wait bool) (*batch, pipe.State, err
 
 // Pulled looks, or waits.
 func (s streaming) Pulled(b *batch, wait bool) (bool, error) {
+	if s.w.carried != nil {
+		return s.w.carried.done(wait, &b.asked)
+	}
 	return s.w.done(wait, &b.pull, &b.pullDense) // of a collective the latter is over before it begins
 }
 
 // Poll handles what servers have answered.
-func (s streaming) Poll() error { return s.w.client.Poll() }
+func (s streaming) Poll() error { return s.w.poll() }
+
+// poll handles what servers, or who asks them, have answered.
+func (w *worker) poll() error {
+	if w.carried != nil {
+		return w.carried.poll()
+	}
+	return w.client.Poll()
+}
 
 // done says whether calls are answered.
 func (w *worker) done(wait bool, calls ...*client.Call) (bool, error) {
@@ -166,6 +178,9 @@ func (t *training) Push(b *batch) error {
 
 // Pushed looks, or waits.
 func (t *training) Pushed(b *batch, wait bool) (bool, error) {
+	if t.w.carried != nil {
+		return t.w.carried.done(wait, &b.carried)
+	}
 	return t.w.done(wait, &b.push, &b.pushDense, &b.pushSum)
 }
 
@@ -174,7 +189,7 @@ func (t *training) Retire(b *batch) (err error) {
 	for _, r := range []struct {
 		rows int
 		of   string
-	}{{b.push.Refused, "table " + b.spec.Name}, {b.pushDense.Refused + b.pushSum.Refused, "the dense parameters"}} {
+	}{{b.push.Refused + b.carried.Refused, "table " + b.spec.Name}, {b.pushDense.Refused + b.pushSum.Refused + b.carried.RefusedDense, "the dense parameters"}} {
 		if r.rows > 0 && err == nil {
 			err = fmt.Errorf("train: worker %d, epoch %d, step %d since the start: the gradients of %d rows of %s are not finite; lower --lr or look for extreme values in the data", t.w.rank.Index, t.epoch+1, b.clock+1, r.rows, r.of)
 		}

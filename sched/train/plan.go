@@ -3,6 +3,7 @@ package train
 import (
 	"psrt/csrc/probe"
 	"psrt/sched/client"
+	"psrt/sched/combine"
 	"psrt/sched/dataset"
 )
 
@@ -12,6 +13,8 @@ type plan struct {
 	step *dataset.Step
 	set  *client.Rows // keys only
 	told client.Call  // the servers, that they will be pulled
+	slot int          // among the queue's plans
+	via  combine.Ask  // with a carrier: told, by it
 
 	occ  [][]int32  // by leaf: occurrence -> leaf-unique number
 	keys [][]uint64 // by leaf: unique keys

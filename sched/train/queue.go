@@ -17,6 +17,9 @@ import (
 // being made, one handed over, one begun.
 const plansApart = 3
 
+// plansOf is how many plans a queue has that announces so many steps.
+func plansOf(ahead int) int { return ahead + 1 + plansApart }
+
 // steps gives what a queue plans, epoch after epoch: io.EOF is the end of one, nil
 // for both the end of all.
 type steps func() (*dataset.Step, error)
@@ -84,12 +87,14 @@ const pollInput = 10 * time.Millisecond
 
 // newQueue begins to plan. The clock, which may be nil, runs meanwhile.
 func (w *worker) newQueue(ctx context.Context, from steps, clock *usage.Clock, ahead int) *queue {
-	q := &queue{w: w, poll: w.client.Poll, ahead: ahead, in: make(chan planned), free: make(chan *plan, ahead+1+plansApart)}
+	q := &queue{w: w, poll: w.poll, ahead: ahead, in: make(chan planned), free: make(chan *plan, plansOf(ahead))}
 	if w.job.Stream == nil { // which may have nothing to give for hours
 		q.input = w.rank.Stall.GateFor(stall.Disk, "its input", "the next batch to be read")
 	}
-	for range cap(q.free) {
-		q.free <- newPlan(w.client, w.spec, w.share.Last-w.share.First)
+	for slot := range cap(q.free) {
+		p := newPlan(w.client, w.spec, w.share.Last-w.share.First)
+		p.slot = slot
+		q.free <- p
 	}
 	ctx, q.stop = context.WithCancel(ctx)
 	go q.plan(ctx, from, clock)
@@ -145,7 +150,7 @@ func (q *queue) spent(p *plan) {
 // later. It waits for them if it is told to, and reports whether they are there.
 func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 	if q.ahead > 0 {
-		if err := q.w.client.Poll(); err != nil { // answers make room for announcements
+		if err := q.poll(); err != nil { // answers make room for announcements
 			return false, err
 		}
 	}
@@ -169,7 +174,7 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 		at := q.w.clock + uint64(q.begun)
 		q.begun++
 		if q.ahead > 0 {
-			if err := q.w.client.Announce(got.p.set, at, &got.p.told); err != nil {
+			if err := q.w.announce(got.p, at); err != nil {
 				return false, err
 			}
 		}
@@ -234,7 +239,7 @@ func (q *queue) next(ctx context.Context, wait bool) (*batch, pipe.State, error)
 		return nil, pipe.End, head.err
 	}
 	q.begun--
-	if err := q.w.client.Wait(&head.p.told); err != nil {
+	if err := q.w.announced(head.p); err != nil {
 		return nil, pipe.End, err
 	}
 	b, err := q.w.takeBatch()
@@ -242,6 +247,23 @@ func (q *queue) next(ctx context.Context, wait bool) (*batch, pipe.State, error)
 		return nil, pipe.End, err
 	}
 	return b, pipe.Got, b.take(head.p)
+}
+
+// announce tells the servers what will be pulled at a clock; announced waits until the plan
+// may be made anew.
+func (w *worker) announce(p *plan, clock uint64) error {
+	if w.carried != nil {
+		return w.carried.lost(w.carried.member.Announce(p.slot, p.set, clock, &p.via))
+	}
+	return w.client.Announce(p.set, clock, &p.told)
+}
+
+func (w *worker) announced(p *plan) error {
+	if w.carried != nil {
+		_, err := w.carried.done(true, &p.via)
+		return err
+	}
+	return w.client.Wait(&p.told)
 }
 
 // end stops the planner and frees all plans.
@@ -253,7 +275,7 @@ func (q *queue) end() {
 	}
 	for _, s := range q.steps {
 		if s.p != nil {
-			_ = q.w.client.Wait(&s.p.told) // what failed here, fails the pulls too
+			_ = q.w.announced(s.p) // what failed here, fails the pulls too
 		}
 		q.spent(s.p)
 	}

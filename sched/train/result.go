@@ -51,6 +51,8 @@ type Result struct {
 	Compress *CompressUse `json:"compress,omitempty"`
 	// DenseSums is how the workers added dense gradients; nil: the servers did.
 	DenseSums *DenseSums `json:"dense_sums,omitempty"`
+	// Combined is how hosts pulled and pushed for their workers; nil: each for itself.
+	Combined *Combined `json:"combined,omitempty"`
 	// Heter is what the dense ranks did; nil: there were none.
 	Heter *HeterUse `json:"heter,omitempty"`
 	// Pipeline is where a step's time goes, stage by stage, over all workers.

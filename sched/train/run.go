@@ -68,6 +68,9 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if err := w.halved.begin(ctx); err != nil {
 		return nil, err
 	}
+	if err := w.carried.begin(ctx); err != nil {
+		return nil, err
+	}
 	if w.feed != nil {
 		if err := w.feed.open(ctx); err != nil {
 			return nil, err
@@ -393,6 +396,7 @@ type workerUsage struct {
 	Examples int64              `json:"examples,omitempty"`
 	Affinity *Affinity          `json:"affinity,omitempty"`
 	Halved   *halvedUse         `json:"halved,omitempty"`
+	Carried  *carriedUse        `json:"carried,omitempty"`
 }
 
 // usage fills in times, memory and transports, and has every worker leave.
@@ -400,13 +404,16 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	if err := w.halved.end(ctx); err != nil {
 		return err
 	}
+	if err := w.carried.end(ctx); err != nil {
+		return err
+	}
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{Halved: w.halved.use(), RSS: rss, CPU: cpu, Reached: w.client.Transports(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
+	all, err := gather(ctx, w, "usage", workerUsage{Halved: w.halved.use(), RSS: rss, CPU: cpu, Reached: w.carried.reached(w.client), Carried: w.carried.use(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err
 	}
-	for i := range w.client.Servers() {
+	for i := range w.carried.servers(w.client) {
 		var st psmsg.StatsReply
 		if err := w.client.CallServer(ctx, i, psmsg.MethodStats, struct{}{}, &st); err != nil {
 			return err
@@ -436,11 +443,12 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		lines = append(lines, u.Pipeline)
 	}
 	w.heterUse(res, all)
+	res.Combined = w.combinedUse(res, all)
 	for _, r := range res.Ranks {
 		res.PeakRSSBytes = max(res.PeakRSSBytes, r.PeakRSSBytes)
 	}
 	res.Storage = w.storageUse(res)
-	res.Transport = w.client.Transport(0)
+	res.Transport = w.carried.transport(w.client)
 	if span := res.TrainSeconds * float64(w.job.Workers); span > 0 {
 		res.ExamplesPerS = float64(res.Examples) / res.TrainSeconds
 		res.Compress = w.compressUse()
@@ -455,8 +463,10 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	if _, err := gather(ctx, w, "leaving", true); err != nil {
 		return err
 	}
-	if err := w.client.Leave(ctx); err != nil {
-		return err
+	if !w.carried.follows() {
+		if err := w.client.Leave(ctx); err != nil {
+			return err
+		}
 	}
 	if _, err := gather(ctx, w, "left", true); err != nil {
 		return err

@@ -107,6 +107,8 @@ type worker struct {
 	slots *metric.Slots
 	// rows is where other workers' rows come from, nil where none do.
 	rows *exchange.Member
+	// carried is nil where this rank pulls and pushes for itself alone.
+	carried *carried
 	// halved is nil where this rank computes both halves of the model.
 	halved *halved
 }
@@ -142,7 +144,10 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if err := servers(ctx, job, rank, &cfg); err != nil {
 		return nil, err
 	}
-	if w.client, err = client.Open(ctx, cfg); err != nil {
+	if w.carried, err = w.findCarrier(ctx); err != nil {
+		return nil, err
+	}
+	if w.client, err = w.carried.open(ctx, cfg); err != nil {
 		return nil, err
 	}
 	blocks, err := densemap.Cut(w.ranges)
@@ -204,15 +209,20 @@ func (w *worker) close() {
 		_ = w.feed.close()
 	}
 	_ = w.collective.close()
+	w.carried.close()
 	for _, b := range w.all {
 		b.close()
 	}
 	if w.client != nil {
 		w.client.Close()
 	}
+	w.carried.leave()
 }
 
 func (w *worker) pull(b *batch, opt client.PullOption) error {
+	if w.carried != nil {
+		return w.carried.pull(b, opt)
+	}
 	if err := w.client.Pull(b.rows, b.clock, opt, &b.pull); err != nil {
 		return err
 	}
@@ -258,7 +268,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 	if w.collective != nil {
 		w.collective.start(b)
 	}
-	if !w.job.mode(DenseTable).BSP() && w.collective == nil {
+	if !w.job.mode(DenseTable).BSP() && w.collective == nil && w.carried == nil {
 		w.wholeAverages(b.dense.Grads(), b.examples(), b.step.Rows)
 	}
 	return w.addRows(b, acc)
@@ -297,6 +307,9 @@ func (w *worker) wholeAverages(g []float32, own, rows int) {
 }
 
 func (w *worker) push(b *batch) error {
+	if w.carried != nil {
+		return w.carried.push(b)
+	}
 	// The dense push goes first: the sparse one carries the tick.
 	if w.collective != nil {
 		if err := w.collective.push(b); err != nil {

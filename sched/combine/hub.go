@@ -1,0 +1,317 @@
+package combine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"psrt/rdma"
+	"psrt/rdma/dial"
+	"psrt/sched/client"
+	"psrt/sched/heter"
+	"psrt/tiers/table"
+)
+
+// Work is what a group's members compute together.
+type Work struct {
+	Spec                  table.Spec
+	DenseLen, DenseBlocks int
+	Threads               int // that add gradients
+	// Whole brings a sum of dense gradients, of own of a batch's examples, to what servers
+	// expect of one worker; nil: it is that.
+	Whole func(grads []float32, own, batch int)
+}
+
+// Hub is the carrier's end.
+type Hub struct {
+	cfg   Config
+	work  Work
+	c     *client.Client
+	links *heter.Hub
+	ends  []*end       // by place in the group
+	of    map[int]*end // by worker
+	under []*step      // oldest first
+	told  []*notice    // announcements that lanes may not have answered
+	spare []*step
+	tasks sync.WaitGroup
+	// Where the hub rests another goroutine waits for the servers, from armed to back.
+	armed, back chan struct{}
+	recalled    atomic.Bool
+	closing     sync.Once
+	closed      error
+	heard       time.Time // when something moved last
+
+	pulls, pushes, asked, pulled, gave, pushed atomic.Uint64
+}
+
+// end is a member as the hub sees it.
+type end struct {
+	place, worker int
+	link          *heter.Link
+	asks          [kinds][]pending // oldest first
+}
+
+// pending is a request and the slot in which it is answered.
+type pending struct {
+	request
+	slot int
+}
+
+// Use is what was combined: rows that members asked for, and the hub asked servers for;
+// rows that members pushed, and the hub pushed.
+type Use struct {
+	Pulls      uint64 `json:"pulls"`
+	Pushes     uint64 `json:"pushes"`
+	RowsAsked  uint64 `json:"rows_asked"`
+	RowsPulled uint64 `json:"rows_pulled"`
+	RowsGiven  uint64 `json:"rows_given"`
+	RowsPushed uint64 `json:"rows_pushed"`
+}
+
+// NewHub makes the hub of a group whose client c is; c is the hub's from Run on.
+func NewHub(host *dial.Host, c *client.Client, cfg Config, work Work) *Hub {
+	h := &Hub{cfg: cfg, work: work, c: c, of: map[int]*end{}, armed: make(chan struct{}, 1), back: make(chan struct{}, 1),
+		links: heter.New(host, len(cfg.Group.Workers)*cfg.shape().Depth(), cfg.options("worker"))}
+	for i, w := range cfg.Group.Workers {
+		e := &end{place: i, worker: w}
+		h.ends = append(h.ends, e)
+		h.of[w] = e
+	}
+	return h
+}
+
+// Listen says where members may join.
+func (h *Hub) Listen(addr string) (string, error) {
+	expected := map[int]heter.Shape{}
+	for _, w := range h.cfg.Group.Workers {
+		expected[w] = h.cfg.shape()
+	}
+	return h.links.Listen(addr, expected)
+}
+
+// Run answers the members until all have said Bye.
+func (h *Hub) Run(ctx context.Context) error {
+	coming, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	if err := h.links.Ready(coming); err != nil {
+		return err
+	}
+	for _, l := range h.links.Links() {
+		if !l.Mapped() {
+			return fmt.Errorf("combine: %s is reached by %s: workers of a host are combined over shared memory alone", l.Peer(), l.Transport())
+		}
+		h.of[l.Number].link = l
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer h.tasks.Wait()
+	defer h.c.Wake()
+	defer stop()
+	h.tasks.Go(rdma.Guarded(h.cfg.OnPanic, func() { h.wake(ctx) }))
+	defer h.free()
+	h.heard = time.Now()
+	for !h.links.Over() || len(h.under) > 0 {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		moved, err := h.turn(ctx)
+		if err != nil {
+			return err
+		}
+		if moved {
+			h.heard = time.Now()
+			continue
+		}
+		if err := h.rest(); err != nil {
+			return err
+		}
+	}
+	return h.links.Finish(struct{}{})
+}
+
+// turn does what there is to do.
+func (h *Hub) turn(ctx context.Context) (moved bool, err error) {
+	came, err := h.links.Poll()
+	if err != nil {
+		return false, err
+	}
+	for i := range came {
+		if err := h.take(&came[i]); err != nil {
+			return false, err
+		}
+	}
+	moved = len(came) > 0
+	for kind, begin := range [kinds]func([]pending) error{h.pull, h.push, h.announce} {
+		for h.all(kind) {
+			asked, err := h.oldest(kind)
+			if err == nil {
+				err = begin(asked)
+			}
+			if err != nil {
+				return false, err
+			}
+			moved = true
+		}
+	}
+	if err := h.c.Look(); err != nil {
+		return false, err
+	}
+	under := h.under[:0]
+	for _, s := range h.under {
+		over, did, err := h.follow(s)
+		if err != nil {
+			return false, err
+		}
+		if moved = moved || did; !over {
+			under = append(under, s)
+		}
+	}
+	clear(h.under[len(under):])
+	h.under = under
+	return moved, nil
+}
+
+// all says whether every member has asked for something of a kind.
+func (h *Hub) all(kind int) bool {
+	for _, e := range h.ends {
+		if len(e.asks[kind]) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// oldest takes each member's oldest request of a kind, which are of one step.
+func (h *Hub) oldest(kind int) ([]pending, error) {
+	asked := make([]pending, len(h.ends))
+	for i, e := range h.ends {
+		list := &e.asks[kind]
+		asked[i] = (*list)[0]
+		*list = (*list)[:copy(*list, (*list)[1:])]
+		if a, b := &asked[0], &asked[i]; a.clock != b.clock || a.option != b.option {
+			return nil, fmt.Errorf("combine: worker %d is at clock %d (option %d) and worker %d at clock %d (option %d): please report this",
+				h.ends[0].worker, a.clock, a.option, e.worker, b.clock, b.option)
+		}
+	}
+	return asked, nil
+}
+
+// take notes a member's request.
+func (h *Hub) take(a *heter.Arrival) error {
+	e := h.of[a.Link.Number]
+	p := pending{slot: a.Slot}
+	if err := p.decode(&a.Head, a.Floats, sizesOf(&h.work.Spec, h.work.DenseLen)); err != nil {
+		return fmt.Errorf("combine: worker %d: %w", e.worker, err)
+	}
+	list := &e.asks[p.kind]
+	if a.Leaf != p.kind || len(*list) >= h.cfg.shape().Slots {
+		return fmt.Errorf("combine: worker %d: %w: request %d of kind %d at place %d", e.worker, heter.ErrProtocol, len(*list)+1, p.kind, a.Leaf)
+	}
+	*list = append(*list, p)
+	return nil
+}
+
+// rest waits a moment for members and servers.
+func (h *Hub) rest() error {
+	if idle := time.Since(h.heard); idle > h.cfg.Timeout && h.waits() {
+		return h.late(idle)
+	}
+	asked := len(h.under) > 0 || h.telling()
+	if asked {
+		h.recalled.Store(false)
+		h.armed <- struct{}{}
+	}
+	err := h.links.Wait(time.Now().Add(lookEvery))
+	if asked { // the client may wait itself, and only one goroutine at a time does
+		select {
+		case <-h.back:
+		default:
+			h.recalled.Store(true)
+			h.c.Wake()
+			<-h.back
+		}
+	}
+	return err
+}
+
+// waits says whether somebody is waited for: servers, or members by others.
+func (h *Hub) waits() bool {
+	for _, s := range h.under {
+		if !s.call().Done() || !s.denseCall().Done() {
+			return true
+		}
+	}
+	for _, e := range h.ends {
+		if len(e.asks[kindPull]) > 0 || len(e.asks[kindPush]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// late names who is waited for.
+func (h *Hub) late(idle time.Duration) error {
+	idle = idle.Round(time.Second)
+	for _, s := range h.under {
+		for _, call := range []*client.Call{s.call(), s.denseCall()} {
+			if !call.Done() {
+				return fmt.Errorf("combine: servers have not answered step %d for %v%s", s.clock+1, idle, h.c.Missing(call))
+			}
+		}
+	}
+	for _, e := range h.ends {
+		if len(e.asks[kindPull]) == 0 && len(e.asks[kindPush]) == 0 {
+			return &heter.LostError{Peer: fmt.Sprintf("worker %d", e.worker), Cause: fmt.Errorf("the other workers of its host have waited %v for it", idle)}
+		}
+	}
+	return fmt.Errorf("combine: the workers of this host wait for each other for %v: please report this", idle)
+}
+
+// wake waits for servers in the hub's stead, and wakes it.
+func (h *Hub) wake(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.armed:
+		}
+		h.c.Await(time.Now().Add(2 * lookEvery))
+		h.back <- struct{}{}
+		if !h.recalled.Load() { // else the hub's next rest would end at once, and recall again
+			h.links.Wake()
+		}
+	}
+}
+
+// Use is what was combined so far.
+func (h *Hub) Use() Use {
+	return Use{Pulls: h.pulls.Load(), Pushes: h.pushes.Load(), RowsAsked: h.asked.Load(), RowsPulled: h.pulled.Load(), RowsGiven: h.gave.Load(), RowsPushed: h.pushed.Load()}
+}
+
+// Close ends the links; not while Run runs.
+func (h *Hub) Close() error {
+	h.closing.Do(func() { h.closed = h.links.Close() })
+	return h.closed
+}
+
+// free gives the working sets back.
+func (h *Hub) free() {
+	for _, s := range append(h.under, h.spare...) {
+		s.close()
+	}
+	for _, n := range h.told {
+		n.rows.Close()
+	}
+	h.under, h.spare, h.told = nil, nil, nil
+}
+
+// wait is Client.Wait of calls that are done.
+func (h *Hub) wait(calls ...*client.Call) error {
+	var errs []error
+	for _, call := range calls {
+		errs = append(errs, h.c.Wait(call))
+	}
+	return errors.Join(errs...)
+}
