@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,42 @@ import (
 
 	"psrt/csrc/seedtest"
 )
+
+// Ranks of two hosts, started one by one: each host has one connection to each lane, and
+// the model is that of the same workers on their own; so it is where a host's workers are
+// no node of the tree, and three hosts are as good as four.
+func TestCombinedOnHosts(t *testing.T) {
+	dir := t.TempDir()
+	job := []string{"--data", write(t, dir, "train.libffm", rows(2000, 1)), "--test", write(t, dir, "test.libffm", rows(500, 2)),
+		"--servers", "1", "--lanes", "2", "--workers", "4", "--sync", "bsp", "--model", "deepfm", "--hidden", "16,8", "--json"}
+	own := psrt(t, append([]string{"train"}, job...)...)
+	want := resultOf(t, own.stdout)
+	for _, c := range []struct {
+		hosts string // of the workers
+		mode  string
+		want  [][]int
+	}{{"aabb", "host", [][]int{{0, 1}, {2, 3}}}, {"abbb", "auto", [][]int{{0}, {1}, {2, 3}}}} {
+		var ranks [][]string
+		for r := range 5 {
+			host := "s"
+			if r > 0 {
+				host = c.hosts[r-1 : r]
+			}
+			ranks = append(ranks, append(job[:len(job):len(job)], "--combine", c.mode, "--host-label", host))
+			if r != 1 { // worker 0 has the result
+				ranks[r] = append(ranks[r], "--json=false")
+			}
+		}
+		out := together(t, dir, ranks...)
+		got := resultOf(t, out[1].stdout)
+		if got.Digest != want.Digest || *got.AUC != *want.AUC || want.Combined != nil {
+			t.Errorf("%s: digest %s, AUC %v; each for itself %s, %v", c.hosts, got.Digest, *got.AUC, want.Digest, *want.AUC)
+		}
+		if s := got.Combined; s == nil || !reflect.DeepEqual(s.Hosts, c.want) || !reflect.DeepEqual(s.QueuePairs, []int{2 * len(c.want)}) {
+			t.Errorf("%s: combined %+v, want %v", c.hosts, s, c.want)
+		}
+	}
+}
 
 // A worker of a host that pulls and pushes as one ends the job when it dies, whether it
 // carries or is carried; the message names it.
