@@ -127,7 +127,7 @@ func TestHeader(t *testing.T) {
 		{"gcc", "-std=c99", "-x", "c"}, {"gcc", "-std=c11", "-x", "c"}, {"g++", "-std=c++17", "-x", "c++"}, {"g++", "-std=c++11", "-x", "c++"},
 	} {
 		cmd := exec.Command(args[0], append(args[1:], "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-fsyntax-only", "-I.", "-")...)
-		cmd.Stdin = strings.NewReader("#include \"psrt.h\"\n#include \"psrt.h\"\nint main(void) { psrt_call_options o = {sizeof o, 0, 0, 0, 0, 0, 0, 0}; return psrt_wait(0, o.size); }\n")
+		cmd.Stdin = strings.NewReader("#include \"psrt.h\"\n#include \"psrt.h\"\nint main(void) { psrt_call_options o = {sizeof o, 0, 0, 0, 0, 0, 0, 0, 0}; return psrt_wait(0, o.size); }\n")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}

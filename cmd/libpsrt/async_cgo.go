@@ -16,13 +16,13 @@ import (
 )
 
 // telling makes what is to be done when a request ends, nil if nothing.
-func telling(o *C.psrt_call_options) (func(error), error) {
+func telling(o *C.psrt_seen_options) (func(error), error) {
 	if o.use_eventfd != 0 {
 		if _, err := unix.FcntlInt(uintptr(o.eventfd), unix.F_GETFD, 0); err != nil {
 			return nil, invalid("options.eventfd %d is not open: %w", int(o.eventfd), err)
 		}
 	}
-	if o.use_eventfd == 0 && o.callback == nil {
+	if o.use_eventfd == 0 && o.callback == 0 {
 		return nil, nil
 	}
 	call, arg, fd, rings := o.callback, o.arg, o.eventfd, o.use_eventfd != 0
@@ -30,7 +30,7 @@ func telling(o *C.psrt_call_options) (func(error), error) {
 		if rings {
 			C.psrt_ring(fd)
 		}
-		if call == nil {
+		if call == 0 {
 			return
 		}
 		message := ""
@@ -48,8 +48,8 @@ func statusOf(err error) C.int { return status(err) }
 
 // launch begins a request and gives out its handle. Where nobody wants one the
 // callback tells how it ends.
-func launch(c *clientHandle, o *C.psrt_call_options, out address, e *C.psrt_text, start func(notify func(error)) (*kv.Request, error)) C.int {
-	if out == 0 && o.callback == nil {
+func launch(c *clientHandle, o *C.psrt_seen_options, out address, e *C.psrt_text, start func(notify func(error)) (pending, error)) C.int {
+	if out == 0 && o.callback == 0 {
 		return fail(e, invalid("req is NULL and there is no callback: nobody would learn how the request ends"))
 	}
 	at, err := place[C.uint64_t](out, "req", false)
@@ -91,8 +91,10 @@ func psrtgo_pull_async(h, keys address, n C.size_t, values, ticket, opt, req add
 	if err != nil {
 		return fail(e, err)
 	}
-	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (*kv.Request, error) {
-		return r.t.t.PullAsync(r.keys, r.matrix, at, r.opt, notify)
+	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
+		return r.at.intoAsync(notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+			return r.t.t.PullAsync(r.keys, m, at, r.opt, notify)
+		})
 	})
 }
 
@@ -104,8 +106,10 @@ func psrtgo_push_async(h, keys address, n C.size_t, grads, opt, req address, e *
 	if err != nil {
 		return fail(e, err)
 	}
-	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (*kv.Request, error) {
-		return r.t.t.PushAsync(r.keys, r.matrix, r.opt, notify)
+	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
+		return r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+			return r.t.t.PushAsync(r.keys, m, r.opt, notify)
+		})
 	})
 }
 
@@ -117,8 +121,10 @@ func psrtgo_push_ticket_async(h address, ticket C.uint64_t, n C.size_t, grads, o
 	if err != nil {
 		return fail(e, err)
 	}
-	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (*kv.Request, error) {
-		return r.t.t.PushTicketAsync(kv.Ticket(ticket), int(n), r.matrix, r.opt, notify)
+	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
+		return r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+			return r.t.t.PushTicketAsync(kv.Ticket(ticket), int(n), m, r.opt, notify)
+		})
 	})
 }
 
@@ -130,16 +136,20 @@ func psrtgo_dense_async(h, vector address, n C.size_t, push C.int, opt, req addr
 	if err != nil {
 		return fail(e, err)
 	}
-	return launch(c, &how, req, e, func(notify func(error)) (*kv.Request, error) {
+	return launch(c, &how, req, e, func(notify func(error)) (pending, error) {
 		if push != 0 {
-			return c.c.PushDenseAsync(v, o, notify)
+			return v.fromAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+				return c.c.PushDenseAsync(m, o, notify)
+			})
 		}
-		return c.c.PullDenseAsync(v, o, notify)
+		return v.intoAsync(notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+			return c.c.PullDenseAsync(m, o, notify)
+		})
 	})
 }
 
-func requestOf(h address) (*kv.Request, error) {
-	if r, ok := all.get(kindRequest, uint64(h)).(*kv.Request); ok {
+func requestOf(h address) (pending, error) {
+	if r, ok := all.get(kindRequest, uint64(h)).(pending); ok {
 		return r, nil
 	}
 	return nil, noHandle(kindRequest, h)
@@ -171,7 +181,7 @@ func psrtgo_wait(h address, timeout C.uint64_t, e *C.psrt_text) (result C.int) {
 	}
 }
 
-func collect(h address, r *kv.Request, e *C.psrt_text) C.int {
+func collect(h address, r pending, e *C.psrt_text) C.int {
 	all.drop(uint64(h))
 	return fail(e, r.Err())
 }

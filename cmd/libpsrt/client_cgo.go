@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"psrt/sched/kv"
+	"psrt/sched/kv/device"
 )
 
 // version is set when the library is linked.
@@ -24,6 +25,7 @@ var all handles
 // clientHandle is a client as C has it.
 type clientHandle struct {
 	c      *kv.Client
+	gpus   *device.Staging
 	mu     sync.Mutex
 	tables map[*kv.Table]uint64
 }
@@ -97,7 +99,7 @@ func psrtgo_open(config, out address, e *C.psrt_text) (result C.int) {
 	if err != nil {
 		return fail(e, err)
 	}
-	handle, err := all.put(kindClient, &clientHandle{c: c, tables: map[*kv.Table]uint64{}}, nil)
+	handle, err := all.put(kindClient, &clientHandle{c: c, gpus: device.New(c), tables: map[*kv.Table]uint64{}}, nil)
 	if err != nil {
 		c.Close()
 		return fail(e, &kv.Error{Code: kv.Busy, Err: err})

@@ -58,9 +58,9 @@ static int fail_callback(void) {
   return fail(PSRT_EBUSY, "psrt: a callback must not wait: begin _async calls in it, or wait in another thread");
 }
 
-void psrt_run_callback(psrt_callback callback, void *arg, int status, char *message) {
+void psrt_run_callback(uintptr_t callback, uintptr_t arg, int status, char *message) {
   in_callback = 1;
-  callback(arg, status, message);
+  ((psrt_callback)callback)((void *)arg, status, message);
   in_callback = 0;
 }
 
@@ -98,7 +98,8 @@ const char *psrt_strerror(int status) {
       "the configuration cannot be used", "another token", "a server cannot be reached", "not done in time",
       "no such table", "the table is another one", "the ticket is forgotten", "no memory", "a server refused",
       "psrt does not work after fork", "in use", "the buffer is too small", "memory cannot be read or written",
-      "files could not be read or written", "the client was closed", "the clock forbids it", "a bug of psrt"};
+      "files could not be read or written", "the client was closed", "the clock forbids it", "a bug of psrt",
+      "a GPU or its driver is not there, or failed"};
   if (status > 0 || -(long)status >= (long)(sizeof words / sizeof *words)) return "unknown status";
   return words[-status];
 }

@@ -34,7 +34,7 @@ func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots
 		return fail(e, err)
 	}
 	r.opt.Counts = &c
-	return fail(e, r.t.t.Push(r.keys, r.matrix, r.opt))
+	return fail(e, r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) }))
 }
 
 //export psrtgo_table_life

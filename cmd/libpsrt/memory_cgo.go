@@ -90,8 +90,8 @@ func text(a address, most int, name string) (string, error) {
 }
 
 // options reads a caller's options, which may be older or newer than this library.
-func options(a address) (C.psrt_call_options, error) {
-	var o C.psrt_call_options
+func options(a address) (C.psrt_seen_options, error) {
+	var o C.psrt_seen_options
 	if a == 0 {
 		return o, nil
 	}
@@ -113,9 +113,12 @@ func options(a address) (C.psrt_call_options, error) {
 			return o, invalid("options of %d bytes ask for something that this library does not know (its own have %d); use a newer libpsrt", n, len(ours))
 		}
 	}
-	const known = C.PSRT_READ_ONLY | C.PSRT_ANY_CLOCK | C.PSRT_WEIGHTS_ONLY
+	const known = C.PSRT_READ_ONLY | C.PSRT_ANY_CLOCK | C.PSRT_WEIGHTS_ONLY | C.PSRT_DEVICE
 	if f := o.flags &^ known; f != 0 {
 		return o, invalid("options.flags has unknown bits %#x", uint32(f))
+	}
+	if o.stream != 0 && o.flags&C.PSRT_DEVICE == 0 {
+		return o, invalid("options.stream is set without PSRT_DEVICE in options.flags, which says that values or grads are in a GPU's memory")
 	}
 	if o.timeout_us > 24*3600*1e6 {
 		return o, invalid("options.timeout_us is %d, more than a day", uint64(o.timeout_us))
@@ -217,6 +220,8 @@ func status(err error) C.int {
 		return C.PSRT_EHANDLE
 	case kv.TooSmall:
 		return C.PSRT_ETOOSMALL
+	case kv.Device:
+		return C.PSRT_EDEVICE
 	}
 	return C.PSRT_EINTERNAL
 }

@@ -58,7 +58,7 @@ extern "C" {
 /* The version that this header describes: major << 16 | minor. A library serves
  * every program whose major is its own and whose minor is not above its own. */
 #define PSRT_ABI_MAJOR 1
-#define PSRT_ABI_MINOR 1
+#define PSRT_ABI_MINOR 2
 #define PSRT_ABI_VERSION ((PSRT_ABI_MAJOR << 16) | PSRT_ABI_MINOR)
 
 /* Status codes. */
@@ -82,6 +82,7 @@ extern "C" {
 #define PSRT_ECLOSED (-17) /* the client was closed meanwhile */
 #define PSRT_ECLOCK (-18)  /* the clock forbids it, for instance after a restart */
 #define PSRT_EINTERNAL (-19) /* a bug of psrt, caught; please report the message */
+#define PSRT_EDEVICE (-20) /* a GPU or its driver is not there, or has failed. Since ABI 1.2 */
 
 /* A connection to all servers of a job, as one of its workers. */
 typedef struct psrt_client psrt_client;
@@ -203,6 +204,7 @@ int psrt_table_get_info(psrt_table *table, psrt_table_info *info);
 #define PSRT_READ_ONLY 1u /* pull: make no rows; unknown keys give zeros */
 #define PSRT_ANY_CLOCK 2u /* pull: what is there now, whatever the clocks say */
 #define PSRT_WEIGHTS_ONLY 4u /* save: leave the optimizer's state out */
+#define PSRT_DEVICE 8u /* values or grads are in a GPU's memory. Since ABI 1.2 */
 
 /* psrt_callback is called once, when a request is done, with its status and
  * message ("" on success, valid during the call). It runs on a thread of the
@@ -213,7 +215,7 @@ typedef void (*psrt_callback)(void *arg, int status, const char *message);
 /* How a call shall run. All zero but size is the default; so is a NULL pointer. */
 typedef struct psrt_call_options {
   uint32_t size;       /* sizeof(psrt_call_options), set by the caller */
-  uint32_t flags;      /* PSRT_READ_ONLY, PSRT_ANY_CLOCK, PSRT_WEIGHTS_ONLY */
+  uint32_t flags;      /* PSRT_READ_ONLY, PSRT_ANY_CLOCK, PSRT_WEIGHTS_ONLY, PSRT_DEVICE */
   uint64_t timeout_us; /* from now; 0 means the client's timeout; at most a day */
   uint64_t buffer_bytes; /* the room behind values or grads; 0: as much as needed.
                             Less than n * dim * 4 is refused (PSRT_ETOOSMALL) */
@@ -222,7 +224,24 @@ typedef struct psrt_call_options {
   int32_t eventfd;     /* _async only, where use_eventfd is not 0: an eventfd(2) of
                           the caller to which 1 is added when done */
   uint32_t use_eventfd;
+  void *stream;        /* with PSRT_DEVICE: a CUDA stream (CUstream, cudaStream_t) of the
+                          memory's device, NULL the default stream. Since ABI 1.2 */
 } psrt_call_options;
+
+/* PSRT_DEVICE in flags has values or grads of any pull or push, sparse or dense, be in
+ * the memory of a GPU (CUDA's cudaMalloc, PyTorch's tensors), which is found by its
+ * address; keys and ticket stay the host's. A pull returns (or its request is done)
+ * when the copy of the rows is on options.stream: work put there from then on sees
+ * them. A push reads grads behind what is on the stream and waits for that before it
+ * sends (an _async one before it returns: grads may be changed at once then). The stream
+ * is of the device's primary context, which CUDA's runtime and PyTorch use, and is not
+ * checked: a wrong handle ends the process, in the driver.
+ *
+ * PSRT_EDEVICE: no driver, no GPU, or one that failed; PSRT_EINVAL: not all of it is a
+ * GPU's memory; PSRT_ENOMEM: no memory for staging; PSRT_ETIMEDOUT: the stream's work
+ * before grads is not over in time. A push that gives one of these has sent nothing,
+ * a pull has set no ticket. "device" in psrt_stats_json tells which way rows come and
+ * go. */
 
 /* -------------------------------------------------------------- sparse rows */
 

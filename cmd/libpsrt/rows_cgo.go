@@ -5,18 +5,15 @@ package main
 // #include "calls.h"
 import "C"
 
-import (
-	"psrt/rdma/mem"
-	"psrt/sched/kv"
-)
+import "psrt/sched/kv"
 
 // rowsCall is a pull's or push's arguments after the checks.
 type rowsCall struct {
-	t      *tableHandle
-	keys   []uint64
-	matrix []float32
-	opt    kv.Options
-	how    C.psrt_call_options
+	t    *tableHandle
+	keys []uint64
+	at   floatsAt
+	opt  kv.Options
+	how  C.psrt_seen_options
 }
 
 // rowsArgs checks what all calls with rows have. keys may be left out.
@@ -35,26 +32,14 @@ func rowsArgs(h, keys address, n C.size_t, matrix, opt address, withKeys bool, n
 			return r, err
 		}
 	}
-	if r.matrix, err = matrixOf(r.t.of, matrix, uint64(n)*r.t.dim, &r.how, name); err != nil {
+	if r.at, err = floatsOf(r.t.of, matrix, uint64(n)*r.t.dim, &r.how, name); err != nil {
 		return r, err
 	}
-	if withKeys && overlap(keys, uint64(n)*8, matrix, uint64(len(r.matrix))*4) {
+	if withKeys && overlap(keys, uint64(n)*8, matrix, uint64(n)*r.t.dim*4) {
 		return r, invalid("keys and %s overlap", name)
 	}
 	r.opt = kv.Options{Timeout: micros(r.how.timeout_us), ReadOnly: r.how.flags&C.PSRT_READ_ONLY != 0, AnyClock: r.how.flags&C.PSRT_ANY_CLOCK != 0}
 	return r, nil
-}
-
-// matrixOf checks where rows or a vector lie.
-func matrixOf(c *clientHandle, a address, floats uint64, o *C.psrt_call_options, name string) ([]float32, error) {
-	if room := uint64(o.buffer_bytes); room != 0 && room < floats*4 {
-		return nil, tooSmall("%s has %d bytes (options.buffer_bytes), %d are needed", name, room, floats*4)
-	}
-	m, err := view[float32](a, floats, name)
-	if err != nil {
-		return nil, err
-	}
-	return m, c.c.CheckRange(mem.Address(mem.Bytes(m)), floats*4)
 }
 
 //export psrtgo_pull
@@ -66,16 +51,17 @@ func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.
 		return fail(e, err)
 	}
 	if ticket == 0 {
-		if err := r.t.t.Pull(r.keys, r.matrix, r.opt); err != nil {
-			return fail(e, err)
-		}
-		return C.PSRT_OK
+		return fail(e, r.at.into(func(m []float32) error { return r.t.t.Pull(r.keys, m, r.opt) }))
 	}
 	at, err := place[kv.Ticket](ticket, "ticket", true)
 	if err != nil {
 		return fail(e, err)
 	}
-	number, err := r.t.t.PullTicket(r.keys, r.matrix, r.opt)
+	var number kv.Ticket
+	err = r.at.into(func(m []float32) (err error) {
+		number, err = r.t.t.PullTicket(r.keys, m, r.opt)
+		return err
+	})
 	if err != nil {
 		return fail(e, err)
 	}
@@ -89,7 +75,7 @@ func psrtgo_push(h, keys address, n C.size_t, grads, opt address, e *C.psrt_text
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err == nil {
-		err = r.t.t.Push(r.keys, r.matrix, r.opt)
+		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) })
 	}
 	return fail(e, err)
 }
@@ -100,7 +86,7 @@ func psrtgo_push_ticket(h address, ticket C.uint64_t, n C.size_t, grads, opt add
 	begin()
 	r, err := rowsArgs(h, 0, n, grads, opt, false, "grads")
 	if err == nil {
-		err = r.t.t.PushTicket(kv.Ticket(ticket), int(n), r.matrix, r.opt)
+		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.PushTicket(kv.Ticket(ticket), int(n), m, r.opt) })
 	}
 	return fail(e, err)
 }
@@ -208,7 +194,7 @@ func psrtgo_dense_range(h, name, first, n address, e *C.psrt_text) (result C.int
 }
 
 // denseArgs checks what all calls with the dense vector have.
-func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v []float32, o kv.Options, how C.psrt_call_options, err error) {
+func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v floatsAt, o kv.Options, how C.psrt_seen_options, err error) {
 	if c, err = clientOf(h); err != nil {
 		return
 	}
@@ -220,7 +206,7 @@ func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v [
 		return
 	}
 	o = kv.Options{Timeout: micros(how.timeout_us), AnyClock: how.flags&C.PSRT_ANY_CLOCK != 0}
-	v, err = matrixOf(c, vector, uint64(n), &how, "the vector")
+	v, err = floatsOf(c, vector, uint64(n), &how, "the vector")
 	return
 }
 
@@ -232,9 +218,9 @@ func psrtgo_dense(h, vector address, n C.size_t, push C.int, opt address, e *C.p
 	switch {
 	case err != nil:
 	case push != 0:
-		err = c.c.PushDense(v, o)
+		err = v.from(o, func(m []float32) error { return c.c.PushDense(m, o) })
 	default:
-		err = c.c.PullDense(v, o)
+		err = v.into(func(m []float32) error { return c.c.PullDense(m, o) })
 	}
 	return fail(e, err)
 }

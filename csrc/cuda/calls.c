@@ -68,6 +68,50 @@ int32_t psrt_cuda_free(const psrt_cuda_place *p, uint64_t at) { IN(p, psrt_cu.fr
 int32_t psrt_cuda_host_alloc(const psrt_cuda_place *p, uint64_t bytes, void **at) { IN(p, psrt_cu.host_alloc(at, bytes, PSRT_CU_PORTABLE)); }
 int32_t psrt_cuda_host_free(const psrt_cuda_place *p, void *at) { IN(p, psrt_cu.host_free(at)); }
 
+int32_t psrt_cuda_pin(const psrt_cuda_place *p, void *at, uint64_t bytes) { IN(p, psrt_cu.pin(at, bytes, PSRT_CU_PORTABLE)); }
+int32_t psrt_cuda_unpin(const psrt_cuda_place *p, void *at) { IN(p, psrt_cu.unpin(at)); }
+
+static int whose(uint64_t at, int32_t *device)
+{
+	unsigned type = 0;
+	int e = psrt_cu.pointer(&type, PSRT_CU_MEMORY_TYPE, at);
+	if (e)
+		return e;
+	if (type != PSRT_CU_OF_DEVICE && type != PSRT_CU_UNIFIED)
+		return PSRT_CU_INVALID_VALUE;
+	return psrt_cu.pointer(device, PSRT_CU_ORDINAL, at);
+}
+
+/* An address is asked about in a context, any one: the thread's, else a primary one
+ * that somebody has, as memory of devices without one there is none. */
+int32_t psrt_cuda_whose(uint64_t at, int32_t *device)
+{
+	void *current = NULL;
+	int count = 0, e;
+	if ((e = psrt_cu.current(&current)) || (e = psrt_cu.count(&count)))
+		return e;
+	if (current)
+		return whose(at, device);
+	for (int i = 0; i < count; i++) {
+		psrt_cuda_place p;
+		unsigned flags;
+		int active = 0, d;
+		if ((e = psrt_cu.device(&d, i)) || (e = psrt_cu.state(d, &flags, &active)))
+			return e;
+		if (!active)
+			continue;
+		if ((e = psrt_cuda_retain(i, &p)))
+			return e;
+		if (!(e = psrt_cu.push(p.context))) {
+			e = whose(at, device);
+			psrt_cu.pop(&current);
+		}
+		psrt_cuda_release(&p);
+		return e;
+	}
+	return PSRT_CU_INVALID_VALUE;
+}
+
 int32_t psrt_cuda_dmabuf(const psrt_cuda_place *p, uint64_t at, uint64_t bytes, int32_t *fd)
 {
 	if (!psrt_cu.address_handle)
@@ -103,6 +147,23 @@ int32_t psrt_cuda_to_device(const psrt_cuda_place *p, uint64_t to, const void *f
 int32_t psrt_cuda_to_host(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, void *stream) { IN(p, psrt_cu.to_host(to, from, bytes, stream)); }
 int32_t psrt_cuda_within(const psrt_cuda_place *p, uint64_t to, uint64_t from, uint64_t bytes, void *stream) { IN(p, psrt_cu.within(to, from, bytes, stream)); }
 int32_t psrt_cuda_fill(const psrt_cuda_place *p, uint64_t at, int32_t byte, uint64_t bytes, void *stream) { IN(p, psrt_cu.fill(at, (unsigned char)byte, bytes, stream)); }
+
+#define STREAM(s) ((void *)(uintptr_t)(s))
+
+static int copy_in(uint64_t to, const void *from, uint64_t bytes, uint64_t stream, void *event)
+{
+	int e = psrt_cu.to_device(to, from, bytes, STREAM(stream));
+	return e ? e : psrt_cu.record(event, STREAM(stream));
+}
+
+static int copy_out(void *to, uint64_t from, uint64_t bytes, uint64_t stream, void *event)
+{
+	int e = psrt_cu.to_host(to, from, bytes, STREAM(stream));
+	return e ? e : psrt_cu.record(event, STREAM(stream));
+}
+
+int32_t psrt_cuda_copy_in(const psrt_cuda_place *p, uint64_t to, const void *from, uint64_t bytes, uint64_t stream, void *event) { IN(p, copy_in(to, from, bytes, stream, event)); }
+int32_t psrt_cuda_copy_out(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, uint64_t stream, void *event) { IN(p, copy_out(to, from, bytes, stream, event)); }
 
 int32_t psrt_cuda_module(const psrt_cuda_place *p, const char *ptx, char *log, size_t n, void **module)
 {

@@ -19,8 +19,9 @@ type Result int32
 
 // Results that callers tell apart.
 const (
-	OutOfMemory Result = 2
-	NoDevice    Result = 100
+	InvalidValue Result = 1
+	OutOfMemory  Result = 2
+	NoDevice     Result = 100
 )
 
 // Error is a call that the driver refused.
@@ -36,6 +37,12 @@ func (e *Error) Error() string { return fmt.Sprintf("cuda: %s: %s", e.Call, e.Te
 func IsOutOfMemory(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Result == OutOfMemory
+}
+
+// IsInvalidValue says whether an argument made no sense to the driver.
+func IsInvalidValue(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Result == InvalidValue
 }
 
 // Info is what a device is.

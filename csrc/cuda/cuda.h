@@ -36,6 +36,11 @@ int32_t psrt_cuda_alloc(const psrt_cuda_place *p, uint64_t bytes, uint64_t *at);
 int32_t psrt_cuda_free(const psrt_cuda_place *p, uint64_t at);
 int32_t psrt_cuda_host_alloc(const psrt_cuda_place *p, uint64_t bytes, void **at);
 int32_t psrt_cuda_host_free(const psrt_cuda_place *p, void *at);
+/* Has memory of the host that is there already pinned, and lets it go. */
+int32_t psrt_cuda_pin(const psrt_cuda_place *p, void *at, uint64_t bytes);
+int32_t psrt_cuda_unpin(const psrt_cuda_place *p, void *at);
+/* The device that has the memory at an address: of any context of this process. */
+int32_t psrt_cuda_whose(uint64_t at, int32_t *device);
 int32_t psrt_cuda_dmabuf(const psrt_cuda_place *p, uint64_t at, uint64_t bytes, int32_t *fd);
 
 int32_t psrt_cuda_stream(const psrt_cuda_place *p, void **stream);
@@ -53,6 +58,11 @@ int32_t psrt_cuda_to_device(const psrt_cuda_place *p, uint64_t to, const void *f
 int32_t psrt_cuda_to_host(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, void *stream);
 int32_t psrt_cuda_within(const psrt_cuda_place *p, uint64_t to, uint64_t from, uint64_t bytes, void *stream);
 int32_t psrt_cuda_fill(const psrt_cuda_place *p, uint64_t at, int32_t byte, uint64_t bytes, void *stream);
+
+/* A copy on a stream of the caller's, whose handle is a number (0: the default
+ * stream), and an event behind it. */
+int32_t psrt_cuda_copy_in(const psrt_cuda_place *p, uint64_t to, const void *from, uint64_t bytes, uint64_t stream, void *event);
+int32_t psrt_cuda_copy_out(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, uint64_t stream, void *event);
 
 /* PTX text, ended by 0; what the compiler in the driver says is written to log. */
 int32_t psrt_cuda_module(const psrt_cuda_place *p, const char *ptx, char *log, size_t n, void **module);

@@ -284,3 +284,35 @@ func (m *Module) Function(name string) (Function, error) {
 func (m *Module) Close() error {
 	return failed("cuModuleUnload", C.psrt_cuda_module_end(&m.d.at, m.at))
 }
+
+// Whose is the number of the device that has the memory at an address.
+func (d *Driver) Whose(at Ptr) (int, error) {
+	var n C.int32_t
+	err := failed(fmt.Sprintf("cuPointerGetAttribute of %#x", uint64(at)), C.psrt_cuda_whose(C.uint64_t(at), &n))
+	return int(n), err
+}
+
+// Pin has memory of the host, which is not Go's heap, stay where it is, so that
+// devices copy it fastest; Unpin ends that, before the memory goes.
+func (d *Device) Pin(b []byte) error {
+	return failed(fmt.Sprintf("cuMemHostRegister of %d bytes", len(b)), C.psrt_cuda_pin(&d.at, unsafe.Pointer(unsafe.SliceData(b)), C.uint64_t(len(b))))
+}
+
+// Unpin ends what Pin began.
+func (d *Device) Unpin(b []byte) error {
+	return failed("cuMemHostUnregister", C.psrt_cuda_unpin(&d.at, unsafe.Pointer(unsafe.SliceData(b))))
+}
+
+// CopyIn copies to the device on somebody's stream, named by its handle, 0 being the
+// default stream, and records over behind the copy. Both in one call of C's, in the
+// context and out again.
+func (d *Device) CopyIn(to Ptr, from []byte, stream uint64, over *Event) error {
+	return failed(fmt.Sprintf("cuMemcpyHtoDAsync of %d bytes to %#x", len(from), uint64(to)),
+		C.psrt_cuda_copy_in(&d.at, C.uint64_t(to), unsafe.Pointer(unsafe.SliceData(from)), C.uint64_t(len(from)), C.uint64_t(stream), over.at))
+}
+
+// CopyOut copies to the host, as CopyIn does the other way.
+func (d *Device) CopyOut(to []byte, from Ptr, stream uint64, over *Event) error {
+	return failed(fmt.Sprintf("cuMemcpyDtoHAsync of %d bytes at %#x", len(to), uint64(from)),
+		C.psrt_cuda_copy_out(&d.at, unsafe.Pointer(unsafe.SliceData(to)), C.uint64_t(from), C.uint64_t(len(to)), C.uint64_t(stream), over.at))
+}

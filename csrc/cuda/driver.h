@@ -21,11 +21,16 @@ typedef unsigned long long psrt_cu_ptr;
 	F(release, "cuDevicePrimaryCtxRelease_v2", (int)) \
 	F(push, "cuCtxPushCurrent_v2", (void *)) \
 	F(pop, "cuCtxPopCurrent_v2", (void **)) \
+	F(current, "cuCtxGetCurrent", (void **)) \
+	F(state, "cuDevicePrimaryCtxGetState", (int, unsigned *, int *)) \
+	F(pointer, "cuPointerGetAttribute", (void *, int, psrt_cu_ptr)) \
 	F(room, "cuMemGetInfo_v2", (size_t *, size_t *)) \
 	F(alloc, "cuMemAlloc_v2", (psrt_cu_ptr *, size_t)) \
 	F(free, "cuMemFree_v2", (psrt_cu_ptr)) \
 	F(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned)) \
 	F(host_free, "cuMemFreeHost", (void *)) \
+	F(pin, "cuMemHostRegister_v2", (void *, size_t, unsigned)) \
+	F(unpin, "cuMemHostUnregister", (void *)) \
 	F(stream, "cuStreamCreate", (void **, unsigned)) \
 	F(stream_end, "cuStreamDestroy_v2", (void *)) \
 	F(stream_wait, "cuStreamWaitEvent", (void *, void *, unsigned)) \
@@ -56,6 +61,7 @@ extern struct psrt_cu psrt_cu;
 
 /* Values of cuda.h, as the driver's documentation has them. */
 enum {
+	PSRT_CU_INVALID_VALUE = 1,
 	PSRT_CU_NOT_READY = 600,
 	PSRT_CU_NOT_SUPPORTED = 801,
 	PSRT_CU_MAJOR = 75, /* attributes: compute capability */
@@ -64,6 +70,10 @@ enum {
 	PSRT_CU_BLOCKING_SYNC = 1, /* events */
 	PSRT_CU_NO_TIMING = 2,
 	PSRT_CU_PORTABLE = 1, /* memory of the host */
+	PSRT_CU_MEMORY_TYPE = 2, /* attributes of an address */
+	PSRT_CU_ORDINAL = 9,
+	PSRT_CU_OF_DEVICE = 2, /* types of memory */
+	PSRT_CU_UNIFIED = 4,
 	PSRT_CU_LOG = 5,      /* options of the compiler: a buffer for its errors, and its size */
 	PSRT_CU_LOG_BYTES = 6,
 	PSRT_CU_DMABUF = 1,

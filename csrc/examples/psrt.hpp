@@ -65,6 +65,12 @@ public:
 		c_.use_eventfd = 1;
 		return *this;
 	}
+	// values or grads are in a GPU's memory; see PSRT_DEVICE.
+	options &on_device(void *stream = nullptr) noexcept
+	{
+		c_.stream = stream;
+		return flag(PSRT_DEVICE);
+	}
 	const psrt_call_options *c() const noexcept { return &c_; }
 
 private:

@@ -8,9 +8,12 @@
         table.push(keys, grads)              # returns when the servers have applied it
 
 Nothing is copied on the way into the library: the addresses of NumPy arrays,
-PyTorch tensors (on the CPU) and anything else with the buffer protocol are handed
-over as they are. They must be contiguous: 64-bit integers for keys, 32-bit floats
-for values and gradients. A method that is given no `out` returns a new NumPy
+PyTorch tensors and anything else with the buffer protocol are handed over as they
+are. They must be contiguous: 64-bit integers for keys, 32-bit floats for values and
+gradients. Values and gradients may be in a GPU's memory: tensors of PyTorch, and what
+has __cuda_array_interface__ (CuPy, Numba). The library then works on PyTorch's current
+stream, or the array's: a pull is over when the copy of the rows is on it, and a push
+takes the gradients behind what is on it. Keys stay the host's. A method that is given no `out` returns a new NumPy
 array, or where NumPy is missing an array.array of n * dim floats.
 
 Every object may be used from several threads; calls let other Python threads run.
@@ -30,6 +33,7 @@ import ctypes
 import ctypes.util
 import json
 import os
+import sys
 import threading
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Generator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
@@ -46,12 +50,15 @@ ANY_CLOCK = 2
 WEIGHTS_ONLY = 4
 """A save that leaves the optimizer's state out."""
 
+_DEVICE = 8
+
 _ABI_MAJOR = 1
 
 _STATUS = {
     -1: "EINVAL", -2: "EHANDLE", -3: "ECONFIG", -4: "ETOKEN", -5: "ECONNECT", -6: "ETIMEDOUT",
     -7: "ENOTABLE", -8: "EMISMATCH", -9: "ESTALE", -10: "ENOMEM", -11: "ESERVER", -12: "EFORKED",
     -13: "EBUSY", -14: "ETOOSMALL", -15: "EFAULT", -16: "EIO", -17: "ECLOSED", -18: "ECLOCK", -19: "EINTERNAL",
+    -20: "EDEVICE",
 }
 _ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL = -6, -5, -13, -14
 
@@ -80,6 +87,7 @@ class _Options(ctypes.Structure):
     _fields_ = [
         ("size", c_uint32), ("flags", c_uint32), ("timeout_us", c_uint64), ("buffer_bytes", c_uint64),
         ("callback", c_void_p), ("arg", c_void_p), ("eventfd", c_int32), ("use_eventfd", c_uint32),
+        ("stream", c_void_p),
     ]
 
 
@@ -198,8 +206,38 @@ _FLOAT_FORMATS = {"f", "=f", "<f", "@f"}
 _KEY_TYPES = {"<u8", "<i8"}
 
 
-def _buffer(x: Any, keys: bool, write: bool) -> Tuple[int, int, Any]:
-    """The address of x, its elements, and what must live as long as the address is used."""
+def _stream(x: Any) -> Optional[int]:
+    """The CUDA stream that work on x is put on, None where x is in the host's memory."""
+    if type(x) is _ndarray or x is None:
+        return None
+    if hasattr(x, "data_ptr"):
+        if x.device.type != "cuda":
+            return None
+        return sys.modules["torch"].cuda.current_stream(x.device).cuda_stream
+    describe = getattr(x, "__cuda_array_interface__", None)
+    return None if describe is None else describe.get("stream") or 0
+
+
+def _interface(describe: Any, keys: bool, write: bool, what: str) -> Tuple[int, int]:
+    """The address and the elements that NumPy's interface describes, or CUDA's like it."""
+    if describe["typestr"] not in (_KEY_TYPES if keys else ("<f4",)):
+        raise TypeError(f"psrt: {what}, not {describe['typestr']}: use .astype")
+    if describe.get("strides") is not None:
+        raise ValueError("psrt: the array is not contiguous: use numpy.ascontiguousarray")
+    address, read_only = describe["data"]
+    if write and read_only:
+        raise ValueError("psrt: the array is read-only")
+    n = 1
+    for d in describe["shape"]:
+        n *= d
+    return address, n
+
+
+def _buffer(x: Any, keys: bool, write: bool, device: bool = False) -> Tuple[int, int, Any]:
+    """The address of x, its elements, and what must live as long as the address is used.
+
+    With device it may be in a GPU's memory.
+    """
     if type(x) is _ndarray and x.size and x.flags.carray:
         dtype = x.dtype
         if dtype is (_u8 if keys else _f4) or keys and dtype is _i8:
@@ -207,25 +245,20 @@ def _buffer(x: Any, keys: bool, write: bool) -> Tuple[int, int, Any]:
     what = "keys must be 64-bit integers" if keys else "values and gradients must be 32-bit floats"
     describe = getattr(x, "__array_interface__", None)
     if describe is not None and not hasattr(x, "data_ptr"):  # NumPy and its like
-        if describe["typestr"] not in (_KEY_TYPES if keys else ("<f4",)):
-            raise TypeError(f"psrt: {what}, not {describe['typestr']}: use .astype")
-        if describe.get("strides") is not None:
-            raise ValueError("psrt: the array is not contiguous: use numpy.ascontiguousarray")
-        address, read_only = describe["data"]
-        if write and read_only:
-            raise ValueError("psrt: the array is read-only")
-        n = 1
-        for d in describe["shape"]:
-            n *= d
-        return address, n, x
+        return (*_interface(describe, keys, write, what), x)
     if hasattr(x, "data_ptr"):  # a tensor of PyTorch
-        if x.device.type != "cpu":
+        if x.device.type != "cpu" and not (device and x.device.type == "cuda"):
             raise ValueError(f"psrt: the tensor is on {x.device}: use .cpu()")
         if x.element_size() != (8 if keys else 4) or x.is_floating_point() == keys:
             raise TypeError(f"psrt: {what}, not {x.dtype}: use .to(torch.{'int64' if keys else 'float32'})")
         if not x.is_contiguous():
             raise ValueError("psrt: the tensor is not contiguous: use .contiguous()")
         return x.data_ptr(), x.numel(), x
+    describe = getattr(x, "__cuda_array_interface__", None)
+    if describe is not None:
+        if not device:
+            raise ValueError("psrt: the array is in a GPU's memory: copy it to the host's")
+        return (*_interface(describe, keys, write, what), x)
     if keys and isinstance(x, (list, tuple, range)):
         x = array.array("Q", x)
     view = memoryview(x)
@@ -257,11 +290,13 @@ def _micros(seconds: Optional[float]) -> int:
     return max(1, int(seconds * 1e6))
 
 
-def _options(flags: int, timeout: Optional[float], eventfd: Optional[int] = None) -> Optional[_Options]:
-    if not flags and timeout is None and eventfd is None:
+def _options(flags: int, timeout: Optional[float], eventfd: Optional[int] = None, at: Any = None) -> Optional[_Options]:
+    """The options of a call; at is where its values or gradients lie."""
+    stream = _stream(at)
+    if not flags and timeout is None and eventfd is None and stream is None:
         return None
-    return _Options(ctypes.sizeof(_Options), flags, _micros(timeout), 0, None, None,
-                    -1 if eventfd is None else eventfd, eventfd is not None)
+    return _Options(ctypes.sizeof(_Options), flags | (0 if stream is None else _DEVICE), _micros(timeout), 0, None, None,
+                    -1 if eventfd is None else eventfd, eventfd is not None, stream)
 
 
 def _pointer(options: Optional[_Options]) -> Optional[int]:
@@ -393,13 +428,13 @@ class Table:
     def _values(self, n: int, out: Any) -> Tuple[Any, int, Any]:
         if out is None:
             out = _floats(n, self.dim)
-        address, floats, keep = _buffer(out, False, True)
+        address, floats, keep = _buffer(out, False, True, True)
         if floats != n * self.dim:
             raise ValueError(f"psrt: out has {floats} floats, {n} keys of table {self.name} need {n * self.dim}")
         return out, address, keep
 
     def _grads(self, n: int, grads: Any) -> Tuple[int, Any]:
-        address, floats, keep = _buffer(grads, False, False)
+        address, floats, keep = _buffer(grads, False, False, True)
         if floats != n * self.dim:
             raise ValueError(f"psrt: {floats} gradients, {n} keys of table {self.name} need {n * self.dim}")
         return address, keep
@@ -408,7 +443,7 @@ class Table:
         """The rows of keys, n x dim, in `out` where it is given. Missing rows are made."""
         k, n, keep = _buffer(keys, True, False)
         out, v, keep_out = self._values(n, out)
-        options = _options(flags, timeout)
+        options = _options(flags, timeout, at=out)
         status = _lib.psrt_pull_sparse_opt(self._h, k, n, v, None, _pointer(options))
         if status:
             _fail(status)
@@ -418,7 +453,7 @@ class Table:
         """The rows, and a ticket by which push_ticket names the same keys without sending them again."""
         k, n, keep = _buffer(keys, True, False)
         out, v, keep_out = self._values(n, out)
-        options, ticket = _options(flags, timeout), c_uint64()
+        options, ticket = _options(flags, timeout, at=out), c_uint64()
         status = _lib.psrt_pull_sparse_opt(self._h, k, n, v, ctypes.addressof(ticket), _pointer(options))
         if status:
             _fail(status)
@@ -428,7 +463,7 @@ class Table:
         """Send a gradient for each key, and return when the servers have applied them."""
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
-        options = _options(0, timeout)
+        options = _options(0, timeout, at=grads)
         status = _lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options))
         if status:
             _fail(status)
@@ -439,7 +474,7 @@ class Table:
         (never), float32, and its slot (0), uint32."""
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
-        options, counts, kept = _options(0, timeout), [], []
+        options, counts, kept = _options(0, timeout, at=grads), [], []
         for name, a in (("shows", shows), ("clicks", clicks), ("slots", slots)):
             if a is None:
                 counts.append(None)
@@ -471,8 +506,8 @@ class Table:
 
     def push_ticket(self, ticket: int, grads: Any, *, timeout: Optional[float] = None) -> None:
         """push for the keys of a pull_ticket, once. Error ESTALE: push with keys."""
-        g, floats, keep = _buffer(grads, False, False)
-        options = _options(0, timeout)
+        g, floats, keep = _buffer(grads, False, False, True)
+        options = _options(0, timeout, at=grads)
         status = _lib.psrt_push_sparse_ticket_opt(self._h, ticket, floats // self.dim, g, _pointer(options))
         if status:
             _fail(status)
@@ -482,7 +517,7 @@ class Table:
         k, n, keep = _buffer(keys, True, False)
         out, v, keep_out = self._values(n, out)
         r = Request(self.client, (keep, keep_out), out)
-        options = _options(flags, timeout, r._fd)
+        options = _options(flags, timeout, r._fd, out)
         return r._begin(_lib.psrt_pull_sparse_async(self._h, k, n, v, None, _pointer(options), byref(r._handle)))
 
     def push_async(self, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> Request:
@@ -490,7 +525,7 @@ class Table:
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
         r = Request(self.client, (keep, keep_grads), None)
-        options = _options(0, timeout, r._fd)
+        options = _options(0, timeout, r._fd, grads)
         return r._begin(_lib.psrt_push_sparse_async(self._h, k, n, g, _pointer(options), byref(r._handle)))
 
     def plan(self, keys: Any) -> Tuple[Any, Any]:
@@ -619,8 +654,8 @@ class Client:
         if out is None:
             n = self.dense_size()
             out = _numpy.empty(n, _numpy.float32) if _numpy is not None else array.array("f", bytes(4 * n))
-        v, n, keep = _buffer(out, False, True)
-        options = _options(flags, timeout)
+        v, n, keep = _buffer(out, False, True, True)
+        options = _options(flags, timeout, at=out)
         status = _lib.psrt_pull_dense_opt(self._handle, v, n, _pointer(options))
         if status:
             _fail(status)
@@ -628,24 +663,24 @@ class Client:
 
     def push_dense(self, grads: Any, *, timeout: Optional[float] = None) -> None:
         """A gradient for the whole dense vector."""
-        g, n, keep = _buffer(grads, False, False)
-        options = _options(0, timeout)
+        g, n, keep = _buffer(grads, False, False, True)
+        options = _options(0, timeout, at=grads)
         status = _lib.psrt_push_dense_opt(self._handle, g, n, _pointer(options))
         if status:
             _fail(status)
 
     def pull_dense_async(self, out: Any, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
         """pull_dense that returns at once."""
-        v, n, keep = _buffer(out, False, True)
+        v, n, keep = _buffer(out, False, True, True)
         r = Request(self, keep, out)
-        options = _options(flags, timeout, r._fd)
+        options = _options(flags, timeout, r._fd, out)
         return r._begin(_lib.psrt_pull_dense_async(self._handle, v, n, _pointer(options), byref(r._handle)))
 
     def push_dense_async(self, grads: Any, *, timeout: Optional[float] = None) -> Request:
         """push_dense that returns at once."""
-        g, n, keep = _buffer(grads, False, False)
+        g, n, keep = _buffer(grads, False, False, True)
         r = Request(self, keep, None)
-        options = _options(0, timeout, r._fd)
+        options = _options(0, timeout, r._fd, grads)
         return r._begin(_lib.psrt_push_dense_async(self._handle, g, n, _pointer(options), byref(r._handle)))
 
     # Memory that servers reach themselves.

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""What psrt.py promises. PSRT names the command psrt, PSRT_LIBRARY the library."""
+"""What psrt.py promises. PSRT names the command psrt, PSRT_LIBRARY the library,
+PSRT_CUDA_LIBRARY a driver whose GPU is a fake."""
 
 import array
 import asyncio
+import ctypes
 import gc
 import json
 import os
@@ -55,6 +57,35 @@ class Server:
         return psrt.Client(servers=[self.address], token_file=self.token, **settings)
 
 
+class OnDevice:
+    """Floats in the memory of the fake GPU, as CuPy and others show theirs."""
+
+    def __init__(self, shape):
+        self.cuda = ctypes.CDLL(os.environ["PSRT_CUDA_LIBRARY"])
+        self.cuda.cuMemcpyHtoDAsync_v2.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        self.cuda.cuMemcpyDtoHAsync_v2.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p]
+        self.cuda.cuEventRecord.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self.cuda.cuEventSynchronize.argtypes = [ctypes.c_void_p]
+        context, self.at, self.stream, self.event = (ctypes.c_void_p() for _ in range(4))
+        self.host = np.zeros(shape, np.float32)
+        for status in (self.cuda.cuInit(0), self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+                       self.cuda.cuCtxPushCurrent_v2(context), self.cuda.cuMemAlloc_v2(ctypes.byref(self.at), self.host.nbytes),
+                       self.cuda.cuStreamCreate(ctypes.byref(self.stream), 1), self.cuda.cuEventCreate(ctypes.byref(self.event), 0)):
+            assert status == 0, status
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<f4", "data": (self.at.value, False),
+                                         "version": 3, "strides": None, "stream": self.stream.value}
+
+    def set(self, values):
+        """The values are there when the stream comes to it."""
+        self.host[:] = values
+        assert self.cuda.cuMemcpyHtoDAsync_v2(self.at.value, self.host.ctypes.data, self.host.nbytes, self.stream) == 0
+
+    def get(self):
+        assert self.cuda.cuMemcpyDtoHAsync_v2(self.host.ctypes.data, self.at.value, self.host.nbytes, self.stream) == 0
+        assert self.cuda.cuEventRecord(self.event, self.stream) == 0 and self.cuda.cuEventSynchronize(self.event) == 0
+        return self.host
+
+
 class Test(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -104,6 +135,39 @@ class Test(unittest.TestCase):
         self.table.pull(keys, out=out)
         self.assertEqual(out.tolist(), [5] * 6)
         self.assertEqual(self.table.pull(np.empty(0, np.uint64)).shape, (0, 2))
+
+    def test_memory_of_a_gpu(self):
+        keys = self.keys(4)
+        rows, grads = OnDevice((4, 2)), OnDevice((4, 2))
+        grads.set(3)
+        self.table.push(keys, grads)
+        self.assertIs(self.table.pull(keys, out=rows), rows)
+        np.testing.assert_array_equal(rows.get(), np.full((4, 2), 3))
+        self.assertIs(self.table.pull_async(keys, out=rows).wait(), rows)
+        _, ticket = self.table.pull_ticket(keys, out=rows)
+        self.table.push_ticket(ticket, grads)
+        self.table.push_async(keys, grads).wait()
+        np.testing.assert_array_equal(self.table.pull(keys), np.full((4, 2), 9))
+        vector, more = OnDevice((8,)), OnDevice((8,))
+        before = self.client.pull_dense()
+        more.set(range(8))
+        self.client.push_dense(more)
+        self.client.push_dense_async(more).wait()
+        self.client.pull_dense(vector)
+        np.testing.assert_array_equal(vector.get(), before + 2 * np.arange(8))
+        self.client.pull_dense_async(vector).wait()
+        life = self.client.table("life")
+        grads3 = OnDevice((4, 3))
+        grads3.set(1)
+        life.push_counts(keys, grads3, shows=np.ones(4, np.float32))
+        self.assertIn("staging", self.client.stats()["device"][0]["way"])
+        for wrong in (lambda: self.client.register(rows), lambda: self.client.is_direct(rows)):
+            with self.assertRaisesRegex(ValueError, "in a GPU's memory"):
+                wrong()
+        rows.__cuda_array_interface__["data"] = (rows.host.ctypes.data, False)
+        with self.assertRaises(psrt.Error) as e:
+            self.table.pull(keys, out=rows)
+        self.assertEqual(e.exception.name, "EINVAL")
 
     def test_refused_memory(self):
         keys = self.keys(4)

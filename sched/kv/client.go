@@ -54,7 +54,18 @@ type Client struct {
 	stepped stepped
 	stats   Stats
 	stall   *stall.Watch // nil: nobody wants to know
+	beside  Companion    // nil: there is none
 }
+
+// Companion is what works with a client's memory beside it: End is called when no
+// call is under way and no server reaches anything, before the memory goes.
+type Companion interface {
+	End()
+	Report() any // for StatsJSON
+}
+
+// Accompany gives the client its companion, before anything is called.
+func (c *Client) Accompany(b Companion) { c.beside = b }
 
 // stepped is what waits for the end of a bsp step: gradients, and how many tables
 // they are for, the dense vector being one.
@@ -130,6 +141,9 @@ func (c *Client) Close() {
 	if c.tick != nil {
 		c.tick.Close()
 	}
+	if c.beside != nil {
+		c.beside.End()
+	}
 	c.memory.close()
 	if c.ownHost {
 		c.host.Close()
@@ -156,6 +170,9 @@ func (c *Client) goodbye() {
 }
 
 // timeout is a call's limit: its own, or the client's.
+// Within is how long a call waits that asks for d.
+func (c *Client) Within(d time.Duration) time.Duration { return c.timeout(d) }
+
 func (c *Client) timeout(d time.Duration) time.Duration {
 	if d <= 0 {
 		d = time.Duration(c.cfg.Timeout)

@@ -34,6 +34,7 @@ const (
 	Unreadable // memory of the caller
 	NoHandle   // for those who give out handles
 	TooSmall   // room of the caller
+	Device     // a GPU of the caller, or its driver: for those who work with one
 )
 
 // Error is every error of this package.

@@ -24,6 +24,10 @@ type Memory struct {
 
 func (m *Memory) unuse() { m.uses.Add(-1) }
 
+// InUse says whether a request names the memory, one that was given up, too: a
+// server may yet touch it.
+func (m *Memory) InUse() bool { return m.uses.Load() > 0 }
+
 // Bytes is the memory.
 func (m *Memory) Bytes() []byte { return m.bytes }
 

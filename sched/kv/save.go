@@ -181,7 +181,8 @@ type Report struct {
 	Client    Stats             `json:"client"`
 	Transport []string          `json:"transports"`
 	Servers   []json.RawMessage `json:"servers"`
-	Waits     []stall.Wait      `json:"waits,omitempty"` // beyond stall_after
+	Waits     []stall.Wait      `json:"waits,omitempty"`  // beyond stall_after
+	Beside    any               `json:"device,omitempty"` // the companion's
 }
 
 // StatsJSON is counts and facts about client and servers.
@@ -207,6 +208,9 @@ func (c *Client) StatsJSON(limit time.Duration) ([]byte, error) {
 	r.Step, r.Client, r.Transport = c.step, c.stats, c.c.Transports()
 	r.Client.CopiedBytes = c.copied.Load()
 	c.mu.Unlock()
+	if c.beside != nil {
+		r.Beside = c.beside.Report()
+	}
 	b, err := json.Marshal(r)
 	if err != nil {
 		return nil, &Error{Internal, err}

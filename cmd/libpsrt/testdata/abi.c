@@ -24,6 +24,7 @@ int main(void) {
   FIELD(psrt_call_options, arg);
   FIELD(psrt_call_options, eventfd);
   FIELD(psrt_call_options, use_eventfd);
+  FIELD(psrt_call_options, stream);
   NUMBER(PSRT_OK);
   NUMBER(PSRT_EINVAL);
   NUMBER(PSRT_EHANDLE);
@@ -44,8 +45,10 @@ int main(void) {
   NUMBER(PSRT_ECLOSED);
   NUMBER(PSRT_ECLOCK);
   NUMBER(PSRT_EINTERNAL);
+  NUMBER(PSRT_EDEVICE);
   NUMBER(PSRT_READ_ONLY);
   NUMBER(PSRT_ANY_CLOCK);
   NUMBER(PSRT_WEIGHTS_ONLY);
+  NUMBER(PSRT_DEVICE);
   return 0;
 }

@@ -63,7 +63,7 @@ static const psrt_call_options *options(void) {
   o.callback = NULL;
   o.use_eventfd = 0;
   o.timeout_us = below(2) ? below(2000) : 0;
-  if (below(3)) { o.size = sizeof o; o.flags &= 7; o.buffer_bytes = 0; }
+  if (below(3)) { o.size = sizeof o; o.flags &= 15; o.buffer_bytes = 0; o.stream = NULL; }
   return &o;
 }
 
@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
         s = below(2) ? psrt_clock(handle()) : psrt_client_open(string(), out());
         break;
     }
-    CHECK(s <= 0 && s > -20 && s != PSRT_EINTERNAL && s != PSRT_EFORKED);
+    CHECK(s <= 0 && s >= PSRT_EDEVICE && s != PSRT_EINTERNAL && s != PSRT_EFORKED);
     ok += s == PSRT_OK;
   }
   /* It still works. */

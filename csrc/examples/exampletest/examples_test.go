@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"psrt/csrc/cuda/cudatest"
 )
 
 // bench is what all tests share: built once, in a folder of its own.
@@ -78,7 +80,7 @@ func TestOwnRule(t *testing.T) {
 func TestPython(t *testing.T) {
 	b := build(t)
 	c := b.command(python, "-B", "-W", "error", "test_psrt.py")
-	c.Env = append(c.Env, "PSRT="+b.psrt)
+	c.Env = append(c.Env, "PSRT="+b.psrt, "PSRT_CUDA_LIBRARY="+cudatest.Build(t), "PSRT_FAKE_CUDA_FENCED=1")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

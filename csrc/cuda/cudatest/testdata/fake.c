@@ -9,11 +9,18 @@
  * PSRT_FAKE_CUDA_BYTES   memory of the device (1 GiB)
  * PSRT_FAKE_CUDA_DEVICES how many there are (1)
  * PSRT_FAKE_CUDA_FAIL    number of the launch from which on every call fails, as
- *                        after a fault of a kernel */
+ *                        after a fault of a kernel
+ * PSRT_FAKE_CUDA_COPIES  so many copies between host and device go well; with the
+ *                        next every call fails
+ * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any)
+ * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
+ *                        one from there dies */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "rows.cu"
@@ -24,10 +31,11 @@ enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_INIT = 3, NO_DEVICE = 100, NOT_FOU
 enum { DEVICES = 8, ARGUMENT = 512 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t total = 1 << 30, used;
-static long fails_from, launches;
+static size_t total = 1 << 30, used, pinnable = (size_t)-1, pinned;
+static long fails_from, launches, copies = -1;
 static int devices = 1, ready, broken, retained[DEVICES];
-static _Thread_local int depth, current;
+static _Thread_local int depth;
+static _Thread_local int *entered[16]; /* contexts, depth of them */
 
 typedef void (*work)(void *);
 
@@ -60,12 +68,37 @@ struct event {
 struct block {
 	struct block *next;
 	size_t bytes;
-	int host;
+	unsigned char *at; /* data, or a fenced address */
+	int host, device;
 	_Alignas(256) unsigned char data[];
 };
 
-static struct stream *streams;
+static struct stream legacy = { NULL, &legacy.first, NULL };
+static struct stream *streams = &legacy;
 static struct block *blocks;
+
+/* Where the device's memory is fenced: addresses nobody may touch, and where the
+ * bytes really are. Places are used once. */
+static unsigned char *fence, *behind;
+static size_t fenced, taken;
+
+static void *real(const void *p)
+{
+	const unsigned char *c = p;
+	return fence && c >= fence && c < fence + fenced ? behind + (c - fence) : (void *)p;
+}
+
+static void build_fence(void)
+{
+	fenced = 4 * total;
+	fence = mmap(NULL, fenced, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	behind = mmap(NULL, fenced, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (fence == MAP_FAILED || behind == MAP_FAILED)
+		abort();
+}
+
+/* The default stream has no handle of its own, or one of two. */
+static struct stream *named(void *s) { return (size_t)s <= 2 ? &legacy : s; }
 
 static void gather(void *a) { psrt_gather_rows(*(struct batch *)a); }
 static void put(void *a) { psrt_put_rows(*(struct batch *)a); }
@@ -103,9 +136,15 @@ static int step(struct stream *s)
 	if (!o)
 		return 1;
 	switch (o->what) {
-	case COPY: memmove(o->to, o->from, o->n); break;
-	case FILL: memset(o->to, o->byte, o->n); break;
+	case COPY: memmove(real(o->to), real(o->from), o->n); break;
+	case FILL: memset(real(o->to), o->byte, o->n); break;
 	case KERNEL_RUN:
+		for (size_t i = 0; fence && i + sizeof(void *) <= ARGUMENT; i += sizeof(void *)) {
+			void *p;
+			memcpy(&p, o->argument + i, sizeof p);
+			p = real(p);
+			memcpy(o->argument + i, &p, sizeof p);
+		}
 		/* Backwards: nobody promises an order among threads. */
 		for (u64 n = (u64)o->blocks * o->threads; n-- > 0;) {
 			psrt_thread = n;
@@ -173,6 +212,12 @@ int cuInit(unsigned flags)
 		devices = atoi(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_FAIL")))
 		fails_from = atol(s);
+	if ((s = getenv("PSRT_FAKE_CUDA_COPIES")))
+		copies = atol(s);
+	if ((s = getenv("PSRT_FAKE_CUDA_PINNED")))
+		pinnable = strtoull(s, NULL, 10);
+	if (getenv("PSRT_FAKE_CUDA_FENCED") && !fence)
+		build_fence();
 	if (devices < 1)
 		return NO_DEVICE;
 	ready = 1;
@@ -196,6 +241,7 @@ static const struct {
 	{ NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory" },
 	{ NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected" },
 	{ NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
+	{ ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered" },
 	{ LAUNCH, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure" },
 };
 
@@ -214,17 +260,33 @@ int cuGetErrorString(int code, const char **s) { return look(code, s, 1); }
 
 int cuDevicePrimaryCtxRetain(void **c, int d) { retained[d]++; *c = &retained[d]; return OK; }
 int cuDevicePrimaryCtxRelease_v2(int d) { return retained[d]-- > 0 ? OK : INVALID; }
-int cuCtxPushCurrent_v2(void *c) { depth++; current = (int)((int *)c - retained); return c ? OK : INVALID; }
-int cuCtxPopCurrent_v2(void **c) { *c = NULL; return depth-- > 0 ? OK : INVALID; }
+int cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 0; *active = retained[d] > 0; return OK; }
+static int *current(void) { return depth > 0 ? entered[depth - 1] : NULL; }
 
-int cuCtxGetDevice(int *d) { *d = current; return depth > 0 ? OK : 201; }
+int cuCtxPushCurrent_v2(void *c)
+{
+	if (!c || depth == 16)
+		return INVALID;
+	entered[depth++] = c;
+	return OK;
+}
+
+int cuCtxPopCurrent_v2(void **c)
+{
+	*c = current();
+	return depth-- > 0 ? OK : INVALID;
+}
+
+int cuCtxGetCurrent(void **c) { *c = current(); return OK; }
+
+int cuCtxGetDevice(int *d) { *d = depth > 0 ? (int)(current() - retained) : 0; return depth > 0 ? OK : 201; }
 
 /* Work of another library's: it is asked, with no lock of its own held for long, until it
  * says that it is over. */
 int psrt_fake_give(void *stream, int (*given)(void *), void *argument)
 {
 	CALL({
-		struct op *o = give(stream, GIVEN);
+		struct op *o = give(named(stream), GIVEN);
 		o->given = given;
 		o->to = argument;
 	});
@@ -238,16 +300,28 @@ static int take(void **at, size_t n, int host)
 		return INVALID;
 	if (!host && n > total - used)
 		return NO_MEMORY;
-	struct block *b = aligned_alloc(256, (sizeof *b + n + 255) / 256 * 256);
+	if (host && n > pinnable - pinned)
+		return NO_MEMORY;
+	size_t inside = fence && !host ? 0 : n;
+	struct block *b = aligned_alloc(256, (sizeof *b + inside + 255) / 256 * 256);
 	if (!b)
 		return NO_MEMORY;
-	memset(b->data, 0xa5, n);
+	b->at = b->data;
+	if (!inside) {
+		if (n > fenced - taken)
+			abort(); /* a test that takes so much wants a larger fence */
+		b->at = fence + taken;
+		taken += (n + 255) / 256 * 256;
+	}
+	memset(real(b->at), 0xa5, n);
 	b->bytes = n;
 	b->host = host;
+	b->device = (int)(current() - retained);
+	pinned += host ? n : 0;
 	b->next = blocks;
 	blocks = b;
 	used += host ? 0 : n;
-	*at = b->data;
+	*at = b->at;
 	return OK;
 }
 
@@ -256,10 +330,11 @@ static int drop(void *at, int host)
 	all();
 	for (struct block **p = &blocks; *p; p = &(*p)->next) {
 		struct block *b = *p;
-		if (b->data != at || b->host != host)
+		if (b->at != at || b->host != host)
 			continue;
 		*p = b->next;
 		used -= host ? 0 : b->bytes;
+		pinned -= host ? b->bytes : 0;
 		free(b);
 		return OK;
 	}
@@ -270,6 +345,52 @@ int cuMemAlloc_v2(unsigned long long *at, size_t n) { CALL({ void *p = NULL; r =
 int cuMemFree_v2(unsigned long long at) { CALL({ r = drop((void *)at, 0); }); }
 int cuMemHostAlloc(void **at, size_t n, unsigned f) { (void)f; CALL({ r = take(at, n, 1); }); }
 int cuMemFreeHost(void *at) { CALL({ r = drop(at, 1); }); }
+
+/* Memory that is pinned as it is: a list, to see that what is let go was had. */
+static struct { void *at; size_t bytes; } kept[4096];
+
+int cuMemHostRegister_v2(void *at, size_t n, unsigned f)
+{
+	(void)f;
+	CALL({
+		size_t i = 0;
+		while (i < sizeof kept / sizeof *kept && kept[i].at)
+			i++;
+		if (n > pinnable - pinned || i == sizeof kept / sizeof *kept)
+			r = NO_MEMORY;
+		else {
+			kept[i].at = at;
+			kept[i].bytes = n;
+			pinned += n;
+		}
+	});
+}
+
+int cuMemHostUnregister(void *at)
+{
+	CALL({
+		r = INVALID;
+		for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+			if (kept[i].at == at) {
+				kept[i].at = NULL;
+				pinned -= kept[i].bytes;
+				r = OK;
+			}
+	});
+}
+
+int cuPointerGetAttribute(void *to, int attribute, unsigned long long at)
+{
+	CALL({
+		struct block *b = blocks;
+		while (b && !(at >= (size_t)b->at && at - (size_t)b->at < b->bytes))
+			b = b->next;
+		if (!b)
+			r = INVALID;
+		else
+			*(int *)to = attribute == 2 ? b->host ? 1 : 2 : b->device;
+	});
+}
 
 int cuStreamCreate(void **at, unsigned f)
 {
@@ -305,8 +426,8 @@ int cuEventRecord(void *at, void *stream)
 {
 	CALL({
 		struct event *e = at;
-		e->stream = stream;
-		struct op *o = give(stream, EVENT);
+		e->stream = named(stream);
+		struct op *o = give(named(stream), EVENT);
 		o->event = e;
 		o->turn = ++e->recorded;
 	});
@@ -316,7 +437,7 @@ int cuStreamWaitEvent(void *stream, void *at, unsigned f)
 {
 	(void)f;
 	CALL({
-		struct op *o = give(stream, AWAIT);
+		struct op *o = give(named(stream), AWAIT);
 		o->event = at;
 		o->turn = o->event->recorded;
 	});
@@ -346,22 +467,29 @@ int cuEventSynchronize(void *at)
 
 int cuEventElapsedTime(float *ms, void *a, void *b) { (void)a; (void)b; *ms = 1; return OK; }
 
+static int spent(void)
+{
+	if (copies < 0)
+		return OK;
+	return copies-- > 0 ? OK : (broken = ILLEGAL_ADDRESS);
+}
+
 static void move(void *to, const void *from, size_t n, struct stream *s)
 {
-	struct op *o = give(s, COPY);
+	struct op *o = give(named(s), COPY);
 	o->to = to;
 	o->from = from;
 	o->n = n;
 }
 
-int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void *s) { CALL({ move((void *)to, from, n, s); }); }
-int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s) { CALL({ move(to, (void *)from, n, s); }); }
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void *s) { CALL({ if (!(r = spent())) move((void *)to, from, n, s); }); }
+int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s) { CALL({ if (!(r = spent())) move(to, (void *)from, n, s); }); }
 int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void *s) { CALL({ move((void *)to, (void *)from, n, s); }); }
 
 int cuMemsetD8Async(unsigned long long at, unsigned char byte, size_t n, void *s)
 {
 	CALL({
-		struct op *o = give(s, FILL);
+		struct op *o = give(named(s), FILL);
 		o->to = (void *)at;
 		o->byte = byte;
 		o->n = n;
@@ -409,7 +537,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 		else if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared)
 			r = INVALID;
 		else {
-			struct op *o = give(s, KERNEL_RUN);
+			struct op *o = give(named(s), KERNEL_RUN);
 			o->kernel = (int)k;
 			o->blocks = gx;
 			o->threads = bx;

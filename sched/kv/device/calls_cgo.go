@@ -1,0 +1,116 @@
+//go:build cgo
+
+package device
+
+import (
+	"time"
+
+	"psrt/sched/kv"
+)
+
+// Into has pull fill memory of the host, and copies it to the device: n floats. When
+// it returns the copy is on the caller's stream.
+func (s *Staging) Into(p Place, n int, pull func([]float32) error) error {
+	if n == 0 {
+		return pull(nil)
+	}
+	r, err := s.take(p, n)
+	if err != nil {
+		return err
+	}
+	defer s.give(r)
+	if err := pull(r.floats[:n]); err != nil {
+		return err
+	}
+	return s.in(r, p, n)
+}
+
+// From copies n floats from the device, waiting for the caller's stream at most as
+// long as the call may, and has push send them.
+func (s *Staging) From(p Place, n int, limit time.Duration, push func([]float32) error) error {
+	if n == 0 {
+		return push(nil)
+	}
+	r, err := s.take(p, n)
+	if err != nil {
+		return err
+	}
+	defer s.give(r)
+	if err := s.fetch(r, p, n, limit); err != nil {
+		return err
+	}
+	return push(r.floats[:n])
+}
+
+// Request is an asynchronous call with a device.
+type Request struct {
+	done chan struct{}
+	err  error
+}
+
+// Done is closed when the request is done; Err then tells how it went.
+func (r *Request) Done() <-chan struct{} { return r.done }
+
+// Err is valid when Done is closed.
+func (r *Request) Err() error { return r.err }
+
+func (r *Request) end(err error, notify func(error)) {
+	r.err = err
+	close(r.done)
+	if notify != nil {
+		notify(err)
+	}
+}
+
+// Start begins a request of sched/kv on memory of the host, and has it notify.
+type Start func(staging []float32, notify func(error)) (*kv.Request, error)
+
+// IntoAsync is Into that returns when start has.
+func (s *Staging) IntoAsync(p Place, n int, notify func(error), start Start) (*Request, error) {
+	q := &Request{done: make(chan struct{})}
+	if n == 0 {
+		_, err := start(nil, func(err error) { q.end(err, notify) })
+		return q, err
+	}
+	r, err := s.take(p, n)
+	if err != nil {
+		return nil, err
+	}
+	_, err = start(r.floats[:n], func(err error) {
+		if err == nil {
+			err = s.in(r, p, n)
+		}
+		s.give(r)
+		q.end(err, notify)
+	})
+	if err != nil {
+		s.give(r)
+		return nil, err
+	}
+	return q, nil
+}
+
+// FromAsync is From that returns when the gradients are out of the device and start
+// has begun.
+func (s *Staging) FromAsync(p Place, n int, limit time.Duration, notify func(error), start Start) (*Request, error) {
+	q := &Request{done: make(chan struct{})}
+	if n == 0 {
+		_, err := start(nil, func(err error) { q.end(err, notify) })
+		return q, err
+	}
+	r, err := s.take(p, n)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.fetch(r, p, n, limit); err == nil {
+		_, err = start(r.floats[:n], func(err error) {
+			s.give(r)
+			q.end(err, notify)
+		})
+	}
+	if err != nil {
+		s.give(r)
+		return nil, err
+	}
+	return q, nil
+}

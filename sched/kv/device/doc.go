@@ -1,0 +1,40 @@
+// Package device is push and pull for trainers whose rows and gradients lie in a
+// GPU's memory: a layer over sched/kv.
+//
+// It owns the staging memory between servers and GPUs, and the order in which it is
+// used. It must not know tables, keys or C: what moves rows between servers and a
+// piece of the host's memory is handed to it.
+//
+// # The life of a pull
+//
+//	Into            the address is looked up: which device has it
+//	take            staging: memory that the servers write straight into (kv's
+//	                Alloc), pinned, so that the device copies it fastest
+//	pull            sched/kv, as for any memory
+//	CopyIn          on the caller's stream, with an event behind; the call returns:
+//	                what is put on that stream from then on sees the rows
+//	give            staging is taken again when the event has passed
+//
+// # The life of a push
+//
+//	From            as above
+//	CopyOut, await  behind what is on the caller's stream; waits until the gradients
+//	                are out
+//	push            sched/kv
+//
+// An asynchronous pull is done when its copy is on the stream; an asynchronous push
+// begins when its gradients are out, so what the caller then writes over them does
+// not matter.
+//
+// # What fails
+//
+// No driver, an address of no device, a device that refuses a copy: an Error of
+// sched/kv with code Device or Invalid, before anything was sent for a push, and
+// without a ticket for a pull. Staging that cannot be pinned is used as it is, which
+// is slower and said in Report. A device's error stays: every later call has it.
+//
+// # Bounds
+//
+// One piece of staging a call under way, at most maxRooms; of those that nobody uses
+// keepRooms a device are kept.
+package device
