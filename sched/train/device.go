@@ -34,20 +34,22 @@ func (d *Device) validate() error {
 	return nil
 }
 
-// forServer is a server's form. Where there is no GPU it is nil, and says so.
-func (d *Device) forServer(j *Job, rank Rank) *server.Device {
+// forServer is a server's form, until release is called. Where there is no GPU it is
+// nil, and says so.
+func (d *Device) forServer(j *Job, rank Rank) (_ *server.Device, release func()) {
+	release = func() {}
 	if d == nil {
-		return nil
+		return nil, release
 	}
 	var device hbm.Device = hbm.Host{Node: rank.Node}
 	if d.Kind == DeviceGPU {
-		card, err := gpu.Pick(rank.Index)
+		card, leave, err := gpu.Pick(rank.Index)
 		if err != nil {
 			rank.emit(Event{Note: fmt.Sprintf("server %d keeps all rows in the tiers below: %v; --hbm-device %s would take memory of the host", rank.Index, err, DeviceHost)})
-			return nil
+			return nil, release
 		}
-		device = card
+		device, release = card, leave
 	}
 	return &server.Device{Device: device, MaxBytes: d.Bytes, Policy: d.Policy,
-		BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}
+		BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}, release
 }

@@ -37,6 +37,8 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	if err != nil {
 		return err
 	}
+	device, release := job.Device.forServer(job, rank)
+	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cfg := server.Config{
@@ -44,7 +46,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		Workers: job.Members(), Name: job.MemberName, Staleness: job.staleness(), Retain: job.Survives(), Modes: job.serverModes(), Merges: merges,
 		Seed: job.Seed, Tables: []tableSpec{job.table(m)}, Dense: dense,
 		Node: rank.Node, MaxBytes: job.MaxBytes, Tracked: job.Checkpoint != nil || job.Lifecycle != nil, Storage: job.Storage.forServer(job, job.table(m).RowBytes()), Watch: job.watch(), Audit: job.Audit,
-		Device: job.Device.forServer(job, rank),
+		Device: device,
 		Second: rank.Index > 0,
 		Note: func(note string) {
 			rank.emit(Event{Note: fmt.Sprintf("server %d: %s", rank.Index, note)})

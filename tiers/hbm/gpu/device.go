@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"psrt/csrc/cuda"
@@ -35,22 +36,40 @@ func (d *Device) Name() string {
 	return d.name
 }
 
-// Pick is the GPU of a server, by its number in the job: servers of one host take its
-// cards in turns.
-func Pick(server int) (*Device, error) {
+// Pick is a GPU for a server, which has it until release is called: servers of one
+// host, of whatever jobs, share its cards evenly, unlike ones by their speed. Where
+// the machine does not show its cards they are taken in turns by the server's number.
+func Pick(server int) (d *Device, release func(), err error) {
 	driver, err := cuda.Load("")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := driver.Devices()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(all) == 0 {
-		return nil, errors.New("gpu: the driver shows no device")
+		return nil, nil, errors.New("gpu: the driver shows no device")
 	}
-	d := &Device{Index: server % len(all)}
-	return d, d.Probe()
+	buses, speeds := make([]string, len(all)), make([]float64, len(all))
+	for i, info := range all {
+		buses[i], speeds[i] = info.Bus, 1
+	}
+	if slices.ContainsFunc(all, func(o cuda.Info) bool { return o.Name != all[0].Name }) {
+		if speeds, err = measured(driver, len(all)); err != nil {
+			return nil, nil, err
+		}
+	}
+	card, release, err := claim(host, buses, speeds)
+	if err != nil {
+		card, release = server%len(all), func() {}
+	}
+	d = &Device{Index: card}
+	if err := d.Probe(); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return d, release, nil
 }
 
 // stages are pieces of batches that are under way at once, pieceBytes the most that

@@ -1,0 +1,66 @@
+//go:build cgo
+
+package gpu
+
+import (
+	"errors"
+
+	"psrt/csrc/cuda"
+)
+
+// What is copied within a card to see how fast it is, and how often; the best counts,
+// as others may use it.
+const (
+	measureBytes = 64 << 20
+	measureTurns = 5
+)
+
+// measured is how fast the memory of each of n cards is, in bytes a second.
+func measured(driver *cuda.Driver, n int) ([]float64, error) {
+	speeds := make([]float64, n)
+	for i := range speeds {
+		dev, err := driver.Open(i)
+		if err != nil {
+			return nil, err
+		}
+		speeds[i], err = measure(dev)
+		if err = errors.Join(err, dev.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return speeds, nil
+}
+
+func measure(dev *cuda.Device) (speed float64, err error) {
+	at, err := dev.Alloc(2 * measureBytes)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, dev.Free(at)) }()
+	s, err := dev.NewStream()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	first, err := dev.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, first.Close()) }()
+	last, err := dev.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, last.Close()) }()
+	for range measureTurns {
+		if err := errors.Join(s.Record(first), s.Within(at.Add(measureBytes), at, measureBytes), s.Record(last), await(last)); err != nil {
+			return 0, err
+		}
+		ms, err := last.Since(first)
+		if err != nil {
+			return 0, err
+		}
+		speed = max(speed, measureBytes/max(ms, 1e-6)*1e3)
+	}
+	return speed, nil
+}
