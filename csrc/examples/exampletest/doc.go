@@ -6,6 +6,7 @@
 //	train.cpp psrt.hpp   a factorization machine in C++, over a header of handles
 //	train.py psrt.py     the same in Python with NumPy, over ctypes
 //	train_torch.py       the same with PyTorch's autograd
+//	train_deepfm.py      DeepFM with PyTorch's layers, on a GPU where there is one
 //	momentum.c           a table rule of one's own (docs/extending.md)
 //	test_psrt.py         what psrt.py promises, piece by piece
 //
