@@ -17,6 +17,7 @@ import (
 var inMemory = map[string]string{
 	"table": "table --rows 3000 --keys 100 --dims 4 --batches 10 --rounds 2 --threads 2",
 	"codec": "codec --keys 100 --volume 64K --rounds 2",
+	"hbm":   "hbm --device host --rows 512 --dim 8 --rounds 2",
 }
 
 func TestInMemorySuites(t *testing.T) {

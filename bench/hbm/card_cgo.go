@@ -1,0 +1,193 @@
+//go:build cgo
+
+package hbm
+
+import (
+	"errors"
+	"fmt"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/kernels"
+	"psrt/csrc/ptx"
+	"psrt/rdma/mem"
+)
+
+// card is rows in a GPU's memory, worked on by csrc/ptx.
+type card struct {
+	dev                      *cuda.Device
+	stream                   *cuda.Stream
+	module                   *cuda.Module
+	kernel                   map[string]cuda.Function
+	first, last              *cuda.Event
+	rows, states, flat, bulk cuda.Ptr
+	ids, refused             cuda.Ptr
+	host, count              []byte // pinned: a batch's rows, a number
+	n, dim, total            int
+}
+
+// fillPieces is how many pieces a batch is filled in: the copy of one goes beside the
+// kernel of the one before.
+const fillPieces = 16
+
+func newCard(c *Config, ids []uint32) (bed, error) {
+	driver, err := cuda.Load(c.Library)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := driver.Open(c.Index)
+	if err != nil {
+		return nil, err
+	}
+	b := &card{dev: dev, kernel: map[string]cuda.Function{}, n: c.Rows, dim: c.Dim, total: c.total()}
+	if err := b.take(ids); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+func (b *card) take(ids []uint32) (err error) {
+	if b.stream, err = b.dev.NewStream(); err != nil {
+		b.stream = nil
+		return err
+	}
+	if b.module, err = b.dev.Module(ptx.Text); err != nil {
+		b.module = nil
+		return err
+	}
+	for _, name := range []string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows} {
+		if b.kernel[name], err = b.module.Function(name); err != nil {
+			return err
+		}
+	}
+	for _, e := range []**cuda.Event{&b.first, &b.last} {
+		made, err := b.dev.NewEvent(true)
+		if err != nil {
+			return err
+		}
+		*e = made
+	}
+	row := 4 * b.dim
+	for _, p := range []struct {
+		at    *cuda.Ptr
+		bytes int
+	}{{&b.rows, row * b.total}, {&b.states, 2 * row * b.total / 2}, {&b.flat, row * b.n}, {&b.bulk, 6 * row * b.n}, {&b.ids, 4 * b.n}, {&b.refused, 8}} {
+		if *p.at, err = b.dev.Alloc(p.bytes); err != nil {
+			return err
+		}
+	}
+	if b.host, err = b.dev.HostAlloc(row * b.n); err != nil {
+		return err
+	}
+	if b.count, err = b.dev.HostAlloc(8); err != nil {
+		return err
+	}
+	// The numbers go by the memory that the batch's rows have afterwards: a row is longer.
+	copy(b.host, mem.Bytes(ids))
+	if _, err = b.time(func() error {
+		return errors.Join(b.stream.Fill(b.rows, 0, row*b.total), b.stream.Fill(b.states, 0, row*b.total), b.stream.Fill(b.bulk, 0, 6*row*b.n),
+			b.stream.Fill(b.refused, 0, 8), b.stream.ToDevice(b.ids, b.host[:4*b.n]))
+	}); err != nil {
+		return err
+	}
+	batchOf(mem.Float32s(b.host), ids, b.dim)
+	_, err = b.fill()
+	return err
+}
+
+// time is what work takes on the card, in seconds.
+func (b *card) time(work func() error) (float64, error) {
+	if err := errors.Join(b.stream.Record(b.first), work(), b.stream.Record(b.last), b.last.Wait()); err != nil {
+		return 0, err
+	}
+	ms, err := b.last.Since(b.first)
+	return ms / 1e3, err
+}
+
+func (b *card) batch(first, n int) *ptx.Batch {
+	return &ptx.Batch{Rows: uint64(b.rows), Flat: uint64(b.flat.Add(4 * b.dim * first)), IDs: uint64(b.ids.Add(4 * first)),
+		Stride: b.dim, Count: b.total, N: n, Width: b.dim}
+}
+
+func (b *card) launch(name string, n int, argument []byte) error {
+	return b.stream.Launch(b.kernel[name], ptx.Blocks(n), ptx.BlockThreads, argument)
+}
+
+func (b *card) name() string {
+	return fmt.Sprintf("GPU %d, %s (%s)", b.dev.Index, b.dev.Name, b.dev.Bus)
+}
+
+func (b *card) gather() (float64, error) {
+	return b.time(func() error { return b.launch(ptx.GatherRows, b.n, b.batch(0, b.n).Append(nil)) })
+}
+
+func (b *card) fill() (float64, error) {
+	return b.time(func() error {
+		for i := range fillPieces {
+			first, end := b.n*i/fillPieces, b.n*(i+1)/fillPieces
+			row := 4 * b.dim
+			if err := errors.Join(b.stream.ToDevice(b.flat.Add(row*first), b.host[row*first:row*end]),
+				b.launch(ptx.PutRows, end-first, b.batch(first, end-first).Append(nil))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *card) bring() (float64, error) {
+	return b.time(func() error { return b.stream.ToDevice(b.flat, b.host) })
+}
+
+func (b *card) update() (float64, error) {
+	rule := kernels.Rule{Kind: kernels.AdaGrad, LR: 0.01, Eps: 1e-8}
+	u := b.batch(0, b.n)
+	u.Rows, u.Stride, u.Count = uint64(b.states), 2*b.dim, b.total/2
+	s, err := b.time(func() error {
+		return b.launch(ptx.UpdateRows, b.n, u.AppendUpdate(nil, &rule, uint64(b.refused)))
+	})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := b.time(func() error { return b.stream.ToHost(b.count, b.refused) }); err != nil {
+		return 0, err
+	}
+	if n := mem.Uint64s(b.count)[0]; n > 0 {
+		return 0, fmt.Errorf("hbm: %d updates were refused", n)
+	}
+	return s, nil
+}
+
+func (b *card) copy(bytes int) (float64, error) {
+	return b.time(func() error { return b.stream.Within(b.bulk.Add(3*4*b.dim*b.n), b.bulk, bytes) })
+}
+
+func (b *card) gathered() ([]float32, error) {
+	_, err := b.time(func() error { return b.stream.ToHost(b.host, b.flat) })
+	return mem.Float32s(b.host), err
+}
+
+func (b *card) close() error {
+	var errs []error
+	for _, e := range []*cuda.Event{b.first, b.last} {
+		if e != nil {
+			errs = append(errs, e.Close())
+		}
+	}
+	for _, p := range []cuda.Ptr{b.rows, b.states, b.flat, b.bulk, b.ids, b.refused} {
+		if p != 0 {
+			errs = append(errs, b.dev.Free(p))
+		}
+	}
+	for _, h := range [][]byte{b.host, b.count} {
+		if h != nil {
+			errs = append(errs, b.dev.HostFree(h))
+		}
+	}
+	if b.module != nil {
+		errs = append(errs, b.module.Close())
+	}
+	if b.stream != nil {
+		errs = append(errs, b.stream.Close())
+	}
+	return errors.Join(append(errs, b.dev.Close())...)
+}

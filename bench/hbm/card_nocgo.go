@@ -1,0 +1,7 @@
+//go:build !cgo
+
+package hbm
+
+import "psrt/csrc/cuda"
+
+func newCard(*Config, []uint32) (bed, error) { return nil, cuda.ErrNotSupported }

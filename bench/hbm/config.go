@@ -1,0 +1,51 @@
+package hbm
+
+import (
+	"fmt"
+
+	"psrt/csrc/ptx"
+)
+
+// Devices that can be measured.
+const (
+	DeviceGPU  = "gpu"
+	DeviceHost = "host"
+)
+
+// Config is what is measured. There are rowsABatch times as many rows as a batch has.
+type Config struct {
+	Device  string // DeviceGPU or DeviceHost
+	Library string // the driver's, "" the machine's own
+	Index   int    // of the GPU
+	Rows    int    // of a batch
+	Dim     int    // floats of a row
+	Misses  int    // per cent of a step's rows that are not there yet
+	Rounds  int
+	Seed    uint64
+}
+
+const (
+	rowsABatch = 4
+	maxRows    = 1 << 24
+	maxDim     = 1024
+	maxRounds  = 1000
+)
+
+// Check refuses what cannot be run.
+func (c *Config) Check() error {
+	switch {
+	case c.Device != DeviceGPU && c.Device != DeviceHost:
+		return fmt.Errorf("hbm: device %q, want %s or %s", c.Device, DeviceGPU, DeviceHost)
+	case c.Rows < 16 || c.Rows > maxRows:
+		return fmt.Errorf("hbm: batches of %d rows, want 16 to %d", c.Rows, maxRows)
+	case c.Dim < ptx.Align || c.Dim > maxDim || c.Dim%ptx.Align != 0:
+		return fmt.Errorf("hbm: rows of %d floats, want a multiple of %d up to %d", c.Dim, ptx.Align, maxDim)
+	case c.Misses < 0 || c.Misses > 100:
+		return fmt.Errorf("hbm: %d per cent of misses, want 0 to 100", c.Misses)
+	case c.Rounds < 1 || c.Rounds > maxRounds:
+		return fmt.Errorf("hbm: %d rounds, want 1 to %d", c.Rounds, maxRounds)
+	}
+	return nil
+}
+
+func (c *Config) total() int { return rowsABatch * c.Rows }
