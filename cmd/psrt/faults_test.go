@@ -321,19 +321,53 @@ func TestServersKilledOverDisks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
 	v := begin(ctx, t, append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host")...)
-	killed := 0
-	for after := uint64(0); killed < 3 && v.whole(ctx, after); killed++ {
-		after = v.epoch(ctx)
-		if pid := v.pid(killed); pid != 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-		}
-	}
+	killed := v.killEach(ctx, 3)
 	v.result(ctx, alone.Digest)
 	if killed == 0 {
 		t.Error("it was over before a server was killed")
 	}
 	if strings.Contains(v.said.text(), "has no replica here") {
 		t.Errorf("a copy was lost: %s", v.said.text())
+	}
+}
+
+// killEach kills the first servers of a job, one after the other as soon as all groups are
+// whole, and counts them.
+func (v *victim) killEach(ctx context.Context, servers int) (killed int) {
+	for after := uint64(0); killed < servers && v.whole(ctx, after); killed++ {
+		after = v.epoch(ctx)
+		if pid := v.pid(killed); pid != 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+	return killed
+}
+
+// Rows of coming batches lie on a device, by its twin in the host's memory, while servers
+// are killed: the model is the one that is made in memory.
+func TestServersKilledOverDevice(t *testing.T) {
+	flags, digest := faultJob(t)
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	v := begin(ctx, t, append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host", "--hbm-budget", "3MiB", "--hbm-device", "host")...)
+	if killed := v.killEach(ctx, 2); killed == 0 {
+		t.Error("it was over before a server was killed")
+	}
+	v.result(ctx, digest)
+	var res train.Result
+	if err := json.Unmarshal(v.out.Bytes(), &res); err != nil {
+		t.Fatal(err)
+	}
+	hits := uint64(0)
+	for _, s := range res.ServerUse {
+		for _, table := range s.Tables {
+			if table.Tiers != nil {
+				hits += table.Tiers.DeviceHits
+			}
+		}
+	}
+	if hits == 0 || strings.Contains(v.said.text(), "has no replica here") {
+		t.Errorf("%d rows were found on a device: %s", hits, v.said.text())
 	}
 }
 
@@ -419,4 +453,29 @@ func TestLostServersAndResume(t *testing.T) {
 			t.Errorf("%s: digest %s, the undisturbed run's is %s", name, res.Digest, digest)
 		}
 	}
+	damaged := damage(t, dir)
+	if o := psrt(t, append(chained, "--resume")...); o.code == 0 || o.stdout != "" || !strings.Contains(o.stderr, filepath.Base(damaged)) {
+		t.Errorf("with %s damaged: exit %d: %s%s", damaged, o.code, o.stdout, o.stderr)
+	}
+}
+
+// damage changes a byte of the largest file below a directory.
+func damage(t *testing.T, dir string) (path string) {
+	t.Helper()
+	most := int64(0)
+	must(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		i, err := d.Info()
+		if err == nil && i.Size() > most {
+			most, path = i.Size(), p
+		}
+		return err
+	}))
+	b, err := os.ReadFile(path)
+	must(t, err)
+	b[len(b)/2] ^= 1
+	must(t, os.WriteFile(path, b, 0o644))
+	return path
 }

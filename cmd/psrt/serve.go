@@ -64,6 +64,7 @@ says, and nothing is left behind.`,
   psrt serve --token-file token --new-tables --sync ssp --staleness 2
   psrt serve --token-file token --tables tables.yaml --servers 4
   psrt serve --token-file token --tables tables.yaml --servers 3 --replicas 2 --allow-same-host
+  psrt serve --token-file token --tables tables.yaml --servers 3 --replicas 2 --allow-same-host --mem-budget 24GiB --ssd /ssd/a,/ssd/b
   psrt serve --token-file token --tables tables.yaml --servers 2 --coordinator node0:7600 --rank 1 --listen node1:7700`,
 	}
 	fl := c.Flags()
@@ -170,7 +171,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	default:
 	}
 	if err != nil && launched() {
-		err = errors.Join(err, f.announce(readiness{Event: "failed", Error: err.Error()}))
+		err = errors.Join(err, f.announceFailure(err))
 	}
 	return err // a signal is how a server ends: it is no failure
 }
@@ -221,9 +222,6 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	}
 	if cfg.Storage, err = f.storage.describe(c); err != nil {
 		return cfg, err
-	}
-	if cfg.Storage != nil && f.replicated() {
-		return cfg, cli.Usagef("--ssd is not for servers with --replicas or --groups, whose rows are in memory: leave one of them out")
 	}
 	if cfg.Storage != nil && cfg.MaxBytes == 0 {
 		cfg.MaxBytes = budget(f.servers)
@@ -316,6 +314,12 @@ func (f *serveFlags) announce(r readiness) error {
 	}
 	_, err = os.Stdout.Write(b)
 	return err
+}
+
+// announceFailure tells the launcher why this server ends.
+func (f *serveFlags) announceFailure(err error) error {
+	var bad interface{ BadInput() bool }
+	return f.announce(readiness{Event: "failed", Error: err.Error(), BadInput: errors.As(err, &bad) && bad.BadInput()})
 }
 
 // oneSignal takes signals that come within a second of the first for the same

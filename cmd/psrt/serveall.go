@@ -199,7 +199,11 @@ func (f *serveFlags) whenAllAre(shown string, failed context.CancelCauseFunc, fa
 	return func(rank int, line []byte) {
 		var r readiness
 		if json.Unmarshal(line, &r) != nil || r.Event == "failed" {
-			*failures = append(*failures, fmt.Errorf("server %d: %s", rank, r.Error))
+			err := fmt.Errorf("server %d: %s", rank, r.Error)
+			if r.BadInput {
+				err = cli.Usagef("%w", err)
+			}
+			*failures = append(*failures, err)
 			return
 		}
 		if all[rank] = r.Address; slices.Contains(all, "") {

@@ -184,8 +184,7 @@ func (f *serveFlags) readyAll(v *job.View, cfg serve.Config, save serveSaves, sh
 func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err error) {
 	defer func() {
 		if err != nil && launched() {
-			var bad *serve.InputError
-			err = errors.Join(err, f.announce(readiness{Event: "failed", Error: err.Error(), BadInput: errors.As(err, &bad)}))
+			err = errors.Join(err, f.announceFailure(err))
 		}
 	}()
 	save := takeSaves(&cfg)

@@ -18,6 +18,7 @@ import (
 	"psrt/csrc/seedtest"
 	"psrt/sched/job"
 	"psrt/sched/kv"
+	"psrt/sched/psmsg"
 )
 
 // view is the servers as psrt server ls shows them.
@@ -58,44 +59,78 @@ func cTrainer(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
+// cProcess is a program of cTrainer that has begun.
+type cProcess struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    io.Writer
+	lines *bufio.Scanner
+	wrong strings.Builder
+}
+
+func beginC(t *testing.T, env []string, program string, args ...string) *cProcess {
+	t.Helper()
+	p := &cProcess{t: t, cmd: exec.Command(program, args...)}
+	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), env...), &p.wrong
+	in, err := p.cmd.StdinPipe()
+	must(t, err)
+	out, err := p.cmd.StdoutPipe()
+	must(t, err)
+	must(t, p.cmd.Start())
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // one that has not ended
+	late := time.AfterFunc(5*time.Minute, func() { _ = p.cmd.Process.Kill() })
+	t.Cleanup(func() { late.Stop() })
+	p.in, p.lines = in, bufio.NewScanner(out)
+	if !p.lines.Scan() || p.lines.Text() != "begun" {
+		_ = p.cmd.Wait()
+		t.Fatalf("%q, %s", p.lines.Text(), p.wrong.String())
+	}
+	return p
+}
+
+// end has it end, and gives what it says of that.
+func (p *cProcess) end() error {
+	_, _ = io.WriteString(p.in, "\n")
+	for p.lines.Scan() {
+		p.t.Log(p.lines.Text())
+	}
+	return p.cmd.Wait()
+}
+
 // A trainer in C goes on while servers are killed, added and taken away: each push
 // counts once, those after a save and a start of all servers too.
 func TestTrainerInCWhileServersDie(t *testing.T) {
 	program, rng := cTrainer(t, "replicas"), seedtest.Rand(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	for sync, happens := range map[string][]string{"asp": {"kill", "add", "kill", "remove", "stop"}, "bsp": {"kill", "end"}} {
-		t.Run(sync, func(t *testing.T) {
-			dir := t.TempDir()
-			tables, token, model := write(t, dir, "tables.yaml", "tables:\n  - {name: sum, dim: 1, rule: sum}\n"), filepath.Join(dir, "token"), filepath.Join(dir, "model")
-			args := []string{"--tables", tables, "--new-tables", "--token-file", token, "--threads", "1", "--listen", "127.0.0.1:0", "--servers", "3", "--replicas", "2", "--groups", "6",
-				"--allow-same-host", "--sync", sync, "--load", model, "--save", model, "--mem-budget", "256MiB"}
+	const memory = "tables:\n  - {name: sum, dim: 1, rule: sum}\n"
+	for name, of := range map[string]struct {
+		sync, tables, flags string
+		rows                int
+		happens             []string
+	}{
+		"asp":   {"asp", memory, "--new-tables --mem-budget 256MiB", 300, []string{"kill", "add", "kill", "remove", "stop"}},
+		"bsp":   {"bsp", memory, "--new-tables --mem-budget 256MiB", 300, []string{"kill", "end"}},
+		"disks": {"asp", memory + "  - {name: own, dim: 1, rule: sum, init: zero}\n", "--mem-budget 48MiB --ssd ", 40000, []string{"kill", "add", "kill", "remove"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, disk := t.TempDir(), ""
+			if name == "disks" {
+				disk = t.TempDir()
+			}
+			tables, token, model := write(t, dir, "tables.yaml", of.tables), filepath.Join(dir, "token"), filepath.Join(dir, "model")
+			args := append([]string{"--tables", tables, "--token-file", token, "--threads", "1", "--listen", "127.0.0.1:0", "--servers", "3", "--replicas", "2", "--groups", "6",
+				"--allow-same-host", "--sync", of.sync, "--load", model, "--save", model}, strings.Fields(of.flags+disk)...)
 			s := serveProcess(t, args...)
 			if len(s.ready.Addresses) != 3 || s.ready.Replicas != 2 || s.ready.Groups != 6 {
 				t.Errorf("the readiness line: %+v", s.ready)
 			}
 			config := write(t, dir, "client.yaml", fmt.Sprintf("servers: [%q]\ntoken_file: %s\ntransport: tcp\ntables:\n- name: own\n  dim: 1\n  init: {kind: zero}\n  optimizer: {kind: sum}\n", s.ready.Addresses[1], token))
-			cmd := exec.Command(program, config)
-			var wrong strings.Builder
-			cmd.Stderr = &wrong
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			late := time.AfterFunc(4*time.Minute, func() { _ = cmd.Process.Kill() })
-			defer late.Stop()
-			lines := bufio.NewScanner(out)
-			if !lines.Scan() || lines.Text() != "begun" {
-				t.Fatalf("%q, %s, %s", lines.Text(), wrong.String(), s.stderr)
+			trainers := []*cProcess{beginC(t, nil, program, config, strconv.Itoa(of.rows))}
+			if name == "asp" { // others beside it, of which one process is two
+				trainers = append(trainers, beginC(t, []string{"PSRT_READ=any"}, program, config, "300", "1", "1000000"), beginC(t, nil, program, config, "300", "2", "2000000"))
 			}
 			servers := 3
-			for _, what := range happens {
+			for _, what := range of.happens {
 				v := wholeAgain(t, servers)
 				one := v.Servers[rng.IntN(len(v.Servers))]
 				switch what {
@@ -124,18 +159,19 @@ func TestTrainerInCWhileServersDie(t *testing.T) {
 				}
 			}
 			last := wholeAgain(t, 3).Servers[0].Addr
-			_, _ = io.WriteString(in, "\n")
-			for lines.Scan() {
-				t.Log(lines.Text())
-			}
-			if err := cmd.Wait(); err != nil {
-				t.Fatalf("%v: %s\n%s", err, wrong.String(), s.stderr)
+			for _, tr := range trainers {
+				if err := tr.end(); err != nil {
+					t.Fatalf("%v: %s\n%s", err, tr.wrong.String(), s.stderr)
+				}
 			}
 			before := ownSum(t, last, token)
 			if before < 1 {
 				t.Errorf("the sum is %v", before)
 			}
-			if sync == "bsp" { // systemd's way: all processes of the unit get it
+			if disk != "" {
+				lieOnDisks(t, disk, last, token)
+			}
+			if of.sync == "bsp" { // systemd's way: all processes of the unit get it
 				for _, one := range view(t).Servers {
 					must(t, syscall.Kill(one.PID, syscall.SIGTERM))
 				}
@@ -150,10 +186,39 @@ func TestTrainerInCWhileServersDie(t *testing.T) {
 			if _, code := s.end(syscall.SIGTERM); code != 0 {
 				t.Errorf("ended with %d: %s", code, s.stderr)
 			}
-			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "psrt*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v, %v", left, err)
+			for _, d := range []string{os.TempDir(), disk} {
+				if left, err := filepath.Glob(filepath.Join(d, "psrt*")); d != "" && (err != nil || len(left) > 0) {
+					t.Errorf("left behind: %v, %v", left, err)
+				}
 			}
 		})
+	}
+}
+
+// lieOnDisks is where the servers' rows are, which nobody else may take.
+func lieOnDisks(t *testing.T, disk, address, token string) {
+	t.Helper()
+	c := connect(t, kv.Config{Servers: []string{address}, TokenFile: token})
+	defer c.Close()
+	b, err := c.StatsJSON(0)
+	must(t, err)
+	var r struct{ Servers []psmsg.StatsReply }
+	must(t, json.Unmarshal(b, &r))
+	var all psmsg.TierStats
+	for _, s := range r.Servers {
+		for _, table := range s.Tables {
+			if table.Tiers != nil {
+				all.Add(table.Tiers)
+			}
+		}
+	}
+	if all.DiskWrites == 0 || all.DiskReads == 0 {
+		t.Errorf("nothing lies on disks: %+v", all)
+	}
+	second := psrt(t, "serve", "--token-file", token, "--tables", filepath.Join(filepath.Dir(token), "tables.yaml"), "--listen", "127.0.0.1:0", "--threads", "1", "--servers", "2", "--replicas", "2",
+		"--allow-same-host", "--mem-budget", "64MiB", "--ssd", disk)
+	if second.code != 2 || !strings.Contains(second.stderr, disk) {
+		t.Errorf("a second job with the same directory: exit code %d, %s", second.code, second.stderr)
 	}
 }
 
@@ -179,14 +244,14 @@ func TestReplicasRefused(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"serve", "--token-file", filepath.Join(dir, "token"), "--tables", write(t, dir, "tables.yaml", serveTables), "--listen", "127.0.0.1:0"}
 	for says, more := range map[string]string{
-		"give --servers 2 or more":      "--replicas 2",
-		"add --allow-same-host":         "--servers 2 --replicas 2",
-		"for servers with --replicas":   "--rack a",
-		"--groups 0: must be at least":  "--groups 0",
-		"has no effect without":         "--servers 2 --allow-same-host",
-		"--ssd is not for servers with": "--servers 2 --groups 4 --mem-budget 64MiB --ssd " + dir,
-		"one less than --servers":       "--servers 2 --coordinator 127.0.0.1:1 --rank 2",
-		"--rank 256":                    "--servers 2 --groups 2 --coordinator 127.0.0.1:1 --rank 256",
+		"give --servers 2 or more":     "--replicas 2",
+		"add --allow-same-host":        "--servers 2 --replicas 2",
+		"for servers with --replicas":  "--rack a",
+		"--groups 0: must be at least": "--groups 0",
+		"has no effect without":        "--servers 2 --allow-same-host",
+		"describe all of them":         "--new-tables --servers 2 --groups 4 --mem-budget 64MiB --ssd " + dir,
+		"one less than --servers":      "--servers 2 --coordinator 127.0.0.1:1 --rank 2",
+		"--rank 256":                   "--servers 2 --groups 2 --coordinator 127.0.0.1:1 --rank 256",
 	} {
 		if r := psrt(t, append(args, strings.Fields(more)...)...); r.code != 2 || !strings.Contains(r.stderr, says) {
 			t.Errorf("%s: exit code %d, %q", more, r.code, r.stderr)
@@ -215,5 +280,30 @@ func TestReplicasEndedBeforeTheyBegin(t *testing.T) {
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, said.String())
+	}
+}
+
+// Servers with replicas go on with what one has saved, and refuse it where a part is damaged.
+func TestReplicasLoad(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	tables, token, model := write(t, dir, "tables.yaml", serveTables), filepath.Join(dir, "token"), filepath.Join(dir, "model")
+	args := []string{"--tables", tables, "--token-file", token, "--threads", "1", "--listen", "127.0.0.1:0", "--load", model, "--save", model}
+	chained := append(args, "--servers", "2", "--replicas", "2", "--groups", "4", "--allow-same-host")
+	for round, args := range [][]string{args, chained, chained, args} {
+		s := serveProcess(t, args...)
+		pushSum(t, s.ready.Address, token)
+		c := connect(t, kv.Config{Servers: []string{s.ready.Address}, TokenFile: token})
+		if got := pullSum(t, openTable(t, c, "sum")); got != float32(round+1) {
+			t.Errorf("the sum is %v after %d pushes", got, round+1)
+		}
+		c.Close()
+		if _, code := s.end(syscall.SIGTERM); code != 0 {
+			t.Errorf("round %d ended with %d: %s", round, code, s.stderr)
+		}
+	}
+	damaged := damage(t, model)
+	if r := psrt(t, append([]string{"serve"}, chained...)...); r.code == 0 || r.stdout != "" || !strings.Contains(r.stderr, filepath.Base(damaged)) {
+		t.Errorf("with %s damaged: exit code %d, %s%s", damaged, r.code, r.stdout, r.stderr)
 	}
 }

@@ -64,6 +64,12 @@ type ChainsConfig struct {
 	AllowSameHost bool
 }
 
+// Most is how many groups each of so many servers may have to have: one more has died.
+func (c ChainsConfig) Most(servers int) int {
+	left := max(1, servers-1)
+	return min(c.Groups, (c.Groups*max(1, c.Replicas)+left-1)/left)
+}
+
 // GroupsFor is a number of groups that lets this many servers, and some more,
 // have equal shares: at least 32 for each.
 func GroupsFor(servers, slots int) int {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma/dial"
@@ -62,6 +63,8 @@ type Replica struct {
 	closing  context.Context
 	close    context.CancelCauseFunc
 	trainers doors
+	noted    atomic.Bool  // what all groups' servers would say
+	leave    func() error // gives directories of rows back
 }
 
 // errClosing is what trainers are told at the end.
@@ -77,6 +80,14 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	}
 	r := &Replica{cfg: cfg, open: make(chan struct{}), refused: dial.NewRefusals(cfg.Log)}
 	r.closing, r.close = context.WithCancelCause(context.Background())
+	if r.cfg.Storage, r.leave, err = cfg.Storage.Own(cfg.Replicated.Number); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.leave())
+		}
+	}()
 	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover, OnReject: r.refused.OnStranger})
 	if err != nil {
 		return nil, err
@@ -103,8 +114,6 @@ func (c *Config) checkReplicated() error {
 		return fmt.Errorf("serve: server %d of %d at first, want 0 or more of 1 to %d", k.Number, k.First, MaxServers)
 	case k.Chains.Replicas < 1 || k.Chains.Replicas > k.First:
 		return fmt.Errorf("serve: %d replicas at %d servers", k.Chains.Replicas, k.First)
-	case c.Storage != nil:
-		return &InputError{Path: "--ssd", Msg: "rows of groups with replicas are in memory; leave --ssd out, or --replicas and --groups"}
 	}
 	return nil
 }
@@ -113,25 +122,21 @@ func (c *Config) checkReplicated() error {
 func (r *Replica) sit(seat replica.Seat) (replica.Group, error) {
 	c := &r.cfg
 	var s *server.Server
-	s, err := server.New(server.Config{
+	whole := server.Config{
 		ID: seat.Group, Map: seat.Map.GroupMap(), Host: r.host, Workers: c.Clients + 1, Staleness: c.Staleness, Modes: c.modes(), Merges: tree.Merges(0, c.Clients+1),
 		Seed: c.Tables.Seed, Tables: c.Tables.Specs, Dense: c.Tables.Dense.config(), Tracked: c.Tables.lives(), Node: c.Node,
-		MaxBytes: c.MaxBytes / c.Replicated.mostGroups(), Watch: server.WatchOff, // it would look at each connection once for each group
+		MaxBytes: c.MaxBytes, Storage: c.Storage, Note: c.Log, Second: r.noted.Swap(true),
 		Audit: c.Audit, ReconnectFor: c.ReconnectFor, OnWorkerLost: func(worker int, cause error) { r.lost(seat.Group, s, worker, cause) },
 		Trainers: server.Trainers{NewTable: c.newTable, Dense: c.Tables.Dense.Parts, Reserved: 1},
 		Chain:    &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport},
-	})
+	}
+	k := c.Replicated
+	s, err := server.New(whole.Part(k.Chains.Most(k.First)))
 	if err != nil {
 		return nil, err
 	}
 	s.Vacate()
 	return &door{s, r}, nil
-}
-
-// mostGroups is how many groups a server may have to have: one more has died.
-func (k *Replicated) mostGroups() int64 {
-	left := max(1, k.First-1)
-	return int64(min(k.Chains.Groups, (k.Chains.Groups*k.Chains.Replicas+left-1)/left))
 }
 
 // lost gives up the place of a trainer that does not come back to a group.
@@ -196,10 +201,11 @@ func (r *Replica) Addr() string { return r.member.Addr() }
 
 // Run serves until ctx ends, the servers are over, or this one was asked to leave and
 // has. ready is called when there is a map.
-func (r *Replica) Run(ctx context.Context, ready func()) error {
+func (r *Replica) Run(ctx context.Context, ready func()) (err error) {
 	defer r.refused.Close()
 	defer r.host.Close()
 	defer r.close(errClosing)
+	defer func() { err = errors.Join(err, r.leave()) }()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := r.agree(ctx); err != nil {

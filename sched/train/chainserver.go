@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"psrt/sched/coord"
@@ -22,19 +21,21 @@ import (
 func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	dirs, err := ownDirs(base.Storage, rank.Index)
+	storage, leave, err := base.Storage.Own(rank.Index)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, removeAll(dirs)) }()
-	part := job.partOf(base, dirs)
+	defer func() { err = errors.Join(err, leave()) }()
+	base.Storage = storage
+	part := base.Part(job.chains().Most(job.Servers))
+	var noted atomic.Bool
 	m, err := replica.New(replica.Config{
 		ID: rank.Index, Host: rank.Host, Listen: rank.Listen, Coord: rank.Coord,
 		Server: place.Server{Lanes: job.Lanes, Host: rank.Label, Rack: rank.Rack},
 		First:  job.chains(), FirstServers: job.Servers,
 		Open: func(seat replica.Seat) (replica.Group, error) {
 			cfg := part
-			cfg.ID, cfg.Map = seat.Group, seat.Map.GroupMap()
+			cfg.ID, cfg.Map, cfg.Second = seat.Group, seat.Map.GroupMap(), noted.Swap(true) || cfg.Second
 			cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport}
 			s, err := server.New(cfg)
 			if err != nil {
@@ -73,49 +74,4 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 		return err
 	}
 	return context.Cause(ctx)
-}
-
-// partOf is what one group's server has of a server's memory and disks: so that there
-// is room for the groups of one more server that has died.
-func (j *Job) partOf(whole server.Config, dirs []string) server.Config {
-	part, n := whole, int64(j.groupsEach())
-	part.MaxBytes /= n
-	if whole.Storage != nil {
-		s := *whole.Storage
-		s.Dirs = dirs
-		s.LimitBytes /= n
-		part.Storage = &s
-	}
-	if whole.Device != nil {
-		d := *whole.Device
-		d.MaxBytes /= n
-		part.Device = &d
-	}
-	part.Watch = server.WatchOff // it would look at each connection once for each group
-	return part
-}
-
-// groupsEach is how many groups a server may have to have.
-func (j *Job) groupsEach() int {
-	left := max(1, j.Servers-1)
-	return min(j.Groups, (j.Groups*max(1, j.Replicas)+left-1)/left)
-}
-
-// ownDirs are a server's own on each device: groups have replicas on other servers
-// that may be of the same host. What a process before it left is removed.
-func ownDirs(s *server.Storage, index int) (dirs []string, err error) {
-	if s == nil {
-		return nil, nil
-	}
-	for _, d := range s.Dirs {
-		dirs = append(dirs, filepath.Join(d, fmt.Sprintf("psrt-replica%d", index)))
-	}
-	return dirs, removeAll(dirs)
-}
-
-func removeAll(dirs []string) (err error) {
-	for _, d := range dirs {
-		err = errors.Join(err, os.RemoveAll(d))
-	}
-	return err
 }
