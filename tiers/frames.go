@@ -8,6 +8,9 @@ func (t *Tiered) room() int {
 	return len(t.free) + t.space.more() + t.idle + t.coming - t.reserved
 }
 
+// Most is how many rows a lookup may have.
+func (t *Tiered) Most() int { return t.space.frames() + t.space.more() }
+
 // take gives an empty frame. ErrBusy: the disk must take a row first.
 func (t *Tiered) take() (uint32, error) {
 	if len(t.free) == 0 {

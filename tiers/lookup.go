@@ -124,15 +124,15 @@ func (t *Tiered) roomFor(j *job, rows []uint32) error {
 	if t.room() >= len(j.keys) {
 		return nil
 	}
-	frames := t.space.frames() + t.space.more()
+	most := t.Most()
 	hits := map[uint32]bool{}
 	for _, f := range rows {
 		if f != noRow {
 			hits[f] = true
 		}
 	}
-	if n := len(hits) + len(j.keys); n > frames {
-		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit in memory; use smaller batches or more memory", ErrBudget, t.spec.Name, n, frames)
+	if n := len(hits) + len(j.keys); n > most {
+		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit in memory; use smaller batches or more memory", ErrBudget, t.spec.Name, n, most)
 	}
 	return ErrPinned
 }

@@ -47,7 +47,7 @@ func (r *request) come() int {
 // is. What is packed cannot be judged before.
 func (c *chained) mayFlow(r *request) bool {
 	return r.Kind == psmsg.KindPush && r.Flags&(psmsg.FlagPacked|psmsg.FlagInlineGrads) == 0 && r.fetch.left > 0 && r.s.plain == 0 &&
-		r.come() >= flowPiece && c.bodySize(r) >= flowLeast
+		r.come() >= flowPiece && c.bodySize(r) >= flowLeast && c.fits(r) == nil
 }
 
 // landed says whether what has landed of a request gives takePushes something to do.

@@ -3,6 +3,7 @@ package hbm
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 
@@ -164,6 +165,14 @@ func (c *Cache) places(keys []uint64, slots []uint32) { c.index.Find(keys, slots
 
 // Spec is what the table was made from.
 func (c *Cache) Spec() table.Spec { return c.below.Spec() }
+
+// Most is how many rows a lookup may have, by what is below.
+func (c *Cache) Most() int {
+	if b, ok := c.below.(interface{ Most() int }); ok {
+		return b.Most()
+	}
+	return math.MaxInt
+}
 
 // Accessor gives rows their meaning.
 func (c *Cache) Accessor() *accessor.Accessor { return c.acc }
