@@ -78,11 +78,17 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	default:
 		err := &RefusedError{Worker: c.worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
 		if p.void { // it must be taken: what follows it waits
-			if rep.Code == psmsg.CodeClock && !c.cfg.Stepped { // it never will be, over whatever connection
+			// It never will be, over whatever connection: of a group whose last copy has failed
+			// either. Each push there is answered so.
+			lost := rep.Code == psmsg.CodeNoMemory || rep.Code == psmsg.CodeStorage
+			switch {
+			case (lost || rep.Code == psmsg.CodeClock) && !c.cfg.Stepped:
 				c.ends(err)
-				return
+			case lost:
+				l.release(slot)
+			default:
+				l.broken = err
 			}
-			l.broken = err
 			return
 		}
 		if call.err == nil {

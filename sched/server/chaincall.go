@@ -39,7 +39,11 @@ func (c *chained) call(ctx context.Context, within time.Duration, k *chainCall) 
 	defer cancel()
 	k.done = make(chan struct{})
 	err := c.l.do(within, func() {
-		if !c.head || c.failed != nil {
+		switch {
+		case c.isLost():
+			k.end(nil, c.errLost())
+			return
+		case !c.head || c.failed != nil:
 			k.end(nil, c.moved())
 			return
 		}

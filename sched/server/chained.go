@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -234,10 +235,10 @@ func (c *chained) turn(now time.Time) (some bool) {
 // it could not do is told.
 func (c *chained) sitOut(now time.Time) bool {
 	c.endSome(c.l.readers)
-	if len(c.m.Config().Chain) == 1 {
+	if c.isLost() {
 		c.endFlow()
 		c.flush()
-		c.refusePushes()
+		c.refuseAll()
 	}
 	c.post()
 	if now.Before(c.nextTick) {
@@ -249,8 +250,34 @@ func (c *chained) sitOut(now time.Time) bool {
 	return false
 }
 
-// refusePushes answers the pushes that are here of a group that can do none any more.
-func (c *chained) refusePushes() {
+// isLost says whether this copy failed, and is the last one: what the group had is in no
+// server any more.
+func (c *chained) isLost() bool {
+	all := c.m.Config().Chain
+	return c.failed != nil && len(all) == 1 && all[0].Node == c.cfg.Self
+}
+
+// errLost is what callers are told of a group that is lost.
+func (c *chained) errLost() error {
+	return fmt.Errorf("server: group %d is lost: its last copy could not do what the ones before it did not either: %w; start anew from a checkpoint or a saved model, with what it lacked", c.cfg.Group, c.failed)
+}
+
+// refuseAll answers whatever waits here of a group that can do nothing any more.
+func (c *chained) refuseAll() {
+	for _, k := range c.calls {
+		k.end(nil, c.errLost())
+	}
+	c.calls = nil
+	keep := c.l.parked[:0]
+	for _, r := range c.l.parked {
+		if r.s.broken { // flush drops it, and what it asked
+			keep = append(keep, r)
+			continue
+		}
+		c.l.refuse(r, psmsg.CodeNoMemory)
+	}
+	clear(c.l.parked[len(keep):])
+	c.l.parked = keep
 	for _, s := range c.l.current {
 		if s == nil || s.broken || !s.open {
 			continue

@@ -73,6 +73,17 @@ func TestChainFailsAlone(t *testing.T) {
 			t.Errorf("a push was answered %v, want %v", code, psmsg.CodeNoMemory)
 		}
 	}
+	rep, r := k.ask(0, func(r *raw) psmsg.Request {
+		req := r.pull(0, 0, 10)
+		req.Keys, req.Values = r.put(0, w.keysOf(0, 10), 0)
+		return req
+	})
+	if rep.Code != psmsg.CodeNoMemory {
+		t.Errorf("a pull was answered %v, want %v", rep.Code, psmsg.CodeNoMemory)
+	}
+	if err := r.call(psmsg.MethodDigest, struct{}{}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "group 0 is lost") {
+		t.Errorf("a call was answered %v", err)
+	}
 }
 
 // A worker whose leaving was done, and not answered, asks the next head.
