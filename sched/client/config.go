@@ -18,6 +18,8 @@ type Config struct {
 	// Any says that Worker is only a wish, at servers whose workers come and go: the
 	// first server gives a number.
 	Any bool
+	// Looks says that this worker takes no steps: no barrier waits for it.
+	Looks bool
 	// Generation counts the processes that have had the worker's number, from 1; 0 does
 	// not say. One above 1 goes on for those before it; see GoOn.
 	Generation int

@@ -48,7 +48,7 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 
 // dialAt dials a server where it is, with what hello has beside the usual.
 func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello psmsg.Hello) (*dial.Conn, error) {
-	hello.Worker, hello.Client, hello.Generation, hello.Any = c.worker, c.id, c.cfg.Generation, c.cfg.Any
+	hello.Worker, hello.Client, hello.Generation, hello.Any, hello.Looks = c.worker, c.id, c.cfg.Generation, c.cfg.Any, c.cfg.Looks
 	if c.resolver != nil && c.numbered { // one head has given the number; the others keep to it
 		hello.Any = false
 	}

@@ -45,6 +45,9 @@ type Hello struct {
 	// Reads says that the connection is for pulls alone: any member of the group's
 	// chain takes it.
 	Reads bool `json:"reads,omitempty"`
+	// Looks says that the worker takes no steps and pushes nothing: no barrier waits for it.
+	// Older servers' do.
+	Looks bool `json:"looks,omitempty"`
 	// Link says that this is no worker, but the server before or after in a chain.
 	Link *Link `json:"link,omitempty"`
 }

@@ -45,6 +45,8 @@ type Server struct {
 	// readers counts each worker's connections that only read, reading are those.
 	readers map[int]int
 	reading map[*dial.Conn]bool
+	// lookers are workers that take no steps, so that no barrier waits for them.
+	lookers map[int]bool
 	holder  map[int]uint64
 	// generation is of the newest process that has a worker's number.
 	generation map[int]int
@@ -73,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.ReconnectFor = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
-		joining: map[int]int{}, readers: map[int]int{}, reading: map[*dial.Conn]bool{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
+		joining: map[int]int{}, readers: map[int]int{}, reading: map[*dial.Conn]bool{}, lookers: map[int]bool{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
 	if s.cfg.Note == nil {
 		s.cfg.Note = func(string) {}
 	}
@@ -288,7 +290,7 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	if hello.Reads {
 		s.readerArrived(conn)
 	} else {
-		s.arrived(conn, hello.Worker)
+		s.arrived(conn, &hello)
 	}
 	silent := time.AfterFunc(s.openWithin, func() { conn.Control.Close() }) // not the endpoints: see hangUp
 	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
@@ -432,10 +434,11 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 	return nil
 }
 
-func (s *Server) arrived(c *dial.Conn, worker int) {
+func (s *Server) arrived(c *dial.Conn, hello *psmsg.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conns[c] = worker
+	worker := hello.Worker
+	s.conns[c], s.lookers[worker] = worker, hello.Looks
 	if t := s.away[worker]; t != nil {
 		t.Stop()
 		delete(s.away, worker)

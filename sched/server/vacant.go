@@ -126,13 +126,13 @@ func (s *Server) meeting(asked int) func() int {
 		defer s.mu.Unlock()
 		here := map[int]bool{}
 		for _, w := range s.conns {
-			if !s.left[w] {
+			if !s.left[w] && !s.lookers[w] {
 				here[w] = true
 			}
 		}
 		if s.cfg.Chain != nil { // they may only be on their way to a new head
 			for w := range s.away {
-				here[w] = here[w] || !s.left[w]
+				here[w] = here[w] || !s.left[w] && !s.lookers[w]
 			}
 		}
 		return max(1, len(here))

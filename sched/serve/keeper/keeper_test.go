@@ -275,3 +275,23 @@ func TestEndWithoutServers(t *testing.T) {
 		t.Fatal("it waits for servers that have ended")
 	}
 }
+
+// TestBarrierAmongTrainers: it waits neither for who only looks nor for who saves.
+func TestBarrierAmongTrainers(t *testing.T) {
+	w := start(t, 2, serve.Config{Tables: sums(), Staleness: server.Async, Clients: 4}, "")
+	a, b := w.open(0), w.open(1)
+	cfg := kv.Config{Token: token, Transport: "tcp", Looks: true, Timeout: kv.Duration(2 * time.Minute), ConnectTimeout: kv.Duration(2 * time.Minute)}
+	for _, p := range w.procs {
+		cfg.Servers = append(cfg.Servers, p.Addr())
+	}
+	looks, err := kv.Open(context.Background(), cfg)
+	must(t, err)
+	t.Cleanup(looks.Close)
+	saves, err := w.keeper.client(context.Background(), nil)
+	must(t, err)
+	t.Cleanup(saves.Close)
+	met := make(chan error)
+	go func() { met <- b.Barrier(time.Minute) }()
+	must(t, a.Barrier(time.Minute))
+	must(t, <-met)
+}
