@@ -23,3 +23,16 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvironmentReads(t *testing.T) {
+	for _, c := range []struct {
+		says, env, want string
+		bad             bool
+	}{{"", "", "", false}, {"", "any", kv.ReadAny, false}, {kv.ReadHead, "any", kv.ReadHead, false}, {"", "tail", "", true}} {
+		cfg := kv.Config{Read: c.says}
+		err := environment(&cfg, func(name string) string { return map[string]string{envRead: c.env}[name] })
+		if (err != nil) != c.bad || c.bad && kv.CodeOf(err) != kv.BadConfig || cfg.Read != c.want {
+			t.Errorf("%+v: %q, %v", c, cfg.Read, err)
+		}
+	}
+}

@@ -137,6 +137,8 @@ const char *psrt_last_error(void);
  *   timeout: 30s               # how long a call waits where it does not say (30s)
  *   connect_timeout: 30s       # how long opening may take (30s)
  *   requests: 64               # asynchronous calls under way, at most (64, to 1024)
+ *   read: head                 # at servers with replicas: pulls go to the first server of
+ *                              #   a row's chain, or to "any" of it (head; or PSRT_READ)
  *   stall_after: 10s           # a wait so long is told on standard error: who waits
  *                              #   for whom, and why (never; or PSRT_STALL_AFTER)
  *   audit: records             # record into this directory for psrt audit (nothing;

@@ -52,6 +52,11 @@ func (c *Client) completeAt(l *laneConn, comp *rdma.Completion) {
 func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	p := &l.parts[slot]
 	call := p.call
+	if c.overtaken(l, p, rep) {
+		call.Created += int(rep.Rows)
+		c.stale = append(c.stale, slotRef{l, slot})
+		return
+	}
 	c.noteAnswer(p, rep)
 	switch rep.Code {
 	case psmsg.CodeOK, psmsg.CodeDuplicate:

@@ -38,7 +38,8 @@ type part struct {
 	kept   int  // the lane's last rows, which a pull leaves out: hot ones
 	absent bool // a dense push without examples behind it
 	active bool
-	void   bool // a push without rows in the place of one that is not wanted any more
+	void   bool   // a push without rows in the place of one that is not wanted any more
+	least  uint64 // the version that a pull has asked for
 }
 
 // uses counts what is under way with the memory that the request names: a push's late

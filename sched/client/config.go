@@ -27,7 +27,7 @@ type Config struct {
 	// Chains is the first map of a job with replicas, instead of Map: later ones are
 	// learnt from the servers. Every group is then a server to the caller.
 	Chains *place.Chains
-	// Read is where pulls go then. A stepped client's go to the heads.
+	// Read is where pulls go then. A stepped client's go to the heads until BeginReaders.
 	Read Read
 	// Hot has it keep values of rows that are pulled often, which is not for bsp: a pull
 	// of a step may then be answered with what another, so many steps before, was.
@@ -49,6 +49,9 @@ type Config struct {
 	Shared bool
 	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
 	Stepped bool
+	// Turn runs f, by any goroutine, while nobody uses a stepped client that reads from
+	// any member; false: it is closed, and f did not run.
+	Turn func(f func()) bool
 	// Lost is called, by any goroutine, when a stepped client of a job with replicas
 	// has lost a connection: Broken has it. May be nil.
 	Lost func()
@@ -60,7 +63,7 @@ type Config struct {
 
 // lanesEach is how many connections a lane may have at a time.
 func (c *Config) lanesEach() int {
-	if c.Chains != nil && c.Read == ReadAny && !c.Stepped {
+	if c.Chains != nil && c.Read == ReadAny {
 		return 2
 	}
 	return 1
@@ -78,6 +81,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Compress.Check(); err != nil {
 		return err
+	}
+	if c.Stepped && c.Read == ReadAny && c.Turn == nil {
+		return fmt.Errorf("client: a stepped client that reads from any member needs Config.Turn")
 	}
 	if c.Worker < 0 {
 		return fmt.Errorf("client: worker %d, want 0 or more", c.Worker)

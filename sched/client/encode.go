@@ -36,6 +36,7 @@ func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
 	if p.seq == 0 && l.floor != nil && (p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense) {
 		req.Seq = l.floor[floorOf(p)]
+		p.least = req.Seq
 	}
 	var err error
 	if p.dense != nil {

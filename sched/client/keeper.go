@@ -63,8 +63,11 @@ func (c *Client) rest(until time.Time) {
 	t.idle.Broadcast()
 }
 
-// alone runs f in a keeper's turn; false: the client is closed.
+// alone runs f in a keeper's turn, or a reader's; false: the client is closed.
 func (c *Client) alone(f func()) bool {
+	if !c.turn.on && c.cfg.Turn != nil { // a stepped client is its owner's
+		return c.cfg.Turn(f)
+	}
 	t := &c.turn
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,7 +221,7 @@ func (c *Client) openGroups(deadline time.Time) error {
 		c.keepers.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.keep(r, time.Until(deadline)) }))
 	}
 	err := c.awaitGroups(deadline)
-	if err == nil {
+	if err == nil && !c.cfg.Stepped {
 		c.makeReaders()
 	}
 	c.turn.mu.Unlock()

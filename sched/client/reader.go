@@ -35,10 +35,13 @@ type reader struct {
 	node place.Node
 }
 
+// BeginReaders has a stepped client connect members to read from; its owner's Turn works.
+func (c *Client) BeginReaders() { c.makeReaders() }
+
 // makeReaders begins to connect members to read from; the heads are connected. With
 // the turn.
 func (c *Client) makeReaders() {
-	if c.cfg.Read != ReadAny || c.cfg.Stepped {
+	if c.resolver == nil || c.cfg.Read != ReadAny || c.readers != nil {
 		return
 	}
 	for g, head := range c.lanes {
@@ -48,6 +51,18 @@ func (c *Client) makeReaders() {
 	for g := range c.readers {
 		c.keepers.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.keepReader(g) }))
 	}
+}
+
+// Readers is how many groups are read from another member than their head now.
+func (c *Client) Readers() (n int) {
+	c.lock()
+	defer c.unlock()
+	for _, r := range c.readers {
+		if r.up {
+			n++
+		}
+	}
+	return n
 }
 
 // laneOf is the lane of a completion.
@@ -63,11 +78,27 @@ func (c *Client) laneOf(id uint64) *laneConn {
 func (c *Client) laneFor(p *part) *laneConn {
 	isPull := (p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense) && p.flags&psmsg.FlagNoValues == 0
 	if c.readers != nil && isPull {
-		if r := c.readers[p.lane]; r.up && r.lane.broken == nil && len(r.lane.free) > 0 {
+		if r := c.readers[p.lane]; r.up && r.lane.broken == nil && len(r.lane.free) > 0 && r.lane.reaches(p) {
 			return r.lane
 		}
 	}
 	return c.lanes[p.lane]
+}
+
+// reaches says whether the member writes what is asked for where it shall be: over shared
+// memory it cannot reach memory of a trainer's own that has no file.
+func (l *laneConn) reaches(p *part) bool {
+	var m *shared
+	switch {
+	case p.dense != nil && p.dense.lent:
+		m = p.dense.arena
+	case p.rows != nil && p.rows.lean == noRows:
+		m = p.rows.lent.memory.s
+	default:
+		return true
+	}
+	_, _, shares := m.memory.Descriptor()
+	return shares || !l.mapped
 }
 
 // isReader says whether a lane is a reader's.
@@ -231,6 +262,7 @@ func (c *Client) retireReader(r *reader, conn *dial.Conn) {
 		l := r.lane
 		l.ep, r.conn = nil, nil
 		l.life++
+		c.stale = slices.DeleteFunc(c.stale, func(ref slotRef) bool { return ref.lane == l })
 		for slot := range l.parts {
 			if p := l.parts[slot]; p.active {
 				c.orphans = append(c.orphans, p)
@@ -283,6 +315,14 @@ func floorOf(p *part) uint32 {
 		return p.rows.spec.ID
 	}
 	return audit.DenseTable
+}
+
+// overtaken says whether a pull's answer is older than what another pull, asked elsewhere,
+// has brought since this one was sent. It is asked again then, and for that version. What a
+// server answers though it was asked for a newer one (of a step that is over) stays.
+func (c *Client) overtaken(l *laneConn, p *part, rep *psmsg.Reply) bool {
+	isPull := p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense
+	return c.readers != nil && isPull && p.flags&psmsg.FlagNoValues == 0 && rep.Code == psmsg.CodeOK && rep.Version > 0 && rep.Version >= p.least && rep.Version < l.floor[floorOf(p)]
 }
 
 // raise notes the version that an answer names.

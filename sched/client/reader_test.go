@@ -127,3 +127,27 @@ func TestReadAnyMember(t *testing.T) {
 		})
 	}
 }
+
+// A pull whose answer is older than what another one has brought meanwhile is asked again,
+// but one that is no newer than what it was asked for.
+func TestOvertaken(t *testing.T) {
+	rows := &Rows{spec: table.Spec{ID: 7}}
+	for _, k := range []struct {
+		p       part
+		version uint64
+		want    bool
+	}{
+		{part{kind: psmsg.KindPull, rows: rows, least: 3}, 4, true},
+		{part{kind: psmsg.KindPull, rows: rows, least: 3}, 5, false},
+		{part{kind: psmsg.KindPull, rows: rows, least: 3}, 6, false},
+		{part{kind: psmsg.KindPull, rows: rows, least: 5}, 4, false}, // of a step that is over
+		{part{kind: psmsg.KindPull, rows: rows, flags: psmsg.FlagNoValues}, 4, false},
+		{part{kind: psmsg.KindPullDense, dense: &Dense{}}, 4, false},
+		{part{kind: psmsg.KindPush, rows: rows}, 4, false},
+	} {
+		c, l := &Client{readers: []*reader{{}}}, &laneConn{floor: floors{7: 5, audit.DenseTable: 4}}
+		if got := c.overtaken(l, &k.p, &psmsg.Reply{Version: k.version}); got != k.want {
+			t.Errorf("%v asked for version %d, answered with %d of 5: %v", k.p.kind, k.p.least, k.version, got)
+		}
+	}
+}

@@ -46,6 +46,14 @@ func (c *Client) Broken() []*Repair {
 // Break gives up the connections to the servers that work on call, so that none
 // of them touches its memory any more once they are repaired.
 func (c *Client) Break(call *Call, cause error) {
+	for _, r := range c.readers {
+		for i := range r.lane.parts {
+			if l := r.lane; l.parts[i].active && l.parts[i].call == call && l.broken == nil {
+				l.broken = cause
+				c.breakReader(l)
+			}
+		}
+	}
 	for _, l := range c.lanes {
 		for i := range l.parts {
 			if l.parts[i].active && l.parts[i].call == call && l.broken == nil {

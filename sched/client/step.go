@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"psrt/rdma"
@@ -40,6 +41,7 @@ func (c *Client) Step() int {
 	case c.gate.Due():
 		c.describeStall()
 	}
+	c.placeOrphans()
 	if len(c.stale) == 0 {
 		return n
 	}
@@ -107,12 +109,14 @@ func (c *Client) try(l *laneConn, slot int) {
 	case errors.Is(err, rdma.ErrDeadline):
 		c.stale = append(c.stale, slotRef{l, slot})
 	case err != nil:
-		l.broken = err
+		if l.broken = err; c.isReader(l) {
+			c.breakReader(l)
+		}
 	}
 }
 
 func (c *Client) place(p part) {
-	l := c.lanes[p.lane]
+	l := c.laneFor(&p)
 	slot := l.free[len(l.free)-1]
 	l.free = l.free[:len(l.free)-1]
 	p.active = true
@@ -149,6 +153,21 @@ func (c *Client) makeVoid(l *laneConn, slot int) {
 // memory of its gradients is not read once Break's repair is done. A pull is not
 // waited for any more.
 func (c *Client) Void(call *Call) {
+	for _, r := range c.readers {
+		for i := range r.lane.parts {
+			if p := &r.lane.parts[i]; p.active && p.call == call {
+				r.lane.release(i)
+			}
+		}
+	}
+	c.orphans = slices.DeleteFunc(c.orphans, func(p part) bool {
+		if p.call != call {
+			return false
+		}
+		*p.uses()--
+		call.left--
+		return true
+	})
 	for _, l := range c.lanes {
 		for i := range l.parts {
 			switch p := &l.parts[i]; {

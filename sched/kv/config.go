@@ -32,6 +32,9 @@ type Config struct {
 	Timeout        Duration `yaml:"timeout"`
 	ConnectTimeout Duration `yaml:"connect_timeout"`
 	Requests       int      `yaml:"requests"`
+	// Read is where pulls go at servers with replicas: "head", or "any" member of the
+	// rows' chain.
+	Read string `yaml:"read"`
 	// StallAfter is how long a wait may last until Say is told who waits for whom, and
 	// why; 0: however long.
 	StallAfter Duration     `yaml:"stall_after"`
@@ -54,6 +57,12 @@ type Config struct {
 	// owner's.
 	Host *dial.Host `yaml:"-"`
 }
+
+// Where a Config's Read has pulls go. Without replicas both are the same.
+const (
+	ReadHead = "head"
+	ReadAny  = "any"
+)
 
 // Duration is a time.Duration, in YAML text like 30s.
 type Duration time.Duration
@@ -126,6 +135,8 @@ func (c *Config) complete() error {
 		return bad("worker %d, must be 0 or more", c.Worker)
 	case c.Workers < 0 || c.Workers > 0 && c.Worker >= c.Workers:
 		return bad("worker %d of %d workers, must be 0 to %d", c.Worker, c.Workers, c.Workers-1)
+	case c.Read != "" && c.Read != ReadHead && c.Read != ReadAny:
+		return bad("read %q, must be %s or %s", c.Read, ReadHead, ReadAny)
 	case c.Requests < 1 || c.Requests > maxRequests:
 		return bad("requests %d, must be 1 to %d", c.Requests, maxRequests)
 	case c.GIDIndex != nil && (*c.GIDIndex < 0 || *c.GIDIndex > 255):

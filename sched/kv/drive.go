@@ -126,6 +126,11 @@ func (c *Client) wakeAll() {
 	c.c.Wake()
 }
 
+// turn is alone for the client's own goroutines: false where c is over.
+func (c *Client) turn(f func()) bool {
+	return c.alone(func() error { f(); return nil }) == nil
+}
+
 // alone runs f while nobody else looks at the completion queues.
 func (c *Client) alone(f func() error) error {
 	c.mu.Lock()

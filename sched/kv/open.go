@@ -85,6 +85,9 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if err == nil && !c.cfg.Aside && !c.cfg.Looks {
 		err = c.enterSteps(ctx)
 	}
+	if err == nil {
+		c.turn(c.c.BeginReaders)
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -100,13 +103,17 @@ const goneWithin = 2 * time.Second
 
 // connect opens the connections.
 func (c *Client) connect() (err error) {
+	read := client.ReadHead
+	if c.cfg.Read == ReadAny && !c.cfg.Aside {
+		read = client.ReadAny
+	}
 	record, err := c.recorder()
 	if err != nil {
 		return err
 	}
 	for give := time.Now().Add(goneWithin); ; {
 		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open && !c.cfg.Aside, Looks: c.cfg.Looks || c.cfg.Aside, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
-			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record})
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record, Read: read, Turn: c.turn})
 		if err = e; err == nil {
 			c.mu.Lock()
 			c.c = k

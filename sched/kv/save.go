@@ -174,15 +174,17 @@ func whole(dir string) (string, error) {
 
 // Report is what StatsJSON gives.
 type Report struct {
-	Worker    int               `json:"worker"`
-	Workers   int               `json:"workers"`
-	Step      uint64            `json:"step"`
-	Sync      string            `json:"sync"`
-	Client    Stats             `json:"client"`
-	Transport []string          `json:"transports"`
-	Servers   []json.RawMessage `json:"servers"`
-	Waits     []stall.Wait      `json:"waits,omitempty"`  // beyond stall_after
-	Beside    any               `json:"device,omitempty"` // the companion's
+	Worker    int      `json:"worker"`
+	Workers   int      `json:"workers"`
+	Step      uint64   `json:"step"`
+	Sync      string   `json:"sync"`
+	Client    Stats    `json:"client"`
+	Transport []string `json:"transports"`
+	// Readers are connections to members of chains that are no heads, for pulls (read: any).
+	Readers int               `json:"readers,omitempty"`
+	Servers []json.RawMessage `json:"servers"`
+	Waits   []stall.Wait      `json:"waits,omitempty"`  // beyond stall_after
+	Beside  any               `json:"device,omitempty"` // the companion's
 }
 
 // StatsJSON is counts and facts about client and servers.
@@ -205,7 +207,7 @@ func (c *Client) StatsJSON(limit time.Duration) ([]byte, error) {
 		r.Sync = "asp"
 	}
 	c.mu.Lock()
-	r.Step, r.Client, r.Transport = c.step, c.stats, c.c.Transports()
+	r.Step, r.Client, r.Transport, r.Readers = c.step, c.stats, c.c.Transports(), c.c.Readers()
 	r.Client.CopiedBytes = c.copied.Load()
 	c.mu.Unlock()
 	if c.beside != nil {
