@@ -18,6 +18,7 @@ import (
 	"psrt/sched/job"
 	"psrt/sched/launch"
 	"psrt/sched/train"
+	"psrt/tiers/ckpt"
 )
 
 // faultRuns is how many random fault runs there are: PSRT_FAULT_RUNS of them, else
@@ -334,13 +335,34 @@ func TestServersKilledOverDisks(t *testing.T) {
 // killEach kills the first servers of a job, one after the other as soon as all groups are
 // whole, and counts them.
 func (v *victim) killEach(ctx context.Context, servers int) (killed int) {
-	for after := uint64(0); killed < servers && v.whole(ctx, after); killed++ {
-		after = v.epoch(ctx)
-		if pid := v.pid(killed); pid != 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-		}
+	for killed < servers && v.whole(ctx, 0) {
+		killed++
+		v.kill(ctx, killed-1)
 	}
 	return killed
+}
+
+// kill kills a server, and returns when the map knows, or the job is over.
+func (v *victim) kill(ctx context.Context, server int) {
+	v.t.Helper()
+	before, err := v.control.View(ctx)
+	pid := v.pid(server)
+	if pid == 0 || err != nil || before.Find(server) == nil { // it may have ended
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	for !v.over() && ctx.Err() == nil {
+		if view, err := v.control.View(ctx); err == nil && isOut(view, before.Find(server)) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// isOut says whether the map does without a server's process, as it was before.
+func isOut(v *job.View, was *job.ServerInfo) bool {
+	is := v.Find(was.Server)
+	return is == nil || is.Generation != was.Generation || is.Groups == 0
 }
 
 // Rows of coming batches lie on a device, by its twin in the host's memory, while servers
@@ -418,14 +440,17 @@ func TestLostServersAndResume(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ck")
 	chained := append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host", "--checkpoint", dir, "--checkpoint-every", "20steps")
 	v := begin(ctx, t, chained...)
-	for after, s := uint64(0), 0; s < 2 && v.whole(ctx, after); s++ {
-		after = v.epoch(ctx)
-		if pid := v.pid(s); pid != 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-		}
-	}
+	v.killEach(ctx, 2)
 	if !v.whole(ctx, 0) {
 		t.Fatalf("it was over too soon: %s", v.said.text())
+	}
+	for { // the kills may have been the end of all checkpoints so far
+		if _, err := ckpt.OpenTrainable(ctx, dir); err == nil {
+			break
+		} else if v.over() || ctx.Err() != nil {
+			t.Fatalf("there is no checkpoint: %v: %s", err, v.said.text())
+		}
+		time.Sleep(time.Millisecond)
 	}
 	for s := range 3 {
 		if pid := v.pid(s); pid != 0 {

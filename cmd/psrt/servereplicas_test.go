@@ -44,6 +44,17 @@ func wholeAgain(t *testing.T, servers int, args ...string) job.View {
 	return v
 }
 
+// awaitOut waits until the map does without a server's process.
+func awaitOut(t *testing.T, one job.ServerInfo) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if v := view(t); isOut(&v, &one) {
+			return
+		}
+	}
+	t.Errorf("server %d (pid %d) is not cut out", one.Server, one.PID)
+}
+
 // cTrainer compiles a program of cmd/libpsrt/testdata against the library.
 func cTrainer(t *testing.T, name string) string {
 	t.Helper()
@@ -137,14 +148,10 @@ func TestTrainerInCWhileServersDie(t *testing.T) {
 				case "kill", "end": // the latter is how a server is exchanged for a newer one
 					signal := map[string]syscall.Signal{"kill": syscall.SIGKILL, "end": syscall.SIGTERM}[what]
 					must(t, syscall.Kill(one.PID, signal))
-					for end := time.Now().Add(time.Minute); view(t).Epoch == v.Epoch && time.Now().Before(end); {
-						time.Sleep(20 * time.Millisecond)
-					}
+					awaitOut(t, one)
 				case "stop": // it is silent, is cut out, wakes, and joins again
 					must(t, syscall.Kill(one.PID, syscall.SIGSTOP))
-					for end := time.Now().Add(time.Minute); view(t).Epoch == v.Epoch && time.Now().Before(end); {
-						time.Sleep(20 * time.Millisecond)
-					}
+					awaitOut(t, one)
 					must(t, syscall.Kill(one.PID, syscall.SIGCONT))
 				case "add":
 					servers++

@@ -106,16 +106,19 @@ func (k *Control) Close() error { return k.Coord.Close() }
 
 // ServerInfo is one server of a running job.
 type ServerInfo struct {
-	Server  int    `json:"server"`
-	Addr    string `json:"address,omitempty"`
-	Host    string `json:"host,omitempty"`
-	Rack    string `json:"rack,omitempty"`
-	PID     int    `json:"pid,omitempty"`
-	Listed  bool   `json:"registered"` // it has said lately that it lives
-	Leaving bool   `json:"leaving,omitempty"`
-	Heads   int    `json:"heads"`  // groups whose workers it serves
-	Groups  int    `json:"groups"` // of which it has a replica
-	Joins   int    `json:"joins"`  // which it is copying
+	Server int `json:"server"`
+	// Generation is of its process by the map, which counts those of the number; 0: the
+	// map does not have it.
+	Generation uint64 `json:"generation,omitempty"`
+	Addr       string `json:"address,omitempty"`
+	Host       string `json:"host,omitempty"`
+	Rack       string `json:"rack,omitempty"`
+	PID        int    `json:"pid,omitempty"`
+	Listed     bool   `json:"registered"` // it has said lately that it lives
+	Leaving    bool   `json:"leaving,omitempty"`
+	Heads      int    `json:"heads"`  // groups whose workers it serves
+	Groups     int    `json:"groups"` // of which it has a replica
+	Joins      int    `json:"joins"`  // which it is copying
 }
 
 // View is a job's servers at one moment.
@@ -185,7 +188,7 @@ func look(m *place.Chains, listed []replica.Registration) *View {
 		return i
 	}
 	for _, s := range m.Servers {
-		of(s)
+		of(s).Generation = s.Gen
 	}
 	for _, r := range listed {
 		i := of(r.Server)
