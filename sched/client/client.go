@@ -331,7 +331,12 @@ func (c *Client) Look() error {
 	if c.resolver == nil {
 		c.notice()
 	}
-	c.drain()
+	switch n := c.drain(); {
+	case n > 0:
+		c.gate.Moved()
+	case c.gate.Due():
+		c.describeStall()
+	}
 	return c.followUp(time.Now().Add(c.cfg.Timeout))
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"psrt/rdma/dial"
 	"psrt/sched/client"
 	"psrt/sched/heter"
+	"psrt/sched/stall"
 	"psrt/tiers/table"
 )
 
@@ -43,6 +46,8 @@ type Hub struct {
 	closing     sync.Once
 	closed      error
 	heard       time.Time // when something moved last
+	gate        *stall.Gate
+	open        bool // the gate: some members wait for others
 
 	pulls, pushes, asked, pulled, gave, pushed atomic.Uint64
 }
@@ -73,7 +78,7 @@ type Use struct {
 
 // NewHub makes the hub of a group whose client c is; c is the hub's from Run on.
 func NewHub(host *dial.Host, c *client.Client, cfg Config, work Work) *Hub {
-	h := &Hub{cfg: cfg, work: work, c: c, of: map[int]*end{}, armed: make(chan struct{}, 1), back: make(chan struct{}, 1),
+	h := &Hub{gate: cfg.Stall.Gate(), cfg: cfg, work: work, c: c, of: map[int]*end{}, armed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 		links: heter.New(host, len(cfg.Group.Workers)*cfg.shape().Depth(), cfg.options("worker"))}
 	for i, w := range cfg.Group.Workers {
 		e := &end{place: i, worker: w}
@@ -122,6 +127,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 		if moved {
 			h.heard = time.Now()
+			h.gate.Moved()
 			continue
 		}
 		if err := h.rest(); err != nil {
@@ -218,6 +224,7 @@ func (h *Hub) rest() error {
 	if idle := time.Since(h.heard); idle > h.cfg.Timeout && h.waits() {
 		return h.late(idle)
 	}
+	h.explain()
 	asked := len(h.under) > 0 || h.telling()
 	if asked {
 		h.recalled.Store(false)
@@ -237,18 +244,48 @@ func (h *Hub) rest() error {
 }
 
 // waits says whether somebody is waited for: servers, or members by others.
-func (h *Hub) waits() bool {
+func (h *Hub) waits() bool { return h.serversOwe() || len(h.absent()) > 0 }
+
+// serversOwe says whether servers have not answered.
+func (h *Hub) serversOwe() bool {
 	for _, s := range h.under {
 		if !s.call().Done() || !s.denseCall().Done() {
 			return true
 		}
 	}
-	for _, e := range h.ends {
-		if len(e.asks[kindPull]) > 0 || len(e.asks[kindPush]) > 0 {
-			return true
+	return false
+}
+
+// absent are the members for which others wait.
+func (h *Hub) absent() (names []string) {
+	for _, kind := range []int{kindPull, kindPush} {
+		var lack []string
+		for _, e := range h.ends {
+			if len(e.asks[kind]) == 0 {
+				lack = append(lack, fmt.Sprintf("worker %d", e.worker))
+			}
+		}
+		if len(lack) < len(h.ends) && len(lack) > len(names) {
+			names = lack
 		}
 	}
-	return false
+	return names
+}
+
+// explain tells whom the hub waits for, where that lasts.
+func (h *Hub) explain() {
+	h.c.Waiting(h.serversOwe())
+	own := fmt.Sprintf("worker %d", h.cfg.Self) // which says itself what it waits for
+	absent := slices.DeleteFunc(h.absent(), func(name string) bool { return name == own })
+	switch on := len(absent) > 0; {
+	case on && !h.open:
+		h.gate.Enter(time.Now())
+	case !on && h.open:
+		h.gate.Leave()
+	}
+	if h.open = len(absent) > 0; h.open && h.gate.Due() {
+		h.gate.Describe(stall.Wait{On: strings.Join(absent, ", "), Kind: stall.Absent, What: "to pull or push for the step that other workers of its host are at"}, nil)
+	}
 }
 
 // late names who is waited for.
@@ -261,12 +298,7 @@ func (h *Hub) late(idle time.Duration) error {
 			}
 		}
 	}
-	for _, e := range h.ends {
-		if len(e.asks[kindPull]) == 0 && len(e.asks[kindPush]) == 0 {
-			return &heter.LostError{Peer: fmt.Sprintf("worker %d", e.worker), Cause: fmt.Errorf("the other workers of its host have waited %v for it", idle)}
-		}
-	}
-	return fmt.Errorf("combine: the workers of this host wait for each other for %v: please report this", idle)
+	return &heter.LostError{Peer: strings.Join(h.absent(), ", "), Cause: fmt.Errorf("the other workers of its host have waited %v for it", idle)}
 }
 
 // wake waits for servers in the hub's stead, and wakes it.
@@ -292,7 +324,10 @@ func (h *Hub) Use() Use {
 
 // Close ends the links; not while Run runs.
 func (h *Hub) Close() error {
-	h.closing.Do(func() { h.closed = h.links.Close() })
+	h.closing.Do(func() {
+		h.gate.Close()
+		h.closed = h.links.Close()
+	})
 	return h.closed
 }
 

@@ -60,7 +60,9 @@ type Member struct {
 func Join(ctx context.Context, host *dial.Host, addr string, cfg Config) (*Member, error) {
 	shape := cfg.shape()
 	m := &Member{cfg: cfg, links: heter.New(host, shape.Depth(), cfg.options("worker")), asked: make([][kinds]*Ask, shape.Slots)}
-	m.gate = cfg.Stall.GateFor(stall.Barrier, fmt.Sprintf("worker %d, which pulls and pushes for this host,", cfg.Group.Carrier()), "rows, or to push gradients")
+	if cfg.Self != cfg.Group.Carrier() { // who has the hub beside it, which tells
+		m.gate = cfg.Stall.GateFor(stall.Barrier, fmt.Sprintf("worker %d", cfg.Group.Carrier()), "to pull or push for this host")
+	}
 	var err error
 	if m.link, err = m.links.Dial(ctx, addr, cfg.Self, cfg.Group.Carrier(), shape); err == nil && !m.link.Mapped() {
 		err = fmt.Errorf("combine: worker %d is reached by %s: workers of a host are combined over shared memory alone", cfg.Group.Carrier(), m.link.Transport())
