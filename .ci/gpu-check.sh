@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 # A package, and which of its tests; those that end in Fails have a fake driver, which
 # takes a compiler and tells nothing of a card.
 checks="tiers/hbm/gpu:.:Fails$
+nccl/gpu:Conformance:^$
 tiers:ThreeTiers:^$
 sched/job:OnDevice|SmallDevice:^$
 bench/hbm:Card:^$"

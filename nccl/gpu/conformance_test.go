@@ -12,14 +12,14 @@ import (
 // TestConformance: with the order of the servers to the bit, as ring's; with NCCL's own, as
 // near as another order is.
 func TestConformance(t *testing.T) {
-	opt := fakes(t)
+	opt, most := machine(t)
 	for name, anyOrder := range map[string]bool{"InOrder": false, "AnyOrder": true} {
 		t.Run(name, func(t *testing.T) {
 			opt := opt
 			opt.AnyOrder = anyOrder
 			processes := map[coll.Group]*process{}
 			colltest.Run(t, colltest.Factory{
-				MaxRanks: 4,
+				MaxRanks: most,
 				AnyOrder: anyOrder,
 				New: func(t testing.TB, size int) []coll.Group {
 					all, groups := joined(t, size, opt)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/csrc/nccl/nccltest"
 	"psrt/nccl/coll"
@@ -99,6 +100,23 @@ func fakes(t testing.TB) Options {
 	t.Helper()
 	driver := cudatest.Library(t)
 	return Options{Timeout: patience, Machine: "here", CUDA: driver, NCCL: nccltest.Build(t)}
+}
+
+// machine is four cards with a fake driver, or, with PSRT_GPU set, this machine's.
+func machine(t testing.TB) (opt Options, cards int) {
+	t.Helper()
+	if os.Getenv("PSRT_GPU") == "" {
+		return fakes(t), 4
+	}
+	driver, err := cuda.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := driver.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Timeout: patience, Machine: "here"}, len(all)
 }
 
 // builtFakes are also for other processes, which load the driver's file.
