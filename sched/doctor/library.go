@@ -21,7 +21,7 @@ type library struct {
 func known() []library {
 	return []library{
 		{"CUDA driver", "libcuda.so.1", "CUDA 11", "install the GPU's driver", []string{"cuInit", "cuDeviceGet", "cuCtxGetDevice", "cuMemAlloc_v2", "cuLaunchKernel"}},
-		{"NCCL", "libnccl.so.2", "NCCL 2.4", "install NVIDIA's libnccl2", []string{"ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank", "ncclCommGetAsyncError", "ncclCommAbort", "ncclAllReduce", "ncclGroupStart", "ncclGroupEnd"}},
+		{"NCCL", "libnccl.so.2", "NCCL 2.7", "install NVIDIA's libnccl2", []string{"ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank", "ncclCommGetAsyncError", "ncclCommAbort", "ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclBroadcast", "ncclSend", "ncclRecv", "ncclGroupStart", "ncclGroupEnd"}},
 		{"PMIx", "libpmix.so.2", "PMIx 3", "apt-get install libpmix2", []string{"PMIx_Init", "PMIx_Finalize", "PMIx_Put", "PMIx_Commit", "PMIx_Fence", "PMIx_Get", "PMIx_Error_string"}},
 		{"libibverbs", "libibverbs.so.1", "rdma-core 32", "apt-get install libibverbs1 ibverbs-providers", []string{"ibv_get_device_list", "ibv_open_device", "ibv_reg_mr", "ibv_create_qp", "ibv_create_srq", "_ibv_query_gid_ex", "_ibv_query_gid_table"}},
 	}

@@ -150,6 +150,47 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
+// What is between cards, and between a card and a network card, is read from where they
+// are on the PCI bus.
+func TestWaysBetweenGPUs(t *testing.T) {
+	const root, far = "sys/devices/pci0000:16/0000:16:01.0/", "sys/devices/pci0000:97/0000:97:01.0/"
+	files := map[string]string{"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\nGCC version: gcc 12"}
+	for at, dir := range map[string]string{
+		"0000:18:00.0": root + "0000:17:00.0/0000:18:00.0", "0000:19:00.0": root + "0000:17:01.0/0000:19:00.0", // behind a switch
+		"0000:1a:00.0": "sys/devices/pci0000:16/0000:16:02.0/0000:1a:00.0", "0000:98:00.0": far + "0000:98:00.0", "0000:ab:00.0": "sys/devices/pci0000:aa/0000:aa:01.0/0000:ab:00.0",
+	} {
+		files["proc/driver/nvidia/gpus/"+at+"/information"] = "Model: NVIDIA H200"
+		files["sys/bus/pci/devices/"+at] = "->../../../../" + dir
+		files[dir+"/numa_node"], files[dir+"/current_link_width"], files[dir+"/max_link_width"], files[dir+"/max_link_speed"] = "0", "16", "16", "32.0 GT/s PCIe"
+	}
+	files[far+"0000:98:00.0/numa_node"], files["sys/devices/pci0000:aa/0000:aa:01.0/0000:ab:00.0/numa_node"] = "1", "1"
+	files["sys/devices/pci0000:16/0000:16:02.0/0000:1a:00.0/current_link_width"] = "8"
+	files["sys/class/infiniband/mlx5_0/device"] = "->../../../devices/pci0000:16/0000:16:01.0/0000:17:02.0/0000:1b:00.0"
+	files[root+"0000:17:02.0/0000:1b:00.0/numa_node"] = "0"
+	files["sys/class/infiniband/mlx5_1/device"] = "->../../../devices/pci0000:97/0000:97:02.0/0000:99:00.0"
+	files["sys/devices/pci0000:97/0000:97:02.0/0000:99:00.0/numa_node"] = "1"
+	look := func() []Finding { return (&examiner{machine{tree(t, files)}, Config{}, t.Context()}).gpus() }
+	all := look()
+	for name, want := range map[string][3]string{
+		"GPU 0000:18:00.0":  {OK, "NVIDIA H200, NUMA node 0, PCIe x16 of up to 32.0 GT/s, behind one PCIe switch with mlx5_0", ""},
+		"GPU 0000:1a:00.0":  {Warn, "NVIDIA H200, NUMA node 0, PCIe x8 of up to 32.0 GT/s, though it could be x16, at one PCIe root with mlx5_0", "seat the card anew, or put it into a wider slot"},
+		"GPU 0000:98:00.0":  {OK, "NVIDIA H200, NUMA node 1, PCIe x16 of up to 32.0 GT/s, at one PCIe root with mlx5_1", ""},
+		"GPU 0000:ab:00.0":  {OK, "NVIDIA H200, NUMA node 1, PCIe x16 of up to 32.0 GT/s, as is mlx5_1", ""},
+		"GPU driver":        {OK, "550.54.15", ""},
+		"ways between GPUs": {OK, "1 pair behind one PCIe switch, 2 pairs at one PCIe root, 1 pair of one NUMA node, 6 pairs of two NUMA nodes; no NVLink switch; links from card to card are shown by nvidia-smi topo -m", ""},
+	} {
+		if f := one(t, all, name, ""); f.State != want[0] || f.Figure != want[1] || f.Mend != want[2] {
+			t.Errorf("%+v, want %q", f, want)
+		}
+	}
+	for i := range 4 {
+		files[fmt.Sprintf("proc/driver/nvidia-nvswitch/devices/0000:0%d:00.0", i)] = ""
+	}
+	if f := one(t, look(), "ways between GPUs", ""); !strings.HasSuffix(f.Figure, "; 4 NVLink switches join them") {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestCardsDisksAndCPUs(t *testing.T) {
 	const nvme, node = "sys/devices/pci0000:80/0000:81:00.0/nvme/nvme0/nvme0n1/", "sys/devices/system/cpu/cpu0/cpufreq/"
 	root := tree(t, map[string]string{
