@@ -45,11 +45,11 @@ type Options struct {
 
 // Info is what a group works with.
 type Info struct {
-	Card     string `json:"card"`    // this rank's
-	Version  string `json:"version"` // of NCCL
-	AnyOrder bool   `json:"any_order"`
+	Card     string `json:"card,omitempty"`    // this rank's
+	Version  string `json:"version,omitempty"` // of NCCL
+	AnyOrder bool   `json:"any_order,omitempty"`
 	// Registered says whether NCCL knows the memory that calls use.
-	Registered bool `json:"registered"`
+	Registered bool `json:"registered,omitempty"`
 }
 
 func (o Options) complete(control Control) (Options, error) {
