@@ -95,7 +95,7 @@ func keep(ctx context.Context, cfg *RankConfig, job *train.Job, wish *keepersWis
 		cfg.Hosted.handOver(k.store)
 	}
 	if cfg.Rank == 0 && wish.Own { // who comes later finds the ways alone
-		if _, err := k.store.Delete(ctx, keyKeepers); err != nil && !errors.Is(err, coord.ErrNotFound) {
+		if _, err := patient.New(k.store, nil).Delete(ctx, keyKeepers); err != nil && !errors.Is(err, coord.ErrNotFound) {
 			return nil, err
 		}
 	}
@@ -212,7 +212,8 @@ func (k *keeper) open(ctx context.Context, words []keeperWord) (err error) {
 		}
 	}
 	k.way = remote.ServeOneOf(k.listener, k.store)
-	if _, err := k.store.Put(ctx, wayPrefix+strconv.Itoa(k.cfg.Rank), []byte(k.listener.Addr().String()), 0); err != nil {
+	c := patient.New(k.store, nil) // its members may be short of cores, and choose whom to follow again
+	if _, err := c.Put(ctx, wayPrefix+strconv.Itoa(k.cfg.Rank), []byte(k.listener.Addr().String()), 0); err != nil {
 		return err
 	}
 	if k.cfg.Rank > 0 || k.wish.Own {
@@ -222,10 +223,10 @@ func (k *keeper) open(ctx context.Context, words []keeperWord) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := k.store.Put(ctx, keySuccession, text, 0); err != nil {
+	if _, err := c.Put(ctx, keySuccession, text, 0); err != nil {
 		return err
 	}
-	return publish(ctx, k.store, k.job, true)
+	return publish(ctx, c, k.job, true)
 }
 
 // unowned is a store that somebody else closes.
