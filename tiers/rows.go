@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"errors"
+	"time"
 
 	"psrt/tiers/accessor"
 	"psrt/tiers/table"
@@ -150,4 +151,6 @@ type DeviceStats struct {
 	Hits, Misses         uint64
 	Evicted, CopiedAhead uint64 // rows
 	PutBack              uint64 // rows that were changed there
+	BytesIn, BytesOut    uint64 // whole rows copied there and back
+	Waited               time.Duration
 }

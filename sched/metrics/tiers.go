@@ -21,6 +21,8 @@ var (
 	tierReads   = counter("psrt_tier_read_rows_total", "Rows read from disks.", "table")
 	tierWrites  = counter("psrt_tier_written_rows_total", "Rows that left memory for disks, changed.", "table")
 	tierSync    = counter("psrt_tier_sync_reads_total", "Rows of these reads that a lookup had to wait for.", "table")
+	deviceBytes = counter("psrt_tier_device_bytes_total", "Whole rows copied to the device and from it.", "table", "way")
+	deviceWait  = counter("psrt_tier_device_wait_seconds_total", "Time that lanes waited for the device.", "table")
 
 	diskLog       = gauge("psrt_disk_log_bytes", "Segments of the log in use, live rows and dead.")
 	diskLive      = gauge("psrt_disk_live_bytes", "Live rows of the log.")
@@ -78,6 +80,9 @@ func (s sink) tiers(name string, rows int64, t *psmsg.TierStats) {
 		s.put(tierMisses, float64(t.DeviceMisses), name, tierDevice)
 		s.put(tierAhead, float64(t.DeviceAhead), name, tierDevice)
 		s.put(tierEvicted, float64(t.DeviceEvicted), name, tierDevice)
+		s.put(deviceBytes, float64(t.DeviceBytesIn), name, "in")
+		s.put(deviceBytes, float64(t.DeviceBytesOut), name, "out")
+		s.put(deviceWait, t.DeviceWaited, name)
 	}
 	s.put(tierRows, float64(t.RowsInMemory), name, tierMemory)
 	s.put(tierRows, float64(rows-t.RowsInMemory), name, tierDisk)

@@ -22,6 +22,10 @@ type TierStats struct {
 	DeviceEvicted uint64 `json:"device_evicted,omitempty"`
 	DeviceAhead   uint64 `json:"device_ahead,omitempty"`    // rows copied there before they were looked up
 	DevicePutBack uint64 `json:"device_put_back,omitempty"` // rows changed there
+	// Whole rows copied to the device and from it, and how long lanes waited for it.
+	DeviceBytesIn  uint64  `json:"device_bytes_in,omitempty"`
+	DeviceBytesOut uint64  `json:"device_bytes_out,omitempty"`
+	DeviceWaited   float64 `json:"device_waited_seconds,omitempty"`
 }
 
 // Add adds another part of the same table, or of others.
@@ -45,6 +49,9 @@ func (t *TierStats) Add(o *TierStats) {
 	t.DeviceEvicted += o.DeviceEvicted
 	t.DeviceAhead += o.DeviceAhead
 	t.DevicePutBack += o.DevicePutBack
+	t.DeviceBytesIn += o.DeviceBytesIn
+	t.DeviceBytesOut += o.DeviceBytesOut
+	t.DeviceWaited += o.DeviceWaited
 }
 
 // DiskStats is what the disks of a server hold and have done, for all its tables.

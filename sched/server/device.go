@@ -111,6 +111,9 @@ func addDevice(t *psmsg.TierStats, d tiers.DeviceStats) {
 	t.DeviceEvicted += d.Evicted
 	t.DeviceAhead += d.CopiedAhead
 	t.DevicePutBack += d.PutBack
+	t.DeviceBytesIn += d.BytesIn
+	t.DeviceBytesOut += d.BytesOut
+	t.DeviceWaited += d.Waited.Seconds()
 }
 
 // addDisks adds what the disks of a lane hold, which all its tables share.

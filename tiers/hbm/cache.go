@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"time"
 
 	"psrt/csrc/probe"
 	"psrt/rdma/mem"
@@ -71,7 +72,11 @@ type Cache struct {
 	closed  bool
 }
 
-type counters struct{ hits, misses, evicted, put, ahead uint64 }
+type counters struct {
+	hits, misses, evicted, put, ahead uint64
+	in, out                           uint64 // rows copied to the device, and from it
+	waited                            time.Duration
+}
 
 type scratch struct {
 	dedup probe.DedupScratch
@@ -184,7 +189,8 @@ func (c *Cache) Len() int { return c.below.Len() }
 func (c *Cache) Stats() tiers.Stats {
 	s := c.below.Stats()
 	s.Device = tiers.DeviceStats{Rows: len(c.keys) - len(c.free), Bytes: c.dev.Bytes(), Hits: c.stats.hits, Misses: c.stats.misses,
-		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name}
+		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name,
+		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()), Waited: c.stats.waited}
 	host := int64(len(c.keys))*slotBytes + c.policy.Bytes() + int64(c.index.Bytes())
 	for i := range c.buf {
 		host += 4 * int64(len(c.buf[i].rows))

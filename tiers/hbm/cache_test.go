@@ -83,7 +83,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("a batch larger than the device: %v", l.Err)
 	}
 	d := c.Stats().Device
-	if d.Bytes > 12863 || d.Rows != 200 || d.Evicted != 100 || d.PutBack != 0 || d.Misses < 300 {
+	if d.Bytes > 12863 || d.Rows != 200 || d.Evicted != 100 || d.PutBack != 0 || d.Misses < 300 || d.BytesIn != 300*64 || d.BytesOut != 0 || d.Waited <= 0 {
 		t.Errorf("stats %+v", d)
 	}
 	if got, most := c.Stats().Reserved-tierBelow(t).Reserved, hbm.HostBytes(spec, hbm.Config{MaxBytes: 12863, BatchRows: 100}); got > most {

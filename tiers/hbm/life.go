@@ -81,7 +81,7 @@ func (c *Cache) renewSome(slots []uint32, create bool) (reborn int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b.used = c.dev.CopyOut(slots, words)
+	b.used = c.copyFrom(slots, words)
 	if err := c.wait(b.used); err != nil {
 		return 0, err
 	}
@@ -105,6 +105,6 @@ func (c *Cache) renewSome(slots []uint32, create bool) (reborn int, err error) {
 			c.dirty++
 		}
 	}
-	b.used = c.dev.CopyIn(slots, words)
+	b.used = c.copyTo(slots, words)
 	return len(again), nil
 }

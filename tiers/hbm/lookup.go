@@ -256,7 +256,7 @@ func (c *Cache) copyIn(slots, rows []uint32) error {
 			return err
 		}
 		c.below.Copy(rows[:n], words)
-		b.used = c.dev.CopyIn(slots[:n], words)
+		b.used = c.copyTo(slots[:n], words)
 		slots, rows = slots[n:], rows[n:]
 	}
 	return nil

@@ -2,6 +2,7 @@ package hbm
 
 import (
 	"errors"
+	"time"
 
 	"psrt/tiers"
 )
@@ -110,9 +111,22 @@ func (c *Cache) buffer(rows int) (*buffer, []float32, error) {
 // wait waits for the device.
 func (c *Cache) wait(f Fence) error {
 	if c.failed == nil {
+		begin := time.Now()
 		c.failed = c.dev.Wait(f)
+		c.stats.waited += time.Since(begin)
 	}
 	return c.failed
+}
+
+// copyTo copies whole rows to the device, copyFrom from it.
+func (c *Cache) copyTo(slots []uint32, rows []float32) Fence {
+	c.stats.in += uint64(len(slots))
+	return c.dev.CopyIn(slots, rows)
+}
+
+func (c *Cache) copyFrom(slots []uint32, rows []float32) Fence {
+	c.stats.out += uint64(len(slots))
+	return c.dev.CopyOut(slots, rows)
 }
 
 // putBack writes dirty rows to the tier below, from the front, as far as it takes
@@ -125,7 +139,7 @@ func (c *Cache) putBack(slots []uint32) (put int, err error) {
 		if err != nil {
 			return put, err
 		}
-		b.used = c.dev.CopyOut(some, rows)
+		b.used = c.copyFrom(some, rows)
 		if err := c.wait(b.used); err != nil {
 			return put, err
 		}

@@ -66,7 +66,7 @@ func (c *Cache) Edit(rows []uint32, f func(i int, key uint64, row []float32)) {
 		c.scratch.slots, c.scratch.occ = slots, at
 		if len(slots) > 0 {
 			b, words, err := c.buffer(len(slots))
-			if err != nil || c.wait(c.dev.CopyOut(slots, words)) != nil {
+			if err != nil || c.wait(c.copyFrom(slots, words)) != nil {
 				return
 			}
 			n := 0
@@ -77,7 +77,7 @@ func (c *Cache) Edit(rows []uint32, f func(i int, key uint64, row []float32)) {
 					n++
 				}
 			}
-			b.used = c.dev.CopyIn(slots, words)
+			b.used = c.copyTo(slots, words)
 		}
 		first = end
 	}

@@ -48,7 +48,7 @@ func (c *Cache) putOne(s uint32) error {
 		return err
 	}
 	slots := []uint32{s}
-	b.used = c.dev.CopyOut(slots, row)
+	b.used = c.copyFrom(slots, row)
 	if err := c.wait(b.used); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *Cache) LoadRows(keys []uint64, rows []float32) error {
 		}
 		copy(words, rows[i*width:(i+1)*width])
 		slots := []uint32{s}
-		b.used = c.dev.CopyIn(slots, words)
+		b.used = c.copyTo(slots, words)
 		if err := c.wait(b.used); err != nil {
 			return err
 		}
