@@ -1,12 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"psrt/csrc/seedtest"
 	"psrt/sched/train"
 )
 
@@ -40,5 +48,60 @@ func TestHeterEmptyShares(t *testing.T) {
 	}
 	if r := run("--sync ssp --staleness 1 --heter --dense-ranks 2"); r.Examples != 65*12 {
 		t.Errorf("in ssp %d examples were trained, want %d", r.Examples, 65*12)
+	}
+}
+
+// TestHeterRanksDie: dense ranks and workers are killed at random moments. Others take their
+// places; every example counts once, and the model is what it would have been.
+func TestHeterRanksDie(t *testing.T) {
+	seed, runs := seedtest.Seed(t), 4
+	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
+		runs = n
+	}
+	if testing.Short() {
+		runs = 1
+	}
+	dir := t.TempDir()
+	args := []string{"train", "--data", write(t, dir, "train.libffm", rows(20000, 1)), "--model", "deepfm", "--hidden", "16", "--batch", "96", "--epochs", "5",
+		"--servers", "2", "--workers", "3", "--threads", "1", "--seed", "7", "--sync", "bsp", "--json", "--stall-after", "0"}
+	o := psrt(t, args...)
+	var want train.Result
+	if err := json.Unmarshal([]byte(o.stdout), &want); err != nil {
+		t.Fatalf("undisturbed: exit %d, %v; %s", o.code, err, o.stderr)
+	}
+	taken := 0
+	for run := range runs {
+		rng := rand.New(rand.NewPCG(uint64(run), 5))
+		if run == runs-1 {
+			rng = rand.New(rand.NewPCG(seed, 5))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+		more := []string{"--heter", "--dense-ranks", "2", "--transport", []string{"shm", "tcp"}[run%2], "--worker-timeout", "5s"}
+		j := startJob(t, ctx, append(slices.Clone(args), more...)...)
+		if !j.says(t, "epoch  1 ") {
+			t.Fatalf("it is over: %s", j.stderr.String())
+		}
+		deaths := ""
+		for range 1 + rng.IntN(2) {
+			time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
+			victim := []int{5, 6, 5, 6, 2, 4}[rng.IntN(6)]
+			if pid := j.ranks()[victim]; pid != 0 && !j.over() {
+				syscall.Kill(pid, syscall.SIGKILL)
+				deaths += fmt.Sprintf(" rank %d", victim)
+			}
+		}
+		res := j.result(t)
+		cancel()
+		t.Logf("run %d:%s: %v", run, deaths, res.Takeovers)
+		taken += len(res.Takeovers)
+		if res.Digest != want.Digest || res.Examples != want.Examples || *res.AUC != *want.AUC {
+			t.Errorf("run %d:%s: digest %s of %d examples, without dense ranks and undisturbed %s of %d", run, deaths, res.Digest, res.Examples, want.Digest, want.Examples)
+		}
+		if slices.ContainsFunc(res.Takeovers, func(t train.Takeover) bool { return !t.Exact }) {
+			t.Errorf("run %d:%s: a takeover is not exact: %v", run, deaths, res.Takeovers)
+		}
+	}
+	if taken == 0 {
+		t.Error("nobody's number was taken over: the test proved nothing")
 	}
 }

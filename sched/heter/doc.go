@@ -30,6 +30,13 @@
 // that is stopped answers no "alive": whoever dialled asks for it, and gives the peer up
 // after Options.Silence. Hub.Err names it either way.
 //
+// Where Options.Again says so a death is no end: Link is what outlives connections, wire is
+// one of them. What a link has sent last at each place lies in memory of its own then. A
+// lower rank dials whoever has the upper one's number next, by itself, whatever its owner
+// does, and sends again what that one lacks and what is not answered; it uses no place again
+// before all answers to it have come, and gives its owner the first. An upper rank answers
+// with what it kept what it had answered. Links in that form copy each message once.
+//
 // # Behind the last leaf
 //
 // What the upper rank does with leaves that it has answered is done when Flush returns at
@@ -43,6 +50,7 @@
 // # Goroutines
 //
 // A Hub and its links belong to one goroutine from Ready on. Beside it, each connection
-// has one that answers control calls, and at the lower rank one that asks for "alive";
-// accepting has one.
+// has one that answers control calls, and at the lower rank one that asks for "alive" and
+// dials again; accepting has one. These install and drop wires: Link.mu is over a link's
+// wire and all posts on it, Hub.mu under it.
 package heter

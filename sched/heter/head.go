@@ -10,7 +10,7 @@ import (
 var ErrProtocol = errors.New("heter: the peer's message makes no sense")
 
 // version of heads and hellos.
-const version = 1
+const version = 2
 
 // Head begins a leaf's message.
 //

@@ -19,6 +19,7 @@ type Options struct {
 	PeerKind string        // what the other ends are called in errors
 	Timeout  time.Duration // of one request
 	Silence  time.Duration // after which a peer that says nothing is taken for dead
+	Again    *Again        // nil: a peer's death is the end of the link
 }
 
 // Hub is one rank's end of all its links.
@@ -32,12 +33,16 @@ type Hub struct {
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
+	from     int // this rank's number, of a lower one
 	listener *dial.Listener
-	mu       sync.Mutex
-	expected map[int]Shape // by number: who has not come yet
-	came     chan *Link
+	came     chan *Link // each once
+	closing  []*wire    // dropped, as of the last Poll
 
-	flushes []chan struct{} // under mu
+	mu      sync.Mutex // under those of links
+	nextID  uint64
+	wires   map[uint64]*wire
+	retired []*wire // dropped since
+	flushes []chan struct{}
 
 	report   json.RawMessage
 	finished chan struct{}
@@ -63,7 +68,10 @@ func (e *LostError) Unwrap() error { return e.Cause }
 
 // New makes a hub with room for links that take depth together (Shape.Depth).
 func New(host *dial.Host, depth int, opt Options) *Hub {
-	h := &Hub{host: host, opt: opt, mux: dial.NewMux(depth), finished: make(chan struct{})}
+	if opt.Again != nil {
+		depth *= 2 // a connection ends after the next has begun
+	}
+	h := &Hub{host: host, opt: opt, mux: dial.NewMux(depth), wires: map[uint64]*wire{}, finished: make(chan struct{})}
 	h.mux.Guard(host.OnPanic())
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
@@ -71,9 +79,18 @@ func New(host *dial.Host, depth int, opt Options) *Hub {
 
 // hello is what the lower rank says.
 type hello struct {
-	Version int   `json:"version"`
-	From    int   `json:"from"`
-	Shape   Shape `json:"shape"`
+	Version    int    `json:"version"`
+	From       int    `json:"from"`
+	Shape      Shape  `json:"shape"`
+	Generation int    `json:"generation,omitempty"`
+	First      uint64 `json:"first,omitempty"` // step
+}
+
+// begun is what the upper rank answers: where its memory is, and the oldest step that it
+// lacks.
+type begun struct {
+	Range rdma.RemoteRange `json:"range"`
+	From  uint64           `json:"from"`
 }
 
 // Control calls.
@@ -84,57 +101,109 @@ const (
 	methodBye   = "heter bye"
 )
 
-// Dial links this rank, number from among the lower ones, to an upper one.
+// Dial links this rank, number from among the lower ones, to an upper one. Where links are
+// made again it waits for one that can be reached, at the address that Again.Where tells.
 func (h *Hub) Dial(ctx context.Context, addr string, from, number int, s Shape) (*Link, error) {
-	l, err := h.newLink(number, s)
+	l, err := h.newLink(number, s, true)
 	if err != nil {
 		return nil, err
 	}
-	l.index = len(h.links)
+	h.from = from
 	h.links = append(h.links, l)
-	word, err := json.Marshal(hello{Version: version, From: from, Shape: s})
-	if err != nil {
-		return nil, err
+	w, err := h.connect(ctx, addr, l)
+	if err != nil && h.opt.Again != nil && ctx.Err() == nil {
+		w, err = h.redial(l, err)
 	}
-	conn, _, err := h.host.Dial(ctx, addr, word, 1, func(_ int, d rdma.Domain) (rdma.EndpointConfig, error) { return l.attach(d) })
 	if err != nil {
 		return nil, fmt.Errorf("heter: %s: %w", l.Peer(), err)
 	}
-	if err := l.connected(conn); err != nil {
-		return nil, err
-	}
-	var theirs rdma.RemoteRange
-	if err := conn.Call(ctx, methodBegin, l.region.Remote(), &theirs); err != nil {
-		return nil, fmt.Errorf("heter: %s: %w", l.Peer(), err)
-	}
-	if err := l.meet(theirs); err != nil {
-		return nil, err
-	}
-	h.tasks.Go(rdma.Guarded(h.host.OnPanic(), func() { h.ask(l) }))
+	h.tasks.Go(rdma.Guarded(h.host.OnPanic(), func() { h.keep(l, w) }))
 	return l, nil
 }
 
-// ask gives a peer up that does not answer.
-func (h *Hub) ask(l *Link) {
+// connect makes a connection of a link.
+func (h *Hub) connect(ctx context.Context, addr string, l *Link) (*wire, error) {
+	w, err := h.newWire(l)
+	if err != nil {
+		return nil, err
+	}
+	from, err := h.begin(ctx, addr, w)
+	if err != nil {
+		h.mu.Lock()
+		delete(h.wires, w.id)
+		h.mu.Unlock()
+		w.close()
+		return nil, err
+	}
+	l.install(w, from)
+	h.mux.Wake()
+	return w, nil
+}
+
+func (h *Hub) begin(ctx context.Context, addr string, w *wire) (from uint64, err error) {
+	word := hello{Version: version, From: h.from, Shape: w.link.Shape}
+	if a := h.opt.Again; a != nil {
+		word.Generation, word.First = a.Generation, a.First
+	}
+	text, err := json.Marshal(word)
+	if err != nil {
+		return 0, err
+	}
+	conn, _, err := h.host.Dial(ctx, addr, text, 1, func(_ int, d rdma.Domain) (rdma.EndpointConfig, error) { return w.attach(d) })
+	if err != nil {
+		return 0, err
+	}
+	if err := w.connected(conn); err != nil {
+		return 0, err
+	}
+	var theirs begun
+	if err := conn.Call(ctx, methodBegin, w.region.Remote(), &theirs); err != nil {
+		return 0, err
+	}
+	return theirs.From, w.meet(theirs.Range)
+}
+
+// keep gives a peer up that does not answer, or waits for another in its place.
+func (h *Hub) keep(l *Link, w *wire) {
+	for {
+		cause := h.watch(w)
+		if cause == nil || l.bye.Load() {
+			return
+		}
+		if h.opt.Again == nil {
+			w.gone.Store(&cause)
+			h.mux.Wake()
+			return
+		}
+		l.drop(w, cause)
+		var err error
+		if w, err = h.redial(l, cause); err != nil {
+			if h.ctx.Err() == nil {
+				_ = l.fail(err) // which who sends or polls is told
+				h.mux.Wake()
+			}
+			return
+		}
+	}
+}
+
+// watch says why a wire's peer is gone, when it is; nil: this hub is closed.
+func (h *Hub) watch(w *wire) error {
 	t := time.NewTicker(h.opt.Silence / 4)
 	defer t.Stop()
 	for {
 		select {
 		case <-h.ctx.Done():
-			return
-		case <-l.conn.Done():
-			h.mux.Wake()
-			return
+			return nil
+		case <-w.conn.Done():
+			return w.conn.Err()
 		case <-t.C:
 		}
 		ctx, cancel := context.WithTimeout(h.ctx, h.opt.Silence)
-		err := l.conn.Call(ctx, methodAlive, nil, nil)
+		err := w.conn.Call(ctx, methodAlive, nil, nil)
 		cancel()
 		if err != nil && h.ctx.Err() == nil {
-			err = fmt.Errorf("it has said nothing for %v: %w", h.opt.Silence, err)
-			l.gone.Store(&err)
-			h.mux.Wake()
-			return
+			return fmt.Errorf("it has said nothing for %v: %w", h.opt.Silence, err)
 		}
 	}
 }
@@ -144,7 +213,14 @@ func (h *Hub) Listen(addr string, expected map[int]Shape) (bound string, err err
 	if h.listener, err = h.host.Listen(addr); err != nil {
 		return "", fmt.Errorf("heter: %w", err)
 	}
-	h.expected, h.came = expected, make(chan *Link, len(expected))
+	for number, s := range expected {
+		l, err := h.newLink(number, s, false)
+		if err != nil {
+			return "", err
+		}
+		h.links = append(h.links, l)
+	}
+	h.came = make(chan *Link, len(expected))
 	h.tasks.Go(rdma.Guarded(h.host.OnPanic(), h.accept))
 	return h.listener.Addr(), nil
 }
@@ -155,17 +231,17 @@ func (h *Hub) accept() {
 		if err != nil {
 			return
 		}
-		l, err := h.expect(in)
+		w, err := h.expect(in)
 		if err != nil {
 			_ = in.Reject(err) // it says so itself
 			continue
 		}
-		h.tasks.Go(rdma.Guarded(h.host.OnPanic(), func() { h.admit(in, l) }))
+		h.tasks.Go(rdma.Guarded(h.host.OnPanic(), func() { h.admit(in, w) }))
 	}
 }
 
 // expect finds out which link a peer is for.
-func (h *Hub) expect(in *dial.Incoming) (*Link, error) {
+func (h *Hub) expect(in *dial.Incoming) (*wire, error) {
 	var word hello
 	if err := json.Unmarshal(in.Hello, &word); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
@@ -173,65 +249,95 @@ func (h *Hub) expect(in *dial.Incoming) (*Link, error) {
 	if word.Version != version {
 		return nil, fmt.Errorf("heter: version %d, this program speaks %d: run the same psrt everywhere", word.Version, version)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s, ok := h.expected[word.From]
-	if !ok || s != word.Shape {
-		return nil, fmt.Errorf("heter: %s %d with leaves %d to %d is not expected here", h.opt.PeerKind, word.From, word.Shape.First, word.Shape.Last)
+	for _, l := range h.links {
+		if l.Number == word.From && l.Shape == word.Shape {
+			if err := l.claim(&word); err != nil {
+				return nil, err
+			}
+			return h.newWire(l)
+		}
 	}
-	l, err := h.newLink(word.From, s)
-	if err != nil {
-		return nil, err
+	return nil, fmt.Errorf("heter: %s %d with leaves %d to %d is not expected here", h.opt.PeerKind, word.From, word.Shape.First, word.Shape.Last)
+}
+
+// claim lets a peer have the link: the first one, or where links are made again the newest
+// process.
+func (l *Link) claim(word *hello) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.again == nil && l.expected:
+		return fmt.Errorf("heter: %s is here already", l.Peer())
+	case word.Generation < l.generation:
+		return fmt.Errorf("heter: another process has the number of %s", l.Peer())
 	}
-	delete(h.expected, word.From)
-	l.index = len(h.links)
-	h.links = append(h.links, l)
-	return l, nil
+	l.expected, l.generation, l.first = true, word.Generation, word.First
+	return nil
 }
 
 // admit finishes a connection and answers its calls until it ends.
-func (h *Hub) admit(in *dial.Incoming, l *Link) {
+func (h *Hub) admit(in *dial.Incoming, w *wire) {
+	l := w.link
 	conn, err := in.Finish(func(_ int, d rdma.Domain) rdma.EndpointConfig {
-		cfg, err := l.attach(d)
+		cfg, err := w.attach(d)
 		if err != nil {
 			cfg.Queue = nil // which NewEndpoint refuses
 		}
 		return cfg
 	}, nil)
 	if err == nil {
-		err = l.connected(conn)
+		err = w.connected(conn)
 	}
-	if err != nil {
-		l.gone.Store(&err)
-		h.came <- l
+	if err == nil {
+		_ = conn.Serve(h.ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) { // its end is Done
+			return h.answer(ctx, w, method, body)
+		})
+		err = conn.Err()
+	}
+	if l.again == nil {
+		l.mu.Lock()
+		if l.wire == nil {
+			l.cause = err
+		}
+		first := l.wire == nil
+		l.mu.Unlock()
+		if first {
+			h.came <- l
+		}
+		h.mux.Wake()
 		return
 	}
-	_ = conn.Serve(h.ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) { // its end is Done
-		return h.answer(ctx, l, method, body)
-	})
-	h.mux.Wake()
+	if l.drop(w, err); !w.met.Load() {
+		h.mu.Lock()
+		delete(h.wires, w.id)
+		h.mu.Unlock()
+		w.close()
+	}
 }
 
 // answer answers a lower rank's call.
-func (h *Hub) answer(ctx context.Context, l *Link, method string, body json.RawMessage) (any, error) {
+func (h *Hub) answer(ctx context.Context, w *wire, method string, body json.RawMessage) (any, error) {
 	switch method {
 	case methodBegin:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		select {
-		case <-l.ready:
+		if w.met.Load() {
 			return nil, fmt.Errorf("%w: it begins twice", ErrProtocol)
-		default:
 		}
 		var theirs rdma.RemoteRange
 		if err := json.Unmarshal(body, &theirs); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
-		if err := l.meet(theirs); err != nil {
+		if err := w.meet(theirs); err != nil {
 			return nil, err
 		}
-		h.came <- l
-		return l.region.Remote(), nil
+		if w.link.install(w, 0) {
+			h.came <- w.link
+		}
+		h.mux.Wake()
+		reply := begun{Range: w.region.Remote()}
+		if h.opt.Again != nil {
+			reply.From = h.opt.Again.From
+		}
+		return reply, nil
 	case methodAlive:
 		return nil, nil
 	case methodFlush:
@@ -247,7 +353,7 @@ func (h *Hub) answer(ctx context.Context, l *Link, method string, body json.RawM
 			return nil, context.Cause(ctx)
 		}
 	case methodBye:
-		if !l.bye.Swap(true) {
+		if !w.link.bye.Swap(true) {
 			h.byes.Add(1)
 		}
 		h.mux.Wake()
@@ -266,14 +372,17 @@ func (h *Hub) Ready(ctx context.Context) error {
 	for range cap(h.came) {
 		select {
 		case l := <-h.came:
-			if cause := l.gone.Load(); cause != nil {
-				return &LostError{Peer: l.Peer(), Cause: *cause}
+			if _, cause := l.current(); cause != nil && h.opt.Again == nil {
+				return &LostError{Peer: l.Peer(), Cause: cause}
 			}
 		case <-ctx.Done():
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			for n := range h.expected {
-				return fmt.Errorf("heter: %s %d has not come: %w", h.opt.PeerKind, n, context.Cause(ctx))
+			for _, l := range h.links {
+				l.mu.Lock()
+				here := l.claimed
+				l.mu.Unlock()
+				if !here {
+					return fmt.Errorf("heter: %s %d has not come: %w", h.opt.PeerKind, l.Number, context.Cause(ctx))
+				}
 			}
 			return context.Cause(ctx)
 		}
@@ -284,9 +393,10 @@ func (h *Hub) Ready(ctx context.Context) error {
 // Poll gives what has come; it is valid until the next Poll.
 func (h *Hub) Poll() ([]Arrival, error) {
 	h.got = h.got[:0]
+	h.sweep()
 	var gone *Link
 	for _, l := range h.links { // before the queue is looked at: what it said comes first
-		if l.lost() != nil && gone == nil {
+		if gone == nil && l.lost() != nil {
 			gone = l
 		}
 	}
@@ -305,32 +415,21 @@ func (h *Hub) Poll() ([]Arrival, error) {
 		}
 	}
 	if gone != nil && len(h.got) == 0 {
-		return nil, gone.fail(gone.lost())
+		if cause := gone.lost(); cause != nil { // else it is back
+			return nil, gone.fail(cause)
+		}
 	}
 	return h.got, nil
 }
 
-// lost says why a link's peer is gone, nil where it is there or has said Bye.
-func (l *Link) lost() error {
-	if l.bye.Load() || l.conn == nil {
-		return nil
-	}
-	if cause := l.gone.Load(); cause != nil {
-		return *cause
-	}
-	select {
-	case <-l.conn.Done():
-		return l.conn.Err()
-	default:
-		return nil
-	}
-}
-
 func (h *Hub) complete(c *rdma.Completion) error {
-	if c.ID >= uint64(len(h.links)) {
-		return fmt.Errorf("heter: a completion of link %d of %d: please report this", c.ID, len(h.links))
+	h.mu.Lock()
+	w := h.wires[c.ID]
+	h.mu.Unlock()
+	if w == nil {
+		return nil // of a connection that was given up
 	}
-	l := h.links[c.ID]
+	l := w.link
 	switch {
 	case c.Status != rdma.StatusOK && l.bye.Load():
 		return nil
@@ -339,15 +438,26 @@ func (h *Hub) complete(c *rdma.Completion) error {
 		if err == nil {
 			err = errors.New(c.Status.String())
 		}
-		return l.fail(err)
+		return l.broken(w, err)
 	case c.Op != rdma.OpRecvImm:
 		return nil
 	}
-	a, err := l.arrive(c)
+	a, place, err := w.arrive(c)
 	if err != nil {
+		return l.broken(w, err)
+	}
+	if l.admits(&a, place) {
+		h.got = append(h.got, a)
+	}
+	return nil
+}
+
+// broken is the end of a wire, and of the link where there is no other.
+func (l *Link) broken(w *wire, err error) error {
+	if l.again == nil || errors.Is(err, ErrProtocol) {
 		return l.fail(err)
 	}
-	h.got = append(h.got, a)
+	l.drop(w, err)
 	return nil
 }
 
@@ -362,7 +472,7 @@ func (h *Hub) Wait(deadline time.Time) error {
 // Wake makes a Wait that is running or the next one return. Any goroutine.
 func (h *Hub) Wake() { h.mux.Wake() }
 
-// Links are in no particular order.
+// Links are in no particular order; those of an upper rank are there before anybody comes.
 func (h *Hub) Links() []*Link { return h.links }
 
 // Bytes is what was sent and received.
@@ -375,7 +485,7 @@ func (h *Hub) Bytes() (sent, received uint64) {
 }
 
 // Over says whether all lower ranks have said Bye.
-func (h *Hub) Over() bool { return int(h.byes.Load()) == cap(h.came) }
+func (h *Hub) Over() bool { return int(h.byes.Load()) == len(h.links) }
 
 // Finish answers the Byes.
 func (h *Hub) Finish(report any) error {
@@ -423,8 +533,8 @@ func (h *Hub) callAll(ctx context.Context, method string, got func(l *Link, answ
 	errs := make([]error, len(h.links))
 	for i, l := range h.links {
 		wg.Go(rdma.Guarded(h.host.OnPanic(), func() {
-			var answer json.RawMessage
-			if err := l.conn.Call(ctx, method, nil, &answer); err != nil {
+			answer, err := h.call(ctx, l, method)
+			if err != nil {
 				errs[i] = &LostError{Peer: l.Peer(), Cause: err}
 				return
 			}
@@ -435,6 +545,36 @@ func (h *Hub) callAll(ctx context.Context, method string, got func(l *Link, answ
 	return errors.Join(errs...)
 }
 
+// call calls one, or who takes its place. To a Bye one that has left may have told its
+// report elsewhere.
+func (h *Hub) call(ctx context.Context, l *Link, method string) (answer json.RawMessage, err error) {
+	for {
+		conn, err := l.current()
+		if conn != nil {
+			if err = conn.Call(ctx, method, nil, &answer); err == nil {
+				return answer, nil
+			}
+		}
+		again := h.opt.Again
+		if again == nil || ctx.Err() != nil || conn != nil && conn.Err() == nil {
+			return nil, err
+		}
+		if method == methodBye {
+			if report, ok, err := again.Told(ctx, l.Number); ok || err != nil {
+				return report, err
+			}
+		}
+		if lost := l.lost(); lost != nil {
+			return nil, lost
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
 // Close ends all links.
 func (h *Hub) Close() error {
 	h.stop()
@@ -443,14 +583,20 @@ func (h *Hub) Close() error {
 		errs = append(errs, h.listener.Close())
 	}
 	h.mu.Lock()
-	links := h.links
+	wires := make([]*wire, 0, len(h.wires))
+	for _, w := range h.wires {
+		wires = append(wires, w)
+	}
 	h.mu.Unlock()
-	for _, l := range links {
-		if l.conn != nil {
-			_ = l.conn.Close() // the peer is gone, or knows
+	for _, l := range h.links { // whose peers are gone, or know
+		if conn, _ := l.current(); conn != nil {
+			_ = conn.Close()
 		}
 	}
 	h.tasks.Wait()
+	for _, w := range append(append(wires, h.closing...), h.retired...) {
+		w.close()
+	}
 	for _, l := range h.links {
 		l.close()
 	}
@@ -461,8 +607,12 @@ func (h *Hub) Close() error {
 func (h *Hub) Farewell(within time.Duration) error {
 	late := time.After(within)
 	for _, l := range h.links {
+		conn, _ := l.current()
+		if conn == nil {
+			continue
+		}
 		select {
-		case <-l.conn.Done():
+		case <-conn.Done():
 		case <-late:
 			return &LostError{Peer: l.Peer(), Cause: fmt.Errorf("it has not left within %v", within)}
 		}

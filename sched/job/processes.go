@@ -89,7 +89,7 @@ func RunProcesses(ctx context.Context, j *train.Job, cfg ProcessConfig) (*train.
 	if j.Survives() {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		for r := j.Servers; r < j.Servers+j.Workers; r++ {
+		for r := j.Servers; r < j.Servers+j.Members(); r++ {
 			l.waiting[r] = time.Now()
 		}
 		kill := make(chan launch.Victim)

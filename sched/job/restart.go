@@ -42,7 +42,8 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	}
 	// Nobody goes on for one that dies before they have met.
 	again := !replaced && (l.job.OnWorkerLoss == train.LossRestart || len(begun) < l.job.Workers) && l.started(d.Rank) < l.cfg.WorkerRestarts
-	if !again && !replaced && len(begun) < l.job.Workers {
+	dense := l.job.IsDense(d.Rank - l.job.Servers)
+	if !again && !replaced && (dense || len(begun) < l.job.Workers) {
 		return launch.Verdict{End: d}
 	}
 	if !again {
@@ -59,6 +60,9 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 		return launch.Verdict{End: errors.Join(d, err)}
 	}
 	if !again {
+		if dense {
+			return launch.Verdict{} // another process has its number
+		}
 		l.tell(fmt.Sprintf("%v; another worker goes on for it", d))
 		return launch.Verdict{}
 	}

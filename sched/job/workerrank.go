@@ -11,8 +11,8 @@ import (
 	"psrt/sched/train"
 )
 
-// own claims the number of a rank that is a worker of a job that survives its workers;
-// nil for others.
+// own claims the number of a rank that is a worker, or a dense rank, of a job that survives
+// them; nil for others.
 func own(ctx context.Context, cfg RankConfig, job *train.Job) (*number, error) {
 	if _, serves := serverOf(cfg.Rank, job); serves || !job.Survives() {
 		return nil, nil
@@ -75,7 +75,13 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 }
 
 // runDense is a dense rank's life.
-func runDense(ctx context.Context, _ *RankConfig, job *train.Job, rank train.Rank, _ *number, _ context.CancelCauseFunc) (*train.Result, error) {
+func runDense(ctx context.Context, _ *RankConfig, job *train.Job, rank train.Rank, n *number, cancel context.CancelCauseFunc) (*train.Result, error) {
+	if n != nil {
+		rank.Generation = n.generation
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		go n.watch(watching, cancel)
+	}
 	return nil, train.RunDense(ctx, job, rank)
 }
 

@@ -330,6 +330,9 @@ func (c *collective) push(b *batch) error {
 // pushesTo says whether this worker pushes to the i-th of the lanes that have dense
 // values.
 func (w *worker) pushesTo(i int) bool {
+	if w.halved != nil { // the dense ranks do
+		return false
+	}
 	return w.collective == nil || w.job.Sync == BSP || i%w.job.Workers == w.rank.Index
 }
 

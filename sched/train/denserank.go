@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -37,6 +38,7 @@ type denseRank struct {
 	done    []uint64 // by link: its steps that are pushed
 	seen    uint64   // the newest step of which a leaf came
 	busy    time.Duration
+	took    []Takeover
 }
 
 // groupKey is a step, and where workers need not keep it, whose; nil is of all.
@@ -58,12 +60,22 @@ type group struct {
 // RunDense is a dense rank's life: connect, wait for the workers, compute until they say
 // that it is over.
 func RunDense(ctx context.Context, job *Job, rank Rank) error {
+	if rank.Generation > 1 {
+		if _, left, err := denseLeft(ctx, rank.Coord, rank.Index-job.Workers); left || err != nil {
+			return err
+		}
+	}
 	w, err := newWorker(ctx, job, &rank)
 	if err != nil {
 		return err
 	}
 	defer w.close()
 	d := &denseRank{worker: w, groups: map[groupKey]*group{}}
+	if over, err := d.takeOver(ctx); err != nil {
+		return err
+	} else if over {
+		return d.report(ctx)
+	}
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
@@ -92,7 +104,11 @@ func (d *denseRank) listen(ctx context.Context) error {
 			depth += s.Depth()
 		}
 	}
-	d.hub = heter.New(d.rank.Host, depth, d.job.hubOptions(d.rank, "worker"))
+	opt := d.job.hubOptions(d.rank, "worker")
+	if opt.Again != nil {
+		opt.Again.From = d.clock
+	}
+	d.hub = heter.New(d.rank.Host, depth, opt)
 	listen := d.rank.Listen
 	if listen == "" {
 		listen = "127.0.0.1:0"
@@ -101,7 +117,7 @@ func (d *denseRank) listen(ctx context.Context) error {
 	if err == nil {
 		_, err = d.rank.Coord.Put(ctx, denseKey(number), []byte(addr), 0)
 	}
-	if err == nil {
+	if err == nil && d.rank.Generation < 2 { // else they come when they find the process before gone
 		coming, cancel := context.WithTimeout(ctx, wholeTimeout) // they may have much to read before
 		end := d.rank.Stall.Begin(stall.Absent, "the workers", "to send their first activations", nil)
 		err = d.hub.Ready(coming)
@@ -112,6 +128,9 @@ func (d *denseRank) listen(ctx context.Context) error {
 		return errors.Join(err, d.hub.Close())
 	}
 	d.done = make([]uint64, len(d.hub.Links()))
+	for i := range d.done {
+		d.done[i] = d.clock
+	}
 	return nil
 }
 
@@ -123,7 +142,7 @@ func (d *denseRank) run(ctx context.Context) error {
 		}
 		d.spare = append(d.spare, b)
 	}
-	if err := d.pull(0); err != nil {
+	if err := d.pull(d.clock); err != nil {
 		return err
 	}
 	for !d.hub.Over() || len(d.waiting) > 0 {
@@ -144,6 +163,9 @@ func (d *denseRank) turn() error {
 	}
 	came, err := d.hub.Poll()
 	if err != nil {
+		return err
+	}
+	if err := d.renewed(); err != nil {
 		return err
 	}
 	for i := range came {
@@ -186,8 +208,11 @@ func (d *denseRank) flush() error {
 // take puts a leaf into its group.
 func (d *denseRank) take(a *heter.Arrival) error {
 	h := &a.Head
-	if h.Kind != kindTrain || int(h.Examples) > d.share.Micro || int(h.Floats) != int(h.Examples)*linkFloats(d.model) || h.Rows == 0 && h.Examples > 0 || h.Step < d.done[d.linkOf(a.Link)] {
+	if h.Kind != kindTrain || int(h.Examples) > d.share.Micro || int(h.Floats) != int(h.Examples)*linkFloats(d.model) || h.Rows == 0 && h.Examples > 0 {
 		return fmt.Errorf("train: %s sends a leaf of %d examples and %d floats for step %d: run the same psrt everywhere", a.Link.Peer(), h.Examples, h.Floats, h.Step)
+	}
+	if h.Step < d.done[d.linkOf(a.Link)] || a.Link.Answered(a.Slot, a.Leaf, h.Step) {
+		return d.again(a)
 	}
 	d.seen = max(d.seen, h.Step)
 	key := d.keyOf(a)
@@ -277,7 +302,7 @@ func (d *denseRank) computeReady() (some bool, err error) {
 		}
 	}
 	d.pool.each(len(ready), func(thread, i int) {
-		if err := d.leaf(&ready[i], grads[i], d.scr[thread]); err != nil {
+		if err := d.leaf(&ready[i], d.values, grads[i], d.scr[thread]); err != nil {
 			errs[thread] = err
 		}
 	})
@@ -303,15 +328,15 @@ func (d *denseRank) gradient() []float32 {
 	return make([]float32, d.model.Layout().Total)
 }
 
-// leaf computes one leaf; the answer is made where it is sent from.
-func (d *denseRank) leaf(a *heter.Arrival, grad []float32, scr *model.Scratch) error {
+// leaf computes one leaf with some values; the answer is made where it is sent from.
+func (d *denseRank) leaf(a *heter.Arrival, values *batch, grad []float32, scr *model.Scratch) error {
 	n, input := int(a.Head.Examples), d.model.Input()
 	if n == 0 {
 		return nil
 	}
 	labels, z, x := columns(a.Floats, n, input)
 	preds, g, dx := columns(a.Link.Room(a.Slot, a.Leaf), n, input)
-	in := model.DenseLeaf{Labels: labels, Z: z, X0: x, Dense: d.values.dense.Values(), Scale: 1 / float32(a.Head.Rows), FirstRow: a.Head.FirstRow, Epoch: int(a.Head.Epoch)}
+	in := model.DenseLeaf{Labels: labels, Z: z, X0: x, Dense: values.dense.Values(), Scale: 1 / float32(a.Head.Rows), FirstRow: a.Head.FirstRow, Epoch: int(a.Head.Epoch)}
 	return scr.StepDense(&in, &model.DenseGrad{Dense: grad, G: g, X0: dx, Preds: preds})
 }
 
@@ -437,13 +462,33 @@ func (d *denseRank) leave(ctx context.Context) error {
 			return err
 		}
 	}
-	reached := d.client.Transports()
-	if err := d.client.Leave(ctx); err != nil {
+	if err := d.report(ctx); err != nil {
 		return err
 	}
-	rss, cpu := usage.Process()
-	if err := d.hub.Finish(denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: reached}); err != nil {
+	if err := d.hub.Finish(d.said()); err != nil {
 		return err
 	}
 	return d.hub.Farewell(d.rank.timeout())
+}
+
+// said is what this rank tells of itself.
+func (d *denseRank) said() denseReport {
+	rss, cpu := usage.Process()
+	return denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: d.client.Transports(), Took: d.took}
+}
+
+// report leaves the servers, and writes down what this rank tells for workers that miss it.
+func (d *denseRank) report(ctx context.Context) error {
+	said := d.said()
+	if err := d.client.Leave(ctx); err != nil {
+		return err
+	}
+	if d.rank.Generation == 0 {
+		return nil
+	}
+	text, err := json.Marshal(said)
+	if err == nil {
+		_, err = d.rank.Coord.Put(ctx, denseLeftKey(d.rank.Index-d.job.Workers), text, 0)
+	}
+	return err
 }

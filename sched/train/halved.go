@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/sched/clock"
 	"psrt/sched/coord"
 	"psrt/sched/heter"
 	"psrt/sched/stall"
@@ -24,7 +25,7 @@ type halved struct {
 	sums   [][]float32 // by slot and leaf: what Look keeps for Spread
 	looked chan int    // leaves whose activations lie in their Room
 	gate   *stall.Gate
-	said   map[int]denseReport // in the end
+	said   map[int]denseReport // of those that have left
 
 	busy, wait time.Duration
 }
@@ -34,7 +35,7 @@ func newHalved(w *worker) *halved {
 		return nil
 	}
 	leaves := w.share.Last - w.share.First
-	a := &halved{w: w, to: make([]*heter.Link, leaves), slots: w.job.linkSlots(), looked: make(chan int, leaves)}
+	a := &halved{w: w, to: make([]*heter.Link, leaves), slots: w.job.linkSlots(), looked: make(chan int, leaves), said: map[int]denseReport{}}
 	a.sums = make([][]float32, a.slots*leaves)
 	return a
 }
@@ -59,9 +60,18 @@ func (a *halved) begin(ctx context.Context) error {
 			depth += s.Depth()
 		}
 	}
-	a.hub = heter.New(w.rank.Host, depth, w.job.hubOptions(w.rank, "dense rank"))
+	opt := w.job.hubOptions(w.rank, "dense rank")
+	if opt.Again != nil {
+		a.reach(opt.Again)
+	}
+	a.hub = heter.New(w.rank.Host, depth, opt)
 	a.gate = w.rank.Stall.GateFor(stall.Barrier, "the dense ranks", "the gradients of activations")
 	for dense, s := range shapes {
+		if gone, err := a.gone(ctx, dense); err != nil {
+			return err
+		} else if gone {
+			continue
+		}
 		end := w.rank.Stall.Begin(stall.Absent, fmt.Sprintf("dense rank %d", dense), "to say where it listens", nil)
 		addr, err := coord.Await(ctx, w.rank.Coord, denseKey(dense))
 		end()
@@ -76,6 +86,43 @@ func (a *halved) begin(ctx context.Context) error {
 			a.to[leaf-w.share.First] = l
 		}
 	}
+	return nil
+}
+
+// reach says how links are made again: to the newest process of a dense rank, as long as
+// there is one.
+func (a *halved) reach(again *heter.Again) {
+	c := a.w.rank.Coord
+	again.Where = func(ctx context.Context, dense int) (string, error) {
+		kv, err := c.Get(ctx, denseKey(dense))
+		return string(kv.Value), err
+	}
+	again.Told = func(ctx context.Context, dense int) (json.RawMessage, bool, error) { return denseLeft(ctx, c, dense) }
+	if in := a.w.inherited; in != nil && in.from != clock.None {
+		again.First = in.from
+	}
+}
+
+// gone says whether a dense rank has left, of a worker that goes on for one that had said
+// that nothing more comes.
+func (a *halved) gone(ctx context.Context, dense int) (bool, error) {
+	if a.w.rank.Generation < 2 {
+		return false, nil
+	}
+	report, left, err := denseLeft(ctx, a.w.rank.Coord, dense)
+	if err != nil || !left {
+		return false, err
+	}
+	return true, a.hear(dense, report)
+}
+
+// hear takes a dense rank's report.
+func (a *halved) hear(dense int, report json.RawMessage) error {
+	var r denseReport
+	if err := json.Unmarshal(report, &r); err != nil {
+		return fmt.Errorf("train: the report of dense rank %d is not understood: %w; run the same psrt everywhere", dense, err)
+	}
+	a.said[dense] = r
 	return nil
 }
 
@@ -98,6 +145,9 @@ func (a *halved) up(b *batch, epoch int, tick func() error) error {
 	w := a.w
 	began := time.Now()
 	slot := a.slot(b.clock)
+	if err := a.free(slot, tick); err != nil {
+		return err
+	}
 	errs := make([]error, w.pool.threads)
 	ticked := w.pool.ticking(func() error { return errors.Join(a.send(b, slot, epoch), tick()) })
 	w.pool.each(len(b.step.Leaves), func(thread, i int) {
@@ -121,6 +171,28 @@ func (a *halved) up(b *batch, epoch int, tick func() error) error {
 	}
 	a.busy += time.Since(began)
 	return err
+}
+
+// free waits until nothing is to come any more of what lay at a slot: what was sent again
+// to a dense rank's heir is answered again.
+func (a *halved) free(slot int, tick func() error) error {
+	for i := 0; i < len(a.to); {
+		if a.to[i] == nil || !a.to[i].Open(slot, a.w.share.First+i) {
+			i++
+			continue
+		}
+		came, err := a.hub.Poll()
+		switch {
+		case err != nil:
+			return a.lost(err)
+		case len(came) > 0:
+			return fmt.Errorf("train: %s answers what nobody has asked: please report this", came[0].Link.Peer())
+		}
+		if err := a.await(tick); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // send sends the leaves that have been looked at.
@@ -240,13 +312,10 @@ func (a *halved) end(ctx context.Context) error {
 	if err != nil {
 		return a.lost(err)
 	}
-	a.said = map[int]denseReport{}
 	for dense, b := range said {
-		var r denseReport
-		if err := json.Unmarshal(b, &r); err != nil {
-			return fmt.Errorf("train: the report of dense rank %d is not understood: %w; run the same psrt everywhere", dense, err)
+		if err := a.hear(dense, b); err != nil {
+			return err
 		}
-		a.said[dense] = r
 	}
 	return nil
 }

@@ -74,8 +74,10 @@ func (j *Job) validateHeter() error {
 		return fmt.Errorf("train: --heter with --dense %s: dense ranks push to the servers; use --dense %s", j.Dense, DensePS)
 	case j.Compress.Code == compress.Top:
 		return fmt.Errorf("train: --heter with --compress topk: the step that pushes what was kept has no activations; use none, fp16, int8 or auto")
-	case j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd:
-		return fmt.Errorf("train: --heter: no other process can take a rank's part; use --on-worker-loss %s", LossEnd)
+	case j.OnWorkerLoss == LossContinue:
+		return fmt.Errorf("train: --heter with --on-worker-loss %s: a worker has no layers to go on with for a dense rank; use %s, or %s", LossContinue, LossRestart, LossEnd)
+	case j.Survives() && !j.bsp():
+		return fmt.Errorf("train: --heter with --on-worker-loss %s and --sync %s: a dense rank's pushes have an order that nobody else knows; use --sync %s, or --on-worker-loss %s", j.OnWorkerLoss, j.Sync, BSP, LossEnd)
 	case j.Clip != (Clip{}):
 		return fmt.Errorf("train: --heter with clipped gradients: a micro-batch's gradient is in two processes; leave --clip-norm and --clip-value out")
 	case j.Mixed():
@@ -121,8 +123,14 @@ func (j *Job) linkShape(m *model.Model, worker, dense int) (heter.Shape, bool, e
 }
 
 // linkSlots is how many steps may be between the halves: all that a line has pulled or
-// not pushed.
-func (j *Job) linkSlots() int { return sets(j.newLine().Depth.Most()) }
+// not pushed; and those that are kept for a process that takes another's place.
+func (j *Job) linkSlots() int {
+	n := sets(j.newLine().Depth.Most())
+	if j.Survives() {
+		n += keptSteps
+	}
+	return n
+}
 
 // columns are a message's parts: two of one float an example, and the input's.
 func columns(floats []float32, n, input int) (first, second, x []float32) {
@@ -133,7 +141,11 @@ func denseKey(dense int) string { return fmt.Sprintf("dense/%d", dense) }
 
 // hubOptions are the same at both ends.
 func (j *Job) hubOptions(rank *Rank, peers string) heter.Options {
-	return heter.Options{Node: rank.Node, PeerKind: peers, Timeout: rank.timeout(), Silence: j.Silence()}
+	opt := heter.Options{Node: rank.Node, PeerKind: peers, Timeout: rank.timeout(), Silence: j.Silence()}
+	if j.Survives() && rank.Generation > 0 {
+		opt.Again = &heter.Again{Generation: rank.Generation, For: lostFor}
+	}
+	return opt
 }
 
 // HeterUse is what became of the ranks of both kinds; see Result.
@@ -157,6 +169,7 @@ type denseReport struct {
 	CPU     float64       `json:"cpu"`
 	Busy    time.Duration `json:"busy"`
 	Reached []string      `json:"reached"`
+	Took    []Takeover    `json:"took,omitempty"`
 }
 
 // halvedUse is what a worker tells of them, and of itself.
@@ -200,6 +213,7 @@ func (w *worker) heterUse(res *Result, all []workerUsage) {
 	for _, i := range slices.Sorted(maps.Keys(told)) {
 		r := told[i]
 		dense += r.Busy
+		res.Takeovers = append(res.Takeovers, r.Took...)
 		res.Ranks = append(res.Ranks, RankUsage{Rank: w.job.MemberName(w.job.Workers + i), PeakRSSBytes: r.RSS, CPUSeconds: r.CPU})
 		for _, t := range r.Reached {
 			res.Transfers = append(res.Transfers, fmt.Sprintf("dense rank %d to %s", i, t))

@@ -73,8 +73,11 @@ type Takeover struct {
 	Exact bool `json:"exact"`
 }
 
-func (t Takeover) String() string {
-	s := fmt.Sprintf("worker %d is another process from step %d on; every example counts once", t.Worker, t.Step)
+func (t Takeover) String() string { return t.named(fmt.Sprintf("worker %d", t.Worker)) }
+
+// named is String of who is called otherwise.
+func (t Takeover) named(who string) string {
+	s := fmt.Sprintf("%s is another process from step %d on; every example counts once", who, t.Step)
 	if !t.Exact {
 		s += "; some servers had added that step up and others had not got it: the model is not bit for bit what it would have been"
 	}
@@ -226,6 +229,30 @@ func (w *worker) awaitLock(ctx context.Context, open func() error) error {
 // takeOver learns from the servers what the processes before have pushed, and tells
 // them where this one goes on.
 func (w *worker) takeOver(ctx context.Context, known bool) error {
+	in, exact, err := w.pushedBefore(ctx)
+	if err != nil {
+		return err
+	}
+	w.inherited = in
+	if in.from == clock.None {
+		return nil
+	}
+	if in.fresh > w.clock && !known {
+		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
+	}
+	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
+	t := Takeover{w.rank.Index, in.from, exact || w.job.Sync != BSP}
+	w.rank.emit(Event{Note: t.String()})
+	if !known {
+		return nil // stand follows
+	}
+	w.took = append(w.took, t)
+	return w.stand(ctx)
+}
+
+// pushedBefore is takeOver, of a rank of any kind: from clock.None where those before had
+// left, exact where the values of the first step are those that they had.
+func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, err error) {
 	each := make([]uint64, w.client.Lanes()) // pushes to a lane in a step
 	for i := range each {
 		each[i] = 1
@@ -235,42 +262,27 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 			each[lane]++
 		}
 	}
-	in := &inherited{from: clock.None}
-	exact := true
+	in = &inherited{from: clock.None}
+	exact = true
 	standing := w.client.Standing()
 	for i, s := range standing {
 		if s.At == clock.None {
 			continue
 		}
 		if s.Last < s.At*each[i] || s.Last >= (s.At+1)*each[i] {
-			return fmt.Errorf("train: lane %d has %d pushes of worker %d, which is in step %d and makes %d a step: please report this", i, s.Last, w.rank.Index, s.At, each[i])
+			return nil, false, fmt.Errorf("train: lane %d has %d pushes of %s, which is in step %d and makes %d a step: please report this", i, s.Last, w.job.MemberName(w.rank.Index), s.At, each[i])
 		}
 		in.from, in.fresh = min(in.from, s.At), max(in.fresh, s.At+min(1, s.Last-s.At*each[i]))
 	}
 	if in.from == clock.None {
-		w.inherited = in
-		return nil
-	}
-	if in.fresh > w.clock && !known {
-		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
+		return in, true, nil
 	}
 	in.clean = w.job.mode(DenseTable).BSP()
 	for _, s := range standing {
 		in.clean = in.clean && (s.At == clock.None || s.Applied <= in.from)
 		exact = exact && (s.At == clock.None || s.Applied <= in.from || s.Retained && s.Applied == in.from+1)
 	}
-	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
-	if err := w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] }); err != nil {
-		return err
-	}
-	w.inherited = in
-	t := Takeover{w.rank.Index, in.from, exact || w.job.Sync != BSP}
-	w.rank.emit(Event{Note: t.String()})
-	if !known {
-		return nil // stand follows
-	}
-	w.took = append(w.took, t)
-	return w.stand(ctx)
+	return in, exact, w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] })
 }
 
 // isNew says whether the step that is about to begin is one of which no lane has
