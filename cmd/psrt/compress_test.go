@@ -62,6 +62,7 @@ func TestCompressFlag(t *testing.T) {
 		{"--compress topk:2", "want topk:R"},
 		{"--compress int8 --audit " + t.TempDir(), "leave out one of them"},
 		{"--compress topk:0.1 --on-worker-loss restart", "use fp16 or int8"},
+		{"--compress topk:0.1 --sync bsp --resume --checkpoint " + t.TempDir(), "resume with --compress fp16"},
 	} {
 		if o := psrt(t, append([]string{"train", "--data", data}, strings.Fields(c.args)...)...); o.code != 2 || !strings.Contains(o.stderr, c.says) {
 			t.Errorf("%s: exit %d, want %q: %s", c.args, o.code, c.says, o.stderr)

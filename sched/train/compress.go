@@ -24,6 +24,9 @@ func (j *Job) validateCompress() error {
 	if j.Compress.Code == compress.Top && j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd {
 		return fmt.Errorf("train: --compress %s with --on-worker-loss %s: what a worker has not sent yet is lost with it; use fp16 or int8", j.Compress, j.OnWorkerLoss)
 	}
+	if j.Compress.Code == compress.Top && j.bsp() && j.Checkpoint != nil && j.Checkpoint.Resume {
+		return fmt.Errorf("train: --compress %s with --sync %s and --resume: what workers have kept of gradients is not in checkpoints, so the model would not be that of a job that was never interrupted; resume with --compress fp16, int8 or none, or with --sync %s or %s", j.Compress, BSP, SSP, ASP)
+	}
 	return nil
 }
 
