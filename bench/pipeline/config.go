@@ -10,6 +10,7 @@ type Config struct {
 	Steps     int           // of each line
 	Step      time.Duration // that the slowest stage takes for a step
 	Straggler bool          // the kinds of consistency beside each other, too
+	Heter     bool          // and jobs with dense ranks
 	Workers   int           // of those
 	Sigma     float64       // of the logarithm of a step's time, of those
 	Dir       string        // for the data of small jobs; made by the caller

@@ -9,5 +9,6 @@
 // and a line run some steps; the time of a step is held against what the slowest stage
 // by itself took in the same run. With stragglers, workers whose steps take log-normal
 // times ask the clocks of sched/clock, in virtual time, for BSP, SSP, ASP and a bound that
-// moves; and small jobs in this process compare digests.
+// moves; and small jobs in this process compare digests; with dense ranks they tell how much
+// of the time ranks of either kind compute.
 package pipeline

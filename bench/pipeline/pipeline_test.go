@@ -12,7 +12,7 @@ import (
 // TestRun: every row is there, of all steps, and its limit is what the slowest stage was
 // told to take. How close a line comes to it is for a quiet machine to say.
 func TestRun(t *testing.T) {
-	c := Config{Steps: 50, Step: time.Millisecond, Straggler: true, Workers: 2, Sigma: .5, Dir: t.TempDir(), Seed: 1}
+	c := Config{Steps: 50, Step: time.Millisecond, Straggler: true, Heter: true, Workers: 2, Sigma: .5, Dir: t.TempDir(), Seed: 1}
 	r, err := Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	all := strings.Join(r.Notes, "\n")
-	for _, want := range []string{": asp makes 1.000", ": ssp:8 makes ", ": ssp:0-8 makes ", ": ssp:3 makes ", ": bsp makes ", "give the digest of one process"} {
+	for _, want := range []string{": asp makes 1.000", ": ssp:8 makes ", ": ssp:0-8 makes ", ": ssp:3 makes ", ": bsp makes ", "give the digest of one process", "heter, 1 workers and 2 dense ranks, asp: ", "heter, 3 workers and 2 dense ranks, bsp: ", "heter: in bsp all of these have the digest"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}

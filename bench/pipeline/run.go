@@ -34,6 +34,13 @@ func Run(ctx context.Context, cfg Config) (*report.Report, error) {
 		}
 		out.Notes = append(out.Notes, notes...)
 	}
+	if cfg.Heter {
+		notes, err := halves(ctx, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		out.Notes = append(out.Notes, notes...)
+	}
 	return out, nil
 }
 

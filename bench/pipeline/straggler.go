@@ -5,15 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 
 	"psrt/sched/clock"
-	"psrt/sched/dataset"
-	"psrt/sched/dataset/gen"
-	"psrt/sched/job"
-	"psrt/sched/train"
-	"psrt/sched/train/model"
-	"psrt/tiers/table"
 )
 
 // progress is what the clocks made of workers.
@@ -87,27 +80,17 @@ func paceOf(workers, steps int, mode clock.Mode, sigma float64, seed uint64) (p 
 
 // digests trains the same job with one worker and with several.
 func digests(ctx context.Context, c *Config) (one, many string, err error) {
-	path := filepath.Join(c.Dir, "rows.libffm")
-	if _, err := gen.Run(ctx, gen.Config{Kind: "zipf", Rows: 20_000, Fields: 6, Vocab: 5000, Zipf: 1.1, Seed: c.Seed, Out: path, Threads: 1}); err != nil {
-		return "", "", err
-	}
-	src, err := dataset.Open([]string{path}, dataset.Options{})
+	base, err := small(ctx, c)
 	if err != nil {
 		return "", "", err
 	}
-	d, adagrad := src.Describe(), table.Optimizer{Kind: table.AdaGrad}.WithDefaults()
-	digest := func(workers, servers int) (string, error) {
-		r, err := job.RunInProcess(ctx, &train.Job{Data: d.Files, Reading: src.Options(), Dataset: dataset.Queue,
-			Model:     model.Spec{Kind: model.DeepFM, Dim: 4, Hidden: []int{8}, Fields: d.Fields, Task: model.CTR, Seed: c.Seed, MeanLabel: d.MeanLabel},
-			Optimizer: adagrad, DenseOptimizer: adagrad, Batch: 1024, Epochs: 1, Seed: c.Seed, Sync: train.BSP,
-			Servers: servers, Workers: workers, Threads: 1, Lanes: 1, Scratch: c.Dir}, "shm", nil)
-		if err != nil {
-			return "", err
-		}
-		return r.Digest, nil
+	r, err := layout(base, 1, 1, 0).run(ctx)
+	if err != nil {
+		return "", "", err
 	}
-	if one, err = digest(1, 1); err == nil {
-		many, err = digest(c.Workers, 2)
+	s, err := layout(base, c.Workers, 2, 0).run(ctx)
+	if err != nil {
+		return "", "", err
 	}
-	return one, many, err
+	return r.Digest, s.Digest, nil
 }

@@ -25,7 +25,11 @@ same run.
 With --straggler, the speed of BSP, SSP, ASP and of a bound that moves (psrt train
 --staleness MIN-MAX), too, and how stale what is read was, where steps take log-normal
 times, in virtual time and with the clocks of the servers; and a small job that has
-the same digest in BSP with several workers as in one process.`,
+the same digest in BSP with several workers as in one process.
+
+With --heter, small jobs with dense ranks (psrt train --heter) in several ratios of
+workers to dense ranks, too: how much of the time ranks of either kind compute, in BSP
+and in ASP, and that the digest in BSP is that of one process.`,
 		Example: "  psbench pipeline\n  psbench pipeline --straggler --workers 8 --sigma 0.3\n  psbench pipeline --step 20ms --steps 500 --json pipeline.json",
 	}
 	fl := c.Flags()
@@ -35,6 +39,7 @@ the same digest in BSP with several workers as in one process.`,
 	fl.BoolVar(&cfg.Straggler, "straggler", false, "BSP, SSP with bounds that stay and one that moves, and ASP beside each other")
 	fl.IntVar(&cfg.Workers, "workers", 4, "of those")
 	fl.Float64Var(&cfg.Sigma, "sigma", .2, "of the logarithm of a step's time, of those")
+	fl.BoolVar(&cfg.Heter, "heter", false, "jobs with dense ranks, in several ratios to workers")
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
