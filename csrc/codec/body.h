@@ -5,7 +5,7 @@
  *
  * Floats go through a piece of the cache at a time: the greatest magnitudes of its
  * groups, their scales, the codes. With stream what is made goes around the caches,
- * from a small buffer: long outputs would only push out what is wanted, and a store
+ * from registers where they make whole lines of it, else from a small buffer: long outputs would only push out what is wanted, and a store
  * that reads its line first costs a third of the bandwidth. */
 #include <string.h>
 #include "codec.h"
