@@ -64,7 +64,11 @@ func TestCombinedWorkersDie(t *testing.T) {
 			t.Fatalf("it has ended: %s", j.stderr.String())
 		}
 		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
-		if err := syscall.Kill(j.ranks()[2+victim], syscall.SIGKILL); err != nil {
+		pid := j.ranks()[2+victim]
+		if pid == 0 {
+			t.Fatalf("worker %d does not run: %s", victim, j.stderr.String())
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		<-j.done
