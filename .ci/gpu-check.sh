@@ -26,6 +26,6 @@ for c in $checks; do
 	check="$PWD/bin/gpu-check/$(echo "$p" | tr / -)"
 	[ -x "$check" ] || { echo "gpu-check: no $check: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
 	echo "gpu-check: $p"
-	(cd "$p" && PSRT_GPU=1 "$check" -test.v -test.run="$run" -test.skip="$skip" -test.timeout=20m) || failed="$failed $p"
+	(cd "$p" && PSRT_GPU=1 "$check" -test.v -test.run="$run" -test.skip="$skip" -test.bench=Card -test.timeout=20m) || failed="$failed $p"
 done
 [ -z "$failed" ] || { echo "gpu-check: failed:$failed" >&2; exit 1; }
