@@ -5,7 +5,6 @@ package gpu
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -18,37 +17,10 @@ import (
 	"psrt/csrc/nccl"
 	"psrt/csrc/nccl/nccltest"
 	"psrt/nccl/coll"
+	"psrt/nccl/colltest"
 	"psrt/nccl/ring"
 	"psrt/rdma/mem"
 )
-
-// counting makes calls whose results are known until one fails, and gives the error.
-func counting(g coll.Group, calls int, within time.Duration) error {
-	const n = 64 << 10
-	a, err := mem.New(mem.Config{Size: 2 * n, Node: -1, Purpose: "test", Share: true})
-	if err != nil {
-		return err
-	}
-	m, err := g.Register(a, "test")
-	if err != nil {
-		return errors.Join(err, a.Close())
-	}
-	send, recv := a.Bytes()[:n], a.Bytes()[n:]
-	for k := 0; k < calls && err == nil; k++ {
-		for at := 0; at < n; at += 4 {
-			binary.LittleEndian.PutUint32(send[at:], uint32(k*1000+at))
-		}
-		if err = g.Do(coll.Call{Kind: coll.AllReduce, Type: coll.U32, Send: send, Recv: recv, Within: within}); err != nil {
-			break
-		}
-		for at := 0; at < n && err == nil; at += 4 {
-			if got, want := binary.LittleEndian.Uint32(recv[at:]), uint32(g.Size()*(k*1000+at)); got != want {
-				err = fmt.Errorf("call %d: element %d is %d, want %d", k, at/4, got, want)
-			}
-		}
-	}
-	return errors.Join(err, m.Close(), g.Close(), a.Close())
-}
 
 // An error that comes later is told where it came, and blames that rank at the others.
 func TestAsynchronousErrorFails(t *testing.T) {
@@ -56,7 +28,7 @@ func TestAsynchronousErrorFails(t *testing.T) {
 	t.Setenv("PSRT_FAKE_NCCL_FAIL", "1:3")
 	_, groups := joined(t, 3, opt)
 	everyone(3, func(i int) {
-		err := counting(groups[i], 5, patience)
+		err := colltest.Counting(groups[i], 5, patience)
 		var failed *nccl.Error
 		var blamed *coll.RankError
 		switch {
@@ -74,7 +46,7 @@ func TestStalledWorkFails(t *testing.T) {
 	t.Setenv("PSRT_FAKE_NCCL_STALL", "2:2")
 	_, groups := joined(t, 3, opt)
 	everyone(3, func(i int) {
-		err := counting(groups[i], 5, time.Second)
+		err := colltest.Counting(groups[i], 5, time.Second)
 		var blamed *coll.RankError // by who was first, or where a rank did not even come in time
 		if err == nil || !errors.As(err, &blamed) && !strings.Contains(err.Error(), "NCCL has not ended in the call's time") {
 			t.Errorf("rank %d: %v", i, err)
@@ -149,7 +121,7 @@ func TestNoRoomFails(t *testing.T) {
 	if _, err := groups[0].Register(a, "too much"); !cuda.IsOutOfMemory(err) || !strings.Contains(err.Error(), "too much") {
 		t.Errorf("2 GiB on a card of 1 GiB: %v", err)
 	}
-	if err := counting(groups[0], 2, patience); err != nil {
+	if err := colltest.Counting(groups[0], 2, patience); err != nil {
 		t.Error(err)
 	}
 }
@@ -163,7 +135,7 @@ func TestOldLibrary(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	everyone(3, func(i int) {
-		if err := counting(groups[i], 3, patience); err != nil {
+		if err := colltest.Counting(groups[i], 3, patience); err != nil {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	})
@@ -221,7 +193,7 @@ func TestKilledInsideACallFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	everyone(2, func(i int) {
-		if err := counting(&both{groups[i], over[i]}, 3, patience); err != nil {
+		if err := colltest.Counting(&both{groups[i], over[i]}, 3, patience); err != nil {
 			t.Errorf("rank %d of the survivors: %v", i, err)
 		}
 	})
@@ -239,7 +211,7 @@ func rank(ctx context.Context, m *ring.Member, i int, addrs []string, opt Option
 	if err != nil {
 		return errors.Join(err, over.Close())
 	}
-	return counting(&both{g, over}, 1<<30, patience)
+	return colltest.Counting(&both{g, over}, 1<<30, patience)
 }
 
 func child(t *testing.T) {

@@ -2,48 +2,19 @@ package ring
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"psrt/csrc/seedtest"
 	"psrt/nccl/coll"
+	"psrt/nccl/colltest"
 	"psrt/rdma/dial"
-	"psrt/rdma/mem"
 )
 
-// counting makes calls whose results are known until one fails, and gives the error.
-func counting(g *Group, calls int) error {
-	const n = 64 << 10
-	a, err := mem.New(mem.Config{Size: 2 * n, Node: -1, Purpose: "test", Share: true})
-	if err != nil {
-		return err
-	}
-	m, err := g.Register(a, "test")
-	if err != nil {
-		return errors.Join(err, a.Close())
-	}
-	send, recv := a.Bytes()[:n], a.Bytes()[n:]
-	for k := 0; k < calls && err == nil; k++ {
-		for at := 0; at < n; at += 4 {
-			binary.LittleEndian.PutUint32(send[at:], uint32(k*1000+at))
-		}
-		if err = g.Do(coll.Call{Kind: coll.AllReduce, Type: coll.U32, Send: send, Recv: recv, Within: patience}); err != nil {
-			break
-		}
-		for at := 0; at < n && err == nil; at += 4 {
-			if got, want := binary.LittleEndian.Uint32(recv[at:]), uint32(g.Size()*(k*1000+at)); got != want {
-				err = fmt.Errorf("call %d: element %d is %d, want %d", k, at/4, got, want)
-			}
-		}
-	}
-	// What others may still write into goes when the group has.
-	return errors.Join(err, g.Close(), m.Close(), a.Close())
-}
+func counting(g *Group, calls int) error { return colltest.Counting(g, calls, patience) }
 
 func everyone(groups []*Group, f func(i int, g *Group) error) []error {
 	errs := make([]error, len(groups))
