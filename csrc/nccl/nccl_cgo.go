@@ -69,28 +69,44 @@ func (l *Library) UniqueID() (id ID, err error) {
 
 // Comm is a rank's end of a communicator.
 type Comm struct {
-	lib  *Library
-	at   unsafe.Pointer
+	lib *Library
+	// C's memory, where the library writes which communicator it is, by threads of its own,
+	// too, when Init has returned; nil where it was given back.
+	slot *unsafe.Pointer
 	rank int
 }
 
 // Init begins to make this rank's end, with all others. Where Returns is so, State tells
 // when it is made.
 func (l *Library) Init(id ID, rank, ranks int) (*Comm, error) {
-	c := &Comm{lib: l, rank: rank}
-	r := C.psrt_nccl_init(l.at, C.int32_t(ranks), (*C.uint8_t)(&id[0]), C.int32_t(rank), &c.at)
+	c := &Comm{lib: l, rank: rank, slot: (*unsafe.Pointer)(C.calloc(1, C.size_t(unsafe.Sizeof(unsafe.Pointer(nil)))))}
+	r := C.psrt_nccl_init(l.at, C.int32_t(ranks), (*C.uint8_t)(&id[0]), C.int32_t(rank), c.slot)
 	if err := l.failed(fmt.Sprintf("ncclCommInitRank of %d ranks", ranks), rank, nil, r); err != nil {
+		c.forget()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Comm) failed(call string, r C.int32_t) error { return c.lib.failed(call, c.rank, c.at, r) }
+// at is the communicator now; nil is none, which the library refuses.
+func (c *Comm) at() unsafe.Pointer {
+	if c.slot == nil {
+		return nil
+	}
+	return *c.slot
+}
+
+func (c *Comm) forget() {
+	C.free(unsafe.Pointer(c.slot))
+	c.slot = nil
+}
+
+func (c *Comm) failed(call string, r C.int32_t) error { return c.lib.failed(call, c.rank, c.at(), r) }
 
 // State says whether a call goes on by itself, and what failed since.
 func (c *Comm) State() (busy bool, err error) {
 	var state C.int32_t
-	if err := c.failed("ncclCommGetAsyncError", C.psrt_nccl_state(c.lib.at, c.at, &state)); err != nil {
+	if err := c.failed("ncclCommGetAsyncError", C.psrt_nccl_state(c.lib.at, c.at(), &state)); err != nil {
 		return false, err
 	}
 	return Result(state) == InProgress, c.failed("a call that was under way", state)
@@ -98,16 +114,22 @@ func (c *Comm) State() (busy bool, err error) {
 
 // Finalize begins to end what was given to streams; State tells when it is over.
 func (c *Comm) Finalize() error {
-	return c.failed("ncclCommFinalize", C.psrt_nccl_finalize(c.lib.at, c.at))
+	return c.failed("ncclCommFinalize", C.psrt_nccl_finalize(c.lib.at, c.at()))
 }
 
 // Destroy gives it back.
 func (c *Comm) Destroy() error {
-	return c.failed("ncclCommDestroy", C.psrt_nccl_destroy(c.lib.at, c.at))
+	return c.gone("ncclCommDestroy", C.psrt_nccl_destroy(c.lib.at, c.at()))
 }
 
 // Abort ends what is under way, here, and gives it back.
-func (c *Comm) Abort() error { return c.failed("ncclCommAbort", C.psrt_nccl_abort(c.lib.at, c.at)) }
+func (c *Comm) Abort() error { return c.gone("ncclCommAbort", C.psrt_nccl_abort(c.lib.at, c.at())) }
+
+// gone is how giving it back went; its words are not asked for, as it may be no more.
+func (c *Comm) gone(call string, r C.int32_t) error {
+	c.forget()
+	return c.failed(call, r)
+}
 
 // Registration is memory that the library knows.
 type Registration struct {
@@ -121,37 +143,37 @@ func (c *Comm) Register(at uint64, bytes int) (*Registration, error) {
 		return nil, fmt.Errorf("%w: NCCL %s has no ncclCommRegister, which came with 2.19", ErrNotSupported, VersionText(c.lib.Version()))
 	}
 	r := &Registration{c: c}
-	err := c.failed(fmt.Sprintf("ncclCommRegister of %d bytes", bytes), C.psrt_nccl_register(c.lib.at, c.at, C.uint64_t(at), C.uint64_t(bytes), &r.at))
+	err := c.failed(fmt.Sprintf("ncclCommRegister of %d bytes", bytes), C.psrt_nccl_register(c.lib.at, c.at(), C.uint64_t(at), C.uint64_t(bytes), &r.at))
 	return r, err
 }
 
 // Close ends it, before the communicator is given back.
 func (r *Registration) Close() error {
-	return r.c.failed("ncclCommDeregister", C.psrt_nccl_deregister(r.c.lib.at, r.c.at, r.at))
+	return r.c.failed("ncclCommDeregister", C.psrt_nccl_deregister(r.c.lib.at, r.c.at(), r.at))
 }
 
 // AllReduce combines count elements of all ranks, at all.
 func (c *Comm) AllReduce(stream unsafe.Pointer, send, recv uint64, count int, t Type, op Op) error {
 	return c.failed(fmt.Sprintf("ncclAllReduce of %d elements", count),
-		C.psrt_nccl_all_reduce(c.lib.at, c.at, stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op)))
+		C.psrt_nccl_all_reduce(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op)))
 }
 
 // ReduceScatter combines blocks of count elements, at each rank its own.
 func (c *Comm) ReduceScatter(stream unsafe.Pointer, send, recv uint64, count int, t Type, op Op) error {
 	return c.failed(fmt.Sprintf("ncclReduceScatter of %d elements", count),
-		C.psrt_nccl_reduce_scatter(c.lib.at, c.at, stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op)))
+		C.psrt_nccl_reduce_scatter(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op)))
 }
 
 // AllGather collects blocks of count elements, at all ranks those of all.
 func (c *Comm) AllGather(stream unsafe.Pointer, send, recv uint64, count int, t Type) error {
 	return c.failed(fmt.Sprintf("ncclAllGather of %d elements", count),
-		C.psrt_nccl_all_gather(c.lib.at, c.at, stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t)))
+		C.psrt_nccl_all_gather(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t)))
 }
 
 // Broadcast has what is at root be at all.
 func (c *Comm) Broadcast(stream unsafe.Pointer, at uint64, count int, t Type, root int) error {
 	return c.failed(fmt.Sprintf("ncclBroadcast of %d elements", count),
-		C.psrt_nccl_broadcast(c.lib.at, c.at, stream, C.uint64_t(at), C.uint64_t(count), C.int32_t(t), C.int32_t(root)))
+		C.psrt_nccl_broadcast(c.lib.at, c.at(), stream, C.uint64_t(at), C.uint64_t(count), C.int32_t(t), C.int32_t(root)))
 }
 
 // Exchange sends to and receives from all ranks at once; there is a part of each.
@@ -161,11 +183,11 @@ func (c *Comm) Exchange(stream unsafe.Pointer, parts []Part, t Type) error {
 		all[i] = C.psrt_nccl_part{send: C.uint64_t(p.Send), sends: C.uint64_t(p.Sends), recv: C.uint64_t(p.Recv), recvs: C.uint64_t(p.Recvs)}
 	}
 	return c.failed(fmt.Sprintf("ncclSend and ncclRecv among %d ranks", len(parts)),
-		C.psrt_nccl_exchange(c.lib.at, c.at, stream, unsafe.SliceData(all), C.int32_t(len(all)), C.int32_t(t)))
+		C.psrt_nccl_exchange(c.lib.at, c.at(), stream, unsafe.SliceData(all), C.int32_t(len(all)), C.int32_t(t)))
 }
 
 // AllReduces gives the stream as many all-reduces in a row from C, for comparison.
 func (c *Comm) AllReduces(stream unsafe.Pointer, send, recv uint64, count int, t Type, op Op, times int) error {
 	return c.failed(fmt.Sprintf("%d times ncclAllReduce", times),
-		C.psrt_nccl_all_reduces(c.lib.at, c.at, stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op), C.int32_t(times)))
+		C.psrt_nccl_all_reduces(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op), C.int32_t(times)))
 }
