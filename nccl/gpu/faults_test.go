@@ -40,8 +40,18 @@ func TestAsynchronousErrorFails(t *testing.T) {
 	})
 }
 
-// Work that never ends is given up when the call's time is over.
+// Work that never ends is given up when the call's time is over, also where results come to
+// memory that cannot be pinned: a copy there waits for what is before it.
 func TestStalledWorkFails(t *testing.T) {
+	for name, pinned := range map[string]string{"pinned": "1000000000", "not pinned": "0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PSRT_FAKE_CUDA_PINNED", pinned)
+			stalls(t)
+		})
+	}
+}
+
+func stalls(t *testing.T) {
 	opt := fakes(t)
 	t.Setenv("PSRT_FAKE_NCCL_STALL", "2:2")
 	_, groups := joined(t, 3, opt)

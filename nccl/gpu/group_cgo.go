@@ -162,8 +162,9 @@ func (g *Group) Close() error {
 	if closed {
 		return nil
 	}
-	broken := g.Err() != nil || len(g.queue) > 0
-	g.setVerdict(coll.ErrClosed)
+	err := g.Err()
+	broken := err != nil || len(g.queue) > 0
+	g.setVerdict(cmp.Or(err, coll.ErrClosed))
 	close(g.queue)
 	g.done.Wait()
 	return errors.Join(g.release(broken || g.Err() != coll.ErrClosed), g.table.close())

@@ -19,12 +19,15 @@ type memorySet = span.Set[*memory]
 
 // memory is of the host, with as much on the card.
 type memory struct {
-	g     *Group
-	m     rdma.Memory
-	at    cuda.Ptr
-	known *nccl.Registration // nil: NCCL was not told, or is gone
-	once  sync.Once
-	err   error
+	g  *Group
+	m  rdma.Memory
+	at cuda.Ptr
+	// Whether the driver has the host's pages stay: a copy to others may keep the caller
+	// until the stream has come to it, which is for ever where a rank is gone.
+	pinned bool
+	known  *nccl.Registration // nil: NCCL was not told, or is gone
+	once   sync.Once
+	err    error
 }
 
 // Register is coll.Group's.
@@ -42,6 +45,7 @@ func (g *Group) Register(m rdma.Memory, purpose string) (coll.Memory, error) {
 		free, total, _ := g.dev.Room()
 		return nil, fmt.Errorf("gpu: register %q: %w; of the card's %d bytes %d are free", purpose, err, total, free)
 	}
+	x.pinned = g.dev.Pin(b) == nil
 	g.memMu.Lock()
 	defer g.memMu.Unlock()
 	g.memories.Store(g.memories.Load().With(mem.Address(b), uint64(len(b)), x))
@@ -60,9 +64,22 @@ func (x *memory) Close() error {
 		g.commMu.Lock() // a call that is under way may not be this memory's
 		defer g.commMu.Unlock()
 		x.forget()
-		x.err = g.dev.Free(x.at)
+		var unpin error
+		if x.pinned {
+			unpin = g.dev.Unpin(x.m.Bytes())
+		}
+		x.err = g.given(errors.Join(unpin, g.dev.Free(x.at)))
 	})
 	return x.err
+}
+
+// given is how giving something back to the card went. Where the group is broken that says
+// nothing new: a card that failed answers all with its failure.
+func (g *Group) given(err error) error {
+	if e := g.verdict.Load(); e != nil && *e != coll.ErrClosed {
+		return nil
+	}
+	return err
 }
 
 // know tells NCCL of the memory, once; it works without. With commMu.

@@ -118,6 +118,14 @@ func (x *op) through(ins, outs []copying, work func() error) error {
 	if err := g.settle(); err != nil {
 		return err
 	}
+	if len(outs) > 0 && x.recv != nil && !x.recv.pinned { // see memory.pinned
+		if err := g.stream.Record(g.event); err != nil {
+			return err
+		}
+		if err := g.watch(g.event.Passed); err != nil {
+			return err
+		}
+	}
 	for _, out := range outs {
 		if len(out.host) > 0 {
 			if err := g.stream.ToHost(out.host, out.at); err != nil {

@@ -133,7 +133,7 @@ func (g *Group) release(force bool) error {
 	if g.stream != nil {
 		errs = append(errs, g.stream.Close())
 	}
-	return errors.Join(append(errs, g.dev.Close())...)
+	return g.given(errors.Join(append(errs, g.dev.Close())...))
 }
 
 // finish ends the communicator in order. With commMu.

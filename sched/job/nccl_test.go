@@ -2,6 +2,7 @@ package job
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -96,6 +97,35 @@ func TestRingForNCCL(t *testing.T) {
 				t.Errorf("added by %+v, want the ring since %q", use, c.why)
 			}
 		})
+	}
+}
+
+// copiesVariable is of the fake driver, which reads it once in a process.
+const copiesVariable = "PSRT_FAKE_CUDA_COPIES"
+
+// Cards whose driver fails in the midst, and refuses from then on what gives them back, too,
+// leave the ring. In a process of its own: the fake does not recover.
+func TestRingForFailedCards(t *testing.T) {
+	if os.Getenv(copiesVariable) == "" {
+		fakeCards(t)
+		c := exec.Command(os.Args[0], "-test.run=^TestRingForFailedCards$", "-test.v")
+		c.Env = append(os.Environ(), cuda.Variable+"="+cudatest.Build(t), copiesVariable+"=40")
+		if text, err := c.CombinedOutput(); err != nil || !strings.Contains(string(text), "--- PASS") {
+			t.Errorf("%v\n%s", err, text)
+		}
+		return
+	}
+	base := sampleJob(t, model.DeepFM)
+	base.Batch = 512
+	want := run(t, *base, "shm")
+	j := *base
+	j.Dense, j.Collective, j.Workers, j.OnWorkerLoss = train.DenseAllReduce, train.CollectiveNCCL, 3, train.LossContinue
+	res := run(t, j, "shm")
+	if res.Digest != want.Digest {
+		t.Errorf("digest %s, with --dense ps %s", res.Digest, want.Digest)
+	}
+	if use := res.DenseSums.NCCL; use == nil || !strings.Contains(use.Why, "it failed before: ") || !strings.Contains(use.Why, "CUDA_ERROR_ILLEGAL_ADDRESS") {
+		t.Errorf("added by %+v, want the ring since the driver failed", use)
 	}
 }
 

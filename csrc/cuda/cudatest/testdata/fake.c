@@ -1,7 +1,8 @@
 /* A libcuda.so.1 for tests: one device whose memory is the host's and whose kernels
  * are those of csrc/ptx, compiled for the host. Work is done as late as CUDA may do
  * it: when an event behind it is waited for or, one piece each time, when one is
- * asked about. So a buffer that is used again too early is seen by its bytes.
+ * asked about. So a buffer that is used again too early is seen by its bytes. A copy to
+ * memory of the host that is not pinned returns when it is over.
  *
  * Libraries that are made of this one (csrc/nccl/nccltest) give it work of their own by
  * psrt_fake_give.
@@ -12,7 +13,8 @@
  *                        after a fault of a kernel
  * PSRT_FAKE_CUDA_COPIES  so many copies between host and device go well; with the
  *                        next every call fails
- * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any)
+ * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any); may change
+ * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
  * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
  *                        one from there dies */
 #define _GNU_SOURCE
@@ -31,9 +33,9 @@ enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_INIT = 3, NO_DEVICE = 100, NOT_FOU
 enum { DEVICES = 8, ARGUMENT = 512 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t total = 1 << 30, used, pinnable = (size_t)-1, pinned;
+static size_t total = 1 << 30, used, pinned;
 static long fails_from, launches, copies = -1;
-static int devices = 1, ready, broken, retained[DEVICES];
+static int devices = 1, unfit = -1, ready, broken, retained[DEVICES];
 static _Thread_local int depth;
 static _Thread_local int *entered[16]; /* contexts, depth of them */
 
@@ -214,8 +216,8 @@ int cuInit(unsigned flags)
 		fails_from = atol(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_COPIES")))
 		copies = atol(s);
-	if ((s = getenv("PSRT_FAKE_CUDA_PINNED")))
-		pinnable = strtoull(s, NULL, 10);
+	if ((s = getenv("PSRT_FAKE_CUDA_UNFIT")))
+		unfit = atoi(s);
 	if (getenv("PSRT_FAKE_CUDA_FENCED") && !fence)
 		build_fence();
 	if (devices < 1)
@@ -258,7 +260,15 @@ static int look(int code, const char **s, int text)
 int cuGetErrorName(int code, const char **s) { return look(code, s, 0); }
 int cuGetErrorString(int code, const char **s) { return look(code, s, 1); }
 
-int cuDevicePrimaryCtxRetain(void **c, int d) { retained[d]++; *c = &retained[d]; return OK; }
+int cuDevicePrimaryCtxRetain(void **c, int d)
+{
+	if (d == unfit)
+		return NO_MEMORY;
+	retained[d]++;
+	*c = &retained[d];
+	return OK;
+}
+
 int cuDevicePrimaryCtxRelease_v2(int d) { return retained[d]-- > 0 ? OK : INVALID; }
 int cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { *flags = 0; *active = retained[d] > 0; return OK; }
 static int *current(void) { return depth > 0 ? entered[depth - 1] : NULL; }
@@ -294,13 +304,20 @@ int psrt_fake_give(void *stream, int (*given)(void *), void *argument)
 
 int cuMemGetInfo_v2(size_t *f, size_t *t) { CALL({ *f = total - used; *t = total; }); }
 
+/* May so many bytes more be pinned? */
+static int pinnable(size_t n)
+{
+	const char *s = getenv("PSRT_FAKE_CUDA_PINNED");
+	return !s || pinned + n <= strtoull(s, NULL, 10);
+}
+
 static int take(void **at, size_t n, int host)
 {
 	if (!n)
 		return INVALID;
 	if (!host && n > total - used)
 		return NO_MEMORY;
-	if (host && n > pinnable - pinned)
+	if (host && !pinnable(n))
 		return NO_MEMORY;
 	size_t inside = fence && !host ? 0 : n;
 	struct block *b = aligned_alloc(256, (sizeof *b + inside + 255) / 256 * 256);
@@ -356,7 +373,7 @@ int cuMemHostRegister_v2(void *at, size_t n, unsigned f)
 		size_t i = 0;
 		while (i < sizeof kept / sizeof *kept && kept[i].at)
 			i++;
-		if (n > pinnable - pinned || i == sizeof kept / sizeof *kept)
+		if (!pinnable(n) || i == sizeof kept / sizeof *kept)
 			r = NO_MEMORY;
 		else {
 			kept[i].at = at;
@@ -482,8 +499,46 @@ static void move(void *to, const void *from, size_t n, struct stream *s)
 	o->n = n;
 }
 
+/* Bytes of the host that stay where they are. */
+static int stays(const void *at, size_t n)
+{
+	const unsigned char *from = at;
+	for (struct block *b = blocks; b; b = b->next)
+		if (b->host && from >= b->at && from + n <= b->at + b->bytes)
+			return 1;
+	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+		if (kept[i].at && from >= (unsigned char *)kept[i].at && from + n <= (unsigned char *)kept[i].at + kept[i].bytes)
+			return 1;
+	return 0;
+}
+
+/* Waits for what was given to a stream, with the lock, which others have meanwhile. */
+static void finish(struct stream *s)
+{
+	struct event here = { s, 1, 0 };
+	struct op *o = give(s, EVENT);
+	o->event = &here;
+	o->turn = 1;
+	while (!until(&here, 1)) {
+		pthread_mutex_unlock(&lock);
+		usleep(100);
+		pthread_mutex_lock(&lock);
+	}
+}
+
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void *s) { CALL({ if (!(r = spent())) move((void *)to, from, n, s); }); }
-int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s) { CALL({ if (!(r = spent())) move(to, (void *)from, n, s); }); }
+
+int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s)
+{
+	CALL({
+		if (!(r = spent())) {
+			move(to, (void *)from, n, s);
+			if (!stays(to, n))
+				finish(named(s));
+		}
+	});
+}
+
 int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void *s) { CALL({ move((void *)to, (void *)from, n, s); }); }
 
 int cuMemsetD8Async(unsigned long long at, unsigned char byte, size_t n, void *s)
