@@ -99,7 +99,9 @@ func (c *collective) noRoom(err error) error {
 	return err
 }
 
-// leaveCards ends it, before the ring's group.
+// leaveCards ends it, before the ring's group; when the worker closes, after that, whose end
+// is the end of a call that is under way: NCCL's work is then given up, which is all the
+// same, as no worker closes before all have all sums.
 func (c *collective) leaveCards() error {
 	if c.cards == nil {
 		return nil
@@ -122,8 +124,13 @@ func (c *collective) adder() coll.Group {
 	return c.group
 }
 
-// failedCards remembers a card that failed: there is no use in trying again.
+// failedCards remembers a card that failed: there is no use in trying again. Where another
+// worker is blamed this one's card is well.
 func (c *collective) failedCards(err error) {
+	var blamed *coll.RankError
+	if errors.As(err, &blamed) && blamed.Rank != c.w.rank.Index {
+		return
+	}
 	var library *nccl.Error
 	var driver *cuda.Error
 	if c.cards != nil && (errors.As(err, &library) || errors.As(err, &driver)) {
