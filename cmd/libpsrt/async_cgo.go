@@ -92,7 +92,7 @@ func psrtgo_pull_async(h, keys address, n C.size_t, values, ticket, opt, req add
 		return fail(e, err)
 	}
 	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
-		return r.at.intoAsync(notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+		return r.at.intoAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return r.t.t.PullAsync(r.keys, m, at, r.opt, notify)
 		})
 	})
@@ -142,7 +142,7 @@ func psrtgo_dense_async(h, vector address, n C.size_t, push C.int, opt, req addr
 				return c.c.PushDenseAsync(m, o, notify)
 			})
 		}
-		return v.intoAsync(notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+		return v.intoAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return c.c.PullDenseAsync(m, o, notify)
 		})
 	})

@@ -36,11 +36,11 @@ func floatsOf(c *clientHandle, a address, floats uint64, o *C.psrt_seen_options,
 }
 
 // into has a pull fill the floats.
-func (f *floatsAt) into(pull func([]float32) error) error {
+func (f *floatsAt) into(o kv.Options, pull func([]float32) error) error {
 	if f.gpus == nil {
 		return pull(f.host)
 	}
-	return f.gpus.Into(f.place, f.n, pull)
+	return f.gpus.Into(f.place, f.n, o.Timeout, pull)
 }
 
 // from has a push send them.
@@ -58,11 +58,11 @@ type pending interface {
 }
 
 // intoAsync is into that returns when the request has begun.
-func (f *floatsAt) intoAsync(notify func(error), start device.Start) (pending, error) {
+func (f *floatsAt) intoAsync(o kv.Options, notify func(error), start device.Start) (pending, error) {
 	if f.gpus == nil {
 		return some(start(f.host, notify))
 	}
-	return some(f.gpus.IntoAsync(f.place, f.n, notify, start))
+	return some(f.gpus.IntoAsync(f.place, f.n, o.Timeout, notify, start))
 }
 
 // fromAsync is from that returns then.

@@ -241,9 +241,9 @@ typedef struct psrt_call_options {
  *
  * PSRT_EDEVICE: no driver, no GPU, or one that failed; PSRT_EINVAL: not all of it is a
  * GPU's memory; PSRT_ENOMEM: no memory for staging; PSRT_ETIMEDOUT: the stream's work
- * before grads is not over in time. A push that gives one of these has sent nothing,
- * a pull has set no ticket. "device" in psrt_stats_json tells which way rows come and
- * go. */
+ * before grads is not over in time, or before the copies of 32 calls whose staging is
+ * in use. A push that gives one of these has sent nothing, a pull that is not _async has
+ * set no ticket. "device" in psrt_stats_json tells which way rows come and go. */
 
 /* -------------------------------------------------------------- sparse rows */
 

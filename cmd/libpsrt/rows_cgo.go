@@ -51,14 +51,14 @@ func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.
 		return fail(e, err)
 	}
 	if ticket == 0 {
-		return fail(e, r.at.into(func(m []float32) error { return r.t.t.Pull(r.keys, m, r.opt) }))
+		return fail(e, r.at.into(r.opt, func(m []float32) error { return r.t.t.Pull(r.keys, m, r.opt) }))
 	}
 	at, err := place[kv.Ticket](ticket, "ticket", true)
 	if err != nil {
 		return fail(e, err)
 	}
 	var number kv.Ticket
-	err = r.at.into(func(m []float32) (err error) {
+	err = r.at.into(r.opt, func(m []float32) (err error) {
 		number, err = r.t.t.PullTicket(r.keys, m, r.opt)
 		return err
 	})
@@ -220,7 +220,7 @@ func psrtgo_dense(h, vector address, n C.size_t, push C.int, opt address, e *C.p
 	case push != 0:
 		err = v.from(o, func(m []float32) error { return c.c.PushDense(m, o) })
 	default:
-		err = v.into(func(m []float32) error { return c.c.PullDense(m, o) })
+		err = v.into(o, func(m []float32) error { return c.c.PullDense(m, o) })
 	}
 	return fail(e, err)
 }

@@ -165,6 +165,8 @@ static int copy_out(void *to, uint64_t from, uint64_t bytes, uint64_t stream, vo
 int32_t psrt_cuda_copy_in(const psrt_cuda_place *p, uint64_t to, const void *from, uint64_t bytes, uint64_t stream, void *event) { IN(p, copy_in(to, from, bytes, stream, event)); }
 int32_t psrt_cuda_copy_out(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, uint64_t stream, void *event) { IN(p, copy_out(to, from, bytes, stream, event)); }
 
+int32_t psrt_cuda_mark(const psrt_cuda_place *p, uint64_t stream, void *event) { IN(p, psrt_cu.record(event, STREAM(stream))); }
+
 int32_t psrt_cuda_module(const psrt_cuda_place *p, const char *ptx, char *log, size_t n, void **module)
 {
 	int options[] = {PSRT_CU_LOG, PSRT_CU_LOG_BYTES};

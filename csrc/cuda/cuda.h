@@ -63,6 +63,8 @@ int32_t psrt_cuda_fill(const psrt_cuda_place *p, uint64_t at, int32_t byte, uint
  * stream), and an event behind it. */
 int32_t psrt_cuda_copy_in(const psrt_cuda_place *p, uint64_t to, const void *from, uint64_t bytes, uint64_t stream, void *event);
 int32_t psrt_cuda_copy_out(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, uint64_t stream, void *event);
+/* The event alone. */
+int32_t psrt_cuda_mark(const psrt_cuda_place *p, uint64_t stream, void *event);
 
 /* PTX text, ended by 0; what the compiler in the driver says is written to log. */
 int32_t psrt_cuda_module(const psrt_cuda_place *p, const char *ptx, char *log, size_t n, void **module);

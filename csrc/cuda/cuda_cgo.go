@@ -303,6 +303,11 @@ func (d *Device) Unpin(b []byte) error {
 	return failed("cuMemHostUnregister", C.psrt_cuda_unpin(&d.at, unsafe.Pointer(unsafe.SliceData(b))))
 }
 
+// Mark records over on somebody's stream, as CopyIn does behind a copy.
+func (d *Device) Mark(stream uint64, over *Event) error {
+	return failed("cuEventRecord", C.psrt_cuda_mark(&d.at, C.uint64_t(stream), over.at))
+}
+
 // CopyIn copies to the device on somebody's stream, named by its handle, 0 being the
 // default stream, and records over behind the copy. Both in one call of C's, in the
 // context and out again.

@@ -21,6 +21,12 @@ func (c *Client) help(f func()) {
 	c.helpers.Go(c.guarded(f))
 }
 
+// Help is help for a companion, at the end of an asynchronous request.
+func (c *Client) Help(f func()) { c.help(f) }
+
+// Over says why no call can go on, nil if they can.
+func (c *Client) Over() error { return c.over() }
+
 // broken makes err the answer of every call from now on.
 func (c *Client) broken(err error) {
 	c.bug.CompareAndSwap(nil, &Error{Internal, fmt.Errorf("kv: the client is broken; close it: %w", err)})

@@ -153,16 +153,22 @@ static void *elsewhere(void *arg) {
   return arg;
 }
 
+/* What the library has copied between memory of the host and its own. */
+static unsigned long long copied_bytes(void) {
+  const char *at = strstr(stats(), "\"copied_bytes\":");
+  CHECK(at);
+  return strtoull(at + strlen("\"copied_bytes\":"), NULL, 10);
+}
+
 static void in_order(void) {
   static uint64_t unique[N];
   size_t u;
   OK(psrt_plan(table, keys, N, unique, NULL, &u));
   CHECK(u == N);
-  char before[64], *at = strstr(stats(), "\"copied_bytes\":");
-  CHECK(at);
-  snprintf(before, sizeof before, "%.40s", at);
+  unsigned long long before = copied_bytes();
   psrt_call_options o = on(stream);
   OK(psrt_pull_sparse_opt(table, unique, u, as_rows, NULL, &o));
+  CHECK(copied_bytes() == before); /* the servers wrote into what the device reads */
   OK(psrt_pull_sparse(table, unique, u, host, NULL));
   CHECK(!memcmp(look(rows, N * DIM, stream), host, sizeof host));
 }

@@ -9,12 +9,13 @@ import (
 )
 
 // Into has pull fill memory of the host, and copies it to the device: n floats. When
-// it returns the copy is on the caller's stream.
-func (s *Staging) Into(p Place, n int, pull func([]float32) error) error {
+// it returns the copy is on the caller's stream. limit bounds waiting for streams.
+func (s *Staging) Into(p Place, n int, limit time.Duration, pull func([]float32) error) error {
 	if n == 0 {
 		return pull(nil)
 	}
-	r, err := s.take(p, n)
+	end := s.until(limit)
+	r, err := s.take(p, n, end)
 	if err != nil {
 		return err
 	}
@@ -22,7 +23,7 @@ func (s *Staging) Into(p Place, n int, pull func([]float32) error) error {
 	if err := pull(r.floats[:n]); err != nil {
 		return err
 	}
-	return s.in(r, p, n)
+	return s.in(r, p, n, end)
 }
 
 // From copies n floats from the device, waiting for the caller's stream at most as
@@ -31,12 +32,13 @@ func (s *Staging) From(p Place, n int, limit time.Duration, push func([]float32)
 	if n == 0 {
 		return push(nil)
 	}
-	r, err := s.take(p, n)
+	end := s.until(limit)
+	r, err := s.take(p, n, end)
 	if err != nil {
 		return err
 	}
 	defer s.give(r)
-	if err := s.fetch(r, p, n, limit); err != nil {
+	if err := s.fetch(r, p, n, end); err != nil {
 		return err
 	}
 	return push(r.floats[:n])
@@ -66,22 +68,30 @@ func (r *Request) end(err error, notify func(error)) {
 type Start func(staging []float32, notify func(error)) (*kv.Request, error)
 
 // IntoAsync is Into that returns when start has.
-func (s *Staging) IntoAsync(p Place, n int, notify func(error), start Start) (*Request, error) {
+func (s *Staging) IntoAsync(p Place, n int, limit time.Duration, notify func(error), start Start) (*Request, error) {
 	q := &Request{done: make(chan struct{})}
 	if n == 0 {
 		_, err := start(nil, func(err error) { q.end(err, notify) })
 		return q, err
 	}
-	r, err := s.take(p, n)
+	end := s.until(limit)
+	r, err := s.take(p, n, end)
 	if err != nil {
 		return nil, err
 	}
 	_, err = start(r.floats[:n], func(err error) {
-		if err == nil {
-			err = s.in(r, p, n)
+		finish := func() {
+			if err == nil {
+				err = s.in(r, p, n, end)
+			}
+			s.give(r)
+			q.end(err, notify)
 		}
-		s.give(r)
-		q.end(err, notify)
+		if err != nil || r.pinned {
+			finish()
+		} else { // it may wait for the stream: not here, where others' requests end
+			s.c.Help(finish)
+		}
 	})
 	if err != nil {
 		s.give(r)
@@ -98,11 +108,12 @@ func (s *Staging) FromAsync(p Place, n int, limit time.Duration, notify func(err
 		_, err := start(nil, func(err error) { q.end(err, notify) })
 		return q, err
 	}
-	r, err := s.take(p, n)
+	end := s.until(limit)
+	r, err := s.take(p, n, end)
 	if err != nil {
 		return nil, err
 	}
-	if err = s.fetch(r, p, n, limit); err == nil {
+	if err = s.fetch(r, p, n, end); err == nil {
 		_, err = start(r.floats[:n], func(err error) {
 			s.give(r)
 			q.end(err, notify)

@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
@@ -26,24 +29,23 @@ func TestMain(m *testing.M) { os.Exit(invariant.Main(m)) }
 
 const dim, keys, threads, rounds = 4, 300, 6, 15
 
-// TestStaging: threads that pull and push rows in a GPU's memory, each on a stream of
-// its own, with a device that does all work as late as it may: no staging is used
-// again too early, and all of it is given back with the client.
-func TestStaging(t *testing.T) {
-	t.Setenv("PSRT_FAKE_CUDA_FENCED", "1")
-	library := cudatest.Library(t)
-	t.Setenv(cuda.Variable, library)
+// setUp is a fake device, a client, and its staging.
+func setUp(t *testing.T) (*cuda.Device, *kv.Client, *device.Staging, *kv.Table) {
+	t.Helper()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("PSRT_FAKE_CUDA_FENCED", "1")
+	library := cudatest.Library(t)
+	t.Setenv(cuda.Variable, library)
 	driver, err := cuda.Load(library)
 	must(err)
 	dev, err := driver.Open(0)
 	must(err)
-	defer func() { must(dev.Close()) }()
+	t.Cleanup(func() { must(dev.Close()) })
 	w := kvtest.New(t, kvtest.Shape{Transport: "shm", Servers: 1, Lanes: 2, Workers: 1, Staleness: server.Async})
 	c, err := kv.Open(context.Background(), kv.Config{Host: w.Host(), Servers: w.Listen,
 		Tables: []table.Spec{{Name: "rows", Dim: dim, Init: table.Init{Kind: table.InitZero}, Optimizer: table.Optimizer{Kind: table.Sum}}}})
@@ -51,6 +53,14 @@ func TestStaging(t *testing.T) {
 	s := device.New(c)
 	rows, err := c.Table("rows")
 	must(err)
+	return dev, c, s, rows
+}
+
+// TestStaging: threads that pull and push rows in a GPU's memory, each on a stream of
+// its own, with a device that does all work as late as it may: no staging is used
+// again too early, and all of it is given back with the client.
+func TestStaging(t *testing.T) {
+	dev, c, s, rows := setUp(t)
 	var all sync.WaitGroup
 	for i := range threads {
 		all.Go(func() {
@@ -60,16 +70,124 @@ func TestStaging(t *testing.T) {
 		})
 	}
 	all.Wait()
-	text, err := c.StatsJSON(0)
-	must(err)
-	var said struct{ Device []device.Card }
-	must(json.Unmarshal(text, &said))
-	if len(said.Device) != 1 || said.Device[0].PulledBytes != 4*dim*keys*threads*rounds*2 || said.Device[0].PushedBytes != said.Device[0].PulledBytes/2 || said.Device[0].Way != "staging, pinned" {
-		t.Errorf("it says of the device %+v", said.Device)
+	if d := said(t, c); d.PulledBytes != 4*dim*keys*threads*rounds*2 || d.PushedBytes != d.PulledBytes/2 || d.Way != "staging, pinned" {
+		t.Errorf("it says of the device %+v", d)
 	}
 	c.Close()
-	if err := s.Into(device.Place{Address: 1 << 40}, 1, nil); kv.CodeOf(err) != kv.Closed {
+	if err := s.Into(device.Place{Address: 1 << 40}, 1, 0, nil); kv.CodeOf(err) != kv.Closed {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// said is what a client says of its only device.
+func said(t *testing.T, c *kv.Client) device.Card {
+	t.Helper()
+	var all struct{ Device []device.Card }
+	text, err := c.StatsJSON(0)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil || len(all.Device) != 1 {
+		t.Fatalf("it says of the devices %+v, %v", all.Device, err)
+	}
+	return all.Device[0]
+}
+
+// behind is more work on a stream than the fake does while short waits look at it: it does
+// a piece each time. done has it do all.
+func behind(t *testing.T, dev *cuda.Device, at cuda.Ptr) (stream uint64, done func()) {
+	t.Helper()
+	s, err := dev.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100_000 {
+		if err := s.Fill(at, 0, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return uint64(uintptr(s.Raw())), func() {
+		e, err := dev.NewEvent(false)
+		if err := errors.Join(err, s.Record(e), e.Wait(), e.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// short is the time of a call that is to wait in vain.
+const short = 20 * time.Millisecond
+
+// TestStreamBehind: pulls whose copies a stream has not come to keep no more staging than
+// is said; a further one waits as long as it may.
+func TestStreamBehind(t *testing.T) {
+	dev, c, s, rows := setUp(t)
+	defer c.Close()
+	at, err := dev.Alloc(4 * dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, done := behind(t, dev, at)
+	pull := func(limit time.Duration) error {
+		return s.Into(device.Place{Address: uint64(at), Stream: stream}, dim, limit, func(m []float32) error { return rows.Pull([]uint64{7}, m, kv.Options{}) })
+	}
+	pulled := 0
+	for ; pulled < 1000 && err == nil; pulled++ {
+		err = pull(short)
+	}
+	if d := said(t, c); kv.CodeOf(err) != kv.Timeout || pulled > 100 || d.StagingBytes > int64(pulled)*64<<10 {
+		t.Errorf("pull %d: %v, with %d bytes of staging", pulled, err, d.StagingBytes)
+	}
+	done()
+	if err := pull(0); err != nil {
+		t.Errorf("when the stream has come there: %v", err)
+	}
+}
+
+// TestNotPinned: where a copy keeps its caller until the stream comes to it no call takes
+// longer than it may, and none keeps others from ending.
+func TestNotPinned(t *testing.T) {
+	t.Setenv("PSRT_FAKE_CUDA_PINNED", "0")
+	dev, c, s, rows := setUp(t)
+	defer c.Close()
+	at, err := dev.Alloc(4 * dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, done := behind(t, dev, at)
+	late, free := device.Place{Address: uint64(at), Stream: stream}, device.Place{Address: uint64(at)}
+	err = s.From(late, dim, short, func([]float32) error { t.Error("it is pushed"); return nil })
+	if kv.CodeOf(err) != kv.Timeout || !strings.Contains(err.Error(), "nothing was pushed") {
+		t.Errorf("a push: %v", err)
+	}
+	if err := s.Into(late, dim, short, func(m []float32) error { return nil }); kv.CodeOf(err) != kv.Timeout {
+		t.Errorf("a pull: %v", err)
+	}
+	start := func(m []float32, notify func(error)) (*kv.Request, error) {
+		return rows.PullAsync([]uint64{7}, m, nil, kv.Options{}, notify)
+	}
+	var waiting []*device.Request
+	for range 20 { // more than threads that end requests
+		r, err := s.IntoAsync(late, dim, 5*time.Minute, nil, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, r)
+	}
+	r, err := s.IntoAsync(free, dim, 0, nil, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if <-r.Done(); r.Err() != nil {
+		t.Errorf("a pull on another stream: %v", r.Err())
+	}
+	done()
+	for _, r := range waiting {
+		if <-r.Done(); r.Err() != nil {
+			t.Errorf("a pull, when the stream has come there: %v", r.Err())
+		}
+	}
+	if d := said(t, c); !strings.HasPrefix(d.Way, "staging, not pinned: ") {
+		t.Errorf("it says of the device %+v", d)
 	}
 }
 
@@ -119,13 +237,13 @@ func traffic(dev *cuda.Device, s *device.Staging, rows *kv.Table, thread uint64)
 		if err != nil {
 			return err
 		}
-		if err := s.Into(place, n, func(m []float32) error { return rows.Pull(names, m, kv.Options{}) }); err != nil {
+		if err := s.Into(place, n, 0, func(m []float32) error { return rows.Pull(names, m, kv.Options{}) }); err != nil {
 			return err
 		}
 		if err := same(float32(round + 1)); err != nil {
 			return err
 		}
-		r, err := s.IntoAsync(place, n, nil, func(m []float32, notify func(error)) (*kv.Request, error) {
+		r, err := s.IntoAsync(place, n, 0, nil, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return rows.PullAsync(names, m, nil, kv.Options{}, notify)
 		})
 		if err != nil {

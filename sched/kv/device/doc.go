@@ -11,7 +11,8 @@
 //	take            staging: memory that the servers write straight into (kv's
 //	                Alloc), pinned, so that the device copies it fastest
 //	pull            sched/kv, as for any memory
-//	CopyIn          on the caller's stream, with an event behind; the call returns:
+//	CopyIn          on the caller's stream, with an event behind (where staging is not
+//	                pinned, when the stream has come there); the call returns:
 //	                what is put on that stream from then on sees the rows
 //	give            staging is taken again when the event has passed
 //
@@ -28,13 +29,16 @@
 //
 // # What fails
 //
-// No driver, an address of no device, a device that refuses a copy: an Error of
-// sched/kv with code Device or Invalid, before anything was sent for a push, and
-// without a ticket for a pull. Staging that cannot be pinned is used as it is, which
-// is slower and said in Report. A device's error stays: every later call has it.
+// No driver, an address of no device, a device that refuses a copy, a stream that is not
+// over in the call's time: an Error of sched/kv with code Device, Invalid or Timeout, before
+// anything was sent for a push, and without a ticket for a synchronous pull. Staging that
+// cannot be pinned is used as it is, which is slower and said in Report: each call waits for
+// its stream, as the driver would let a copy there take any time. A device's error stays:
+// every later call has it.
 //
 // # Bounds
 //
-// One piece of staging a call under way, at most maxRooms; of those that nobody uses
-// keepRooms a device are kept.
+// One piece of staging a call under way, at most maxRooms; maxBehind more a device that
+// streams have to come to, beyond which calls wait; of those that nobody uses keepRooms
+// are kept.
 package device

@@ -34,6 +34,7 @@ type Staging struct {
 // Bounds of the pieces of staging.
 const (
 	maxRooms  = 1280 // kv's most asynchronous requests, and some threads
+	maxBehind = 32   // of a card that a stream has to come to, when one more is made
 	keepRooms = 8
 	minRoom   = 64 << 10
 )
@@ -128,38 +129,47 @@ func (s *Staging) find(p Place, bytes uint64) (*card, error) {
 	return c, nil
 }
 
-// take is staging for n floats, which the device does not use any more.
-func (s *Staging) take(p Place, n int) (*room, error) {
-	bytes := 4 * n
+// take is staging for n floats, which the device does not use any more. Where the
+// caller's streams are far behind it waits for them.
+func (s *Staging) take(p Place, n int, end time.Time) (*room, error) {
 	s.mu.Lock()
-	c, err := s.find(p, uint64(bytes))
+	defer s.mu.Unlock()
+	c, err := s.find(p, 4*uint64(n))
 	if err != nil {
-		s.mu.Unlock()
 		return nil, err
 	}
 	if s.out == maxRooms {
-		s.mu.Unlock()
 		return nil, errorf(kv.Busy, "device: %d calls with a GPU's memory are under way, the limit: wait for some", maxRooms)
 	}
-	r, err := c.idle(n)
-	if err == nil {
-		s.out++
-	}
-	s.mu.Unlock()
-	if err != nil || r != nil {
-		return r, err
-	}
-	size := minRoom
-	for size < bytes {
-		size *= 2
-	}
-	if r, err = s.build(c, size); err != nil {
-		s.mu.Lock()
+	s.out++
+	r, err := s.obtain(c, n, end)
+	if err != nil {
 		s.returned()
-		s.mu.Unlock()
-		return nil, err
 	}
-	return r, nil
+	return r, err
+}
+
+// obtain finds a piece, or makes one. With mu, which others have while it waits.
+func (s *Staging) obtain(c *card, n int, end time.Time) (*room, error) {
+	for nap := firstNap; ; nap = longer(nap) {
+		if r, err := c.idle(n); r != nil || err != nil {
+			return r, err
+		}
+		if s.trim(c); len(c.free) < maxBehind {
+			s.mu.Unlock()
+			defer s.mu.Lock()
+			return s.build(c, n)
+		}
+		if err := s.c.Over(); err != nil {
+			return nil, err
+		}
+		if time.Now().After(end) {
+			return nil, errorf(kv.Timeout, "device: %d pieces of staging wait for streams of %s, the limit, and none is over in time; raise timeout_us, or look at what the streams wait for", len(c.free), c.card.Name)
+		}
+		s.mu.Unlock()
+		time.Sleep(nap)
+		s.mu.Lock()
+	}
 }
 
 // idle takes the smallest piece that n floats fit into and that nobody uses, nil:
@@ -186,8 +196,12 @@ func (c *card) idle(n int) (*room, error) {
 	return r, nil
 }
 
-// build makes a piece of staging.
-func (s *Staging) build(c *card, bytes int) (*room, error) {
+// build makes a piece of staging for n floats.
+func (s *Staging) build(c *card, n int) (*room, error) {
+	bytes := minRoom
+	for bytes < 4*n {
+		bytes *= 2
+	}
 	over, err := c.dev.NewEvent(false)
 	if err != nil {
 		return nil, coded(err, "device: %s", c.card.Name)
@@ -214,14 +228,17 @@ func (s *Staging) returned() {
 	s.back.Broadcast()
 }
 
-// give has staging wait for its next use. Pieces that are too many go, but for those
-// in use yet.
+// give has staging wait for its next use.
 func (s *Staging) give(r *room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.returned()
-	c := r.of
-	c.free = append(c.free, r)
+	r.of.free = append(r.of.free, r)
+	s.trim(r.of)
+	s.returned()
+}
+
+// trim ends pieces that are too many, but for those in use yet. With mu.
+func (s *Staging) trim(c *card) {
 	for i := 0; i < len(c.free) && len(c.free) > keepRooms; {
 		if over, err := c.free[i].over.Passed(); err != nil || !over || c.free[i].m.InUse() || s.end(c.free[i]) != nil {
 			i++
@@ -252,7 +269,10 @@ func (r *room) unpin() error {
 }
 
 // in puts the copy of n floats to the device on the caller's stream.
-func (s *Staging) in(r *room, p Place, n int) error {
+func (s *Staging) in(r *room, p Place, n int, end time.Time) error {
+	if err := s.reach(r, p, end); err != nil {
+		return err
+	}
 	if err := r.of.dev.CopyIn(cuda.Ptr(p.Address), mem.Bytes(r.floats[:n]), p.Stream, r.over); err != nil {
 		return coded(err, "device: rows that were pulled did not get to %s", r.of.card.Name)
 	}
@@ -262,39 +282,68 @@ func (s *Staging) in(r *room, p Place, n int) error {
 	return nil
 }
 
-// longestNap is between two looks at whether gradients are out.
-const longestNap = time.Millisecond
-
 // fetch has n floats from the device in staging, behind what is on the caller's stream.
-func (s *Staging) fetch(r *room, p Place, n int, limit time.Duration) error {
-	fail := func(err error) error {
-		return coded(err, "device: nothing was pushed: gradients did not get out of %s", r.of.card.Name)
-	}
-	if err := r.of.dev.CopyOut(mem.Bytes(r.floats[:n]), cuda.Ptr(p.Address), p.Stream, r.over); err != nil {
-		return fail(err)
-	}
-	end := time.Now().Add(s.c.Within(limit))
-	for nap := 2 * time.Microsecond; ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
-		over, err := r.over.Passed()
-		s.mu.Lock()
-		closed := s.closed
-		if over && err == nil {
-			r.of.card.PushedBytes += uint64(4 * n)
+func (s *Staging) fetch(r *room, p Place, n int, end time.Time) error {
+	err := s.reach(r, p, end)
+	if err == nil {
+		if err = r.of.dev.CopyOut(mem.Bytes(r.floats[:n]), cuda.Ptr(p.Address), p.Stream, r.over); err != nil {
+			err = coded(err, "gradients did not get out of %s", r.of.card.Name)
 		}
-		s.mu.Unlock()
-		switch {
-		case err != nil:
-			return fail(err)
-		case over:
+	}
+	if err == nil {
+		err = s.await(r, end)
+	}
+	if err != nil {
+		return errorf(kv.CodeOf(err), "device: nothing was pushed: %w", err)
+	}
+	s.mu.Lock()
+	r.of.card.PushedBytes += uint64(4 * n)
+	s.mu.Unlock()
+	return nil
+}
+
+// reach waits until the caller's stream has done what is on it, where staging is not
+// pinned: there a copy keeps who asks for it until the stream comes to it, however long.
+func (s *Staging) reach(r *room, p Place, end time.Time) error {
+	if r.pinned {
+		return nil
+	}
+	if err := r.of.dev.Mark(p.Stream, r.over); err != nil {
+		return coded(err, "device: %s", r.of.card.Name)
+	}
+	return s.await(r, end)
+}
+
+// Naps between two looks at a stream.
+const (
+	firstNap   = 2 * time.Microsecond
+	longestNap = time.Millisecond
+)
+
+func longer(nap time.Duration) time.Duration { return min(nap+nap/4+time.Microsecond, longestNap) }
+
+// await waits for the piece's event.
+func (s *Staging) await(r *room, end time.Time) error {
+	for nap := firstNap; ; nap = longer(nap) {
+		over, err := r.over.Passed()
+		if err != nil {
+			return coded(err, "device: %s", r.of.card.Name)
+		}
+		if over {
 			return nil
-		case closed:
-			return errorf(kv.Closed, "device: the client is closed; nothing was pushed")
-		case time.Now().After(end):
-			return errorf(kv.Timeout, "device: nothing was pushed: what is on the stream of %s before the gradients is not over in time; raise timeout_us, or look at what the stream waits for", r.of.card.Name)
+		}
+		if err := s.c.Over(); err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return errorf(kv.Timeout, "device: what is on the stream of %s is not over in time; raise timeout_us, or look at what the stream waits for", r.of.card.Name)
 		}
 		time.Sleep(nap)
 	}
 }
+
+// until is when a call that may take so long ends.
+func (s *Staging) until(limit time.Duration) time.Time { return time.Now().Add(s.c.Within(limit)) }
 
 // End waits for calls that are being refused and for the devices, and gives all
 // back. It is kv's to call.
