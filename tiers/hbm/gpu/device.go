@@ -62,7 +62,7 @@ func Pick(server int) (d *Device, release func(), err error) {
 	}
 	card, release, err := claim(host, buses, speeds)
 	if err != nil {
-		card, release = server%len(all), func() {}
+		card, release = turn(server, speeds), func() {}
 	}
 	d = &Device{Index: card}
 	if err := d.Probe(); err != nil {

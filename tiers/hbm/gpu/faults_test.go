@@ -38,6 +38,23 @@ var faults = map[string]struct {
 			t.Errorf("a driver without a card gives %v", err)
 		}
 	}},
+	"one card that is full": {[]string{"PSRT_FAKE_CUDA_DEVICES=3", "PSRT_FAKE_CUDA_UNFIT=0"}, func(t *testing.T) {
+		for server := range 2 {
+			d, release, err := Pick(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if d.Index == 0 {
+				t.Errorf("server %d has the card that is full", server)
+			}
+		}
+	}},
+	"all cards are full": {[]string{"PSRT_FAKE_CUDA_DEVICES=2", "PSRT_FAKE_CUDA_BYTES=100000"}, func(t *testing.T) {
+		if _, _, err := Pick(0); !cuda.IsOutOfMemory(err) {
+			t.Errorf("no card to pick gives %v", err)
+		}
+	}},
 	"a kernel that fails": {[]string{"PSRT_FAKE_CUDA_FAIL=3"}, func(t *testing.T) {
 		c, err := openCache(t)
 		if err != nil {
@@ -86,7 +103,7 @@ func TestDriverFails(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v")
-			c.Env = append(append(os.Environ(), faultVariable+"="+library, "PSRT_GPU_TEST_NAME="+name), f.env...)
+			c.Env = append(append(os.Environ(), faultVariable+"="+library, "PSRT_GPU_TEST_NAME="+name, cuda.Variable+"="+library), f.env...)
 			if text, err := c.CombinedOutput(); err != nil || !strings.Contains(string(text), "--- PASS") {
 				t.Errorf("%v\n%s", err, text)
 			}

@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"errors"
+	"slices"
 
 	"psrt/csrc/cuda"
 )
@@ -15,20 +16,24 @@ const (
 	measureTurns = 5
 )
 
-// measured is how fast the memory of each of n cards is, in bytes a second.
+// measured is how fast the memory of each of n cards is, in bytes a second: 0 of one that
+// cannot be measured, which is full or unusable. It fails where all are.
 func measured(driver *cuda.Driver, n int) ([]float64, error) {
-	speeds := make([]float64, n)
+	speeds, errs := make([]float64, n), make([]error, n)
 	for i := range speeds {
 		dev, err := driver.Open(i)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			speeds[i], err = measure(dev)
+			err = errors.Join(err, dev.Close())
 		}
-		speeds[i], err = measure(dev)
-		if err = errors.Join(err, dev.Close()); err != nil {
-			return nil, err
+		if errs[i] = err; err != nil {
+			speeds[i] = 0
 		}
 	}
-	return speeds, nil
+	if slices.Contains(errs, nil) {
+		return speeds, nil
+	}
+	return nil, errors.Join(errs...)
 }
 
 func measure(dev *cuda.Device) (speed float64, err error) {
