@@ -38,6 +38,7 @@ type Endpoint struct {
 	server   *http.Server
 	done     chan error
 	pages    map[string]func(context.Context) any
+	header   time.Duration // within which a request's must come
 }
 
 // Listen takes "HOST:PORT", where an empty HOST is every address of this
@@ -49,7 +50,7 @@ func Listen(addr string) (*Endpoint, error) {
 	}
 	l, err := net.Listen(network, address)
 	if err == nil {
-		return &Endpoint{listener: l, done: make(chan error, 1)}, nil
+		return &Endpoint{listener: l, done: make(chan error, 1), header: headerWithin}, nil
 	}
 	e := &AddressError{Addr: addr, Cause: err, Remedy: "want HOST:PORT, such as 127.0.0.1:9090 or :9090"}
 	var op *net.OpError
@@ -83,7 +84,7 @@ const (
 
 // On makes an endpoint of a listener, which it closes.
 func On(l net.Listener) *Endpoint {
-	return &Endpoint{listener: opaque{l}, done: make(chan error, 1)}
+	return &Endpoint{listener: opaque{l}, done: make(chan error, 1), header: headerWithin}
 }
 
 // opaque hides what kind of connections a listener gives: package http closes TLS
@@ -123,7 +124,7 @@ func (e *Endpoint) Serve(g prometheus.Gatherer) {
 	})
 	w := waiting{wire.NewGate(maxWaiting)}
 	e.server = &http.Server{Handler: w.before(mux), ConnState: w.state, ConnContext: w.context,
-		ReadHeaderTimeout: headerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader}
+		ReadHeaderTimeout: e.header, WriteTimeout: 2 * answerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader}
 	go func() { e.done <- e.server.Serve(e.listener) }()
 }
 
