@@ -144,8 +144,13 @@ func TestStrangers(t *testing.T) {
 	}
 	all.Wait()
 	missing := []string{"the coordinator", "rank 0: server 0", "rank 1: server 1", "rank 2: worker 0", "rank 3: worker 1"}
+	told := time.After(5 * time.Minute)
 	for len(missing) > 0 { // in any order
-		line, ok := <-j.lines
+		line, ok := "", false
+		select {
+		case line, ok = <-j.lines:
+		case <-told:
+		}
 		if !ok {
 			t.Fatalf("%q have told of no stranger", missing)
 		}

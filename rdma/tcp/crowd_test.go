@@ -135,12 +135,16 @@ func TestManyDialers(t *testing.T) {
 	if _, err := conns[0].Write([]byte("garbage, and it is read: nobody has closed this one")); err != nil {
 		t.Fatal(err)
 	}
-	for r := range refused {
-		if errors.Is(r.err, net.ErrClosed) {
-			t.Fatalf("%s had to go: %v", r.addr, r.err)
-		}
-		if r.addr == conns[0].LocalAddr().String() {
-			break
+	end := time.After(5 * time.Minute)
+	for read := false; !read; {
+		select {
+		case r := <-refused:
+			if errors.Is(r.err, net.ErrClosed) {
+				t.Fatalf("%s had to go: %v", r.addr, r.err)
+			}
+			read = r.addr == conns[0].LocalAddr().String()
+		case <-end:
+			t.Fatal("the garbage is not refused")
 		}
 	}
 }
