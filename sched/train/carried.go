@@ -47,6 +47,7 @@ func (w *worker) findCarrier(ctx context.Context) (*carried, error) {
 		return nil, err
 	}
 	groups := combine.Groups(top, hosts)
+	w.carriers = carriersOf(groups)
 	if w.rank.Index == 0 {
 		w.rank.emit(Event{Note: combineNote(groups)})
 	}
@@ -59,6 +60,19 @@ func (w *worker) findCarrier(ctx context.Context) (*carried, error) {
 		return nil, err
 	}
 	return &carried{w: w, group: g, host: host, ctx: ctx, stop: func() {}}, nil
+}
+
+// carriersOf is by worker who pushes for it, nil where all do themselves.
+func carriersOf(groups []*combine.Group) (carriers []int) {
+	some := false
+	for i, g := range groups {
+		carriers = append(carriers, g.Carrier())
+		some = some || g.Carrier() != i
+	}
+	if !some {
+		return nil
+	}
+	return carriers
 }
 
 // combineNote says for people who pulls and pushes for whom.

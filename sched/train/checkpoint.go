@@ -177,7 +177,7 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 		m, err = s.w.manifest(pos.Epoch, replies)
 	}
 	if err == nil {
-		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies)
+		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies, s.w.carriers)
 		m.Position, err = json.Marshal(pos)
 	}
 	if err != nil {

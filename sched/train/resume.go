@@ -42,19 +42,21 @@ type position struct {
 	Ahead *ahead `json:"ahead,omitempty"`
 }
 
-// ahead is good for jobs of one layout: it names lanes and workers.
+// ahead is good for jobs of one layout: it names lanes and workers. A carrier's pushes are
+// the sums of whom it carries.
 type ahead struct {
-	Servers int          `json:"servers"`
-	Lanes   int          `json:"lanes"`
-	Workers int          `json:"workers"`
-	Dense   string       `json:"dense,omitempty"`
-	Heter   int          `json:"heter,omitempty"`
-	Of      []psmsg.Lead `json:"of"`
+	Servers  int          `json:"servers"`
+	Lanes    int          `json:"lanes"`
+	Workers  int          `json:"workers"`
+	Carriers []int        `json:"carriers,omitempty"` // by worker; none: all push themselves
+	Dense    string       `json:"dense,omitempty"`
+	Heter    int          `json:"heter,omitempty"`
+	Of       []psmsg.Lead `json:"of"`
 }
 
 // ahead is what servers told of a cut.
-func (j *Job) ahead(replies []psmsg.SaveReply) *ahead {
-	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers, Dense: j.Dense, Heter: j.Heter}
+func (j *Job) ahead(replies []psmsg.SaveReply, carriers []int) *ahead {
+	a := &ahead{Servers: j.Servers, Lanes: j.Lanes, Workers: j.Workers, Carriers: carriers, Dense: j.Dense, Heter: j.Heter}
 	for _, r := range replies {
 		a.Of = append(a.Of, r.Leads...)
 	}
@@ -65,11 +67,11 @@ func (j *Job) ahead(replies []psmsg.SaveReply) *ahead {
 }
 
 // leads is what is to be left out when it comes again, for the job as it is now.
-func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
+func (a *ahead) leads(j *Job, carriers []int) (leads []psmsg.Lead, fit bool) {
 	switch {
 	case a == nil:
 		return nil, true
-	case a.Servers != j.Servers || a.Lanes != j.Lanes || a.Workers != j.Workers || j.bsp():
+	case a.Servers != j.Servers || a.Lanes != j.Lanes || a.Workers != j.Workers || !slices.Equal(a.Carriers, carriers) || j.bsp():
 		return nil, false
 	}
 	leads = a.Of
@@ -83,6 +85,15 @@ func (a *ahead) leads(j *Job) (leads []psmsg.Lead, fit bool) {
 		leads = slices.DeleteFunc(slices.Clone(leads), func(l psmsg.Lead) bool { return l.Table == psmsg.DenseLead })
 	}
 	return leads, true
+}
+
+// layout is the one for which a is good, in words.
+func (a *ahead) layout() string {
+	own := "that each push for themselves (--combine off)"
+	if len(a.Carriers) > 0 {
+		own = "on the same hosts (--combine host)"
+	}
+	return fmt.Sprintf("%d servers of %d lanes and %d workers %s", a.Servers, a.Lanes, a.Workers, own)
 }
 
 // most is by how many steps the fastest worker was ahead.
@@ -200,11 +211,11 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
 	}
-	leads, fit := r.Position.Ahead.leads(w.job)
+	leads, fit := r.Position.Ahead.leads(w.job, w.carriers)
 	if !fit {
 		a := r.Position.Ahead
-		w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %d servers of %d lanes and %d workers would leave them out",
-			m.Number, c.Dir, a.most(), a.Servers, a.Lanes, a.Workers)})
+		w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %s would leave them out",
+			m.Number, c.Dir, a.most(), a.layout())})
 	}
 	r.Position.Ahead = nil
 	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, KeepOpen: true, Leads: leads}); err != nil {

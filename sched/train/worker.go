@@ -109,6 +109,8 @@ type worker struct {
 	rows *exchange.Member
 	// carried is nil where this rank pulls and pushes for itself alone.
 	carried *carried
+	// carriers is by worker who pulls and pushes for it, nil where all do themselves.
+	carriers []int
 	// halved is nil where this rank computes both halves of the model.
 	halved *halved
 }
@@ -148,6 +150,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		return nil, err
 	}
 	if w.client, err = w.carried.open(ctx, cfg); err != nil {
+		w.carried.leave()
 		return nil, err
 	}
 	blocks, err := densemap.Cut(w.ranges)
