@@ -323,13 +323,16 @@ func (c *Client) Wait(call *Call) error {
 	return call.err
 }
 
-// Look is Poll by who waits in Await, and not in Wait: it sees what the servers' control
-// connections say, too.
+// Look is Poll by who waits in Rest, and not in Wait: it sees what the servers' control
+// connections say, too, and while he is Waiting asks for a newer map where nothing comes.
 func (c *Client) Look() error {
 	c.lock()
 	defer c.unlock()
-	if c.resolver == nil {
+	switch {
+	case c.resolver == nil:
 		c.notice()
+	case c.waiting:
+		c.doubt()
 	}
 	switch n := c.drain(); {
 	case n > 0:

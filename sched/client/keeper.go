@@ -63,6 +63,14 @@ func (c *Client) rest(until time.Time) {
 	t.idle.Broadcast()
 }
 
+// Rest is Await for the owner of a client that is not stepped, or for who waits in the
+// owner's stead: what keepers do meanwhile it lets them do.
+func (c *Client) Rest(until time.Time) {
+	c.lock()
+	defer c.unlock()
+	c.rest(until)
+}
+
 // alone runs f in a keeper's turn, or a reader's; false: the client is closed.
 func (c *Client) alone(f func()) bool {
 	if !c.turn.on && c.cfg.Turn != nil { // a stepped client is its owner's

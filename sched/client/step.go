@@ -265,4 +265,8 @@ func (c *Client) Down() []int {
 func (c *Client) Control(server int) *dial.Conn { return c.servers[server].conn }
 
 // Missing names the lanes that have not answered call, for errors.
-func (c *Client) Missing(call *Call) string { return c.missing(call) }
+func (c *Client) Missing(call *Call) string {
+	c.lock()
+	defer c.unlock()
+	return c.missing(call)
+}

@@ -1,6 +1,7 @@
 package combine
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -135,4 +136,18 @@ func FuzzRequest(f *testing.F) {
 		floatsAt(d, r.dense.Values, size.dense)
 		floatsAt(d, r.dense.Grads, size.dense)
 	})
+}
+
+// A hub that rests when its end comes does not wait for who waited in its stead.
+func TestNobodyWaitsForServers(t *testing.T) {
+	h := &Hub{armed: make(chan struct{}, 1), back: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.wake(ctx)
+	h.armed <- struct{}{}
+	select {
+	case <-h.back:
+	default:
+		t.Error("the hub would rest for ever")
+	}
 }

@@ -303,13 +303,14 @@ func (h *Hub) late(idle time.Duration) error {
 
 // wake waits for servers in the hub's stead, and wakes it.
 func (h *Hub) wake(ctx context.Context) {
+	defer close(h.back) // the hub may have armed it, and rests
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.armed:
 		}
-		h.c.Await(time.Now().Add(2 * lookEvery))
+		h.c.Rest(time.Now().Add(2 * lookEvery))
 		h.back <- struct{}{}
 		if !h.recalled.Load() { // else the hub's next rest would end at once, and recall again
 			h.links.Wake()
