@@ -209,13 +209,10 @@ func (h *Hub) sweep() {
 	h.mu.Unlock()
 }
 
-// Dropped are the links that have lost a connection before the last Poll: what came over
-// it is not valid after the next one. It comes again.
-func (h *Hub) Dropped() (links []*Link) {
-	for _, w := range h.closing {
-		links = append(links, w.link)
-	}
-	return links
+// Dropped says whether an arrival came over a connection that was lost before the last
+// Poll: it is not valid after the next one. It comes again, if it has not already.
+func (h *Hub) Dropped(a *Arrival) bool {
+	return slices.ContainsFunc(h.closing, func(w *wire) bool { return w.id == a.wire })
 }
 
 // redial reaches who takes an upper rank's place.

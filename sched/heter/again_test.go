@@ -174,6 +174,38 @@ func TestLowerRankIsReplaced(t *testing.T) {
 	}
 }
 
+// TestDroppedByConnection: what a new connection brings is not dropped with the one before.
+func TestDroppedByConnection(t *testing.T) {
+	x := &heirs{t: t, kind: "tcp", shape: heter.Shape{First: 0, Last: 1, Slots: 2, Floats: 8}}
+	up := x.upper(0)
+	low, l := x.lower(1, 0)
+	x.send(l, 0)
+	old := x.comes(up, 0, 0)
+	if up.Dropped(&old) {
+		t.Error("dropped, and nobody has died")
+	}
+	low.Close()
+	_, l = x.lower(2, 0)
+	x.send(l, 0)
+	dropped, came := false, 0
+	for end := time.Now().Add(time.Minute); !dropped || came == 0; {
+		got, err := up.Poll()
+		if err == nil && len(got) == 0 {
+			err = up.Wait(time.Now().Add(10 * time.Millisecond))
+		}
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%v; the old is dropped: %v, %d new have come", err, dropped, came)
+		}
+		dropped = dropped || up.Dropped(&old)
+		for i := range got {
+			came++
+			if up.Dropped(&got[i]) {
+				t.Error("the new one is dropped")
+			}
+		}
+	}
+}
+
 // TestNobodyComesAgain: the wait for an heir ends, and names who is missed.
 func TestNobodyComesAgain(t *testing.T) {
 	x := &heirs{t: t, kind: "shm", shape: heter.Shape{First: 0, Last: 1, Slots: 2, Floats: 8}}

@@ -55,6 +55,8 @@ type Arrival struct {
 	Slot, Leaf int
 	Head       Head
 	Floats     []float32
+
+	wire uint64 // by which it came
 }
 
 // LostError is a peer that is gone.

@@ -151,7 +151,7 @@ func (w *wire) arrive(c *rdma.Completion) (a Arrival, place int, err error) {
 	}
 	place = int(c.Imm)
 	at := place * l.Shape.placeBytes()
-	a = Arrival{Link: l, Slot: place / l.Shape.Leaves(), Leaf: l.Shape.First + place%l.Shape.Leaves()}
+	a = Arrival{Link: l, wire: w.id, Slot: place / l.Shape.Leaves(), Leaf: l.Shape.First + place%l.Shape.Leaves()}
 	if err := a.Head.decode(w.recv[at:at+headBytes], l.Shape.Floats); err != nil {
 		return a, 0, err
 	}

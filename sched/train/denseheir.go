@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"psrt/sched/clock"
 	"psrt/sched/coord"
@@ -60,16 +61,7 @@ func (d *denseRank) takeOver(ctx context.Context) (over bool, err error) {
 // renewed looks at what became of links since the last turn. What had come over one that
 // broke comes again.
 func (d *denseRank) renewed() error {
-	dropped := d.hub.Dropped()
-	if len(dropped) > 0 {
-		keep := d.waiting[:0]
-		for _, a := range d.waiting {
-			if !contains(dropped, a.Link) {
-				keep = append(keep, a)
-			}
-		}
-		d.waiting = keep
-	}
+	d.waiting = slices.DeleteFunc(d.waiting, func(a heter.Arrival) bool { return d.hub.Dropped(&a) })
 	for i, l := range d.hub.Links() {
 		if l.First() <= d.done[i] {
 			continue
@@ -81,15 +73,6 @@ func (d *denseRank) renewed() error {
 		}
 	}
 	return nil
-}
-
-func contains(links []*heter.Link, l *heter.Link) bool {
-	for _, x := range links {
-		if x == l {
-			return true
-		}
-	}
-	return false
 }
 
 // again answers a leaf whose gradients are pushed, or on their way.

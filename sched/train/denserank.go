@@ -39,6 +39,7 @@ type denseRank struct {
 	seen    uint64   // the newest step of which a leaf came
 	busy    time.Duration
 	took    []Takeover
+	lacks   time.Time // since when leaves wait for values, see awaitValues
 }
 
 // groupKey is a step, and where workers need not keep it, whose; nil is of all.
@@ -225,6 +226,12 @@ func (d *denseRank) take(a *heter.Arrival) error {
 		g.grads = make([][]float32, g.left)
 		d.groups[key] = g
 	}
+	for i := range d.waiting { // which came over a connection that is lost: renewed would drop it
+		if w := &d.waiting[i]; w.Link == a.Link && w.Slot == a.Slot && w.Leaf == a.Leaf && w.Head.Step == h.Step {
+			*w = *a
+			return nil
+		}
+	}
 	d.waiting = append(d.waiting, *a)
 	return nil
 }
@@ -271,6 +278,7 @@ func (d *denseRank) turnOver() error {
 		d.spare = append(d.spare, d.values)
 	}
 	d.values, d.next = d.next, nil
+	d.lacksNothing()
 	return nil
 }
 
@@ -433,21 +441,49 @@ func (d *denseRank) settle(b *batch) error {
 	return nil
 }
 
-// await waits for a leaf, or for the values of those that are here. In BSP the values of a
-// step wait for nothing that this rank has to do; leaves of a later step wait for some of
-// this one.
+// await waits for a leaf, or for the values of those that are here. In BSP leaves of a later
+// step wait for some of this one.
 func (d *denseRank) await() error {
 	if len(d.waiting) > 0 && d.next == nil && !d.job.bsp() {
 		return d.pullNext(d.seen)
 	}
 	if len(d.waiting) > 0 && d.next != nil && d.job.bsp() {
-		return d.client.Wait(&d.next.pullDense)
+		return d.awaitValues()
 	}
+	d.lacksNothing() // leaves may have been dropped
 	until := time.Now().Add(pollInput)
 	if len(d.waiting) > 0 { // for values: other leaves may come before them
 		until = time.Now().Add(pollEvery)
 	}
 	return d.hub.Wait(until)
+}
+
+// awaitValues is await in BSP where leaves are here. Their values wait for nothing that this
+// rank has to do, but where ranks are replaced: then they may wait for a worker's heir, which
+// asks this rank for what it has answered before.
+func (d *denseRank) awaitValues() error {
+	if !d.job.Survives() {
+		return d.client.Wait(&d.next.pullDense)
+	}
+	now := time.Now()
+	if d.lacks.IsZero() {
+		d.lacks = now
+	}
+	if limit := d.rank.timeout(); now.Sub(d.lacks) > limit {
+		return fmt.Errorf("train: %s: servers have not answered with the dense values of step %d for %v%s",
+			d.job.MemberName(d.rank.Index), d.next.clock+1, limit, d.client.Missing(&d.next.pullDense))
+	}
+	d.client.Waiting(true)
+	if err := d.client.Look(); err != nil {
+		return err
+	}
+	d.client.Rest(now.Add(pollInput))
+	return nil
+}
+
+func (d *denseRank) lacksNothing() {
+	d.lacks = time.Time{}
+	d.client.Waiting(false)
 }
 
 // leave is the end: the workers have all they need.
