@@ -4,6 +4,8 @@ package psmsg
 type LaneStats struct {
 	Lane     int `json:"lane"` // in the map
 	Sessions int `json:"sessions"`
+	// QueuePairs are the sessions' endpoints: two where fetches have one of their own.
+	QueuePairs int `json:"queue_pairs"`
 	// Credits are requests that workers may still send; Requests are those in
 	// hand, and of these Parked the pulls that wait for the clocks, Held the
 	// pushes that wait for their step.

@@ -34,6 +34,14 @@ func (c *Config) sessionsEach() int {
 	return sessionsEach
 }
 
+// sessionDepth is the room that one session takes there.
+func (c *Config) sessionDepth() int {
+	if c.Chain != nil || c.FanIn == FanInBlast { // fetches have no endpoint of their own
+		return sendDepth + recvDepth
+	}
+	return sendDepth + recvDepth + fetchDepth
+}
+
 // admits says whether a hello is for this member: a worker's at the head, one that only
 // reads at any that has the rows.
 func (c *chained) admits(hello *psmsg.Hello) bool {

@@ -108,7 +108,7 @@ type laneStats struct {
 func newLane(cfg *Config, index, global int) (*lane, error) {
 	l := &lane{
 		cfg: cfg, index: index, global: global,
-		mux:    dial.NewMux(cfg.Workers*cfg.sessionsEach()*(sendDepth+recvDepth+fetchDepth) + cfg.linkDepth()),
+		mux:    dial.NewMux(cfg.Workers*cfg.sessionsEach()*cfg.sessionDepth() + cfg.linkDepth()),
 		cmds:   make(chan func(), 16),
 		gone:   make(chan struct{}),
 		tables: map[uint32]*tableState{}, sessions: map[uint32]*session{},

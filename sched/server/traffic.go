@@ -57,6 +57,9 @@ func (l *lane) waiting() psmsg.LaneStats {
 	}
 	for s := range l.open {
 		w.Sessions++
+		if w.QueuePairs++; s.twin() {
+			w.QueuePairs++
+		}
 		for i := range s.reqs {
 			if s.reqs[i].busy {
 				w.Requests++

@@ -70,7 +70,7 @@ type Combined struct {
 	RowsPulled uint64 `json:"rows_pulled"`
 	RowsGiven  uint64 `json:"rows_given"`
 	RowsPushed uint64 `json:"rows_pushed"`
-	// QueuePairs is by server how many connections to its lanes workers have.
+	// QueuePairs is by server how many endpoints its lanes have to workers.
 	QueuePairs []int `json:"queue_pairs"`
 }
 
@@ -95,7 +95,7 @@ func (w *worker) combinedUse(res *Result, all []workerUsage) *Combined {
 	for _, s := range res.ServerUse {
 		n := 0
 		for _, l := range s.Lanes {
-			n += l.Sessions
+			n += l.QueuePairs
 		}
 		c.QueuePairs = append(c.QueuePairs, n)
 	}
