@@ -24,7 +24,8 @@
 //
 // Only workers whose sum is a node of the tree of additions are carried together (Groups),
 // and the hub adds in that node's order; to the servers those that are carried are absent.
-// So the model is that of the same job without.
+// So the model is that of the same job without, unless the client compresses: then the sum
+// is rounded once, and not each worker's gradients.
 //
 // # Steps
 //

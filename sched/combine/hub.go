@@ -13,6 +13,7 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/dial"
 	"psrt/sched/client"
+	"psrt/sched/densemap"
 	"psrt/sched/heter"
 	"psrt/sched/stall"
 	"psrt/tiers/table"
@@ -23,6 +24,8 @@ type Work struct {
 	Spec                  table.Spec
 	DenseLen, DenseBlocks int
 	Threads               int // that add gradients
+	// Cut are the blocks in which dense gradients are compressed; nil: they are not.
+	Cut []densemap.Block
 	// Whole brings a sum of dense gradients, of own of a batch's examples, to what servers
 	// expect of one worker; nil: it is that.
 	Whole func(grads []float32, own, batch int)

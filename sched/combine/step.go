@@ -67,6 +67,9 @@ func (h *Hub) room() (*step, error) {
 		rows.Close()
 		return nil, err
 	}
+	if h.work.Cut != nil {
+		dense.Cut(h.work.Cut)
+	}
 	n := len(h.ends)
 	return &step{rows: rows, dense: dense, keys: make([][]uint64, n), index: make([][]int32, n), where: make([][]int32, n)}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"psrt/sched/compress"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
 	"psrt/tiers/policy"
@@ -37,6 +38,25 @@ func TestSameDigestCombined(t *testing.T) {
 			if c == nil || len(c.Hosts) != l.hosts || len(slices.Concat(c.Hosts...)) != l.workers || c.RowsPulled >= c.RowsAsked || c.RowsPushed >= c.RowsGiven {
 				t.Errorf("%s, %+v: the result says %+v of the hosts", kind, l, c)
 			}
+		}
+	}
+}
+
+// Where pushes are compressed a host's sum is what is rounded: the model is that of one
+// worker with the host's examples.
+func TestCombinedIsRoundedOnce(t *testing.T) {
+	base := *sampleJob(t, model.DeepFM)
+	base.Compress.Code = compress.Half
+	want := run(t, base, "shm")
+	for _, workers := range []int{2, 3} {
+		j := base
+		j.Workers, j.Combine = workers, train.CombineHost
+		res := run(t, j, "shm")
+		if res.Digest != want.Digest || res.Combined == nil {
+			t.Errorf("%d workers: digest %s, of one %s; %+v", workers, res.Digest, want.Digest, res.Combined)
+		}
+		if got, one := res.Compress, want.Compress; got.FloatBytes != one.FloatBytes || got.PackedBytes != one.PackedBytes {
+			t.Errorf("%d workers: compressed %+v, one %+v", workers, got, one)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"psrt/sched/client"
 	"psrt/sched/combine"
 	"psrt/sched/coord"
+	"psrt/sched/densemap"
 	"psrt/sched/heter"
 	"psrt/sched/stall"
 )
@@ -140,6 +141,13 @@ func (a *carried) carry(ctx context.Context) error {
 	work := combine.Work{Spec: w.spec, DenseLen: w.model.Layout().Total, DenseBlocks: w.blocks, Threads: w.job.Threads}
 	if !w.job.mode(DenseTable).BSP() {
 		work.Whole = w.wholeAverages
+	}
+	if w.job.Compress.On() {
+		blocks, err := densemap.Cut(w.ranges)
+		if err != nil {
+			return err
+		}
+		work.Cut = blocks
 	}
 	a.hub = combine.NewHub(a.host, w.client, a.config(), work)
 	addr, err := a.hub.Listen("127.0.0.1:0") // whom shared memory reaches is on this host, and in this network

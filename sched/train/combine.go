@@ -11,13 +11,17 @@ import (
 const (
 	CombineOff  = "off"
 	CombineHost = "host"
-	CombineAuto = "auto" // as host where nothing else of the job forbids it
+	CombineAuto = "auto" // as host where nothing else of the job forbids it, and the model is the same
 )
 
 // combines says whether hosts do.
 func (j *Job) combines() bool {
-	return j.Predict == nil && j.Workers > 1 && (j.Combine == CombineHost || j.Combine == CombineAuto && j.apart() == nil)
+	return j.Predict == nil && j.Workers > 1 && (j.Combine == CombineHost || j.Combine == CombineAuto && j.apart() == nil && !j.roundsSums())
 }
+
+// roundsSums says whether the model of a job in BSP depends on who is carried: what is
+// rounded is what is pushed, a worker's gradients or a host's sum.
+func (j *Job) roundsSums() bool { return j.bsp() && j.Compress.On() }
 
 // apart says why each worker of the job has to ask servers itself.
 func (j *Job) apart() error {
