@@ -204,7 +204,8 @@ func (r *roll) show(ctx context.Context, mine card) error {
 	return putNewest(ctx, r.coord, collectiveKey(r.self), mine.Generation, mine)
 }
 
-// putNewest puts a card with a generation under key, unless a newer process has.
+// putNewest puts a card with a generation under key, unless a newer process has. Where
+// the coordinator was away in the middle the card may be there already, and is put again.
 func putNewest(ctx context.Context, c coord.Coordinator, key string, generation int, card any) error {
 	b, err := json.Marshal(card)
 	if err != nil {
@@ -228,8 +229,23 @@ func putNewest(ctx context.Context, c coord.Coordinator, key string, generation 
 		if old.Generation > generation {
 			return client.ErrTakenOver
 		}
-		if _, err = c.CompareAndPut(ctx, key, b, kv.Revision, 0); !errors.Is(err, coord.ErrConflict) {
+		if _, err = c.CompareAndPut(ctx, key, b, kv.Revision, 0); !again(ctx, err) {
 			return err
 		}
+	}
+}
+
+// again says whether who has compared and put is to look at the key once more: another
+// was first, or nobody knows whether it has happened. It is for those whose second try
+// does no harm after a first that has.
+func again(ctx context.Context, err error) bool {
+	if !errors.Is(err, coord.ErrUnavailable) {
+		return errors.Is(err, coord.ErrConflict)
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(lookForCards): // a store that reads but cannot write is not asked without end
+		return true
 	}
 }

@@ -162,8 +162,8 @@ func (f *sharded) take(ctx context.Context, n int, ended bool) (g ledger.Grant, 
 			return g, false, err
 		}
 		_, err = c.CompareAndPut(ctx, key, b, revision, 0)
-		if errors.Is(err, coord.ErrConflict) {
-			continue // another worker was first; what was given to this one is given again
+		if again(ctx, err) {
+			continue // what was given to this one is given again
 		}
 		if err != nil || !ok || f.w.rank.Generation == 0 {
 			return g, ok, err
