@@ -128,7 +128,7 @@ func (e *Endpoint) Serve(g prometheus.Gatherer) {
 	go func() { e.done <- e.server.Serve(e.listener) }()
 }
 
-// waiting are the connections on which no whole request has come: a stranger that opens
+// waiting are the connections on which no whole request has come, or one with a body: a stranger that opens
 // many, and says nothing or little, must not take all descriptors of a rank.
 type waiting struct{ gate *wire.Gate }
 
@@ -150,6 +150,12 @@ func (w waiting) context(ctx context.Context, c net.Conn) context.Context {
 // before takes a connection out while its request is answered.
 func (w waiting) before(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // the server would wait for the body, of which nothing may come
+			_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(closeWithin))
+			rw.Header().Set("Connection", "close")
+			http.Error(rw, "metrics are asked for without a body", http.StatusRequestEntityTooLarge)
+			return
+		}
 		if c, ok := r.Context().Value(connOf{}).(net.Conn); ok {
 			w.gate.Leave(c)
 		}

@@ -225,6 +225,28 @@ func TestStrangersAtTheEndpoint(t *testing.T) {
 	}
 }
 
+// A request that says that it has a body, which never comes, is answered and holds nothing.
+func TestBodyAtTheEndpoint(t *testing.T) {
+	e := serve(t, "127.0.0.1:0", NewRank())
+	defer e.Close()
+	for _, says := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+		c, err := net.Dial("tcp", e.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", says); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(c); err != nil || !strings.Contains(string(b), "413") {
+			t.Errorf("%s: %q, %v", says, b, err)
+		}
+	}
+}
+
 // A job's endpoint shows all ranks, says how many it misses, and waits for none.
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
