@@ -54,6 +54,10 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	call := p.call
 	if c.overtaken(l, p, rep) {
 		call.Created += int(rep.Rows)
+		if c.isReader(l) { // the member may lag for long: the head has what was shown
+			c.orphan(l, slot)
+			return
+		}
 		c.stale = append(c.stale, slotRef{l, slot})
 		return
 	}

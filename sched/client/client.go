@@ -44,7 +44,7 @@ type Client struct {
 	hotMu        sync.Mutex
 	hot          map[uint32]*hotTable // by table
 	readers      []*reader            // by group: whom pulls go to; nil: to the heads
-	orphans      []part               // pulls that a reader did not answer, and heads have no room for yet
+	orphans      []part               // pulls that a reader did not answer, or with too old a version, and heads have no room for yet
 
 	turn turns // taken in a job with replicas, and with Config.Shared
 

@@ -264,14 +264,19 @@ func (c *Client) retireReader(r *reader, conn *dial.Conn) {
 		l.life++
 		c.stale = slices.DeleteFunc(c.stale, func(ref slotRef) bool { return ref.lane == l })
 		for slot := range l.parts {
-			if p := l.parts[slot]; p.active {
-				c.orphans = append(c.orphans, p)
-				l.parts[slot] = part{}
-				l.free = append(l.free, slot)
+			if l.parts[slot].active {
+				c.orphan(l, slot)
 			}
 		}
 		c.placeOrphans()
 	})
+}
+
+// orphan takes what a reader was asked in a slot, for the head. With the turn.
+func (c *Client) orphan(l *laneConn, slot int) {
+	c.orphans = append(c.orphans, l.parts[slot])
+	l.parts[slot] = part{}
+	l.free = append(l.free, slot)
 }
 
 // placeOrphans asks the heads what readers did not answer, as far as there is room.

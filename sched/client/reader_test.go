@@ -128,6 +128,21 @@ func TestReadAnyMember(t *testing.T) {
 	}
 }
 
+// A pull that was overtaken at a reader is asked of the head, which is no slower than what
+// was shown; at the head, of the head again.
+func TestOvertakenAtAReader(t *testing.T) {
+	for _, index := range []int{0, 1} {
+		l := &laneConn{index: index, parts: make([]part, 2), floor: floors{7: 5}}
+		c := &Client{lanes: []*laneConn{{}}, readers: []*reader{{}}}
+		call := &Call{}
+		l.parts[1] = part{active: true, call: call, kind: psmsg.KindPull, rows: &Rows{spec: table.Spec{ID: 7}}, least: 3}
+		c.answer(l, 1, &psmsg.Reply{Version: 4})
+		if atReader := index == 1; atReader != (len(c.orphans) == 1 && c.orphans[0].call == call && !l.parts[1].active && len(l.free) == 1) || atReader == (len(c.stale) == 1) {
+			t.Errorf("lane %d: %d to ask of the head, %d again, slots %v free", index, len(c.orphans), len(c.stale), l.free)
+		}
+	}
+}
+
 // A pull whose answer is older than what another one has brought meanwhile is asked again,
 // but one that is no newer than what it was asked for.
 func TestOvertaken(t *testing.T) {
