@@ -105,11 +105,12 @@ func (l *lane) dropStale() {
 	}
 	prefix := fmt.Sprintf("psrt-server%d-lane", l.cfg.ID)
 	for _, d := range l.cfg.Storage.Dirs {
-		found, _ := filepath.Glob(filepath.Join(d, prefix+"*"))
-		for _, dir := range found {
-			n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), prefix))
-			if err == nil && n >= l.cfg.Map.LanesOf(l.cfg.ID) {
-				_ = os.RemoveAll(dir) // else it stays: bytes that are missed, no more
+		found, _ := os.ReadDir(d)
+		for _, e := range found {
+			lane, is := strings.CutPrefix(e.Name(), prefix)
+			n, err := strconv.Atoi(lane)
+			if is && err == nil && n >= l.cfg.Map.LanesOf(l.cfg.ID) {
+				_ = os.RemoveAll(filepath.Join(d, e.Name())) // else it stays: bytes that are missed, no more
 			}
 		}
 	}

@@ -1,8 +1,10 @@
 package blk
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,8 +13,9 @@ import (
 	"psrt/tiers/flock"
 )
 
-// lockName is the file that is locked, with the holder's process id in it.
-const lockName = ".lock"
+// LockName is the file that is locked, with the holder's process id in it. Who removes
+// it holds the lock, and removes nothing of the directory's later.
+const LockName = ".lock"
 
 // Lock takes a directory for this process until Close, or gives a *LockedError.
 // The kernel lets go of it when the process ends, however that happens. Open
@@ -20,7 +23,27 @@ const lockName = ".lock"
 func Lock(dir string) (io.Closer, error) { return lock(dir) }
 
 func lock(dir string) (*os.File, error) {
-	path := filepath.Join(dir, lockName)
+	for {
+		f, err := lockNow(dir)
+		if err != nil || isAt(f, filepath.Join(dir, LockName)) {
+			return f, err
+		}
+		f.Close() // the holder before has removed it meanwhile
+	}
+}
+
+// isAt says whether an open file is the one at a path. What cannot be looked at is.
+func isAt(f *os.File, path string) bool {
+	own, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	there, err := os.Stat(path)
+	return err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && os.SameFile(own, there)
+}
+
+func lockNow(dir string) (*os.File, error) {
+	path := filepath.Join(dir, LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("blk: locking %s: %w; give a directory that exists and may be written to", dir, err)
