@@ -329,3 +329,30 @@ func TestHotRowsUnderTheIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestMayMake: what it says there is room for can be made, and it does not say no long
+// before there is none.
+func TestMayMake(t *testing.T) {
+	for _, budget := range []int64{300 << 10, 1 << 20} {
+		const batch = 100
+		m, _ := tiered(t, budget, batch)
+		enough := 0
+		for n := 0; ; n += batch {
+			may := m.MayMake(batch, batch)
+			l := look(m, keysFrom(n, batch))
+			if l.Err != nil {
+				if may || enough < n/2 {
+					t.Errorf("%d bytes: no room after %d rows (room was said: %v), and none was said after %d", budget, n, may, enough)
+				}
+				break
+			}
+			if may {
+				enough = n + batch
+			}
+			m.Release(l.Rows)
+		}
+		if absent := m.Absent(append(keysFrom(0, 3), 5, 6), nil); len(absent) != 2 || absent[0] != 5 {
+			t.Errorf("of five keys %v have no row", absent)
+		}
+	}
+}

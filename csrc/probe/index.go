@@ -85,6 +85,22 @@ func (x *Index) Len() int { return int(x.st.count) }
 // Bytes is the memory taken from the caller, spare segments included.
 func (x *Index) Bytes() int { return x.taken << x.st.segShift * BucketBytes }
 
+// Most bounds the segments that the index will have got from the caller, those it has
+// among them, when so many keys more have come.
+func (x *Index) Most(more int) int {
+	h, size := max(x.st.homes[0], x.st.homes[1]), uint64(1)<<x.st.segShift
+	grows := x.st.homes[1] != 0
+	for count := x.st.count + uint64(more); count >= fullHome*h; grows = true {
+		h += max(h/8, min(h, size/2))
+	}
+	passed := 16 + min(h/16, 256) // buckets behind the last home, of keys that passed it
+	most := int((h + passed + size - 1) / size)
+	if grows || x.st.deleted > 0 { // what was before goes segment by segment
+		most += int(min(2, (x.st.homes[0]+passed+size-1)/size))
+	}
+	return max(most, x.taken)
+}
+
 // Find writes the row of each key to rows, or ^uint32(0) for a key that is not
 // there.
 func (x *Index) Find(keys []uint64, rows []uint32) {

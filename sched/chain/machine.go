@@ -59,6 +59,14 @@ func (m *Machine) Config() Config { return m.cfg }
 // Committed is the last op that the state holds.
 func (m *Machine) Committed() uint64 { return m.committed }
 
+// Ordered calls f for what has its place in the order and is not committed. f changes
+// nothing.
+func (m *Machine) Ordered(f func(op *Op)) {
+	for _, op := range m.log {
+		f(op)
+	}
+}
+
 // Client is what the state knows of a worker: what an Enter that is a duplicate
 // wants to be told.
 func (m *Machine) Client(worker uint32) Client { return m.clients[worker] }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"slices"
 
 	"psrt/sched/chain"
@@ -66,27 +65,6 @@ func (c *chained) mayRun(r *request) bool {
 	return r.Kind != psmsg.KindPush || c.l.tables[r.Table].inMemory
 }
 
-// fitsShare is what a push's rows may be of those that fit in memory, in eighths: other
-// members' indexes may leave room for some fewer.
-const fitsShare = 7
-
-// fits says whether every member can have a push's rows in memory at a time. One that
-// cannot fails its copy: such a push is refused before it is ordered.
-func (c *chained) fits(r *request) error {
-	if r.Kind != psmsg.KindPush {
-		return nil
-	}
-	t := c.l.tables[r.Table]
-	held, ok := t.rows.(interface{ Most() int })
-	if !ok {
-		return nil
-	}
-	if n, most := int(r.Rows), held.Most()/8*fitsShare; n > most {
-		return fmt.Errorf("server: group %d: a push of %d rows of table %q, at most %d may be pushed at a time, seven eighths of those that fit in memory: push fewer rows at a time, or raise --mem-budget", c.cfg.Group, n, t.spec.Name, most)
-	}
-	return nil
-}
-
 // submit gives a push to the machine; merge: the next one is to be added to it. It
 // returns whether the session's next one may be looked at.
 func (c *chained) submit(r *request, merge bool) bool {
@@ -101,12 +79,12 @@ func (c *chained) submit(r *request, merge bool) bool {
 	h.Merge = merge
 	c.lease()
 	verdict := c.m.Judge(c.m.Epoch(), &h)
-	if err := c.fits(r); verdict == chain.Ordered && err != nil {
-		c.l.refusal = err
-		c.l.refuse(r, psmsg.CodeNoMemory)
-		return true
-	}
 	if verdict == chain.Ordered {
+		if err := c.fits(r); err != nil {
+			c.l.refusal = err
+			c.l.refuse(r, psmsg.CodeNoMemory)
+			return true
+		}
 		body := c.encode(r, h.Size)
 		if err := c.opens(r, body); err != nil { // what is ordered, every member must be able to do
 			c.l.refusal = err

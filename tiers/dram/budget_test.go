@@ -40,3 +40,37 @@ func TestSharedBudget(t *testing.T) {
 		t.Errorf("%v; closed tables have %d bytes", err, b.Taken())
 	}
 }
+
+// What MayMake says there is room for can be made, of several tables with one budget,
+// too, and it does not say no long before there is none.
+func TestMayMake(t *testing.T) {
+	const batch = 1000
+	keys, rows := make([]uint64, batch), make([]uint32, batch)
+	for _, dim := range []int{1, 16, 100} {
+		for _, bytes := range []int64{4 << 20, 9<<20 + 1000, 40 << 20} {
+			b := NewBudget(2 * bytes)
+			for range 2 {
+				tab := open(t, testSpec(dim), 1, Config{Node: -1, MaxBytes: bytes + bytes/2, Budget: b})
+				enough := 0
+				for n := 0; ; n += batch {
+					for i := range keys {
+						keys[i] = uint64(n + i)
+					}
+					may := tab.MayMake(batch)
+					if _, err := tab.Lookup(keys, rows, true); err != nil {
+						if may || enough < n/2 {
+							t.Errorf("dim %d in %d bytes: no room after %d rows (room was said: %v), and none was said after %d", dim, bytes, n, may, enough)
+						}
+						break
+					}
+					if may {
+						enough = n + batch
+					}
+				}
+			}
+		}
+	}
+	if !open(t, testSpec(16), 1, Config{Node: -1}).MayMake(1 << 20) {
+		t.Error("a table without a bound has no room")
+	}
+}

@@ -49,8 +49,7 @@ func (p *pool) alloc(n int) ([]byte, error) {
 }
 
 func (p *pool) grow(n int) error {
-	size := min(max(p.reserved/arenaFraction/unitBytes*unitBytes, firstArena), largestArena)
-	size = max(size, int64(n))
+	size := p.arena(p.reserved, int64(n))
 	if p.maxBytes > 0 {
 		size = min(size, p.maxBytes-p.reserved)
 		if size < int64(n) {
@@ -71,6 +70,42 @@ func (p *pool) grow(n int) error {
 	p.left = int(size)
 	p.reserved += size
 	return nil
+}
+
+// has says whether pieces of these sizes can be had, one kind after the other.
+func (p *pool) has(kinds ...pieces) bool {
+	left, reserved := int64(p.left), p.reserved
+	for _, k := range kinds {
+		size := (k.size + 63) &^ 63
+		for range k.count {
+			if left < size {
+				left = p.arena(reserved, size)
+				if p.maxBytes > 0 {
+					left = min(left, p.maxBytes-reserved)
+				}
+				if b := p.budget; b != nil {
+					left = min(left, (b.limit-b.taken-(reserved-p.reserved))/64*64)
+				}
+				if left < size {
+					return false
+				}
+				reserved += left
+			}
+			left -= size
+		}
+	}
+	return true
+}
+
+// pieces are count times size bytes.
+type pieces struct {
+	count int
+	size  int64
+}
+
+// arena is how large the next arena should be, that has room for least bytes.
+func (p *pool) arena(reserved, least int64) int64 {
+	return max(min(max(reserved/arenaFraction/unitBytes*unitBytes, firstArena), largestArena), least)
 }
 
 // info describes the newest arena; "" while there is none.

@@ -125,6 +125,17 @@ func (t *Table) Find(keys []uint64, rows []uint32) error {
 	return nil
 }
 
+// MayMake says whether so many rows can be made for certain.
+func (t *Table) MayMake(rows int) bool {
+	if t.rows.Count+rows > t.limit {
+		return len(t.free) >= rows
+	}
+	segments := pieces{t.index.Most(rows) - t.index.Bytes()/unitBytes, unitBytes}
+	lack := max(0, rows-len(t.free)-(len(t.slabs)<<t.rows.Shift-t.rows.Count))
+	slabs := pieces{(lack + 1<<t.rows.Shift - 1) >> t.rows.Shift, int64(4*t.rows.Stride) << t.rows.Shift}
+	return t.pool.maxBytes == 0 && t.pool.budget == nil || t.pool.has(segments, slabs) && t.pool.has(slabs, segments)
+}
+
 // Renew brings rows up to date by what has happened since Lookup gave them; one that
 // has ended is born again in its place, and is among reborn.
 func (t *Table) Renew(keys []uint64, rows []uint32) (gone int, reborn []uint32) {

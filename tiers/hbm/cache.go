@@ -179,6 +179,26 @@ func (c *Cache) Most() int {
 	return math.MaxInt
 }
 
+// roomy is a tier below that says what it has room for.
+type roomy interface {
+	MayMake(rows, pinned int) bool
+	Absent(keys, absent []uint64) []uint64
+}
+
+// MayMake says whether so many rows can be made, by what is below.
+func (c *Cache) MayMake(rows, pinned int) bool {
+	b, ok := c.below.(roomy)
+	return !ok || b.MayMake(rows, pinned)
+}
+
+// Absent appends to absent those keys that have no row, by what is below.
+func (c *Cache) Absent(keys, absent []uint64) []uint64 {
+	if b, ok := c.below.(roomy); ok {
+		absent = b.Absent(keys, absent)
+	}
+	return absent
+}
+
 // Accessor gives rows their meaning.
 func (c *Cache) Accessor() *accessor.Accessor { return c.acc }
 
