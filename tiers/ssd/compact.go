@@ -1,7 +1,9 @@
 package ssd
 
 import (
+	"errors"
 	"math"
+	"slices"
 
 	"psrt/tiers/blk"
 )
@@ -35,6 +37,12 @@ type job struct {
 	record  int
 	oldest  uint64 // generation of the log's oldest other segment that holds a dead row
 	damaged bool
+	starved bool // there was no segment for its copies when it last wanted one
+}
+
+// moving is whether any victim may be emptied without more room.
+func (c *compaction) moving() bool {
+	return slices.ContainsFunc(c.jobs, func(j *job) bool { return !j.starved })
 }
 
 // wantsVictims is whether segments must be emptied. Those that are empty and
@@ -47,13 +55,14 @@ func (s *Store) wantsVictims() bool {
 	return s.used-gone >= s.soft() || s.reachable()+gone <= s.spare()+2*len(s.disks)
 }
 
+func (s *Store) mostJobs() int { return max(2, len(s.disks)+1) }
+
 // compactStep goes on with the victims, and finds new ones.
 func (s *Store) compactStep() {
 	if s.err != nil {
 		return
 	}
-	most := max(2, len(s.disks)+1)
-	for !s.compact.idle && len(s.compact.jobs) < most && s.wantsVictims() {
+	for !s.compact.idle && len(s.compact.jobs) < s.mostJobs() && s.wantsVictims() {
 		n, ok := s.victim()
 		if !ok {
 			break
@@ -287,7 +296,9 @@ func (s *Store) copyEntry(j *job, l *Log, p *pageInfo, sum, data []byte) bool {
 		// It is needed as long as an older row of the key may lie about, a dead one.
 		if p.time > l.since && !s.cfg.Scratch {
 			if j.oldest <= time {
-				if l.copies.deleteAt(key, time) != nil {
+				err := l.copies.deleteAt(key, time)
+				j.starved = errors.Is(err, ErrFull)
+				if err != nil {
 					return false
 				}
 			}
@@ -306,6 +317,7 @@ func (s *Store) copyEntry(j *job, l *Log, p *pageInfo, sum, data []byte) bool {
 			s.counted.Damaged++
 		} else {
 			next, err := l.copies.append(key, b[:lay.record])
+			j.starved = errors.Is(err, ErrFull)
 			if err != nil {
 				return false
 			}

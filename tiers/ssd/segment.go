@@ -138,7 +138,7 @@ func (s *Store) addExtent(e *extent) {
 
 // low is whether to make a file before it is needed.
 func (d *disk) low() bool {
-	return len(d.free)+len(d.punched) <= min(d.total/8, (16<<20)/d.s.segmentBytes)
+	return len(d.free)+len(d.punched) <= max(d.s.spare(), min(d.total/8, (16<<20)/d.s.segmentBytes))
 }
 
 // grow has a new data file made, unless that is under way, would pass the limit

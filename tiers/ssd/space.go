@@ -17,7 +17,8 @@ const (
 )
 
 // spare is how many segments only compaction may take: without it, it could
-// not begin.
+// not begin. They are there, not to be made: while it waits for room for its copies
+// all others wait for it.
 func (s *Store) spare() int { return len(s.disks) + 1 }
 
 func (s *Store) openCount() int {
@@ -52,8 +53,13 @@ func (s *Store) allowed(st *stream) error {
 	if st.kind == kindCopy || len(s.rescues) > 0 { // commits wait for rescues
 		return nil
 	}
-	if s.reachable() <= s.spare() {
-		return s.full()
+	if s.freeSegments() <= s.spare() { // what is to be made yet may never be: the disk may be full
+		for _, d := range s.disks {
+			if s.used < s.hard() || !s.working() {
+				d.grow()
+			}
+		}
+		return s.full(st)
 	}
 	if s.used >= s.hard() && s.working() {
 		return ErrBusy
@@ -63,18 +69,23 @@ func (s *Store) allowed(st *stream) error {
 
 // working is whether room will come back without a commit of the owner's.
 func (s *Store) working() bool {
-	return len(s.compact.jobs) > 0 || s.commits.running != nil || s.commits.queued != nil || s.returning > 0 ||
-		(!s.compact.idle && s.wantsVictims())
+	return s.compact.moving() || s.awaits() || (!s.compact.idle && len(s.compact.jobs) < s.mostJobs() && s.wantsVictims())
 }
 
-// full is ErrBusy if room will come by itself, else what takes it.
-func (s *Store) full() error {
+// awaits is whether a commit gives room.
+func (s *Store) awaits() bool {
+	return s.commits.running != nil || s.commits.queued != nil || s.returning > 0
+}
+
+// full is ErrBusy if room will come by itself, else what takes it. Compaction's own
+// copies do not wait for compaction.
+func (s *Store) full(st *stream) error {
 	for _, d := range s.disks {
 		if d.making {
 			return ErrBusy
 		}
 	}
-	if s.working() {
+	if st.kind == kindFresh && s.working() || s.awaits() {
 		return ErrBusy
 	}
 	e := &FullError{Limit: int64(s.total) * int64(s.segmentBytes), Used: int64(s.used) * int64(s.segmentBytes)}

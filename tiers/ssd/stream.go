@@ -248,7 +248,7 @@ func (s *Store) openSegment(st *stream, d *disk) (uint32, error) {
 		for _, o := range s.disks { // the others may have room where d has none
 			o.grow()
 		}
-		return 0, s.full()
+		return 0, s.full(st)
 	}
 	for _, o := range []*disk{d, s.segs[n].ext.d} {
 		if o.low() && s.used < s.hard() {
