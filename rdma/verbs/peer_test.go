@@ -97,6 +97,13 @@ func (p *player) obey(line string) (string, error) {
 		}
 		r := p.reg.Remote()
 		return fmt.Sprintf("ok %x %d %d %d", p.ep.Address(), r.Key, r.Addr, r.Len), nil
+	case "receive":
+		var receives int
+		if _, err := fmt.Sscan(rest, &receives); err != nil {
+			return "", err
+		}
+		_, err := p.ep.PostRecv(make([]rdma.Recv, receives))
+		return "ok", err
 	case "connect":
 		address, err := hex.DecodeString(rest)
 		if err != nil {
