@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"errors"
 	"fmt"
 
 	"psrt/tiers/blk"
@@ -56,6 +57,7 @@ type commits struct {
 	resets          map[uint32]uint64
 	newLogs         []uint32
 	checkRoom       bool     // dying has changed
+	pressed         bool     // somebody waits for what a commit would free
 	dying           []uint32 // sealed segments in which nothing is live
 	acked           []CommitDone
 }
@@ -71,8 +73,10 @@ func (s *Store) Commit(note []byte) (number uint64, err error) {
 		return 0, s.err
 	case len(note) > MaxNote:
 		return 0, fmt.Errorf("ssd: a note of %d bytes, want at most %d; keep it in a file and note its name", len(note), MaxNote)
+	case len(s.rescues) > 0 && errors.Is(s.noRescue, ErrFull):
+		return 0, s.noRescue
 	case len(s.rescues) > 0:
-		return 0, ErrBusy
+		return 0, s.promise(ErrBusy)
 	}
 	m := &s.commits
 	number = m.next
@@ -80,6 +84,7 @@ func (s *Store) Commit(note []byte) (number uint64, err error) {
 	if s.cfg.Scratch {
 		m.durable = number
 		m.acked = append(m.acked[:0], CommitDone{Number: number})
+		s.signal()
 		return number, nil
 	}
 	s.flush(kindFresh)
@@ -191,7 +196,7 @@ func (s *Store) nextCommit() *commit {
 // begin captures what compaction has copied: that counts from this commit on.
 func (s *Store) begin(c *commit) {
 	m := &s.commits
-	m.running = c
+	m.running, m.pressed = c, false
 	m.serial++
 	c.serial = m.serial
 	s.flush(kindCopy)

@@ -55,6 +55,11 @@ func (s *Store) wantsVictims() bool {
 	return s.used-gone >= s.soft() || s.reachable()+gone <= s.spare()+2*len(s.disks)
 }
 
+// searches is whether the next Poll looks for a victim.
+func (s *Store) searches() bool {
+	return !s.compact.idle && len(s.compact.jobs) < s.mostJobs() && s.wantsVictims()
+}
+
 func (s *Store) mostJobs() int { return max(2, len(s.disks)+1) }
 
 // compactStep goes on with the victims, and finds new ones.
@@ -62,7 +67,7 @@ func (s *Store) compactStep() {
 	if s.err != nil {
 		return
 	}
-	for !s.compact.idle && len(s.compact.jobs) < s.mostJobs() && s.wantsVictims() {
+	for s.searches() {
 		n, ok := s.victim()
 		if !ok {
 			break
@@ -235,7 +240,7 @@ func anyLive(bits []uint64, from, to int) bool {
 // readGroup reads as many pages as a buffer takes; false if there is no buffer.
 func (s *Store) readGroup(j *job, g *segment, l *Log) bool {
 	d := g.ext.d
-	j.buf = d.takeChunk(1)
+	j.buf = s.chunkOf(d, 1)
 	if j.buf == nil {
 		return false
 	}

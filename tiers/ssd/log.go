@@ -96,7 +96,7 @@ func (l *Log) Append(key uint64, payload []byte) (slot uint32, err error) {
 	if err == nil {
 		l.s.userWritten += int64(len(payload))
 	}
-	return slot, err
+	return slot, l.s.promise(err)
 }
 
 // Delete writes that key has no row. Its slot stays taken until Free, which has
@@ -108,7 +108,24 @@ func (l *Log) Delete(key uint64) error {
 	if l.s.cfg.Scratch {
 		return nil
 	}
-	return l.fresh.delete(key)
+	return l.s.promise(l.fresh.delete(key))
+}
+
+// promise sees to it that who is told ErrBusy is told when to Poll: a disk is at work,
+// or there is something that Poll itself does.
+func (s *Store) promise(err error) error {
+	if err != ErrBusy {
+		return err
+	}
+	m := &s.commits
+	if m.running == nil && s.returning > 0 {
+		m.pressed = true
+	}
+	s.pump()
+	if s.searches() || m.running == nil && (m.pressed || m.queued != nil) {
+		s.signal()
+	}
+	return err
 }
 
 func (s *Store) writable() error {

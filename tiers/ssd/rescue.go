@@ -88,7 +88,7 @@ func (s *Store) rescueEntry(c *chunk, sum []byte, page int, l *layout) bool {
 			} else if log.cfg.Slot(key) == NoSlot {
 				err = c.st.delete(key)
 			}
-			if err != nil {
+			if s.noRescue = err; err != nil {
 				return false
 			}
 			s.segs[c.seg].tombs--
@@ -102,7 +102,7 @@ func (s *Store) rescueEntry(c *chunk, sum []byte, page int, l *layout) bool {
 	if g.isLive(index) {
 		old := g.local*log.slots + uint32(index)
 		next, err := c.st.append(key, c.data(page)[l.at(c.record):][:l.record])
-		if err != nil {
+		if s.noRescue = err; err != nil {
 			return false
 		}
 		s.move(log, key, c.seg, index, old, next)

@@ -165,6 +165,7 @@ func (d *disk) grow() {
 		d.making = false
 		if r.Err != nil {
 			d.growFailed, d.failedAt = r.Err, time.Now()
+			s.noDiscard = true // others would have it, or the next file
 			s.planned -= n
 			return
 		}

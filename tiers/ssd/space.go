@@ -69,7 +69,7 @@ func (s *Store) allowed(st *stream) error {
 
 // working is whether room will come back without a commit of the owner's.
 func (s *Store) working() bool {
-	return s.compact.moving() || s.awaits() || (!s.compact.idle && len(s.compact.jobs) < s.mostJobs() && s.wantsVictims())
+	return s.compact.moving() || s.awaits() || s.searches()
 }
 
 // awaits is whether a commit gives room.
@@ -145,9 +145,10 @@ func (s *Store) wantsRoom() bool {
 		}
 	}
 	if s.returning == 0 {
+		m.pressed = false
 		return false
 	}
-	return s.returning >= max(2, s.used/32) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.hard()
+	return m.pressed || s.returning >= max(2, s.used/32) || s.reachable() <= s.spare()+2*len(s.disks) || s.used >= s.hard()
 }
 
 // freed gives a segment back of which nothing counts any more, for good.

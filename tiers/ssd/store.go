@@ -49,6 +49,8 @@ type Store struct {
 
 	writes  window
 	rescues []*chunk
+	// noRescue is why the first of them waits.
+	noRescue error
 	commits commits
 	man     manifest
 	compact compaction

@@ -94,9 +94,8 @@ func (st *stream) open1() error {
 	if st.kind == kindCopy {
 		kept = 0
 	}
-	buf := d.takeChunk(kept)
+	buf := s.chunkOf(d, kept)
 	if buf == nil {
-		s.evictChunk(d)
 		return ErrBusy
 	}
 	l := &st.log.layout
@@ -183,6 +182,17 @@ func (st *stream) flush() {
 	st.send()
 }
 
+// chunkOf is takeChunk, with a stream's buffer where no other is left; nil: one is on
+// its way to the disk.
+func (s *Store) chunkOf(d *disk, kept int) []byte {
+	buf := d.takeChunk(kept)
+	if buf == nil {
+		s.evictChunk(d)
+		buf = d.takeChunk(kept)
+	}
+	return buf
+}
+
 // evictChunk takes the buffer from the stream that has had one for longest, of
 // those on d: there are more logs than buffers.
 func (s *Store) evictChunk(d *disk) {
@@ -196,8 +206,8 @@ func (s *Store) evictChunk(d *disk) {
 			}
 		}
 	}
-	if held <= d.chunkCount/2 {
-		return // the others are on their way to the disk
+	if oldest == nil || held <= d.chunkCount/2 && d.inWrites+d.writes.len() > 0 {
+		return // others are on their way to the disk
 	}
 	oldest.flush()
 	if oldest.cur != nil {
