@@ -51,9 +51,9 @@ type Store struct {
 	rescues []*chunk
 	// noRescue is why the first of them waits.
 	noRescue error
-	commits commits
-	man     manifest
-	compact compaction
+	commits  commits
+	man      manifest
+	compact  compaction
 
 	events  Events
 	early   []ReadDone // ended inside Read
