@@ -3,10 +3,8 @@ package ckpt
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
+
+	"psrt/tiers/fserr"
 )
 
 var (
@@ -35,24 +33,5 @@ func corrupt(path, format string, args ...any) error {
 
 // explain adds what to do next to an error of the file system.
 func explain(doing, path string, err error) error {
-	remedy := ""
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		remedy = fmt.Sprintf("; free space on the device of %s or write elsewhere", filepath.Dir(path))
-	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		remedy = "; choose a directory that this user may write to"
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
-		remedy = "; choose a directory that is new or holds a model"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		remedy = "; raise the limit of open files (ulimit -n)"
-	}
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err // its path is said already
-	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		err = l.Err
-	}
-	return fmt.Errorf("ckpt: %s %s: %w%s", doing, path, err, remedy)
+	return fmt.Errorf("ckpt: %w", fserr.Explain(doing, path, "a model", err))
 }

@@ -3,10 +3,8 @@ package outdir
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
+
+	"psrt/tiers/fserr"
 )
 
 var (
@@ -51,26 +49,5 @@ func Corrupt(path, format string, args ...any) error {
 
 // Explain adds what to do next to an error of the file system.
 func Explain(doing, path string, err error) error {
-	remedy := ""
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		remedy = fmt.Sprintf("; free space on the device of %s or write elsewhere", filepath.Dir(path))
-	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		remedy = "; choose a directory that this user may write to"
-	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
-		remedy = "; choose a directory that is new or holds an export"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		remedy = "; raise the limit of open files (ulimit -n)"
-	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV):
-		remedy = "; a directory that is there cannot be replaced in one step on this file system or mount point: choose a new one"
-	}
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err // its path is said already
-	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		err = l.Err
-	}
-	return fmt.Errorf("export: %s %s: %w%s", doing, path, err, remedy)
+	return fmt.Errorf("export: %w", fserr.Explain(doing, path, "an export", err))
 }
