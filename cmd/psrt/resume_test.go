@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,51 +30,12 @@ func TestKilledAndResumed(t *testing.T) {
 	}
 	want := result(o.stdout)
 	args = append(args, "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "10steps", "--resume")
-	kills := 6
-	if testing.Short() {
-		kills = 3
+	out, kills := killedUntilDone(t, rng, 900*time.Millisecond, func() []string {
+		return append(args, "--servers", string(rune('1'+rng.IntN(3))))
+	})
+	res := result(out)
+	if res.Digest != want.Digest || *res.AUC != *want.AUC || res.Examples != want.Examples {
+		t.Errorf("after %d kills: digest %s, AUC %v, %d examples; without %s, %v, %d", kills, res.Digest, *res.AUC, res.Examples, want.Digest, *want.AUC, want.Examples)
 	}
-	killed := 0
-	for range 200 {
-		servers := string(rune('1' + rng.IntN(3)))
-		cmd := command(t.Context(), append(args, "--servers", servers)...)
-		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
-		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan struct{})
-		if killed < kills {
-			go func() {
-				select {
-				case <-time.After(time.Duration(100+rng.IntN(900)) * time.Millisecond):
-					_ = cmd.Process.Kill() // what it started ends with it
-				case <-ended:
-				}
-			}()
-		}
-		err := cmd.Wait()
-		close(ended)
-		if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-			killed++
-			continue
-		}
-		if err != nil {
-			if strings.Contains(errs.String(), "another process") || strings.Contains(errs.String(), "locked") {
-				continue // the killed job's ranks are still ending
-			}
-			t.Fatalf("%v: %s", err, errs.String())
-		}
-		res := result(out.String())
-		if res.Digest != want.Digest || *res.AUC != *want.AUC || res.Examples != want.Examples {
-			t.Errorf("after %d kills: digest %s, AUC %v, %d examples; without %s, %v, %d", killed, res.Digest, *res.AUC, res.Examples, want.Digest, *want.AUC, want.Examples)
-		}
-		if killed == 0 {
-			t.Error("nothing was killed: the test proved nothing")
-		}
-		t.Logf("%d kills; the last part: %+v", killed, *res.Checkpoints)
-		return
-	}
-	t.Fatal("the job never ended")
+	t.Logf("%d kills; the last part: %+v", kills, *res.Checkpoints)
 }

@@ -136,51 +136,14 @@ func TestStreamKilledAndResumed(t *testing.T) {
 	}
 	want := resultOf(t, o.stdout)
 	args := streamed(in, "--pass", "1300", "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "4steps", "--resume")
-	kills, killed := 6, 0
-	if testing.Short() {
-		kills = 3
+	out, kills := killedUntilDone(t, rng, 1200*time.Millisecond, func() []string {
+		return append(args, "--servers", string(rune('1'+rng.IntN(2))))
+	})
+	got := resultOf(t, out)
+	if got.Digest != want.Digest || got.Examples != want.Examples || len(got.Epochs) != len(want.Epochs) {
+		t.Errorf("after %d kills: %s of %d examples in %d passes; without %s of %d in %d", kills, got.Digest, got.Examples, len(got.Epochs), want.Digest, want.Examples, len(want.Epochs))
 	}
-	for range 100 {
-		cmd := command(t.Context(), append(args, "--servers", string(rune('1'+rng.IntN(2))))...)
-		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
-		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan struct{})
-		if killed < kills {
-			go func() {
-				select {
-				case <-time.After(time.Duration(100+rng.IntN(1200)) * time.Millisecond):
-					_ = cmd.Process.Kill() // what it started ends with it
-				case <-ended:
-				}
-			}()
-		}
-		err := cmd.Wait()
-		close(ended)
-		if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-			killed++
-			continue
-		}
-		if err != nil {
-			if strings.Contains(errs.String(), "another process") || strings.Contains(errs.String(), "locked") {
-				continue // the killed job's ranks are still ending
-			}
-			t.Fatalf("%v: %s", err, errs.String())
-		}
-		got := resultOf(t, out.String())
-		if got.Digest != want.Digest || got.Examples != want.Examples || len(got.Epochs) != len(want.Epochs) {
-			t.Errorf("after %d kills: %s of %d examples in %d passes; without %s of %d in %d", killed, got.Digest, got.Examples, len(got.Epochs), want.Digest, want.Examples, len(want.Epochs))
-		}
-		if killed == 0 {
-			t.Error("nothing was killed: the test proved nothing")
-		}
-		t.Logf("%d kills; %+v", killed, *got.Checkpoints)
-		return
-	}
-	t.Fatal("the job never ended")
+	t.Logf("%d kills; %+v", kills, *got.Checkpoints)
 }
 
 // TestStreamServes: each pass is a day, after which there is a model to serve, and it is
