@@ -280,7 +280,7 @@ static inline void copy_floats(float *restrict d, const float *restrict s, int64
 		d[i] = s[i];
 }
 
-void NAME(gather)(float *dst, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
+void NAME(gather)(float *dst, int64_t step, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
 {
 	const int64_t lines = lines_of(dim), ahead = ahead_of(lines);
 	for (int64_t i = -ahead; i < n; i++) {
@@ -296,9 +296,9 @@ void NAME(gather)(float *dst, int64_t dim, const uintptr_t *bases, const psrt_ro
 		if (i < 0)
 			continue;
 		if (ids[i] < rows->count)
-			copy_floats(dst + i * dim, row_at(bases, rows, ids[i]), dim);
+			copy_floats(dst + i * step, row_at(bases, rows, ids[i]), dim);
 		else
-			memset(dst + i * dim, 0, dim * sizeof *dst);
+			memset(dst + i * step, 0, dim * sizeof *dst);
 	}
 }
 

@@ -47,7 +47,7 @@ int64_t NAME(lagging)(int64_t life, uint32_t seq, const uintptr_t *bases, const 
 	return found;
 }
 
-void NAME(gather_parts)(const psrt_parts *parts, float *dst, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
+void NAME(gather_parts)(const psrt_parts *parts, float *dst, int64_t step, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
 {
 	const int64_t dim = parts->dim, lines = lines_of(dim), ahead = ahead_of(lines);
 	for (int64_t i = -ahead; i < n; i++) {
@@ -59,7 +59,7 @@ void NAME(gather_parts)(const psrt_parts *parts, float *dst, const uintptr_t *ba
 		}
 		if (i < 0)
 			continue;
-		float *d = dst + i * dim;
+		float *d = dst + i * step;
 		int64_t live = 0; /* weights that show */
 		if (ids[i] < rows->count) {
 			const float *w = row_at(bases, rows, ids[i]);

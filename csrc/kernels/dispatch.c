@@ -2,11 +2,11 @@
 #include "kernels.h"
 
 #define DECLARE(form)                                                                                                                                                    \
-	void psrt_gather_##form(float *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                                      \
+	void psrt_gather_##form(float *, int64_t, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                             \
 	int64_t psrt_update_##form(const psrt_rule *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, const float *);                          \
 	int64_t psrt_update_into_##form(const psrt_rule *, int64_t, float *, const float *, float *, const float *);                                                     \
 	int64_t psrt_sum_##form(float *, int64_t, const psrt_source *, int64_t);                                                                                            \
-	void psrt_gather_parts_##form(const psrt_parts *, float *, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                         \
+	void psrt_gather_parts_##form(const psrt_parts *, float *, int64_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t);                                \
 	int64_t psrt_update_parts_##form(const psrt_parts *, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, const float *);                              \
 	int64_t psrt_lagging_##form(int64_t, uint32_t, const uintptr_t *, const psrt_rows *, const uint32_t *, int64_t, uint32_t *);                                         \
 	float psrt_scan_##form(const float *, int64_t);                                                                                                                  \
@@ -37,9 +37,9 @@ int32_t psrt_kernel_level(void)
 #define CALL(level, f, ...) f##_portable(__VA_ARGS__)
 #endif
 
-void psrt_gather(int32_t level, float *dst, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
+void psrt_gather(int32_t level, float *dst, int64_t step, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
 {
-	CALL(level, psrt_gather, dst, dim, bases, rows, ids, n);
+	CALL(level, psrt_gather, dst, step, dim, bases, rows, ids, n);
 }
 
 int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads)
@@ -52,9 +52,9 @@ int64_t psrt_update_into(int32_t level, const psrt_rule *rule, int64_t n, float 
 	return CALL(level, psrt_update_into, rule, n, o, w, s, g);
 }
 
-void psrt_gather_parts(int32_t level, const psrt_parts *parts, float *dst, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
+void psrt_gather_parts(int32_t level, const psrt_parts *parts, float *dst, int64_t step, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n)
 {
-	CALL(level, psrt_gather_parts, parts, dst, bases, rows, ids, n);
+	CALL(level, psrt_gather_parts, parts, dst, step, bases, rows, ids, n);
 }
 
 int64_t psrt_update_parts(int32_t level, const psrt_parts *parts, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *push)

@@ -49,10 +49,11 @@ enum { PSRT_OK = -1, PSRT_NOMEM = -2 };
 /* The best level of this CPU: 1 portable, 2 AVX2, 3 AVX-512. */
 int32_t psrt_kernel_level(void);
 
-void psrt_gather(int32_t level, float *dst, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
+/* Row i goes to dst + i * step. */
+void psrt_gather(int32_t level, float *dst, int64_t step, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
 int64_t psrt_update(int32_t level, const psrt_rule *rule, int64_t dim, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *grads);
 int64_t psrt_update_into(int32_t level, const psrt_rule *rule, int64_t n, float *o, const float *w, float *s, const float *g);
-void psrt_gather_parts(int32_t level, const psrt_parts *parts, float *dst, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
+void psrt_gather_parts(int32_t level, const psrt_parts *parts, float *dst, int64_t step, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n);
 int64_t psrt_update_parts(int32_t level, const psrt_parts *parts, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *push);
 /* Writes the places in ids of rows whose seq is not seq, and returns how many. */
 int64_t psrt_lagging(int32_t level, int64_t life, uint32_t seq, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, uint32_t *out);

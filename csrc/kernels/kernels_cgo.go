@@ -49,13 +49,13 @@ func (r *Rows) c() C.psrt_rows {
 	return C.psrt_rows{stride: C.uint64_t(r.Stride), count: C.uint64_t(r.Count), shift: C.uint32_t(r.Shift)}
 }
 
-func (l Level) gather(dst []float32, dim int, rows *Rows, ids []uint32) {
+func (l Level) gather(dst []float32, step, dim int, rows *Rows, ids []uint32) {
 	if l == Go {
-		plainGather(dst, dim, rows, ids)
+		plainGather(dst, step, dim, rows, ids)
 		return
 	}
 	r := rows.c()
-	C.psrt_gather(C.int32_t(l), floats(dst), C.int64_t(dim), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)))
+	C.psrt_gather(C.int32_t(l), floats(dst), C.int64_t(step), C.int64_t(dim), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)))
 }
 
 func (l Level) update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []float32) int {
@@ -77,13 +77,13 @@ func (l Level) updateInto(rule *Rule, dst, w, state, grad []float32) int {
 
 func (p *Parts) c() *C.psrt_parts { return (*C.psrt_parts)(unsafe.Pointer(p)) }
 
-func (l Level) gatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
+func (l Level) gatherParts(p *Parts, dst []float32, step int, rows *Rows, ids []uint32) {
 	if l == Go {
-		plainGatherParts(p, dst, rows, ids)
+		plainGatherParts(p, dst, step, rows, ids)
 		return
 	}
 	r := rows.c()
-	C.psrt_gather_parts(C.int32_t(l), p.c(), floats(dst), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)))
+	C.psrt_gather_parts(C.int32_t(l), p.c(), floats(dst), C.int64_t(step), rows.bases(), &r, ids32(ids), C.int64_t(len(ids)))
 }
 
 func (l Level) updateParts(p *Parts, rows *Rows, ids []uint32, push []float32) int {

@@ -5,8 +5,8 @@ package kernels
 // Best is the fastest level of this build and CPU.
 func Best() Level { return Go }
 
-func (Level) gather(dst []float32, dim int, rows *Rows, ids []uint32) {
-	plainGather(dst, dim, rows, ids)
+func (Level) gather(dst []float32, step, dim int, rows *Rows, ids []uint32) {
+	plainGather(dst, step, dim, rows, ids)
 }
 
 func (Level) update(rule *Rule, dim int, rows *Rows, ids []uint32, grads []float32) int {
@@ -17,8 +17,8 @@ func (Level) updateInto(rule *Rule, dst, w, state, grad []float32) int {
 	return plainUpdateInto(rule, dst, w, state, grad)
 }
 
-func (Level) gatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
-	plainGatherParts(p, dst, rows, ids)
+func (Level) gatherParts(p *Parts, dst []float32, step int, rows *Rows, ids []uint32) {
+	plainGatherParts(p, dst, step, rows, ids)
 }
 
 func (Level) updateParts(p *Parts, rows *Rows, ids []uint32, push []float32) int {

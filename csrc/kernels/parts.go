@@ -68,23 +68,21 @@ func (p *Parts) check(rows *Rows) {
 	}
 }
 
-// GatherParts copies the weights that show to dst, len(ids) x Dim: none of a row
+// GatherParts copies the weights that show to dst, as Gather does: none of a row
 // that is not Admitted, the first of one that is not Extended, zeros for the
 // others.
-func GatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
-	Best().GatherParts(p, dst, rows, ids)
+func GatherParts(p *Parts, dst []float32, step int, rows *Rows, ids []uint32) {
+	Best().GatherParts(p, dst, step, rows, ids)
 }
 
 // GatherParts is the package's GatherParts at this level.
-func (l Level) GatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
+func (l Level) GatherParts(p *Parts, dst []float32, step int, rows *Rows, ids []uint32) {
 	if len(ids) == 0 {
 		return
 	}
 	p.check(rows)
-	if len(dst) < len(ids)*int(p.Dim) {
-		panic(fmt.Sprintf("kernels: gather of %d rows of %d floats into %d floats", len(ids), p.Dim, len(dst)))
-	}
-	l.gatherParts(p, dst, rows, ids)
+	checkGather(dst, step, int(p.Dim), ids)
+	l.gatherParts(p, dst, step, rows, ids)
 }
 
 // UpdateParts applies pushes, len(ids) x (PushCounts + Dim), to the rows of ids,

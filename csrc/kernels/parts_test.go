@@ -185,12 +185,16 @@ func TestGatherParts(t *testing.T) {
 			copy(want[i*dim:], row[:n])
 		}
 		for _, l := range Levels() {
-			dst := make([]float32, len(ids)*dim+1)
+			step := dim + r.IntN(3)
+			dst := make([]float32, len(ids)*step+1)
 			fill(r, dst, 0)
-			guard := dst[len(dst)-1]
-			l.GatherParts(p, dst, rows, ids)
-			if i := firstDifference(dst[:len(want)], want); i >= 0 || dst[len(want)] != guard {
-				t.Fatalf("%v: dim %d: float %d of id %d differs", l, dim, i%dim, ids[max(i, 0)/dim])
+			apart := slices.Clone(dst)
+			for i := range ids {
+				copy(apart[i*step:], want[i*dim:(i+1)*dim])
+			}
+			l.GatherParts(p, dst, step, rows, ids)
+			if i := firstDifference(dst, apart); i >= 0 {
+				t.Fatalf("%v: dim %d, step %d: float %d of row %d differs", l, dim, step, i%step, i/step)
 			}
 			out := make([]uint32, len(ids))
 			if n := l.Lagging(p, rows, ids, out); !slices.Equal(out[:n], lag) {
@@ -235,7 +239,7 @@ func TestPartsLengths(t *testing.T) {
 		func() { UpdateParts(good, rows, ids, one[:6]) },
 		func() { UpdateParts(good, &short, ids, one) },
 		func() { UpdateParts(&moved, rows, ids, one) },
-		func() { GatherParts(good, one[:3], rows, ids) },
+		func() { GatherParts(good, one[:3], 4, rows, ids) },
 		func() { Lagging(good, rows, ids, nil) },
 		func() { rows.Row(1, 4) },
 	} {

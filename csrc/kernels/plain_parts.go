@@ -24,10 +24,10 @@ func plainLagging(p *Parts, rows *Rows, ids, out []uint32) int {
 	return found
 }
 
-func plainGatherParts(p *Parts, dst []float32, rows *Rows, ids []uint32) {
+func plainGatherParts(p *Parts, dst []float32, step int, rows *Rows, ids []uint32) {
 	dim := int(p.Dim)
 	for i, id := range ids {
-		d := dst[i*dim : (i+1)*dim]
+		d := dst[i*step : i*step+dim]
 		live := 0
 		if int(id) < rows.Count {
 			row := rows.row(id, int(p.Life)+LifeFloats)

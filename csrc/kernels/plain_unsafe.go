@@ -7,9 +7,9 @@ func (r *Rows) row(id uint32, width int) []float32 {
 	return unsafe.Slice((*float32)(at), width)
 }
 
-func plainGather(dst []float32, dim int, rows *Rows, ids []uint32) {
+func plainGather(dst []float32, step, dim int, rows *Rows, ids []uint32) {
 	for i, id := range ids {
-		out := dst[i*dim : (i+1)*dim]
+		out := dst[i*step : i*step+dim]
 		if int(id) >= rows.Count {
 			clear(out)
 			continue

@@ -29,20 +29,26 @@ func (r *Rows) Row(id uint32, width int) []float32 {
 	return r.row(id, width)
 }
 
-// Gather copies the first dim floats of each row named by ids into dst, which
-// holds len(ids) x dim. An id that is no row (table.NoRow, say) gives zeros.
-func Gather(dst []float32, dim int, rows *Rows, ids []uint32) { Best().Gather(dst, dim, rows, ids) }
+// Gather copies the first dim floats of each row named by ids into dst, the next
+// row step floats further on. An id that is no row (table.NoRow, say) gives zeros.
+func Gather(dst []float32, step, dim int, rows *Rows, ids []uint32) {
+	Best().Gather(dst, step, dim, rows, ids)
+}
 
 // Gather is the package's Gather at this level.
-func (l Level) Gather(dst []float32, dim int, rows *Rows, ids []uint32) {
+func (l Level) Gather(dst []float32, step, dim int, rows *Rows, ids []uint32) {
 	if len(ids) == 0 {
 		return
 	}
 	rows.check(dim)
-	if dim < 1 || len(dst) < len(ids)*dim {
-		panic(fmt.Sprintf("kernels: gather of %d rows of %d floats into %d floats", len(ids), dim, len(dst)))
+	checkGather(dst, step, dim, ids)
+	l.gather(dst, step, dim, rows, ids)
+}
+
+func checkGather(dst []float32, step, dim int, ids []uint32) {
+	if dim < 1 || step < dim || len(dst) < (len(ids)-1)*step+dim {
+		panic(fmt.Sprintf("kernels: gather of %d rows of %d floats, %d apart, into %d floats", len(ids), dim, step, len(dst)))
 	}
-	l.gather(dst, dim, rows, ids)
 }
 
 // Update applies the rule to the rows named by ids, in order, with the

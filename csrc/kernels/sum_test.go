@@ -243,12 +243,13 @@ func TestBadArguments(t *testing.T) {
 		"row":           func() { TreeSumRows(make([]float32, 2), 2, 1, [][]float32{four}, [][]int32{{2}}, nil) },
 		"row go":        func() { Go.TreeSumRows(make([]float32, 2), 2, 1, [][]float32{four}, [][]int32{{2}}, nil) },
 		"short index":   func() { TreeSumRows(four, 2, 2, [][]float32{four}, [][]int32{{0}}, nil) },
-		"short dst":     func() { Gather(four[:1], 2, rows, []uint32{0}) },
-		"wide":          func() { Gather(four, 3, rows, []uint32{0}) },
+		"short dst":     func() { Gather(four[:1], 2, 2, rows, []uint32{0}) },
+		"wide":          func() { Gather(four, 3, 3, rows, []uint32{0}) },
+		"near":          func() { Gather(four, 1, 2, rows, []uint32{0, 1}) },
 		"short grads":   func() { Update(&Rule{}, 2, rows, []uint32{0, 1}, four[:3]) },
 		"no state":      func() { Update(&Rule{Kind: AdaGrad}, 2, rows, []uint32{0}, four) },
 		"kind":          func() { Update(&Rule{Kind: 17}, 1, rows, []uint32{0}, four) },
-		"missing slabs": func() { Gather(four, 2, &Rows{Bases: rows.Bases, Shift: 1, Stride: 2, Count: 3}, []uint32{0}) },
+		"missing slabs": func() { Gather(four, 2, 2, &Rows{Bases: rows.Bases, Shift: 1, Stride: 2, Count: 3}, []uint32{0}) },
 		"sum":           func() { Sum(four, [][]float32{four, four[:2]}) },
 	} {
 		func() {

@@ -239,21 +239,20 @@ func TestGather(t *testing.T) {
 			ids = append(ids, r.Uint32N(count))
 		}
 		for _, l := range Levels() {
-			dst := make([]float32, len(ids)*dim+1)
+			step := dim + r.IntN(4)
+			dst := make([]float32, len(ids)*step+1)
 			fill(r, dst, 0)
-			guard := dst[len(dst)-1]
-			l.Gather(dst, dim, rows, ids)
+			want := slices.Clone(dst) // what lies between rows, and past the end
 			for i, id := range ids {
-				want := make([]float32, dim)
+				row := want[i*step : i*step+dim]
+				clear(row)
 				if id < count {
-					want = mem[int(id)*stride : int(id)*stride+dim]
-				}
-				if at := firstDifference(dst[i*dim:(i+1)*dim], want); at >= 0 {
-					t.Fatalf("%v: dim %d, row %d (id %d) differs at %d", l, dim, i, id, at)
+					copy(row, mem[int(id)*stride:])
 				}
 			}
-			if dst[len(dst)-1] != guard {
-				t.Fatalf("%v: dim %d: wrote past the end", l, dim)
+			l.Gather(dst, step, dim, rows, ids)
+			if at := firstDifference(dst, want); at >= 0 {
+				t.Fatalf("%v: dim %d, step %d: row %d differs at %d", l, dim, step, at/step, at%step)
 			}
 		}
 	}

@@ -77,11 +77,17 @@ func (a *Accessor) Update(rows *kernels.Rows, ids []uint32, grads []float32) (re
 // Gather copies what a pull of rows gives to dst, len(ids) x dim: their weights,
 // zeros for table.NoRow and for parts that do not live yet.
 func (a *Accessor) Gather(rows *kernels.Rows, ids []uint32, dst []float32) {
+	a.GatherInto(rows, ids, dst, a.spec.Dim)
+}
+
+// GatherInto is Gather into a wider matrix: row i goes to dst[i x step:], and what
+// lies between two stays as it is.
+func (a *Accessor) GatherInto(rows *kernels.Rows, ids []uint32, dst []float32, step int) {
 	if a.life != nil {
-		kernels.GatherParts(&a.life.parts, dst, rows, ids)
+		kernels.GatherParts(&a.life.parts, dst, step, rows, ids)
 		return
 	}
-	kernels.Gather(dst, a.spec.Dim, rows, ids)
+	kernels.Gather(dst, step, a.spec.Dim, rows, ids)
 }
 
 // Begin lets a user's rule set up the state of rows [first, first+len(keys))
