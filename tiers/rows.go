@@ -114,6 +114,11 @@ type Lookup struct {
 	Aside  bool // no look-up of a batch: it was not announced
 	Ahead  bool // nobody waits for it: what is read counts as read ahead
 	Owner  any  // the caller's
+	// Into is where the weights of the rows may go, as Gather's dst, nil: nowhere. A
+	// table that finds rows where it gathers them does both at once; where Gathered says
+	// so, Gather has nothing left to do until a row changes.
+	Into     []float32
+	Gathered bool
 
 	Created int
 	Read    int // rows that nobody had read before it asked

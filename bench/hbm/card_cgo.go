@@ -8,6 +8,7 @@ import (
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
 	"psrt/rdma/mem"
 )
@@ -21,7 +22,9 @@ type card struct {
 	first, last              *cuda.Event
 	rows, states, flat, bulk cuda.Ptr
 	ids, refused             cuda.Ptr
-	host, count              []byte // pinned: a batch's rows, a number
+	keys, foundIDs, image    cuda.Ptr
+	index                    *probe.Bounded
+	host, back, count        []byte // pinned: a batch's rows, what is read back, a number
 	n, dim, total            int
 }
 
@@ -29,7 +32,7 @@ type card struct {
 // kernel of the one before.
 const fillPieces = 16
 
-func newCard(c *Config, ids []uint32) (bed, error) {
+func newCard(c *Config, ids []uint32, f *finder) (bed, error) {
 	driver, err := cuda.Load(c.Library)
 	if err != nil {
 		return nil, err
@@ -38,14 +41,14 @@ func newCard(c *Config, ids []uint32) (bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &card{dev: dev, kernel: map[string]cuda.Function{}, n: c.Rows, dim: c.Dim, total: c.total()}
-	if err := b.take(ids); err != nil {
+	b := &card{dev: dev, kernel: map[string]cuda.Function{}, n: c.Rows, dim: c.Dim, total: c.total(), index: f.index}
+	if err := b.take(ids, f.keys); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-func (b *card) take(ids []uint32) (err error) {
+func (b *card) take(ids []uint32, keys []uint64) (err error) {
 	if b.stream, err = b.dev.NewStream(); err != nil {
 		b.stream = nil
 		return err
@@ -54,7 +57,7 @@ func (b *card) take(ids []uint32) (err error) {
 		b.module = nil
 		return err
 	}
-	for _, name := range []string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows} {
+	for _, name := range []string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows, ptx.FindRows} {
 		if b.kernel[name], err = b.module.Function(name); err != nil {
 			return err
 		}
@@ -70,12 +73,23 @@ func (b *card) take(ids []uint32) (err error) {
 	for _, p := range []struct {
 		at    *cuda.Ptr
 		bytes int
-	}{{&b.rows, row * b.total}, {&b.states, 2 * row * b.total / 2}, {&b.flat, row * b.n}, {&b.bulk, 6 * row * b.n}, {&b.ids, 4 * b.n}, {&b.refused, 8}} {
+	}{{&b.rows, row * b.total}, {&b.states, 2 * row * b.total / 2}, {&b.flat, apartBy * row * b.n}, {&b.bulk, 6 * row * b.n}, {&b.ids, 4 * b.n}, {&b.refused, 8},
+		{&b.keys, 8 * b.n}, {&b.foundIDs, 4 * b.n}, {&b.image, probe.BoundedBuckets(b.total) * probe.BucketBytes}} {
 		if *p.at, err = b.dev.Alloc(p.bytes); err != nil {
 			return err
 		}
 	}
 	if b.host, err = b.dev.HostAlloc(row * b.n); err != nil {
+		return err
+	}
+	if b.back, err = b.dev.HostAlloc(apartBy * row * b.n); err != nil {
+		return err
+	}
+	if err := b.draw(); err != nil {
+		return err
+	}
+	copy(b.host, mem.Bytes(keys))
+	if _, err = b.time(func() error { return b.stream.ToDevice(b.keys, b.host[:8*b.n]) }); err != nil {
 		return err
 	}
 	if b.count, err = b.dev.HostAlloc(8); err != nil {
@@ -94,6 +108,31 @@ func (b *card) take(ids []uint32) (err error) {
 	return err
 }
 
+// draw makes the image of the index: its buckets are rows that are put.
+func (b *card) draw() error {
+	const width = probe.BucketBytes / 4
+	if _, err := b.time(func() error {
+		return b.stream.Fill(b.image, 0, probe.BoundedBuckets(b.total)*probe.BucketBytes)
+	}); err != nil {
+		return err
+	}
+	most := min(b.n, len(b.back)/probe.BucketBytes)
+	for at := make([]uint32, most); b.index.Changed() > 0; {
+		n := b.index.Take(at, b.back)
+		put := &ptx.Batch{Rows: uint64(b.image), Flat: uint64(b.flat), IDs: uint64(b.ids), Stride: width, Count: probe.BoundedBuckets(b.total), N: n, Width: width, Step: width}
+		if _, err := b.time(func() error { return b.stream.ToDevice(b.flat, b.back[:n*probe.BucketBytes]) }); err != nil {
+			return err
+		}
+		copy(b.host, mem.Bytes(at[:n]))
+		if _, err := b.time(func() error {
+			return errors.Join(b.stream.ToDevice(b.ids, b.host[:4*n]), b.launch(ptx.PutRows, n, put.Append(nil)))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // time is what work takes on the card, in seconds.
 func (b *card) time(work func() error) (float64, error) {
 	if err := errors.Join(b.stream.Record(b.first), work(), b.stream.Record(b.last), b.last.Wait()); err != nil {
@@ -105,7 +144,7 @@ func (b *card) time(work func() error) (float64, error) {
 
 func (b *card) batch(first, n int) *ptx.Batch {
 	return &ptx.Batch{Rows: uint64(b.rows), Flat: uint64(b.flat.Add(4 * b.dim * first)), IDs: uint64(b.ids.Add(4 * first)),
-		Stride: b.dim, Count: b.total, N: n, Width: b.dim}
+		Stride: b.dim, Count: b.total, N: n, Width: b.dim, Step: b.dim}
 }
 
 func (b *card) launch(name string, n int, argument []byte) error {
@@ -118,6 +157,24 @@ func (b *card) name() string {
 
 func (b *card) gather() (float64, error) {
 	return b.time(func() error { return b.launch(ptx.GatherRows, b.n, b.batch(0, b.n).Append(nil)) })
+}
+
+func (b *card) apart() (float64, error) {
+	wide := b.batch(0, b.n)
+	wide.Step = apartBy * b.dim
+	return b.time(func() error { return b.launch(ptx.GatherRows, b.n, wide.Append(nil)) })
+}
+
+func (b *card) find() (float64, error) {
+	all, at := b.batch(0, b.n), ptx.Index{Keys: uint64(b.keys), Buckets: uint64(b.image)}
+	all.IDs = uint64(b.foundIDs)
+	at.Seed, at.Homes, at.Count = b.index.Hash()
+	return b.time(func() error { return b.launch(ptx.FindRows, b.n, all.AppendFind(nil, &at)) })
+}
+
+func (b *card) found() ([]uint32, error) {
+	_, err := b.time(func() error { return b.stream.ToHost(b.back[:4*b.n], b.foundIDs) })
+	return mem.Uint32s(b.back[:4*b.n]), err
 }
 
 func (b *card) fill() (float64, error) {
@@ -161,9 +218,13 @@ func (b *card) copy(bytes int) (float64, error) {
 	return b.time(func() error { return b.stream.Within(b.bulk.Add(3*4*b.dim*b.n), b.bulk, bytes) })
 }
 
-func (b *card) gathered() ([]float32, error) {
-	_, err := b.time(func() error { return b.stream.ToHost(b.host, b.flat) })
-	return mem.Float32s(b.host), err
+func (b *card) gathered(apart bool) ([]float32, error) {
+	bytes := 4 * b.dim * b.n
+	if apart {
+		bytes *= apartBy
+	}
+	_, err := b.time(func() error { return b.stream.ToHost(b.back[:bytes], b.flat) })
+	return mem.Float32s(b.back[:bytes]), err
 }
 
 func (b *card) close() error {
@@ -173,12 +234,12 @@ func (b *card) close() error {
 			errs = append(errs, e.Close())
 		}
 	}
-	for _, p := range []cuda.Ptr{b.rows, b.states, b.flat, b.bulk, b.ids, b.refused} {
+	for _, p := range []cuda.Ptr{b.rows, b.states, b.flat, b.bulk, b.ids, b.refused, b.keys, b.foundIDs, b.image} {
 		if p != 0 {
 			errs = append(errs, b.dev.Free(p))
 		}
 	}
-	for _, h := range [][]byte{b.host, b.count} {
+	for _, h := range [][]byte{b.host, b.back, b.count} {
 		if h != nil {
 			errs = append(errs, b.dev.HostFree(h))
 		}

@@ -4,4 +4,4 @@ package hbm
 
 import "psrt/csrc/cuda"
 
-func newCard(*Config, []uint32) (bed, error) { return nil, cuda.ErrNotSupported }
+func newCard(*Config, []uint32, *finder) (bed, error) { return nil, cuda.ErrNotSupported }

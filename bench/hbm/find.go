@@ -2,46 +2,34 @@ package hbm
 
 import (
 	"fmt"
-	"math/bits"
 	"math/rand/v2"
 
 	"psrt/csrc/probe"
 	"psrt/rdma/mem"
 )
 
-// finder is the index of all rows, in the host's memory as a server's is, and the keys
-// of a batch.
+// finder is the index of all rows, as it is in the host's memory, and the keys of a
+// batch.
 type finder struct {
-	index  *probe.Index
+	index  *probe.Bounded
 	memory *mem.Arena
 	keys   []uint64
-	found  []uint32
 }
-
-const (
-	segmentBytes = 1 << 20
-	indexBytes   = 24 // of a key, at its worst
-)
 
 // keyOf is a row's key: any that are far apart.
 func keyOf(id uint32) uint64 { return uint64(id)*0x9e3779b97f4a7c15 + 1 }
 
 func newFinder(c *Config, ids []uint32) (f *finder, err error) {
-	f = &finder{keys: make([]uint64, len(ids)), found: make([]uint32, len(ids))}
-	if f.memory, err = mem.New(mem.Config{Size: c.total()*indexBytes + 4*segmentBytes, Node: -1, Purpose: "index of rows", Prefault: true}); err != nil {
+	f = &finder{keys: make([]uint64, len(ids))}
+	bytes := probe.BoundedBuckets(c.total()) * probe.BucketBytes
+	if f.memory, err = mem.New(mem.Config{Size: bytes, Node: -1, Purpose: "index of rows", Prefault: true}); err != nil {
 		return nil, err
 	}
-	f.index = probe.NewIndex(c.Seed, uint(bits.Len(segmentBytes/probe.BucketBytes)-1), func() ([]byte, error) { return f.memory.Alloc(segmentBytes, 64) })
-	f.index.Reserve(c.total())
-	all, places := make([]uint64, 0, 4096), make([]uint32, 0, 4096)
+	f.index = probe.NewBounded(c.Seed, c.total(), f.memory.Bytes()[:bytes])
 	for id := range uint32(c.total()) {
-		all, places = append(all, keyOf(id)), append(places, id)
-		if len(all) == cap(all) || int(id) == c.total()-1 {
-			if _, err := f.index.Set(all, places); err != nil {
-				_ = f.memory.Close()
-				return nil, err
-			}
-			all, places = all[:0], places[:0]
+		if err := f.index.Set(keyOf(id), id); err != nil {
+			_ = f.memory.Close()
+			return nil, err
 		}
 	}
 	for i, id := range ids {
@@ -50,14 +38,18 @@ func newFinder(c *Config, ids []uint32) (f *finder, err error) {
 	return f, nil
 }
 
-func (f *finder) find(ids []uint32) (float64, error) {
-	s, _ := timed(func() { f.index.Find(f.keys, f.found) })
+// checkFound holds what a bed has found against what the keys are.
+func checkFound(b bed, ids []uint32) error {
+	found, err := b.found()
+	if err != nil {
+		return err
+	}
 	for i, id := range ids {
-		if f.found[i] != id {
-			return 0, fmt.Errorf("hbm: key %#x is found in row %d, it is in %d", f.keys[i], f.found[i], id)
+		if found[i] != id {
+			return fmt.Errorf("hbm: key %#x is found in row %d, it is in %d", keyOf(id), found[i], id)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // batch draws the rows of a batch, each once, in any order.

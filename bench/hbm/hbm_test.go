@@ -25,7 +25,7 @@ func run(t *testing.T, c Config, device string) {
 			t.Errorf("%+v %+v", row, row.Bandwidth)
 		}
 	}
-	if got, want := strings.Join(ops, "; "), "gather; find and gather; fill; update, adagrad; step, 25 % ahead"; got != want {
+	if got, want := strings.Join(ops, "; "), "gather; gather, rows apart; find and gather; fill; update, adagrad; step, 25 % ahead"; got != want {
 		t.Errorf("rows %q, want %q", got, want)
 	}
 	if r.Suite != "hbm" || r.Version != report.Version || r.Transport != c.Device || !strings.Contains(strings.Join(r.Notes, "\n"), device) {
@@ -55,7 +55,16 @@ func TestCheck(t *testing.T) {
 func TestSeen(t *testing.T) {
 	c := small(DeviceHost, "")
 	ids := batch(&c)
-	b, err := lay(&c, ids)
+	f, err := newFinder(&c, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.memory.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	b, err := lay(&c, ids, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,15 @@ import (
 // hostBed is rows in the host's memory, worked on by the kernels for it.
 type hostBed struct {
 	rows, states     hbm.Arena
-	ids              []uint32
+	ids, rowsFound   []uint32
+	keys             []uint64
 	flat, from, bulk []float32
 	memory           []*mem.Arena
+	dim              int
 }
 
-func newHostBed(c *Config, ids []uint32) (b *hostBed, err error) {
-	b = &hostBed{ids: ids}
+func newHostBed(c *Config, ids []uint32, f *finder) (b *hostBed, err error) {
+	b = &hostBed{ids: ids, rowsFound: make([]uint32, len(ids)), keys: f.keys, dim: c.Dim}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -31,7 +33,7 @@ func newHostBed(c *Config, ids []uint32) (b *hostBed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		return hbm.Host{Node: -1}.Open(acc, rows, c.Rows)
+		return hbm.Host{Node: -1}.Open(acc, f.index, rows, c.Rows)
 	}
 	if b.rows, err = open(c.total(), table.SGD); err != nil {
 		return b, err
@@ -42,7 +44,7 @@ func newHostBed(c *Config, ids []uint32) (b *hostBed, err error) {
 	for _, p := range []struct {
 		at    *[]float32
 		times int
-	}{{&b.flat, 1}, {&b.from, 1}, {&b.bulk, 6}} { // bulk: copies of 2.5 times a batch, from one half to the other
+	}{{&b.flat, apartBy}, {&b.from, 1}, {&b.bulk, 6}} { // bulk: copies of 2.5 times a batch, from one half to the other
 		m, err := mem.New(mem.Config{Size: 4 * c.Dim * c.Rows * p.times, Node: -1, Purpose: "a batch's rows", Prefault: true})
 		if err != nil {
 			return b, err
@@ -73,15 +75,25 @@ func timed(f func()) (float64, error) {
 func (b *hostBed) name() string { return hbm.Host{}.Name() }
 
 func (b *hostBed) gather() (float64, error) {
-	return timed(func() { b.rows.Gather(b.ids, b.flat) })
+	return timed(func() { b.rows.Gather(b.ids, b.flat, b.dim) })
 }
+
+func (b *hostBed) apart() (float64, error) {
+	return timed(func() { b.rows.Gather(b.ids, b.flat, apartBy*b.dim) })
+}
+
+func (b *hostBed) find() (float64, error) {
+	return timed(func() { b.rows.Find(b.keys, b.rowsFound, b.flat, b.dim) })
+}
+
+func (b *hostBed) found() ([]uint32, error) { return b.rowsFound, nil }
 
 func (b *hostBed) fill() (float64, error) {
 	return timed(func() { b.rows.CopyIn(b.ids, b.from) })
 }
 
 func (b *hostBed) bring() (float64, error) {
-	return timed(func() { copy(b.flat, b.from) })
+	return timed(func() { copy(b.flat[:len(b.from)], b.from) })
 }
 
 func (b *hostBed) update() (s float64, err error) {
@@ -98,7 +110,7 @@ func (b *hostBed) copy(bytes int) (float64, error) {
 	return timed(func() { copy(b.bulk[len(b.bulk)/2:][:n], b.bulk[:n]) })
 }
 
-func (b *hostBed) gathered() ([]float32, error) { return b.flat, nil }
+func (b *hostBed) gathered(bool) ([]float32, error) { return b.flat, nil }
 
 func (b *hostBed) close() (err error) {
 	for _, a := range []hbm.Arena{b.rows, b.states} {

@@ -21,16 +21,16 @@ func Run(ctx context.Context, cfg Config) (out *report.Report, err error) {
 	runtime.LockOSThread() // for the CPU time of this loop alone
 	defer runtime.UnlockOSThread()
 	ids := batch(&cfg)
-	b, err := lay(&cfg, ids)
-	if err != nil {
-		return nil, fmt.Errorf("%w; --device %s measures its twin in the host's memory", err, DeviceHost)
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
 	f, err := newFinder(&cfg, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.memory.Close()) }()
+	b, err := lay(&cfg, ids, f)
+	if err != nil {
+		return nil, fmt.Errorf("%w; --device %s measures its twin in the host's memory", err, DeviceHost)
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
 	s, err := newSteps(&cfg)
 	if err != nil {
 		return nil, err
@@ -39,22 +39,14 @@ func Run(ctx context.Context, cfg Config) (out *report.Report, err error) {
 	row := 4 * cfg.Dim
 	whole := row * cfg.Rows
 	out = &report.Report{Version: report.Version, Suite: "hbm", Transport: cfg.Device, Time: time.Now(), Seed: cfg.Seed, Machine: report.ThisMachine()}
-	found := 0.0
 	for _, p := range []struct {
 		op              string
 		bytes, messages int
 		ours, limit     func() (float64, error)
 	}{
 		{"gather", row, cfg.Rows, b.gather, func() (float64, error) { return b.copy(whole) }},
-		{"find and gather", row, cfg.Rows, func() (float64, error) {
-			finding, err := f.find(ids)
-			if err != nil {
-				return 0, err
-			}
-			found = finding
-			gathering, err := b.gather()
-			return finding + gathering, err
-		}, func() (float64, error) { return b.copy(whole) }},
+		{"gather, rows apart", row, cfg.Rows, b.apart, func() (float64, error) { return b.copy(whole) }},
+		{"find and gather", row, cfg.Rows, b.find, func() (float64, error) { return b.copy(whole) }},
 		{"fill", row, cfg.Rows, b.fill, b.bring},
 		{"update, adagrad", 5 * row / 2, cfg.Rows, b.update, func() (float64, error) { return b.copy(whole / 2 * 5) }},
 		{fmt.Sprintf("step, %d %% ahead", cfg.Misses), row, s.n * stepsARound, func() (float64, error) { return s.round(true) }, func() (float64, error) { return s.round(false) }},
@@ -69,15 +61,15 @@ func Run(ctx context.Context, cfg Config) (out *report.Report, err error) {
 		}
 		out.Rows = append(out.Rows, r)
 	}
-	out.Notes = notes(&cfg, b, s, found)
+	out.Notes = notes(&cfg, b, s)
 	return out, nil
 }
 
-func lay(c *Config, ids []uint32) (bed, error) {
+func lay(c *Config, ids []uint32, f *finder) (bed, error) {
 	if c.Device == DeviceGPU {
-		return newCard(c, ids)
+		return newCard(c, ids, f)
 	}
-	return newHostBed(c, ids)
+	return newHostBed(c, ids, f)
 }
 
 func loop(work func() (float64, error)) turns.Loop {
@@ -88,32 +80,58 @@ func loop(work func() (float64, error)) turns.Loop {
 	}
 }
 
-// check gathers the batch and holds it against what was filled in.
+// check gathers the batch each way and holds it against what was filled in.
 func check(c *Config, b bed, ids []uint32) (sum string, err error) {
+	if _, err := b.apart(); err != nil {
+		return "", err
+	}
+	if _, err := checkGathered(c, b, ids, true); err != nil {
+		return "", err
+	}
 	if _, err := b.gather(); err != nil {
 		return "", err
 	}
-	got, err := b.gathered()
+	if _, err := checkGathered(c, b, ids, false); err != nil {
+		return "", err
+	}
+	if _, err := b.find(); err != nil {
+		return "", err
+	}
+	if err := checkFound(b, ids); err != nil {
+		return "", err
+	}
+	return checkGathered(c, b, ids, false)
+}
+
+func checkGathered(c *Config, b bed, ids []uint32, apart bool) (sum string, err error) {
+	got, err := b.gathered(apart)
 	if err != nil {
 		return "", err
 	}
+	step, hash := c.Dim, crc32.NewIEEE()
+	if apart {
+		step *= apartBy
+	}
 	for i, id := range ids {
-		for j, x := range got[i*c.Dim : (i+1)*c.Dim] {
+		row := got[i*step : i*step+c.Dim]
+		for j, x := range row {
 			if want := value(id) + float32(j); x != want {
 				return "", fmt.Errorf("hbm: float %d of row %d is gathered as %v, want %v", j, id, x, want)
 			}
 		}
+		_, _ = hash.Write(mem.Bytes(row))
 	}
-	return fmt.Sprintf("%08x", crc32.ChecksumIEEE(mem.Bytes(got))), nil
+	return fmt.Sprintf("%08x", hash.Sum32()), nil
 }
 
-func notes(c *Config, b bed, s *steps, found float64) []string {
+func notes(c *Config, b bed, s *steps) []string {
 	return []string{
 		"device: " + b.name(),
 		"limit: a copy of as many bytes within the same memory, of fill one from the host's memory (pinned, on a GPU)",
 		fmt.Sprintf("batches of %d rows of %d floats among %d", c.Rows, c.Dim, c.total()),
 		"update: a row and its accumulators read and written, its gradient read; the limit copies as many bytes as that moves",
-		fmt.Sprintf("keys are found by the host, as a server does: %.0f ns a key in the last round", found/float64(c.Rows)*1e9),
+		fmt.Sprintf("rows apart: into every other row of a matrix of %d floats a row", apartBy*c.Dim),
+		"find and gather: one launch for keys and rows, by the index's image on a GPU, by the index itself on the twin",
 		fmt.Sprintf("step: lookup, gather to the host's memory and update of %d rows, %d of them copied in ahead of it; the limit is the same with all rows there", s.n, s.fresh),
 		turns.Note,
 	}

@@ -83,7 +83,7 @@ func (s *steps) batch(misses bool) []uint64 {
 }
 
 func (s *steps) look(keys []uint64) error {
-	l := &tiers.Lookup{Keys: keys, Rows: s.rows, Create: true}
+	l := &tiers.Lookup{Keys: keys, Rows: s.rows, Create: true, Into: s.flat}
 	for done := s.cache.Start(l); !done; {
 		for _, ended := range s.cache.Poll() {
 			done = done || ended == l
@@ -92,7 +92,9 @@ func (s *steps) look(keys []uint64) error {
 	if l.Err != nil {
 		return l.Err
 	}
-	s.cache.Gather(s.rows, s.flat)
+	if !l.Gathered {
+		s.cache.Gather(s.rows, s.flat)
+	}
 	refused := s.cache.Apply(s.rows, s.grads)
 	s.cache.Release(s.rows)
 	if err := s.cache.Failed(); err != nil {

@@ -145,6 +145,19 @@ int32_t psrt_cuda_between(const psrt_cuda_place *p, void *first, void *last, flo
 
 int32_t psrt_cuda_to_device(const psrt_cuda_place *p, uint64_t to, const void *from, uint64_t bytes, void *stream) { IN(p, psrt_cu.to_device(to, from, bytes, stream)); }
 int32_t psrt_cuda_to_host(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, void *stream) { IN(p, psrt_cu.to_host(to, from, bytes, stream)); }
+
+static int rows_to_host(void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n, void *stream)
+{
+	const struct psrt_cu_rect r = {
+		.from = {.type = PSRT_CU_OF_DEVICE, .device = from, .pitch = width},
+		.to = {.type = PSRT_CU_OF_HOST, .host = to, .pitch = pitch},
+		.width = width,
+		.height = n,
+	};
+	return psrt_cu.rows_to_host(&r, stream);
+}
+
+int32_t psrt_cuda_rows_to_host(const psrt_cuda_place *p, void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n, void *stream) { IN(p, rows_to_host(to, pitch, from, width, n, stream)); }
 int32_t psrt_cuda_within(const psrt_cuda_place *p, uint64_t to, uint64_t from, uint64_t bytes, void *stream) { IN(p, psrt_cu.within(to, from, bytes, stream)); }
 int32_t psrt_cuda_fill(const psrt_cuda_place *p, uint64_t at, int32_t byte, uint64_t bytes, void *stream) { IN(p, psrt_cu.fill(at, (unsigned char)byte, bytes, stream)); }
 

@@ -56,6 +56,8 @@ int32_t psrt_cuda_between(const psrt_cuda_place *p, void *first, void *last, flo
 
 int32_t psrt_cuda_to_device(const psrt_cuda_place *p, uint64_t to, const void *from, uint64_t bytes, void *stream);
 int32_t psrt_cuda_to_host(const psrt_cuda_place *p, void *to, uint64_t from, uint64_t bytes, void *stream);
+/* n rows of width bytes that lie together, each pitch bytes further on at the host. */
+int32_t psrt_cuda_rows_to_host(const psrt_cuda_place *p, void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n, void *stream);
 int32_t psrt_cuda_within(const psrt_cuda_place *p, uint64_t to, uint64_t from, uint64_t bytes, void *stream);
 int32_t psrt_cuda_fill(const psrt_cuda_place *p, uint64_t at, int32_t byte, uint64_t bytes, void *stream);
 

@@ -181,6 +181,15 @@ func (s *Stream) ToHost(to []byte, from Ptr) error {
 	return failed("cuMemcpyDtoHAsync", C.psrt_cuda_to_host(&s.d.at, unsafe.Pointer(unsafe.SliceData(to)), C.uint64_t(from), C.uint64_t(len(to)), s.at))
 }
 
+// RowsToHost copies n rows of width bytes that lie together to host memory that is
+// not Go's and stays, each pitch bytes further on.
+func (s *Stream) RowsToHost(to []byte, pitch int, from Ptr, width, n int) error {
+	if n < 1 || width < 1 || pitch < width || len(to) < (n-1)*pitch+width {
+		return fmt.Errorf("cuda: a copy of %d rows of %d bytes, %d apart, to %d bytes", n, width, pitch, len(to))
+	}
+	return failed("cuMemcpy2DAsync", C.psrt_cuda_rows_to_host(&s.d.at, unsafe.Pointer(unsafe.SliceData(to)), C.uint64_t(pitch), C.uint64_t(from), C.uint64_t(width), C.uint64_t(n), s.at))
+}
+
 // Within copies on the device.
 func (s *Stream) Within(to, from Ptr, bytes int) error {
 	return failed("cuMemcpyDtoDAsync", C.psrt_cuda_within(&s.d.at, C.uint64_t(to), C.uint64_t(from), C.uint64_t(bytes), s.at))

@@ -6,6 +6,21 @@
 
 typedef unsigned long long psrt_cu_ptr;
 
+/* CUDA_MEMCPY2D: a rectangle of bytes. */
+struct psrt_cu_end {
+	size_t x, y;
+	int type;
+	void *host;
+	psrt_cu_ptr device;
+	void *array;
+	size_t pitch;
+};
+
+struct psrt_cu_rect {
+	struct psrt_cu_end from, to;
+	size_t width, height;
+};
+
 #define PSRT_CU_FUNCTIONS(F) \
 	F(init, "cuInit", (unsigned)) \
 	F(version, "cuDriverGetVersion", (int *)) \
@@ -42,6 +57,7 @@ typedef unsigned long long psrt_cu_ptr;
 	F(between, "cuEventElapsedTime", (float *, void *, void *)) \
 	F(to_device, "cuMemcpyHtoDAsync_v2", (psrt_cu_ptr, const void *, size_t, void *)) \
 	F(to_host, "cuMemcpyDtoHAsync_v2", (void *, psrt_cu_ptr, size_t, void *)) \
+	F(rows_to_host, "cuMemcpy2DAsync_v2", (const struct psrt_cu_rect *, void *)) \
 	F(within, "cuMemcpyDtoDAsync_v2", (psrt_cu_ptr, psrt_cu_ptr, size_t, void *)) \
 	F(fill, "cuMemsetD8Async", (psrt_cu_ptr, unsigned char, size_t, void *)) \
 	F(module, "cuModuleLoadDataEx", (void **, const void *, unsigned, int *, void **)) \
@@ -72,7 +88,8 @@ enum {
 	PSRT_CU_PORTABLE = 1, /* memory of the host */
 	PSRT_CU_MEMORY_TYPE = 2, /* attributes of an address */
 	PSRT_CU_ORDINAL = 9,
-	PSRT_CU_OF_DEVICE = 2, /* types of memory */
+	PSRT_CU_OF_HOST = 1, /* types of memory */
+	PSRT_CU_OF_DEVICE = 2,
 	PSRT_CU_UNIFIED = 4,
 	PSRT_CU_LOG = 5,      /* options of the compiler: a buffer for its errors, and its size */
 	PSRT_CU_LOG_BYTES = 6,

@@ -54,6 +54,17 @@ DEVICE float sum_lanes(float *v)
 /* What lanes read must have been read by all of them before one writes there. */
 DEVICE void lanes_meet(void) { __nvvm_bar_warp_sync(half_mask()); }
 
+/* The least of all lanes' values, in each of them. */
+DEVICE u32 least_lane(const u32 *v)
+{
+	u32 x = v[0];
+	for (int h = LANES / 2; h > 0; h /= 2) {
+		u32 y = (u32)__nvvm_shfl_sync_bfly_i32(half_mask(), (int)x, h, WITHIN_HALF);
+		x = y < x ? y : x;
+	}
+	return x;
+}
+
 DEVICE void count_one(u64 *at)
 {
 	if (first_lane() == 0)
@@ -90,6 +101,14 @@ DEVICE float sum_lanes(float *v)
 		for (int l = 0; l < h; l++)
 			v[l] += v[l + h];
 	return v[0];
+}
+
+DEVICE u32 least_lane(const u32 *v)
+{
+	u32 x = v[0];
+	for (int l = 1; l < LANES; l++)
+		x = v[l] < x ? v[l] : x;
+	return x;
 }
 
 DEVICE void lanes_meet(void) {}

@@ -60,27 +60,30 @@ DEVICE void put_counter(float *p, double v)
 
 /* The weights that show: none of a row that is not admitted, the first of one that
  * is not extended; zeros for the others. */
-KERNEL psrt_gather_parts(struct parts_gather u)
+DEVICE void gather_part(const struct batch *b, i64 life, u64 i, u64 id)
 {
-	struct batch b = u.b;
-	u64 i = row_index();
-	if (i >= b.n || IDLE)
-		return;
-	u64 id = b.ids[i];
-	float *to = b.flat + i * b.width;
+	float *to = b->flat + i * b->step;
 	i64 live = 0;
-	if (id < b.count) {
-		u32 flags = word_at(b.rows + id * b.stride + u.life + SLOT);
-		live = !(flags & ADMITTED) ? 0 : flags & EXTENDED ? (i64)b.width : 1;
+	if (id < b->count) {
+		u32 flags = word_at(b->rows + id * b->stride + life + SLOT);
+		live = !(flags & ADMITTED) ? 0 : flags & EXTENDED ? (i64)b->width : 1;
 	}
-	if (live == (i64)b.width) {
-		copy(to, b.rows + id * b.stride, live);
+	if (live == (i64)b->width) {
+		copy(to, b->rows + id * b->stride, live);
 		return;
 	}
-	zero(to, (i64)b.width);
+	zero(to, (i64)b->width);
 	lanes_meet();
 	if (live && first_lane() == 0)
-		to[0] = b.rows[id * b.stride];
+		to[0] = b->rows[id * b->stride];
+}
+
+KERNEL psrt_gather_parts(struct parts_gather u)
+{
+	u64 i = row_index();
+	if (i >= u.b.n || IDLE)
+		return;
+	gather_part(&u.b, u.life, i, u.b.ids[i]);
 }
 
 DEVICE double score_of(const struct parts *p, double show, double click)
@@ -139,7 +142,7 @@ KERNEL psrt_update_parts(struct parts_update u)
 	u64 id = u.b.ids[i];
 	if (id == 0xffffffffu) /* a key that was not admitted */
 		return;
-	const float *push = u.b.flat + i * u.b.width;
+	const float *push = u.b.flat + i * u.b.step;
 	if (id >= u.b.count || refuses(push, (i64)u.b.width) ||
 	    !(push[0] >= 0.0f && push[0] < 16777216.0f && push[1] >= 0.0f && push[2] >= 0.0f)) {
 		count_one(u.refused);

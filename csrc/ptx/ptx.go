@@ -22,6 +22,8 @@ const (
 	UpdateRows  = "psrt_update_rows"  // Batch.AppendUpdate
 	GatherParts = "psrt_gather_parts" // Batch.AppendGatherParts
 	UpdateParts = "psrt_update_parts" // Batch.AppendUpdateParts
+	FindRows    = "psrt_find_rows"    // Batch.AppendFind
+	FindParts   = "psrt_find_parts"   // Batch.AppendFindParts
 )
 
 // Lanes is how many threads share a row; Align is what the stride of rows, in
@@ -39,10 +41,19 @@ func Blocks(n int) int { return max(1, (n*Lanes+BlockThreads-1)/BlockThreads) }
 
 // Batch is rows and what is done with them. Rows, Flat and IDs are addresses on the
 // device; row id is the Stride floats at Rows + id x Stride, for id < Count; Flat is
-// N x Width floats, IDs N numbers. A kernel that writes rows wants each named once.
+// N times Width floats, each time Step floats further on, IDs N numbers. A kernel that
+// writes rows wants each named once.
 type Batch struct {
-	Rows, Flat, IDs         uint64
-	Stride, Count, N, Width int
+	Rows, Flat, IDs               uint64
+	Stride, Count, N, Width, Step int
+}
+
+// Index is where the rows of keys are found: N keys at Keys, and the image of a
+// probe.Bounded at Buckets, with its Hash.
+type Index struct {
+	Keys, Buckets uint64
+	Seed          uint64
+	Homes, Count  int
 }
 
 func words(b []byte, v ...uint64) []byte {
@@ -72,7 +83,7 @@ func appendRule(b []byte, r *kernels.Rule) []byte {
 
 // Append appends the argument of GatherRows and PutRows.
 func (x *Batch) Append(b []byte) []byte {
-	return words(b, x.Rows, x.Flat, x.IDs, uint64(x.Stride), uint64(x.Count), uint64(x.N), uint64(x.Width))
+	return words(b, x.Rows, x.Flat, x.IDs, uint64(x.Stride), uint64(x.Count), uint64(x.N), uint64(x.Width), uint64(x.Step))
 }
 
 // AppendUpdate appends that of UpdateRows; Width is the weights of a row. What is
@@ -85,6 +96,17 @@ func (x *Batch) AppendUpdate(b []byte, r *kernels.Rule, refused uint64) []byte {
 // begin.
 func (x *Batch) AppendGatherParts(b []byte, life int) []byte {
 	return words(x.Append(b), uint64(life))
+}
+
+// AppendFind appends that of FindRows, which writes the numbers of rows to IDs, NoRow
+// of probe where a key has none.
+func (x *Batch) AppendFind(b []byte, at *Index) []byte {
+	return words(x.Append(b), at.Keys, at.Buckets, at.Seed, uint64(at.Homes), uint64(at.Count))
+}
+
+// AppendFindParts appends that of FindParts.
+func (x *Batch) AppendFindParts(b []byte, at *Index, life int) []byte {
+	return words(x.AppendFind(b, at), uint64(life))
 }
 
 // AppendUpdateParts appends that of UpdateParts; Width is that of a push.

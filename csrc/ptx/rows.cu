@@ -3,12 +3,12 @@
  * once. All structures are those of ptx.go. */
 #include "rules.h"
 
-/* Row i is at rows + i * stride; ids beyond count are no rows. flat holds n x width
- * floats of the batch. */
+/* Row i is at rows + i * stride; ids beyond count are no rows. flat has the batch: n
+ * times width floats, each time step floats further on. */
 struct batch {
 	float *rows, *flat;
-	const u32 *ids;
-	u64 stride, count, n, width;
+	u32 *ids;
+	u64 stride, count, n, width, step;
 };
 
 struct update {
@@ -17,17 +17,22 @@ struct update {
 	u64 *refused;
 };
 
+DEVICE void gather_row(const struct batch *b, u64 i, u64 id)
+{
+	float *to = b->flat + i * b->step;
+	if (id < b->count)
+		copy(to, b->rows + id * b->stride, (i64)b->width);
+	else
+		zero(to, (i64)b->width);
+}
+
 /* flat[i] = the first width floats of row ids[i], zeros where that is no row. */
 KERNEL psrt_gather_rows(struct batch b)
 {
 	u64 i = row_index();
 	if (i >= b.n || IDLE)
 		return;
-	u64 id = b.ids[i];
-	if (id < b.count)
-		copy(b.flat + i * b.width, b.rows + id * b.stride, (i64)b.width);
-	else
-		zero(b.flat + i * b.width, (i64)b.width);
+	gather_row(&b, i, b.ids[i]);
 }
 
 /* Row ids[i] = flat[i]. */
@@ -38,7 +43,7 @@ KERNEL psrt_put_rows(struct batch b)
 		return;
 	u64 id = b.ids[i];
 	if (id < b.count)
-		copy(b.rows + id * b.stride, b.flat + i * b.width, (i64)b.width);
+		copy(b.rows + id * b.stride, b.flat + i * b.step, (i64)b.width);
 }
 
 /* Row ids[i] by gradient flat[i]; what is not finite, or no row, is refused and
@@ -49,7 +54,7 @@ KERNEL psrt_update_rows(struct update u)
 	if (i >= u.b.n || IDLE)
 		return;
 	u64 id = u.b.ids[i];
-	const struct grad g = { u.b.flat + i * u.b.width, 1.0f };
+	const struct grad g = { u.b.flat + i * u.b.step, 1.0f };
 	if (id >= u.b.count || refuses(g.at, (i64)u.b.width)) {
 		count_one(u.refused);
 		return;
@@ -59,3 +64,4 @@ KERNEL psrt_update_rows(struct update u)
 }
 
 #include "parts.h"
+#include "find.h"

@@ -22,7 +22,7 @@ DEVICE float grad_of(const struct grad *g, i64 i) { return g->by == 1.0f ? g->at
 
 DEVICE void copy(float *to, const float *from, i64 n)
 {
-	if (n % 4 == 0) { /* rows and batches begin at multiples of 16 bytes then */
+	if (n % 4 == 0 && ((u64)to | (u64)from) % 16 == 0) { /* a matrix of somebody's may begin anywhere */
 		for EACH(i, n / 4)
 			((float4_t *)to)[i] = ((const float4_t *)from)[i];
 		return;

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"psrt/rdma/mem"
 	"psrt/sched/psmsg"
 	"psrt/tiers"
 	"psrt/tiers/dram"
@@ -29,7 +30,28 @@ func (l *lane) find(r *request, create bool) bool {
 	r.birth.version = l.tables[r.Table].version
 	r.look = tiers.Lookup{Keys: r.keys, Rows: l.rowsBuf(int(r.Rows)), Create: create, Owner: r,
 		Aside: r.Kind != psmsg.KindPull || r.Flags&psmsg.FlagNoClock != 0}
-	return l.start(r)
+	b := l.matrix(r)
+	if b == nil {
+		return l.start(r)
+	}
+	r.look.Into = mem.Float32s(b)
+	done := l.start(r)
+	r.look.Into = nil
+	r.s.ep.Leave()
+	return done
+}
+
+// matrix is the worker's memory, entered, that a pull's rows may be gathered into as
+// they are found; nil where its table does not do both at once.
+func (l *lane) matrix(r *request) []byte {
+	if r.Kind != psmsg.KindPull || l.tables[r.Table].device == nil || !r.s.mapped || r.Flags&psmsg.FlagNoValues != 0 || l.chain != nil || r.Rows == 0 {
+		return nil
+	}
+	b, code := r.s.enter(r.Values)
+	if code != psmsg.CodeOK { // who answers says so
+		return nil
+	}
+	return b
 }
 
 // start hands a lookup to its table. Tickets give way to it, the oldest first.

@@ -136,6 +136,7 @@ func (l *lane) creates(r *request) bool {
 // answerPull answers a pull whose lookup has ended.
 func (l *lane) answerPull(r *request) {
 	t := l.tables[r.Table]
+	gathered := r.look.Gathered
 	rows, created, err := r.takeFound()
 	if err != nil {
 		l.putRows(rows)
@@ -159,7 +160,7 @@ func (l *lane) answerPull(r *request) {
 	case l.was.on && l.creates(r):
 		keys = slices.Clone(r.keys)
 	}
-	code := l.sendValues(r, t, rows)
+	code := l.sendValues(r, t, rows, gathered)
 	if l.deviceLost(t) { // what was sent are no values
 		l.giveBack(t, rows)
 		r.s.broken = true
@@ -180,8 +181,8 @@ func (l *lane) answerPull(r *request) {
 	l.reply(r, psmsg.CodeOK, id, t.version, created)
 }
 
-// sendValues gathers rows into the worker's memory.
-func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
+// sendValues gathers rows into the worker's memory, where they are not there already.
+func (l *lane) sendValues(r *request, t *tableState, rows []uint32, gathered bool) psmsg.Code {
 	if len(rows) == 0 {
 		return psmsg.CodeOK
 	}
@@ -195,7 +196,9 @@ func (l *lane) sendValues(r *request, t *tableState, rows []uint32) psmsg.Code {
 		if code != psmsg.CodeOK {
 			return code
 		}
-		l.gather(t, rows, b)
+		if !gathered {
+			l.gather(t, rows, b)
+		}
 		l.putBack(t, back, b)
 		r.s.ep.Leave()
 		return psmsg.CodeOK

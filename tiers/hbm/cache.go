@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -47,8 +46,8 @@ type Cache struct {
 	keys   []uint64
 	pins   []uint32
 	flags  []uint8
-	index  *probe.Index
-	memory []*mem.Arena // the index's
+	index  *probe.Bounded
+	memory *mem.Arena // the index's
 	policy policy.Policy
 	belady *policy.Belady // the policy, if it is that
 	free   []uint32
@@ -68,6 +67,7 @@ type Cache struct {
 	scratch scratch
 	pushed  []uint32
 	coming  []uint64
+	partial bool  // the last lookup that was to be gathered found not all of its rows
 	failed  error // of the device
 	closed  bool
 }
@@ -101,17 +101,20 @@ func New(below Below, cfg Config) (*Cache, error) {
 	}
 	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
-	if c.dev, err = cfg.Device.Open(c.acc, n, cfg.BatchRows); err != nil {
+	if c.memory, err = mem.New(mem.Config{Size: indexBytes(n), Node: cfg.Node, Purpose: "index of table " + spec.Name}); err != nil {
+		return nil, err
+	}
+	c.index = probe.NewBounded(rand.Uint64(), n, c.memory.Bytes()[:indexBytes(n)])
+	if c.dev, err = cfg.Device.Open(c.acc, c.index, n, cfg.BatchRows); err != nil {
+		_ = c.memory.Close()
 		return nil, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	for i := range c.buf {
 		if c.buf[i].rows, err = c.dev.Buffer(bufferRows(spec) * spec.RowFloats()); err != nil {
-			_ = c.dev.Close()
+			_ = errors.Join(c.dev.Close(), c.memory.Close())
 			return nil, fmt.Errorf("%w: memory of the host for rows on their way: %w", ErrDevice, err)
 		}
 	}
-	c.index = probe.NewIndex(rand.Uint64(), uint(bits.Len(minIndex/4/probe.BucketBytes)-1), c.segment)
-	c.index.Reserve(n)
 	switch cfg.Policy {
 	case policy.NameLRU:
 		c.policy = policy.NewLRU()
@@ -125,26 +128,6 @@ func New(below Below, cfg Config) (*Cache, error) {
 	c.ahead.at = policy.NoUse
 	c.forgetAll()
 	return c, nil
-}
-
-// segment is memory for the index, of an arena that holds all of it but for bad luck.
-func (c *Cache) segment() ([]byte, error) {
-	size := minIndex / 4
-	if n := len(c.memory); n > 0 {
-		if b, err := c.memory[n-1].Alloc(size, 64); err == nil {
-			return b, nil
-		}
-	}
-	room := minIndex
-	if len(c.memory) == 0 {
-		room = int(indexRoom(int64(len(c.keys))))
-	}
-	m, err := mem.New(mem.Config{Size: room, Node: c.cfg.Node, Purpose: "index of table " + c.Spec().Name})
-	if err != nil {
-		return nil, err
-	}
-	c.memory = append(c.memory, m)
-	return m.Alloc(size, 64)
 }
 
 // forgetAll has all slots free.

@@ -3,6 +3,7 @@ package hbm_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,5 +201,35 @@ func TestDeviceFails(t *testing.T) {
 	}
 	if failed == 0 {
 		t.Error("no device has failed: the test tests nothing")
+	}
+}
+
+// TestFoundAndGathered: a lookup whose rows are all there is found and gathered in one
+// go; not the one that lacks some, nor the next, which then might, too.
+func TestFoundAndGathered(t *testing.T) {
+	for _, d := range []hbm.Device{hbm.Host{Node: -1}, &hbmtest.Late{}} {
+		c := open(t, hbm.Config{Device: d, MaxBytes: 1 << 20, BatchRows: 100, Node: -1})
+		for turn, want := range []bool{false, false, true, true} {
+			l := &tiers.Lookup{Keys: keysFrom(0, 50), Rows: make([]uint32, 50), Create: true, Into: make([]float32, 50*spec.Dim)}
+			if !c.Start(l) || l.Err != nil {
+				t.Fatalf("a lookup in memory: %v", l.Err)
+			}
+			if l.Gathered != want {
+				t.Errorf("lookup %d is gathered: %v, want %v", turn, l.Gathered, want)
+			}
+			got := make([]float32, 50*spec.Dim)
+			c.Gather(l.Rows, got)
+			if l.Gathered && !slices.Equal(got, l.Into) {
+				t.Errorf("lookup %d gathered %v, want %v", turn, l.Into, got)
+			}
+			grads := make([]float32, 50*spec.Dim)
+			for i := range grads {
+				grads[i] = float32(i + turn)
+			}
+			if refused := c.Apply(l.Rows, grads); refused > 0 {
+				t.Errorf("%d refused", refused)
+			}
+			c.Release(l.Rows)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package hbm
 import (
 	"fmt"
 
+	"psrt/csrc/probe"
 	"psrt/tiers"
 	"psrt/tiers/policy"
 	"psrt/tiers/table"
@@ -56,18 +57,19 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// What is known of a slot: key, pins and flags; and its entry in the index, at its
-// worst.
-const (
-	slotBytes  = 8 + 4 + 1 + 4
-	indexBytes = 24
-)
+// indexNotes is what an index takes for each bucket beside, to know what has changed.
+const indexNotes = 5
+
+// slotBytes is what is known of a slot: key, pins and flags.
+const slotBytes = 8 + 4 + 1 + 4
+
+// indexBytes is the memory of an index of so many rows.
+func indexBytes(rows int) int { return probe.BoundedBuckets(rows) * probe.BucketBytes }
 
 // Buffers of the host on the way from and to the device.
 const (
 	buffers     = 2
 	bufferBytes = 1 << 20
-	minIndex    = 64 << 10
 )
 
 func bufferRows(spec table.Spec) int { return max(1, bufferBytes/spec.RowBytes()) }
@@ -91,7 +93,5 @@ func HostBytes(spec table.Spec, cfg Config) int64 {
 	if cfg.Policy == policy.NameBelady {
 		uses = int64(cfg.Window*cfg.BatchRows) * policy.UseBytes
 	}
-	return n*(slotBytes+policy.FrameBytes) + indexRoom(n) + uses + int64(buffers*bufferRows(spec)*spec.RowBytes())
+	return n*(slotBytes+policy.FrameBytes) + int64(indexBytes(int(n))+indexNotes*probe.BoundedBuckets(int(n))) + uses + int64(buffers*bufferRows(spec)*spec.RowBytes())
 }
-
-func indexRoom(slots int64) int64 { return slots*indexBytes + minIndex }

@@ -1,6 +1,7 @@
 package hbm
 
 import (
+	"psrt/csrc/probe"
 	"psrt/tiers/accessor"
 	"psrt/tiers/table"
 )
@@ -12,8 +13,9 @@ type Device interface {
 	// Slots is how many rows of a table fit into so many bytes, beside what the device
 	// takes to work on batches of batchRows.
 	Slots(spec *table.Spec, bytes int64, batchRows int) int
-	// Open takes memory for rows of a table, all of it at once.
-	Open(acc *accessor.Accessor, rows, batchRows int) (Arena, error)
+	// Open takes memory for rows of a table, all of it at once, and for what finds them
+	// by their keys as index does; nil: nothing is found there.
+	Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (Arena, error)
 }
 
 // Fence is a moment in the work of an Arena: all calls before it are done.
@@ -30,8 +32,11 @@ type Arena interface {
 	CopyIn(slots []uint32, rows []float32) Fence
 	CopyOut(slots []uint32, rows []float32) Fence
 	// Gather and Update are those of the table's accessor. What is no slot gives
-	// zeros.
-	Gather(slots []uint32, dst []float32) Fence
+	// zeros. Row i goes to dst[i x step:]; what lies between two stays as it is.
+	Gather(slots []uint32, dst []float32, step int) Fence
+	// Find is Gather of the slots that keys have in the index as it is now, noRow where
+	// they have none, which are written to slots.
+	Find(keys []uint64, slots []uint32, dst []float32, step int) Fence
 	Update(slots []uint32, grads []float32, refused *int) Fence
 	// Wait waits for a fence, and says whether the device has failed.
 	Wait(f Fence) error

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
 	"psrt/rdma/mem"
 	"psrt/tiers/accessor"
 	"psrt/tiers/table"
@@ -24,14 +25,14 @@ func (h Host) Slots(spec *table.Spec, bytes int64, _ int) int {
 }
 
 // Open takes the memory.
-func (h Host) Open(acc *accessor.Accessor, rows, _ int) (Arena, error) {
+func (h Host) Open(acc *accessor.Accessor, index *probe.Bounded, rows, _ int) (Arena, error) {
 	stride := acc.RowFloats()
 	m, err := mem.New(mem.Config{Size: 4 * stride * rows, Node: h.Node, Purpose: "rows of coming batches"})
 	if err != nil {
 		return nil, err
 	}
 	all := mem.Float32s(m.Bytes())
-	return &hostArena{mem: m, acc: acc, all: all, size: 4 * stride * rows,
+	return &hostArena{mem: m, acc: acc, index: index, all: all, size: 4 * stride * rows,
 		rows: kernels.Rows{Bases: []*float32{&all[0]}, Shift: uint(bits.Len(uint(rows))), Stride: stride, Count: rows}}, nil
 }
 
@@ -39,6 +40,7 @@ type hostArena struct {
 	mem     *mem.Arena
 	buffers []*mem.Arena
 	acc     *accessor.Accessor
+	index   *probe.Bounded
 	all     []float32
 	rows    kernels.Rows
 	size    int
@@ -72,9 +74,14 @@ func (a *hostArena) CopyOut(slots []uint32, rows []float32) Fence {
 	return 0
 }
 
-func (a *hostArena) Gather(slots []uint32, dst []float32) Fence {
-	a.acc.Gather(&a.rows, slots, dst)
+func (a *hostArena) Gather(slots []uint32, dst []float32, step int) Fence {
+	a.acc.GatherInto(&a.rows, slots, dst, step)
 	return 0
+}
+
+func (a *hostArena) Find(keys []uint64, slots []uint32, dst []float32, step int) Fence {
+	a.index.Find(keys, slots)
+	return a.Gather(slots[:len(keys)], dst, step)
 }
 
 func (a *hostArena) Update(slots []uint32, grads []float32, refused *int) Fence {

@@ -3,6 +3,7 @@ package hbm
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"psrt/csrc/probe"
 	"psrt/tiers"
@@ -26,7 +27,7 @@ type job struct {
 
 // Start looks l up. Rows here are pinned at once; if all are, it is done.
 func (c *Cache) Start(l *tiers.Lookup) bool {
-	l.Created, l.Err = 0, nil
+	l.Created, l.Err, l.Gathered = 0, nil, false
 	if l.Err = c.isOpen(); l.Err != nil {
 		return true
 	}
@@ -35,7 +36,10 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 		return true
 	}
 	rows := l.Rows[:len(l.Keys)]
-	c.index.Find(l.Keys, rows)
+	if l.Err = c.seek(l, rows); l.Err != nil {
+		c.fail(l, l.Err)
+		return true
+	}
 	missing := 0
 	for _, s := range rows {
 		if s == noRow {
@@ -44,6 +48,10 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 	}
 	c.stats.hits += uint64(len(rows) - missing)
 	c.stats.misses += uint64(missing)
+	if l.Into != nil {
+		c.partial = missing > 0
+	}
+	l.Gathered = l.Gathered && missing == 0 && !slices.ContainsFunc(rows, func(s uint32) bool { return c.flags[s]&flagStale != 0 })
 	if missing == 0 {
 		for i, s := range rows {
 			c.pin(s)
@@ -65,9 +73,24 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 	return c.goOn(j)
 }
 
+// seek finds the rows of a lookup that are here: where the device is to gather them, too,
+// it does both in one go, unless rows were missing the last time, for then it might
+// gather for nothing.
+func (c *Cache) seek(l *tiers.Lookup, rows []uint32) error {
+	if l.Into == nil || c.partial || len(rows) == 0 {
+		c.index.Find(l.Keys, rows)
+		return nil
+	}
+	l.Gathered = true
+	if c.wait(c.dev.Find(l.Keys, rows, l.Into, c.Spec().Dim)) != nil {
+		return c.Failed()
+	}
+	return nil
+}
+
 // fail ends a lookup that has nothing pinned.
 func (c *Cache) fail(l *tiers.Lookup, err error) {
-	l.Err = err
+	l.Err, l.Gathered = err, false
 	for i := range l.Rows[:len(l.Keys)] {
 		l.Rows[i] = noRow
 	}

@@ -38,8 +38,7 @@ func (c *Cache) Release(rows []uint32) {
 
 // occupy gives an empty slot, which the caller has, to a row. It is pinned once.
 func (c *Cache) occupy(s uint32, key uint64) error {
-	c.scratch.key[0], c.scratch.val[0] = key, s
-	if _, err := c.index.Set(c.scratch.key[:], c.scratch.val[:]); err != nil {
+	if err := c.index.Set(key, s); err != nil {
 		return err
 	}
 	c.keys[s], c.flags[s], c.pins[s] = key, flagLive, 1
@@ -55,8 +54,7 @@ func (c *Cache) drop(s uint32) {
 
 // vacate is drop for a row that the policy has let go.
 func (c *Cache) vacate(s uint32) {
-	c.scratch.key[0] = c.keys[s]
-	c.index.Delete(c.scratch.key[:])
+	c.index.Delete(c.keys[s])
 	c.flags[s] = 0
 	c.idle--
 	c.free = append(c.free, s)

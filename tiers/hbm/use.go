@@ -11,7 +11,7 @@ func (c *Cache) Gather(rows []uint32, dst []float32) {
 	if len(rows) == 0 {
 		return
 	}
-	if c.wait(c.dev.Gather(rows, dst)) != nil {
+	if c.wait(c.dev.Gather(rows, dst, c.Spec().Dim)) != nil {
 		for i := range dst { // an answer cannot be refused any more, but is not to be believed
 			dst[i] = float32(math.NaN())
 		}

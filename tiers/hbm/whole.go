@@ -172,11 +172,7 @@ func (c *Cache) Close() error {
 		return nil
 	}
 	c.closed = true
-	err := errors.Join(c.below.Close(), c.dev.Close())
-	for _, m := range c.memory {
-		err = errors.Join(err, m.Close())
-	}
-	return err
+	return errors.Join(c.below.Close(), c.dev.Close(), c.memory.Close())
 }
 
 var _ Below = (*tiers.Memory)(nil)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+	"unsafe"
 
 	"psrt/csrc/cuda"
+	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
 	"psrt/rdma/mem"
 	"psrt/tiers/accessor"
@@ -42,7 +44,7 @@ func (d *Device) open() (*cuda.Device, error) {
 }
 
 // Open takes memory for rows and stages.
-func (d *Device) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, error) {
+func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (hbm.Arena, error) {
 	if acc.UserRule() {
 		return nil, ErrUserRule
 	}
@@ -51,8 +53,8 @@ func (d *Device) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, e
 		return nil, err
 	}
 	spec := acc.Spec()
-	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows)}
-	a.size = align(4*a.lay.stride*rows) + stages*a.lay.stageBytes()
+	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows), index: index}
+	a.size = a.lay.bytes(rows)
 	if err := a.take(); err != nil {
 		if cuda.IsOutOfMemory(err) {
 			free, total, _ := dev.Room()
@@ -64,7 +66,7 @@ func (d *Device) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, e
 }
 
 // kernelNames are in the order of the constants behind them.
-var kernelNames = [...]string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows, ptx.GatherParts, ptx.UpdateParts}
+var kernelNames = [...]string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows, ptx.GatherParts, ptx.UpdateParts, ptx.FindRows, ptx.FindParts}
 
 const (
 	gatherRows = iota
@@ -72,6 +74,8 @@ const (
 	updateRows
 	gatherParts
 	updateParts
+	findRows
+	findParts
 )
 
 type arena struct {
@@ -83,7 +87,9 @@ type arena struct {
 	stream  *cuda.Stream
 	module  *cuda.Module
 	kernel  [len(kernelNames)]cuda.Function
+	index   *probe.Bounded
 	memory  cuda.Ptr
+	image   cuda.Ptr // of the index
 	stage   [stages]stage
 	next    hbm.Fence // of the next piece
 	buffers [][]byte
@@ -95,14 +101,16 @@ type arena struct {
 
 // stage is what one piece of a batch takes on its way.
 type stage struct {
-	at          cuda.Ptr // numbers of rows, floats, the count of refused
-	flat, count cuda.Ptr
-	ids         []uint32 // pinned
-	refused     []uint64 // pinned
-	host        []byte   // both
-	over        *cuda.Event
-	fence       hbm.Fence // of the piece that used it last, 0: it is over
-	whole       *int      // where its refused are added, nil: it has none
+	at                cuda.Ptr // numbers of rows, floats, keys, the count of refused
+	flat, keys, count cuda.Ptr
+	ids               []uint32 // pinned, as what follows
+	words             []uint64 // keys, or buckets of the index
+	refused           []uint64
+	host              []byte // all of them
+	over              *cuda.Event
+	fence             hbm.Fence // of the piece that used it last, 0: it is over
+	whole             *int      // where its refused are added, nil: it has none
+	found             []uint32  // where the rows that it found go, nil: it found none
 }
 
 func (a *arena) take() (err error) {
@@ -123,15 +131,22 @@ func (a *arena) take() (err error) {
 	if a.memory, err = a.dev.Alloc(a.size); err != nil {
 		return err
 	}
-	at := a.memory.Add(align(4 * a.lay.stride * a.rows))
+	a.image = a.memory.Add(align(4 * a.lay.stride * a.rows))
+	if err := a.stream.Fill(a.image, 0, indexBytes(a.rows)); err != nil {
+		return err
+	}
+	at := a.image.Add(indexBytes(a.rows))
 	for i := range a.stage {
 		s := &a.stage[i]
-		s.at, s.flat, s.count = at, at.Add(a.lay.idBytes()), at.Add(a.lay.idBytes()+a.lay.flatBytes())
+		s.at, s.flat = at, at.Add(a.lay.idBytes())
+		s.keys = s.flat.Add(a.lay.flatBytes())
+		s.count = s.keys.Add(a.lay.keyBytes())
 		at = at.Add(a.lay.stageBytes())
-		if s.host, err = a.dev.HostAlloc(8 + 4*a.lay.piece); err != nil {
+		if s.host, err = a.dev.HostAlloc(8 + 8*a.lay.words() + 4*a.lay.piece); err != nil {
 			return err
 		}
-		s.refused, s.ids = mem.Uint64s(s.host[:8]), mem.Uint32s(s.host[8:])
+		s.refused, s.words = mem.Uint64s(s.host[:8]), mem.Uint64s(s.host[8:8+8*a.lay.words()])
+		s.ids = mem.Uint32s(s.host[8+8*a.lay.words():])
 		over, err := a.dev.NewEvent(false)
 		if err != nil {
 			return err
@@ -194,35 +209,49 @@ func (a *arena) retire(s *stage) {
 		*s.whole += int(s.refused[0])
 		s.whole = nil
 	}
+	copy(s.found, s.ids)
+	s.found = nil
 }
 
-// piece is a part of a batch, with the floats of the host that go with it.
+// piece is the floats of the host that go with a part of a batch.
 type piece struct {
-	slots []uint32
-	flat  []byte
-	width int
+	flat []byte
+	step int // floats from one row to the next
 }
 
-// each cuts a batch into pieces and gives each a stage, until the device fails. The
-// fence is that of the last.
-func (a *arena) each(slots []uint32, host []float32, width int, do func(s *stage, p piece, b *ptx.Batch) error) hbm.Fence {
-	for first := 0; first < len(slots) && a.failed == nil; {
-		n := min(len(slots)-first, a.lay.piece)
-		p := piece{slots: slots[first : first+n], flat: mem.Bytes(host[first*width : (first+n)*width]), width: width}
-		first += n
+// pieces cuts a batch of n into pieces of most and gives each a stage, until the device
+// fails. The fence is that of the last.
+func (a *arena) pieces(n, most, width int, do func(s *stage, first int, b *ptx.Batch) error) hbm.Fence {
+	for first := 0; first < n && a.failed == nil; first += most {
 		a.next++
 		s := &a.stage[int(a.next)%stages]
 		if a.retire(s); a.failed != nil {
 			break
 		}
-		copy(s.ids, p.slots)
-		b := &ptx.Batch{Rows: uint64(a.memory), Flat: uint64(s.flat), IDs: uint64(s.at), Stride: a.lay.stride, Count: a.rows, N: n, Width: width}
+		b := &ptx.Batch{Rows: uint64(a.memory), Flat: uint64(s.flat), IDs: uint64(s.at), Stride: a.lay.stride, Count: a.rows,
+			N: min(n-first, most), Width: width, Step: width}
 		s.fence = a.next
-		if a.fail(a.stream.ToDevice(s.at, mem.Bytes(s.ids[:n]))) || a.fail(do(s, p, b)) || a.fail(a.stream.Record(s.over)) {
+		if a.fail(do(s, first, b)) || a.fail(a.stream.Record(s.over)) {
 			break
 		}
 	}
 	return a.next
+}
+
+// each is pieces of a batch of slots, with width floats of the host for each, the next
+// step floats further on.
+func (a *arena) each(slots []uint32, host []float32, width, step int, do func(s *stage, p piece, b *ptx.Batch) error) hbm.Fence {
+	return a.pieces(len(slots), a.lay.piece, width, func(s *stage, first int, b *ptx.Batch) error {
+		copy(s.ids, slots[first:first+b.N])
+		if err := a.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])); err != nil {
+			return err
+		}
+		return do(s, pieceOf(host, first, b.N, width, step), b)
+	})
+}
+
+func pieceOf(host []float32, first, n, width, step int) piece {
+	return piece{flat: mem.Bytes(host[first*step : (first+n-1)*step+width]), step: step}
 }
 
 func (a *arena) launch(kernel, rows int) error {
@@ -230,29 +259,87 @@ func (a *arena) launch(kernel, rows int) error {
 }
 
 func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
-	return a.each(slots, rows, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+	return a.each(slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
 		return errors.Join(a.stream.ToDevice(s.flat, p.flat), a.launch(putRows, b.N))
 	})
 }
 
 func (a *arena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
-	return a.each(slots, rows, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+	return a.each(slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
 		return errors.Join(a.launch(gatherRows, b.N), a.stream.ToHost(p.flat, s.flat))
 	})
 }
 
-func (a *arena) Gather(slots []uint32, dst []float32) hbm.Fence {
-	return a.each(slots, dst, a.lay.dim, func(s *stage, p piece, b *ptx.Batch) error {
+func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
+	return a.each(slots, dst, a.lay.dim, step, func(s *stage, p piece, b *ptx.Batch) error {
 		kernel := gatherRows
+		out := a.goesTo(b, p)
 		if parts := a.acc.Parts(); parts != nil {
 			kernel, a.bytes = gatherParts, b.AppendGatherParts(a.bytes[:0], int(parts.Life))
 		} else {
 			a.bytes = b.Append(a.bytes[:0])
 		}
-		return errors.Join(a.launch(kernel, b.N), a.stream.ToHost(p.flat, s.flat))
+		return errors.Join(a.launch(kernel, b.N), out(s))
 	})
+}
+
+// Find sends what has changed of the index, and the keys; what is found comes back with
+// the rows.
+func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm.Fence {
+	a.refresh()
+	return a.pieces(len(keys), a.lay.piece, a.lay.dim, func(s *stage, first int, b *ptx.Batch) error {
+		copy(s.words, keys[first:first+b.N])
+		s.found = slots[first : first+b.N]
+		out := a.goesTo(b, pieceOf(dst, first, b.N, b.Width, step))
+		at := ptx.Index{Keys: uint64(s.keys), Buckets: uint64(a.image)}
+		at.Seed, at.Homes, at.Count = a.index.Hash()
+		kernel := findRows
+		if parts := a.acc.Parts(); parts != nil {
+			kernel, a.bytes = findParts, b.AppendFindParts(a.bytes[:0], &at, int(parts.Life))
+		} else {
+			a.bytes = b.AppendFind(a.bytes[:0], &at)
+		}
+		return errors.Join(a.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), a.launch(kernel, b.N),
+			a.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at), out(s))
+	})
+}
+
+// refresh brings the image of the index up to date: buckets are rows of it.
+func (a *arena) refresh() {
+	const width = probe.BucketBytes / 4
+	for a.index.Changed() > 0 && a.failed == nil {
+		a.pieces(1, 1, width, func(s *stage, _ int, b *ptx.Batch) error {
+			most := min(len(s.ids), len(s.words)*8/probe.BucketBytes)
+			b.N = a.index.Take(s.ids[:most], mem.Bytes(s.words))
+			_, _, buckets := a.index.Hash()
+			b.Rows, b.Stride, b.Count, b.Flat = uint64(a.image), width, buckets, uint64(s.keys)
+			a.bytes = b.Append(a.bytes[:0])
+			return errors.Join(a.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
+				a.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), a.launch(putRows, b.N))
+		})
+	}
+}
+
+// goesTo has a batch's floats written where they are to be: into the host's memory by the
+// kernel itself, where that is a buffer, which the device reaches; else they are copied
+// from the stage behind it, by what is returned.
+func (a *arena) goesTo(b *ptx.Batch, p piece) func(*stage) error {
+	at := unsafe.Pointer(unsafe.SliceData(p.flat))
+	for _, buffer := range a.buffers {
+		first := uintptr(unsafe.Pointer(unsafe.SliceData(buffer)))
+		if uintptr(at) >= first && uintptr(at)+uintptr(len(p.flat)) <= first+uintptr(len(buffer)) {
+			b.Flat, b.Step = uint64(uintptr(at)), p.step
+			return func(*stage) error { return nil }
+		}
+	}
+	return func(s *stage) error {
+		if p.step == b.Width {
+			return a.stream.ToHost(p.flat, s.flat)
+		}
+		return a.stream.RowsToHost(p.flat, 4*p.step, s.flat, 4*b.Width, b.N)
+	}
 }
 
 // Update gives the kernel each row once: rows named twice are updated one after the
@@ -287,7 +374,7 @@ func (a *arena) once(slots []uint32) int {
 }
 
 func (a *arena) update(slots []uint32, grads []float32, refused *int) {
-	a.each(slots, grads, a.lay.push, func(s *stage, p piece, b *ptx.Batch) error {
+	a.each(slots, grads, a.lay.push, a.lay.push, func(s *stage, p piece, b *ptx.Batch) error {
 		s.whole = refused
 		kernel := updateRows
 		if parts := a.acc.Parts(); parts != nil {

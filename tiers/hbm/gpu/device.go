@@ -8,6 +8,7 @@ import (
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
 	"psrt/tiers/table"
 )
@@ -98,24 +99,36 @@ func layoutOf(spec *table.Spec, rows, batchRows int) layout {
 	}
 	l.stride = (l.row + ptx.Align - 1) / ptx.Align * ptx.Align
 	floats := max(l.row, l.push)
-	part := min(pieceBytes/4/floats, l.stride*rows/stagesPart/stages/(floats+1))
+	part := min(pieceBytes/4/floats, l.stride*rows/stagesPart/stages/(floats+3))
 	l.piece = max(1, min(batchRows, max(minPiece, part)))
 	return l
 }
 
-// A stage on the device: numbers of rows, floats, and a count.
+// words is how many keys a piece has, or a bucket at least.
+func (l *layout) words() int { return max(l.piece, probe.BucketBytes/8) }
+
+// A stage on the device: numbers of rows, floats, keys, and a count.
 func (l *layout) idBytes() int   { return align(4 * l.piece) }
 func (l *layout) flatBytes() int { return align(4 * l.piece * max(l.row, l.push)) }
+func (l *layout) keyBytes() int  { return align(8 * l.words()) }
 func (l *layout) stageBytes() int {
-	return l.idBytes() + l.flatBytes() + align(8)
+	return l.idBytes() + l.flatBytes() + l.keyBytes() + align(8)
 }
+
+// bytes is all that so many rows take: they, the image of their index, the stages.
+func (l *layout) bytes(rows int) int {
+	return align(4*l.stride*rows) + indexBytes(rows) + stages*l.stageBytes()
+}
+
+func indexBytes(rows int) int { return align(probe.BoundedBuckets(rows) * probe.BucketBytes) }
 
 func align(n int) int { return (n + 255) &^ 255 }
 
-// Slots is how many rows fit beside the stages.
+// Slots is how many rows fit beside the stages, with their index, of which every three
+// take a bucket.
 func (d *Device) Slots(spec *table.Spec, bytes int64, batchRows int) int {
 	stride := int64(layoutOf(spec, 0, 0).stride)
 	l := layoutOf(spec, int(min(max(0, bytes)/(4*stride), table.MaxRows)), batchRows)
-	left := bytes - int64(stages*l.stageBytes()) - 255
-	return int(min(max(0, left/int64(4*l.stride)), table.MaxRows))
+	left := bytes - int64(l.bytes(0)) - 255 - 255 // what rows and index are aligned by
+	return int(min(max(0, left*3/int64(3*4*l.stride+probe.BucketBytes)), table.MaxRows))
 }

@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"psrt/csrc/cuda"
+	"psrt/csrc/probe"
 	"psrt/tiers/accessor"
 	"psrt/tiers/hbm"
 )
@@ -15,6 +16,8 @@ func (d *Device) Probe() error {
 }
 
 // Open says so, too.
-func (d *Device) Open(*accessor.Accessor, int, int) (hbm.Arena, error) { return nil, d.Probe() }
+func (d *Device) Open(*accessor.Accessor, *probe.Bounded, int, int) (hbm.Arena, error) {
+	return nil, d.Probe()
+}
 
 func measured(*cuda.Driver, int) ([]float64, error) { return nil, cuda.ErrNotSupported }

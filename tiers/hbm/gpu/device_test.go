@@ -19,11 +19,11 @@ func TestRoomOfStages(t *testing.T) {
 			for batch := 1; batch < 1<<18; batch *= 3 {
 				n := (&Device{}).Slots(&spec, bytes, batch)
 				l := layoutOf(&spec, n, batch)
-				size := int64(align(4*l.stride*n) + stages*l.stageBytes())
+				size := int64(l.bytes(n))
 				if n > 0 && size > bytes {
 					t.Fatalf("%s: %d rows in batches of %d take %d bytes of %d", spec.Name, n, batch, size, bytes)
 				}
-				if work := int64(stages * l.stageBytes()); l.piece > minPiece && work > bytes/stagesPart+stages*3*256 {
+				if work := int64(stages * l.stageBytes()); l.piece > minPiece && work > bytes/stagesPart+stages*4*256 {
 					t.Fatalf("%s: batches of %d take %d bytes of %d", spec.Name, batch, work, bytes)
 				}
 			}

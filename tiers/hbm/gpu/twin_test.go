@@ -5,13 +5,16 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
 
 	"psrt/csrc/cuda/cudatest"
 	"psrt/csrc/kernels"
+	"psrt/csrc/probe"
 	"psrt/csrc/seedtest"
+	"psrt/rdma/mem"
 	"psrt/tiers/accessor"
 	"psrt/tiers/hbm"
 	"psrt/tiers/table"
@@ -59,8 +62,16 @@ func twins(t *testing.T, library string, spec table.Spec) {
 	}
 	devices := []hbm.Device{hbm.Host{Node: -1}, &Device{Library: library}}
 	var arenas [2]hbm.Arena
+	index := newIndex(t, slots)
 	for i, d := range devices {
-		if arenas[i], err = d.Open(acc, slots, 100); err != nil {
+		if arenas[i], err = d.Open(acc, index, slots, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var buffers [2][]float32 // the device's own, of the widest matrix
+	step := spec.Dim + r.IntN(9)
+	for i, a := range arenas {
+		if buffers[i], err = a.Buffer(300 * step); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,18 +136,91 @@ func twins(t *testing.T, library string, spec table.Spec) {
 		for i, a := range arenas {
 			wait(a, a.Update(ids, grads, &refused[i]))
 			out[i] = make([]float32, n*spec.Dim)
-			wait(a, a.Gather(ids, out[i]))
+			wait(a, a.Gather(ids, out[i], spec.Dim))
 		}
 		if refused[0] != refused[1] {
 			t.Fatalf("the host refuses %d updates, the GPU %d", refused[0], refused[1])
 		}
 		same("weights gathered", out[0], out[1])
+		for i, a := range arenas {
+			for _, m := range [][]float32{buffers[i][:(n-1)*step+spec.Dim], make([]float32, (n-1)*step+spec.Dim)} {
+				for k := range m {
+					m[k] = -7
+				}
+				wait(a, a.Gather(ids, m, step))
+				apart(t, m, out[0], spec.Dim, step)
+			}
+		}
+		keys, there := stir(t, r, index, n)
+		for i, a := range arenas {
+			for _, m := range [][]float32{buffers[i][:(n-1)*step+spec.Dim], make([]float32, (n-1)*step+spec.Dim)} {
+				found := make([]uint32, n)
+				for k := range m {
+					m[k] = -7
+				}
+				wait(a, a.Find(keys, found, m, step))
+				if !slices.Equal(found, there) {
+					t.Fatalf("keys are found in rows %v, they are in %v", found, there)
+				}
+				want := make([]float32, n*spec.Dim)
+				wait(arenas[0], arenas[0].Gather(there, want, spec.Dim))
+				apart(t, m, want, spec.Dim, step)
+			}
+		}
 		var whole [2][]float32
 		for i, a := range arenas {
 			whole[i] = make([]float32, slots*width)
 			wait(a, a.CopyOut(all, whole[i]))
 		}
 		same("rows", whole[0], whole[1])
+	}
+}
+
+// newIndex is an empty index of so many rows, in memory of a mapping.
+func newIndex(t *testing.T, rows int) *probe.Bounded {
+	m, err := mem.New(mem.Config{Size: indexBytes(rows), Node: -1, Purpose: "index of a test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return probe.NewBounded(1, rows, m.Bytes()[:probe.BoundedBuckets(rows)*probe.BucketBytes])
+}
+
+// stir has keys come to an index and go, and draws n that may be there.
+func stir(t *testing.T, r *rand.Rand, index *probe.Bounded, n int) (keys []uint64, rows []uint32) {
+	for range 2 * slots {
+		key := r.Uint64N(2 * slots)
+		if index.Delete(key) || index.Len() == slots {
+			continue
+		}
+		if err := index.Set(key, r.Uint32N(slots)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, rows = make([]uint64, n), make([]uint32, n)
+	for i := range keys {
+		keys[i] = r.Uint64N(2 * slots)
+	}
+	index.Find(keys, rows)
+	return keys, rows
+}
+
+// apart holds the rows of a wider matrix against those that lie together, and what is
+// between them against what was there.
+func apart(t *testing.T, wide, rows []float32, dim, step int) {
+	t.Helper()
+	for i, x := range wide {
+		want := float32(-7)
+		if i%step < dim {
+			want = rows[i/step*dim+i%step]
+		}
+		if math.Float32bits(x) != math.Float32bits(want) && !(x != x && want != want) {
+			t.Fatalf("float %d of a matrix of rows %d floats apart is %v, want %v", i, step, x, want)
+		}
 	}
 }
 
@@ -153,7 +237,7 @@ func TestBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := d.Open(acc, n, 64)
+			a, err := d.Open(acc, nil, n, 64)
 			if err != nil {
 				t.Fatal(err)
 			}

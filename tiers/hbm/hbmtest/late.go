@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"psrt/csrc/probe"
 	"psrt/tiers/accessor"
 	"psrt/tiers/hbm"
 	"psrt/tiers/table"
@@ -28,13 +29,14 @@ func (l *Late) Slots(spec *table.Spec, bytes int64, batchRows int) int {
 }
 
 // Open opens the twin.
-func (l *Late) Open(acc *accessor.Accessor, rows, batchRows int) (hbm.Arena, error) {
-	a, err := hbm.Host{Node: -1}.Open(acc, rows, batchRows)
-	return &lateArena{twin: a, fail: l.FailAfter}, err
+func (l *Late) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (hbm.Arena, error) {
+	a, err := hbm.Host{Node: -1}.Open(acc, index, rows, batchRows)
+	return &lateArena{twin: a, index: index, fail: l.FailAfter}, err
 }
 
 type lateArena struct {
 	twin  hbm.Arena
+	index *probe.Bounded
 	queue []func()
 	done  hbm.Fence
 	fail  int
@@ -66,10 +68,24 @@ func (a *lateArena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
 	return a.later(func() { a.twin.CopyOut(slots, rows) })
 }
 
-func (a *lateArena) Gather(slots []uint32, dst []float32) hbm.Fence {
+func (a *lateArena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 	slots = slices.Clone(slots)
 	spoil(dst)
-	return a.later(func() { a.twin.Gather(slots, dst) })
+	return a.later(func() { a.twin.Gather(slots, dst, step) })
+}
+
+// Find finds at once, by the index as it is, and says what it found late.
+func (a *lateArena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm.Fence {
+	found := make([]uint32, len(keys))
+	a.index.Find(keys, found)
+	for i := range keys {
+		slots[i] = 0
+	}
+	spoil(dst)
+	return a.later(func() {
+		copy(slots, found)
+		a.twin.Gather(found, dst, step)
+	})
 }
 
 func (a *lateArena) Update(slots []uint32, grads []float32, refused *int) hbm.Fence {

@@ -121,6 +121,9 @@ func (w *walk) start() {
 	}
 	l := &tiers.Lookup{Keys: w.keys(), Create: w.r.IntN(3) > 0}
 	l.Rows = make([]uint32, len(l.Keys))
+	if w.r.IntN(2) == 0 {
+		l.Into = make([]float32, len(l.Keys)*w.spec.Dim)
+	}
 	q := &asked{keys: slices.Clone(l.Keys), there: make([]bool, len(l.Keys))}
 	for i, key := range q.keys {
 		q.there[i] = w.ref.Rows[key] != nil
@@ -189,6 +192,9 @@ func (w *walk) done(l *tiers.Lookup) {
 	}
 	dst := make([]float32, len(keys)*w.spec.Dim)
 	w.tab.Gather(l.Rows, dst)
+	if l.Gathered && !slices.Equal(l.Into, dst) {
+		w.t.Errorf("rows that are gathered as they are found are %v, they are %v", l.Into, dst)
+	}
 	places := map[uint64]uint32{}
 	for i, key := range keys {
 		if at, ok := places[key]; ok && at != l.Rows[i] {

@@ -107,6 +107,8 @@ static void put(void *a) { psrt_put_rows(*(struct batch *)a); }
 static void update_rows(void *a) { psrt_update_rows(*(struct update *)a); }
 static void gather_parts(void *a) { psrt_gather_parts(*(struct parts_gather *)a); }
 static void update_parts(void *a) { psrt_update_parts(*(struct parts_update *)a); }
+static void find_rows(void *a) { psrt_find_rows(*(struct find *)a); }
+static void find_parts(void *a) { psrt_find_parts(*(struct parts_find *)a); }
 
 static const struct {
 	const char *name;
@@ -118,6 +120,8 @@ static const struct {
 	{ "psrt_update_rows", update_rows, sizeof(struct update) },
 	{ "psrt_gather_parts", gather_parts, sizeof(struct parts_gather) },
 	{ "psrt_update_parts", update_parts, sizeof(struct parts_update) },
+	{ "psrt_find_rows", find_rows, sizeof(struct find) },
+	{ "psrt_find_parts", find_parts, sizeof(struct parts_find) },
 };
 
 static int step(struct stream *s);
@@ -534,6 +538,36 @@ int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s)
 		if (!(r = spent())) {
 			move(to, (void *)from, n, s);
 			if (!stays(to, n))
+				finish(named(s));
+		}
+	});
+}
+
+/* Of rows, only those from a device to the host, from the corner of both. */
+struct end {
+	size_t x, y;
+	int type;
+	void *host;
+	unsigned long long device;
+	void *array;
+	size_t pitch;
+};
+
+struct rect {
+	struct end from, to;
+	size_t width, height;
+};
+
+int cuMemcpy2DAsync_v2(const struct rect *c, void *s)
+{
+	CALL({
+		if (c->from.type != 2 || c->to.type != 1 || c->from.x || c->from.y || c->to.x || c->to.y || !c->width || c->from.pitch < c->width || c->to.pitch < c->width)
+			r = INVALID;
+		else if (!(r = spent())) {
+			unsigned char *to = c->to.host;
+			for (size_t i = 0; i < c->height; i++)
+				move(to + i * c->to.pitch, (char *)c->from.device + i * c->from.pitch, c->width, s);
+			if (!stays(to, (c->height - 1) * c->to.pitch + c->width))
 				finish(named(s));
 		}
 	});
