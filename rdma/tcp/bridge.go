@@ -12,7 +12,7 @@ import (
 )
 
 // bridge stands between the engine, which wants a socket that tells epoll, and
-// a link that is none: one under TLS, a QUIC stream. Two goroutines carry
+// a link that is none: a Carrier's, as a QUIC stream. Two goroutines carry
 // bytes between the link and one end of a socket pair, whose other end is the
 // engine's.
 //

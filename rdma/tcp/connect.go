@@ -314,6 +314,9 @@ func (ep *endpoint) activate(links []link) error {
 	}
 	ep.ask, ep.answer, ep.peerTimeout = ask, answer, links[0].timeout
 	ep.connected.Store(true)
+	for i := range ask {
+		ep.queue.lookInto(ask[i].p, answer[i].p)
+	}
 	return nil
 }
 

@@ -63,11 +63,11 @@
 // Trust: links are authenticated by a random nonce per endpoint that travels
 // in Address, over the set-up connection. Every header field is checked before
 // use. Links that leave the host are under
-// TLS as well (tls.go). Those, and links of a Carrier, are no sockets of the engine's: a
-// bridge stands between (bridge.go).
+// TLS as well (tls.go), which the engine does itself (sealed.go). Links of a Carrier are
+// no sockets of the engine's: a bridge stands between (bridge.go).
 //
 // Locks, in this order: engine.role, endpoint.mu, endpoint.recvMu, queue.mu or
-// answerLink.mu, port.mu; engine.heldMu, engine.duty and ports.mu last. Domain.placing is
+// answerLink.mu, port.mu; engine.heldMu, engine.duty, ports.mu, TLS's own and sealed.mu last. Domain.placing is
 // held only around one non-blocking system call or copy on region memory:
 // Region.Close and a failing endpoint take it for writing, and after that
 // nobody touches the memory any more.

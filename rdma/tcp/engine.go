@@ -3,6 +3,7 @@ package tcp
 import (
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // maxEvents is how many connections one look finds ready; the next finds more.
@@ -25,6 +26,7 @@ type engine struct {
 	role    sync.Mutex    // below: whoever moves bytes
 	due     []*endpoint   // owe an acknowledgement
 	starved []*answerLink // have requests that wait for a receive
+	fresh   []int         // ports in which there may be more than epoll knows
 
 	sleeper  *sleeper // Wait's
 	standIn  *sleeper // the keeper's; armed while not attended
@@ -111,8 +113,27 @@ func (e *engine) letGo() {
 	}
 }
 
-// feed tries again what waits for a posted receive.
+// lookInto has ports read that were just made: what followed the peer's welcome may be
+// in the hands of TLS. With role.
+func (e *engine) lookInto(ports ...*port) {
+	for _, p := range ports {
+		if p.tls != nil {
+			e.fresh = append(e.fresh, p.token)
+		}
+	}
+	if len(e.fresh) > 0 {
+		e.tryAgain()
+	}
+}
+
+// feed tries again what waits for a posted receive, and looks into ports that are new.
 func (e *engine) feed() {
+	for _, token := range e.fresh {
+		if h := e.ports.get(token); h != nil {
+			h.ready(syscall.EPOLLIN)
+		}
+	}
+	e.fresh = e.fresh[:0]
 	list := e.starved
 	e.starved = nil
 	for _, l := range list {

@@ -39,6 +39,8 @@ type side struct {
 
 type pairConfig struct {
 	streams, depth, size int
+	cover                Cover
+	socketBytes          int
 	timeout              time.Duration
 	connectWithin        time.Duration // 0: a minute
 }
@@ -57,7 +59,7 @@ func newPair(t testing.TB, c pairConfig) (a, b *side) {
 	for i := range sides {
 		s := &side{t: t, mem: newMemory(t, c.size)}
 		var err error
-		if s.dom, err = New(Config{Listen: "127.0.0.1:0", Streams: c.streams}); err != nil {
+		if s.dom, err = New(Config{Listen: "127.0.0.1:0", Streams: c.streams, Cover: c.cover, SocketBytes: c.socketBytes}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.dom.Close() })

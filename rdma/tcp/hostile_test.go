@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"psrt/csrc/seedtest"
 	"psrt/rdma"
+	"psrt/rdma/secure"
 	"psrt/rdma/wire"
 )
 
@@ -23,7 +25,20 @@ type puppet struct {
 	runs net.Conn // requests sent here are executed by the victim
 }
 
+// puppetConfig: with an identity its connections are under TLS; behind is what follows
+// its welcome on runs, in the same write.
+type puppetConfig struct {
+	timeout time.Duration
+	id      *secure.Identity
+	behind  func(*side) []byte
+}
+
 func newPuppet(t *testing.T, timeout time.Duration) *puppet {
+	t.Helper()
+	return puppetConfig{timeout: timeout}.new(t)
+}
+
+func (cfg puppetConfig) new(t *testing.T) *puppet {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,6 +46,9 @@ func newPuppet(t *testing.T, timeout time.Duration) *puppet {
 	}
 	defer l.Close()
 	a := address{streams: 1, host: hostID(), id: 1, candidates: []string{l.Addr().String()}}
+	if cfg.id != nil {
+		a.cover, a.peer = CoverAll, cfg.id.Fingerprint()
+	}
 	s := &side{t: t, mem: newMemory(t, 1<<20)}
 	if s.dom, err = New(Config{}); err != nil { // no listener: it must dial
 		t.Fatal(err)
@@ -42,7 +60,7 @@ func newPuppet(t *testing.T, timeout time.Duration) *puppet {
 	if s.q, err = s.dom.NewQueue(64); err != nil {
 		t.Fatal(err)
 	}
-	if s.ep, err = s.dom.NewEndpoint(rdma.EndpointConfig{Queue: s.q, SendDepth: 16, RecvDepth: 16, Peer: "puppet", OpTimeout: timeout}); err != nil {
+	if s.ep, err = s.dom.NewEndpoint(rdma.EndpointConfig{Queue: s.q, SendDepth: 16, RecvDepth: 16, Peer: "puppet", OpTimeout: cfg.timeout}); err != nil {
 		t.Fatal(err)
 	}
 	victim, err := decodeAddress(s.ep.Address())
@@ -59,6 +77,9 @@ func newPuppet(t *testing.T, timeout time.Duration) *puppet {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
+		if cfg.id != nil {
+			c = tls.Server(c, cfg.id.ServerConfig(tlsProtocol))
+		}
 		_, b, err := wire.ReadFrame(c, helloSize, deadline)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +88,11 @@ func newPuppet(t *testing.T, timeout time.Duration) *puppet {
 		if err != nil || !proved(b, &a.nonce) {
 			t.Fatal("the victim's hello proves nothing", err)
 		}
-		if err := wire.WriteFrame(c, kindWelcome, encodeWelcome(time.Second, &victim.nonce, b), welcomeSize, deadline); err != nil {
+		to := c
+		if cfg.behind != nil && h.direction != dialerAsks {
+			to = &followed{c, cfg.behind(s)}
+		}
+		if err := wire.WriteFrame(to, kindWelcome, encodeWelcome(time.Second, &victim.nonce, b), welcomeSize, deadline); err != nil {
 			t.Fatal(err)
 		}
 		_ = c.SetDeadline(deadline)
@@ -81,6 +106,20 @@ func newPuppet(t *testing.T, timeout time.Duration) *puppet {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// followed writes more behind what is written.
+type followed struct {
+	net.Conn
+	more []byte
+}
+
+func (f *followed) Write(b []byte) (int, error) {
+	if _, err := f.Conn.Write(append(bytes.Clone(b), f.more...)); err != nil {
+		return 0, err
+	}
+	f.more = nil
+	return len(b), nil
 }
 
 func (h *header) bytes(payload []byte) []byte {

@@ -11,6 +11,9 @@ func iovec(b []byte) syscall.Iovec {
 	return v
 }
 
+// slice is what v stands for.
+func slice(v *syscall.Iovec) []byte { return unsafe.Slice(v.Base, v.Len) }
+
 // skip drops the first n bytes of v.
 func skip(v *syscall.Iovec, n int) {
 	v.Base = (*byte)(unsafe.Add(unsafe.Pointer(v.Base), n))

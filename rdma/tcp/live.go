@@ -37,10 +37,10 @@ func (ep *endpoint) tick(now time.Time) {
 	}
 	var heard, asked uint64
 	for _, l := range ep.ask {
-		heard += l.r.total.Load()
+		heard += l.r.heard()
 	}
 	for _, l := range ep.answer {
-		asked += l.r.total.Load()
+		asked += l.r.heard()
 	}
 	ep.mu.Lock()
 	var busy time.Duration

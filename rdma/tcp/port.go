@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -23,6 +24,7 @@ type port struct {
 	token int
 	where string  // the peer's address
 	over  *bridge // nil: the socket is the connection
+	tls   *sealed // nil: what the socket carries are frames
 
 	mu     sync.Mutex
 	events uint32 // epoll's interest
@@ -34,9 +36,17 @@ type port struct {
 func newPort(q *queue, c net.Conn, h handler) (*port, error) {
 	p := &port{q: q, where: c.RemoteAddr().String(), events: syscall.EPOLLIN}
 	var err error
-	if t, ok := c.(*net.TCPConn); ok {
+	var under *records // c is TLS over these
+	over, _ := c.(*tls.Conn)
+	if over != nil {
+		under = sealable(over)
+	}
+	switch t, ok := c.(*net.TCPConn); {
+	case ok:
 		p.file, err = unpolled(t)
-	} else {
+	case under != nil:
+		p.file, err = unpolled(socketOf(under))
+	default:
 		p.over, p.file, err = q.dom.newBridge(c)
 	}
 	if err != nil {
@@ -45,6 +55,9 @@ func newPort(q *queue, c net.Conn, h handler) (*port, error) {
 	if p.raw, err = p.file.SyscallConn(); err != nil {
 		p.end()
 		return nil, err
+	}
+	if under != nil {
+		p.tls = seal(over, under, p.raw)
 	}
 	p.apply[0] = func(fd uintptr) {
 		p.fd = int(fd)
@@ -121,6 +134,9 @@ func (p *port) close() {
 }
 
 func (p *port) end() {
+	if p.tls != nil {
+		p.tls.farewell()
+	}
 	_ = p.file.Close()
 	if p.over != nil {
 		p.over.ending()

@@ -45,18 +45,22 @@ func (r *reader) init(ep *endpoint, p *port, unit int) {
 	r.step = r.attempt
 }
 
-// turn allows reading until the socket has nothing more or the turn is over.
-func (r *reader) turn() { r.reads = readsPerTurn }
+// turn allows reading until the socket has nothing more or the turn is over. What TLS
+// has in its hands is read in any case: no event would tell of it.
+func (r *reader) turn() {
+	r.reads = readsPerTurn
+	if s := r.p.tls; s != nil {
+		s.reads = readsPerTurn
+	}
+}
 
 // attempt is one non-blocking readv; n stays 0 when there is nothing.
 func (r *reader) attempt(fd uintptr) {
+	if !r.mayPlace() {
+		return
+	}
 	if r.guard {
-		r.ep.dom.placing.RLock()
 		defer r.ep.dom.placing.RUnlock()
-		if r.ep.broken.Load() || r.target != nil && r.target.closed {
-			r.err = errWithdrawn
-			return
-		}
 	}
 	n, errno := readv(fd, r.iov[:r.niov])
 	switch {
@@ -72,8 +76,40 @@ func (r *reader) attempt(fd uintptr) {
 	}
 }
 
+// mayPlace takes placing for reading where user memory is read to, and says whether it
+// may be; else err does.
+func (r *reader) mayPlace() bool {
+	if !r.guard {
+		return true
+	}
+	r.ep.dom.placing.RLock()
+	if r.ep.broken.Load() || r.target != nil && r.target.closed {
+		r.ep.dom.placing.RUnlock()
+		r.err = errWithdrawn
+		return false
+	}
+	return true
+}
+
+// open is attempt where the link is under TLS: one record's bytes at most, and those
+// behind iov[0] at the next one.
+func (r *reader) open(s *sealed) {
+	if !r.mayPlace() {
+		return
+	}
+	r.n, r.err = s.open(slice(&r.iov[0]), r.left)
+	if r.guard {
+		r.ep.dom.placing.RUnlock()
+	}
+	r.total.Add(uint64(r.n))
+}
+
 func (r *reader) read() (int, error) {
 	r.n, r.err = 0, nil
+	if s := r.p.tls; s != nil {
+		r.open(s)
+		return r.n, r.err
+	}
 	if r.reads == 0 {
 		return 0, nil
 	}
@@ -190,4 +226,12 @@ func (r *reader) drain(scratch []byte) error {
 			return err
 		}
 	}
+}
+
+// heard is how many bytes have come. The ticker's.
+func (r *reader) heard() uint64 {
+	if s := r.p.tls; s != nil {
+		return s.heard()
+	}
+	return r.total.Load()
 }

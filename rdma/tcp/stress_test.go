@@ -17,10 +17,11 @@ import (
 // the sizes and however many streams carry them.
 func TestOrderAgainstModel(t *testing.T) {
 	r := seedtest.Rand(t)
-	for _, streams := range []int{1, 3} {
-		t.Run(fmt.Sprint(streams, " streams"), func(t *testing.T) {
+	for _, c := range []pairConfig{{streams: 1}, {streams: 3}, {streams: 2, cover: CoverAll}} {
+		t.Run(fmt.Sprint(c.streams, " streams, cover ", c.cover), func(t *testing.T) {
 			const half = 4 << 20
-			a, b := newPair(t, pairConfig{streams: streams, depth: 16, size: 2 * half})
+			c.depth, c.size = 16, 2*half
+			a, b := newPair(t, c)
 			model := make([]byte, half)
 			type expect struct {
 				at   []byte
@@ -68,7 +69,7 @@ func TestOrderAgainstModel(t *testing.T) {
 func TestCloseRegionDuringTransfer(t *testing.T) {
 	r := seedtest.Rand(t)
 	for round := range 20 {
-		a, b := newPair(t, pairConfig{size: 8 << 20, depth: 8, streams: 1 + round%3})
+		a, b := newPair(t, pairConfig{size: 8 << 20, depth: 8, streams: 1 + round%3, cover: Cover(round / 10 * int(CoverAll))})
 		victim := b
 		if round%2 == 0 {
 			victim = a
@@ -100,7 +101,7 @@ func TestCloseEndpointInFlight(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("pairs", func(t *testing.T) {
 		for round := range 10 {
-			a, b := newPair(t, pairConfig{size: 4 << 20, depth: 8, streams: 1 + round%2})
+			a, b := newPair(t, pairConfig{size: 4 << 20, depth: 8, streams: 1 + round%2, cover: Cover(round / 5 * int(CoverAll))})
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				time.Sleep(time.Duration(round) * 300 * time.Microsecond)

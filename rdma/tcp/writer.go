@@ -26,7 +26,10 @@ func (w *writer) init(ep *endpoint, p *port) {
 	w.step = w.attempt
 }
 
-func (w *writer) empty() bool { return w.lo == w.hi }
+// empty: everything is the socket's.
+func (w *writer) empty() bool {
+	return w.lo == w.hi && (w.p.tls == nil || !w.p.tls.waits.Load())
+}
 
 func (w *writer) reset() { w.lo, w.hi, w.nguard = 0, 0, 0 }
 
@@ -47,7 +50,7 @@ func (w *writer) add(head, payload []byte, guard *region) {
 
 // attempt writes until everything is gone or the socket is full.
 func (w *writer) attempt(fd uintptr) {
-	for !w.empty() {
+	for w.lo < w.hi {
 		if !w.guarded() {
 			w.err = errWithdrawn
 			return
@@ -90,14 +93,42 @@ func (w *writer) advance(n int) {
 		n -= int(v.Len)
 		w.lo++
 	}
-	if w.empty() {
+	if w.lo == w.hi {
 		w.reset()
+	}
+}
+
+// seal writes what attempt does, under TLS.
+func (w *writer) seal(s *sealed) error {
+	for {
+		if done, err := s.drain(); !done || err != nil || w.lo == w.hi {
+			return err
+		}
+		if !w.guarded() {
+			return errWithdrawn
+		}
+		b := plain.Get().(*[sealBytes]byte)
+		n := 0
+		for i := w.lo; i < w.hi && n < sealBytes; i++ {
+			n += copy(b[n:], slice(&w.iov[i]))
+		}
+		w.ep.dom.placing.RUnlock()
+		_, err := s.conn.Write(b[:n])
+		plain.Put(b)
+		if err != nil {
+			return err
+		}
+		w.advance(n)
 	}
 }
 
 // flush writes what was added. false: a rest does not fit the socket; it stays
 // for the next flush, when the port has told of room.
 func (w *writer) flush() (bool, error) {
+	if s := w.p.tls; s != nil {
+		err := w.seal(s)
+		return err == nil && w.empty(), err
+	}
 	w.err = nil
 	if err := w.p.raw.Control(w.step); err != nil {
 		return false, err
