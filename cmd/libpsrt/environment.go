@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"psrt/sched/kv"
@@ -17,6 +19,9 @@ const envAudit = "PSRT_AUDIT"
 
 // envRead is likewise a configuration's read.
 const envRead = "PSRT_READ"
+
+// envHotRows is likewise a configuration's hot_rows, and with a colon its hot_staleness.
+const envHotRows = "PSRT_HOT_ROWS"
 
 // environment adds to a client's configuration what its process is told beside. A library does
 // not write to its host's output unless somebody asks it to.
@@ -36,6 +41,17 @@ func environment(cfg *kv.Config, get func(string) string) error {
 			return &kv.Error{Code: kv.BadConfig, Err: fmt.Errorf("%s is %q, want %s or %s", envRead, text, kv.ReadHead, kv.ReadAny)}
 		}
 		cfg.Read = text
+	}
+	if text := get(envHotRows); text != "" && cfg.HotRows == 0 {
+		rows, steps, said := strings.Cut(text, ":")
+		n, err := strconv.Atoi(rows)
+		if said && err == nil {
+			cfg.HotStaleness, err = strconv.Atoi(steps)
+		}
+		if err != nil {
+			return &kv.Error{Code: kv.BadConfig, Err: fmt.Errorf("%s is %q, want a number of rows such as 10000, or rows and steps such as 10000:4", envHotRows, text)}
+		}
+		cfg.HotRows = n
 	}
 	cfg.Say = func(line string) { fmt.Fprintln(os.Stderr, "psrt: "+line) }
 	return nil

@@ -36,3 +36,18 @@ func TestEnvironmentReads(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvironmentHotRows(t *testing.T) {
+	for _, c := range []struct {
+		says        int
+		env         string
+		rows, steps int
+		bad         bool
+	}{{0, "", 0, 0, false}, {0, "100", 100, 0, false}, {0, "100:7", 100, 7, false}, {50, "100:7", 50, 0, false}, {0, "many", 0, 0, true}, {0, "100:", 0, 0, true}} {
+		cfg := kv.Config{HotRows: c.says}
+		err := environment(&cfg, func(name string) string { return map[string]string{envHotRows: c.env}[name] })
+		if (err != nil) != c.bad || c.bad && kv.CodeOf(err) != kv.BadConfig || cfg.HotRows != c.rows || cfg.HotStaleness != c.steps {
+			t.Errorf("%+v: %d rows, %d steps, %v", c, cfg.HotRows, cfg.HotStaleness, err)
+		}
+	}
+}

@@ -139,6 +139,9 @@ const char *psrt_last_error(void);
  *   requests: 64               # asynchronous calls under way, at most (64, to 1024)
  *   read: head                 # at servers with replicas: pulls go to the first server of
  *                              #   a row's chain, or to "any" of it (head; or PSRT_READ)
+ *   hot_rows: 10000            # rows, of those that are pulled most often, whose values
+ *                              #   the client keeps, with ssp or asp (0; or PSRT_HOT_ROWS)
+ *   hot_staleness: 4           #   until they are so many steps old (4)
  *   stall_after: 10s           # a wait so long is told on standard error: who waits
  *                              #   for whom, and why (never; or PSRT_STALL_AFTER)
  *   audit: records             # record into this directory for psrt audit (nothing;

@@ -70,8 +70,8 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 			if p.kept > 0 { // it is not of all rows that will be pushed
 				p.rows.tickets[p.lane] = 0
 			}
-			if h := p.rows.hot; h != nil && p.flags == PullOption(0).flags() && p.rows.lean == both {
-				h.take(p.rows, p, rep.Version)
+			if p.flags == PullOption(0).flags() && c.keeps(p.rows) {
+				p.rows.hot.take(p.rows, p, rep.Version)
 			}
 			call.Created += int(rep.Rows)
 		case psmsg.KindPush, psmsg.KindPushDense:

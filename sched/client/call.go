@@ -87,11 +87,7 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls, number: c.noteAsk(r.spec.ID, clock, opt)}
 	for i := range c.lanes {
 		lane := c.rotate(i)
-		kept := 0
-		if r.hot != nil && opt == 0 && r.lean == both {
-			kept = r.hot.keep(r, lane, clock)
-			c.noteKept(r, lane, kept, call)
-		}
+		kept := c.keepHot(r, lane, clock, opt, call)
 		if r.laneOff[lane+1]-kept == r.laneOff[lane] {
 			continue
 		}

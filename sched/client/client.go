@@ -43,6 +43,7 @@ type Client struct {
 	rings        *shared
 	hotMu        sync.Mutex
 	hot          map[uint32]*hotTable // by table
+	steps        bool                 // a stepped client has ended some
 	readers      []*reader            // by group: whom pulls go to; nil: to the heads
 	orphans      []part               // pulls that a reader did not answer, or with too old a version, and heads have no room for yet
 

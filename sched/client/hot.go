@@ -65,7 +65,7 @@ const (
 // hotOf is a table's, nil where nothing is kept.
 func (c *Client) hotOf(spec *table.Spec) *hotTable {
 	h := c.cfg.Hot
-	if h.Rows <= 0 || h.Staleness <= 0 || c.cfg.Stepped || spec.Lifecycle != nil {
+	if h.Rows <= 0 || h.Staleness <= 0 || spec.Lifecycle != nil {
 		return nil
 	}
 	c.hotMu.Lock()
@@ -153,6 +153,23 @@ func (t *hotTable) ranked(keys []uint64, lane []uint16, to []hotPlace) []hotPlac
 		return cmp.Or(cmp.Compare(a.lane, b.lane), cmp.Compare(a.rank, b.rank))
 	})
 	return to
+}
+
+// keeps says whether values of a working set may be kept, and given. A stepped client's
+// owner may end no steps: then nothing that it kept would ever be old.
+func (c *Client) keeps(r *Rows) bool {
+	return r.hot != nil && r.lean != noRows && (c.steps || !c.cfg.Stepped)
+}
+
+// keepHot fills in what a pull may have of a lane from kept values, and returns how many
+// rows that is: its last ones. With the turn.
+func (c *Client) keepHot(r *Rows, lane int, clock uint64, opt PullOption, call *Call) int {
+	if opt != 0 || !c.keeps(r) {
+		return 0
+	}
+	kept := r.hot.keep(r, lane, clock)
+	c.noteKept(r, lane, kept, call)
+	return kept
 }
 
 // keep fills in kept values of a lane's last rows as of clock, and returns how many. With

@@ -76,6 +76,7 @@ func (c *Client) NewLeanRows(spec table.Spec) *Rows {
 func (c *Client) NewLentRows(spec table.Spec) *Rows {
 	r := c.emptyRows(spec)
 	r.lean = noRows
+	r.hot = nil // the order is the caller's, which must not change from plan to plan
 	return r
 }
 

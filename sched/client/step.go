@@ -191,8 +191,9 @@ func (c *Client) TryPull(r *Rows, clock uint64, opt PullOption, call *Call) bool
 	}
 	*call = Call{what: psmsg.KindPull, clock: clock, inUse: &r.calls, number: c.noteAsk(r.spec.ID, clock, opt)}
 	for i := range c.lanes {
-		if lane := c.rotate(i); r.laneOff[lane+1] > r.laneOff[lane] {
-			c.place(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane})
+		lane := c.rotate(i)
+		if kept := c.keepHot(r, lane, clock, opt, call); r.laneOff[lane+1]-kept > r.laneOff[lane] {
+			c.place(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane, kept: kept})
 		}
 	}
 	return true
@@ -206,6 +207,7 @@ func (c *Client) TryPush(r *Rows, clock uint64, tick bool, call *Call) bool {
 		}
 	}
 	*call = Call{what: psmsg.KindPush, clock: clock, inUse: &r.calls}
+	c.steps = c.steps || tick
 	for i := range c.lanes {
 		lane := c.rotate(i)
 		if !tick && r.laneOff[lane+1] == r.laneOff[lane] {

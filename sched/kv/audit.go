@@ -24,7 +24,7 @@ func (c *Client) recorder() (func(worker int, client uint64, m *place.Map) (*aud
 		return nil, errorf(Refused, "kv: what the servers say of their record: %w", err)
 	}
 	return func(worker int, client uint64, m *place.Map) (*audit.Worker, error) {
-		cfg := audit.WorkerConfig{Config: a, Worker: worker, Client: client}
+		cfg := audit.WorkerConfig{Config: a, Worker: worker, Client: client, Kept: c.cfg.HotStaleness}
 		first := append(c.job.DenseFirst, c.job.DenseLen)
 		for i := range first[:len(first)-1] {
 			if first[i] < 0 || first[i] >= first[i+1] {

@@ -12,6 +12,7 @@ import (
 
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
+	"psrt/sched/client"
 	"psrt/tiers/table"
 )
 
@@ -35,6 +36,11 @@ type Config struct {
 	// Read is where pulls go at servers with replicas: "head", or "any" member of the
 	// rows' chain.
 	Read string `yaml:"read"`
+	// HotRows of each table, those that are pulled most often, are answered by the values
+	// that the client has kept, until they are HotStaleness steps old; 0: none. Not for
+	// bsp.
+	HotRows      int `yaml:"hot_rows"`
+	HotStaleness int `yaml:"hot_staleness"`
 	// StallAfter is how long a wait may last until Say is told who waits for whom, and
 	// why; 0: however long.
 	StallAfter Duration     `yaml:"stall_after"`
@@ -82,6 +88,8 @@ const (
 	defaultTimeout  = 30 * time.Second
 	maxTimeout      = 24 * time.Hour
 	defaultRequests = 64
+	defaultHotSteps = 4
+	maxHotSteps     = 1 << 20
 	maxRequests     = 1024
 )
 
@@ -116,6 +124,9 @@ func (c *Config) complete() error {
 	if c.Requests == 0 {
 		c.Requests = defaultRequests
 	}
+	if c.HotRows > 0 && c.HotStaleness == 0 {
+		c.HotStaleness = defaultHotSteps
+	}
 	names := map[string]bool{}
 	for _, t := range c.Tables {
 		if err := t.Validate(); err != nil {
@@ -137,6 +148,12 @@ func (c *Config) complete() error {
 		return bad("worker %d of %d workers, must be 0 to %d", c.Worker, c.Workers, c.Workers-1)
 	case c.Read != "" && c.Read != ReadHead && c.Read != ReadAny:
 		return bad("read %q, must be %s or %s", c.Read, ReadHead, ReadAny)
+	case c.HotRows < 0 || c.HotRows > client.MaxHotRows:
+		return bad("hot_rows %d, must be 0 (none) to %d", c.HotRows, client.MaxHotRows)
+	case c.HotRows == 0 && c.HotStaleness != 0:
+		return bad("hot_staleness %d has no effect without hot_rows: say how many rows the client keeps", c.HotStaleness)
+	case c.HotRows > 0 && (c.HotStaleness < 1 || c.HotStaleness > maxHotSteps):
+		return bad("hot_staleness %d, must be 1 to %d steps", c.HotStaleness, maxHotSteps)
 	case c.Requests < 1 || c.Requests > maxRequests:
 		return bad("requests %d, must be 1 to %d", c.Requests, maxRequests)
 	case c.GIDIndex != nil && (*c.GIDIndex < 0 || *c.GIDIndex > 255):

@@ -75,6 +75,9 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if n := c.job.Workers; c.cfg.Workers != 0 && c.cfg.Workers != n && !c.job.Open {
 		return errorf(BadConfig, "kv: workers is %d here, the servers expect %d: say the same in both places", c.cfg.Workers, n)
 	}
+	if c.cfg.HotRows > 0 && c.job.Staleness == 0 {
+		return errorf(BadConfig, "kv: hot_rows %d, but the servers are in bsp, where every pull has all steps before it: leave it out, or start them with --sync ssp or asp", c.cfg.HotRows)
+	}
 	if c.cfg.Aside {
 		c.cfg.Worker = c.job.Workers
 	} else if c.cfg.Worker >= c.job.Workers {
@@ -113,7 +116,8 @@ func (c *Client) connect() (err error) {
 	}
 	for give := time.Now().Add(goneWithin); ; {
 		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open && !c.cfg.Aside, Looks: c.cfg.Looks || c.cfg.Aside, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
-			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record, Read: read, Turn: c.turn})
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record, Read: read, Turn: c.turn,
+			Hot: client.Hot{Rows: c.cfg.HotRows, Staleness: c.cfg.HotStaleness}})
 		if err = e; err == nil {
 			c.mu.Lock()
 			c.c = k

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/sched/client"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 	"psrt/tiers/ckpt"
@@ -181,7 +182,9 @@ type Report struct {
 	Client    Stats    `json:"client"`
 	Transport []string `json:"transports"`
 	// Readers are connections to members of chains that are no heads, for pulls (read: any).
-	Readers int               `json:"readers,omitempty"`
+	Readers int `json:"readers,omitempty"`
+	// Hot counts rows of pulls that may be answered by kept values (hot_rows).
+	Hot     *client.HotStats  `json:"hot_rows,omitempty"`
 	Servers []json.RawMessage `json:"servers"`
 	Waits   []stall.Wait      `json:"waits,omitempty"`  // beyond stall_after
 	Beside  any               `json:"device,omitempty"` // the companion's
@@ -208,6 +211,10 @@ func (c *Client) StatsJSON(limit time.Duration) ([]byte, error) {
 	}
 	c.mu.Lock()
 	r.Step, r.Client, r.Transport, r.Readers = c.step, c.stats, c.c.Transports(), c.c.Readers()
+	if c.cfg.HotRows > 0 {
+		hot := c.c.HotRows()
+		r.Hot = &hot
+	}
 	r.Client.CopiedBytes = c.copied.Load()
 	c.mu.Unlock()
 	if c.beside != nil {
