@@ -16,10 +16,12 @@ const (
 type Config struct {
 	Device  string // DeviceGPU or DeviceHost
 	Library string // the driver's, "" the machine's own
+	NCCL    string // NCCL's, likewise
 	Index   int    // of the GPU
 	Rows    int    // of a batch
 	Dim     int    // floats of a row
 	Misses  int    // per cent of a step's rows that are not there yet
+	Cards   int    // among which rows are spread, too; below 2: they are not
 	Rounds  int
 	Seed    uint64
 }
@@ -29,6 +31,7 @@ const (
 	maxRows    = 1 << 24
 	maxDim     = 1024
 	maxRounds  = 1000
+	maxCards   = 8
 )
 
 // Check refuses what cannot be run.
@@ -42,6 +45,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("hbm: rows of %d floats, want a multiple of %d up to %d", c.Dim, ptx.Align, maxDim)
 	case c.Misses < 0 || c.Misses > 100:
 		return fmt.Errorf("hbm: %d per cent of misses, want 0 to 100", c.Misses)
+	case c.Cards < 0 || c.Cards > maxCards:
+		return fmt.Errorf("hbm: %d cards, want up to %d", c.Cards, maxCards)
 	case c.Rounds < 1 || c.Rounds > maxRounds:
 		return fmt.Errorf("hbm: %d rounds, want 1 to %d", c.Rounds, maxRounds)
 	}

@@ -1,6 +1,7 @@
 package hbm
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,11 @@ func run(t *testing.T, c Config, device string) {
 			t.Errorf("%+v %+v", row, row.Bandwidth)
 		}
 	}
-	if got, want := strings.Join(ops, "; "), "gather; gather, rows apart; find and gather; fill; update, adagrad; step, 25 % ahead"; got != want {
+	want := "gather; gather, rows apart; find and gather; fill; update, adagrad; step, 25 % ahead"
+	if c.Cards > 0 {
+		want += fmt.Sprintf("; step, %d cards", c.Cards)
+	}
+	if got := strings.Join(ops, "; "); got != want {
 		t.Errorf("rows %q, want %q", got, want)
 	}
 	if r.Suite != "hbm" || r.Version != report.Version || r.Transport != c.Device || !strings.Contains(strings.Join(r.Notes, "\n"), device) {
@@ -33,7 +38,11 @@ func run(t *testing.T, c Config, device string) {
 	}
 }
 
-func TestHost(t *testing.T) { run(t, small(DeviceHost, ""), "host twin") }
+func TestHost(t *testing.T) {
+	c := small(DeviceHost, "")
+	c.Cards = 4
+	run(t, c, "host twin")
+}
 
 func TestCheck(t *testing.T) {
 	for says, change := range map[string]func(*Config){
@@ -41,6 +50,7 @@ func TestCheck(t *testing.T) {
 		"batches of 3": func(c *Config) { c.Rows = 3 },
 		"multiple":     func(c *Config) { c.Dim = 7 },
 		"101 per cent": func(c *Config) { c.Misses = 101 },
+		"9 cards":      func(c *Config) { c.Cards = 9 },
 		"0 rounds":     func(c *Config) { c.Rounds = 0 },
 	} {
 		c := small(DeviceHost, "")

@@ -62,7 +62,35 @@ func Run(ctx context.Context, cfg Config) (out *report.Report, err error) {
 		out.Rows = append(out.Rows, r)
 	}
 	out.Notes = notes(&cfg, b, s)
-	return out, nil
+	if cfg.Cards < 2 {
+		return out, nil
+	}
+	return out, exchanged(ctx, &cfg, out)
+}
+
+// exchanged adds a step whose rows are spread over cards, beside that of one card.
+func exchanged(ctx context.Context, cfg *Config, out *report.Report) (err error) {
+	var worlds [2]*cards
+	for i, n := range []int{cfg.Cards, 1} {
+		if worlds[i], err = newCards(ctx, cfg, n); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, worlds[i].close()) }()
+	}
+	many, one := worlds[0], worlds[1]
+	game := turns.Game{Op: fmt.Sprintf("step, %d cards", cfg.Cards), Bytes: 4 * cfg.Dim, Messages: many.rows * stepsARound, Rounds: cfg.Rounds,
+		Ours: loop(many.round), Limit: loop(one.round)}
+	r, err := game.Play(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sameDigest(many, one); err != nil {
+		return err
+	}
+	r.Checksum = out.Rows[0].Checksum
+	out.Rows = append(out.Rows, r)
+	out.Notes = append(out.Notes, fmt.Sprintf("cards: %d rows a step, spread over %d of them by their keys, exchanged by all-to-all both ways (NCCL among GPUs, shared memory among twins); the limit is the step of one card, with the same digest in the end", many.rows, cfg.Cards))
+	return nil
 }
 
 func lay(c *Config, ids []uint32, f *finder) (bed, error) {

@@ -24,7 +24,7 @@ The limits are measured in the same run, in turns: copies of the same bytes in
 the same memory, from pinned memory for fill. What is gathered is compared. On a
 machine without a GPU it says why not; --device host measures the twin of a GPU,
 rows in the host's memory, worked on by one thread.`,
-		Example: "  psbench hbm\n  psbench hbm --device host --rows 65536\n  psbench hbm --dim 16 --misses 30 --json hbm.json",
+		Example: "  psbench hbm\n  psbench hbm --device host --rows 65536\n  psbench hbm --device host --rows 65536 --cards 4\n  psbench hbm --dim 16 --misses 30 --json hbm.json",
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
@@ -33,6 +33,7 @@ rows in the host's memory, worked on by one thread.`,
 	fl.IntVar(&cfg.Rows, "rows", 1<<20, "rows of a batch; there are four times as many")
 	fl.IntVar(&cfg.Dim, "dim", 64, "floats of a row")
 	fl.IntVar(&cfg.Misses, "misses", 10, "per cent of a step's rows that are not there and are copied in ahead")
+	fl.IntVar(&cfg.Cards, "cards", 0, "also a step whose rows are spread over so many GPUs, or twins, and exchanged (at most 8; 0: not)")
 	fl.IntVar(&cfg.Rounds, "rounds", 7, "rounds, in which both take turns")
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {

@@ -20,4 +20,7 @@ func (d *Device) Open(*accessor.Accessor, *probe.Bounded, int, int) (hbm.Arena, 
 	return nil, d.Probe()
 }
 
+// Speeds says so, too.
+func Speeds(string, int) ([]float64, error) { return nil, cuda.ErrNotSupported }
+
 func measured(*cuda.Driver, int) ([]float64, error) { return nil, cuda.ErrNotSupported }

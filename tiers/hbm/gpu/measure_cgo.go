@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"psrt/csrc/cuda"
@@ -15,6 +16,20 @@ const (
 	measureBytes = 64 << 20
 	measureTurns = 5
 )
+
+// Speeds is how fast the memory of each of the first so many cards is, to share work among
+// unlike ones; one that cannot be measured is an error.
+func Speeds(library string, cards int) ([]float64, error) {
+	driver, err := cuda.Load(library)
+	if err != nil {
+		return nil, err
+	}
+	speeds, err := measured(driver, cards)
+	if i := slices.Index(speeds, 0); err == nil && i >= 0 {
+		err = fmt.Errorf("gpu: GPU %d is full or unusable: leave it out with CUDA_VISIBLE_DEVICES", i)
+	}
+	return speeds, err
+}
 
 // measured is how fast the memory of each of n cards is, in bytes a second: 0 of one that
 // cannot be measured, which is full or unusable. It fails where all are.
