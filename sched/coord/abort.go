@@ -18,22 +18,11 @@ func Abort(ctx context.Context, c Coordinator, reason string) error {
 	if len(reason) > MaxValue {
 		reason = reason[:MaxValue]
 	}
-	for {
-		_, err := c.CompareAndPut(ctx, abortKey, []byte(reason), 0, 0)
-		switch {
-		case errors.Is(err, ErrConflict):
-			return nil
-		case !errors.Is(err, ErrUnavailable):
-			return err
-		}
-		// Has it happened? An answer means that the coordinator is there.
-		if _, got := c.Get(ctx, abortKey); !errors.Is(got, ErrNotFound) {
-			if got != nil {
-				return errors.Join(err, got)
-			}
-			return nil
-		}
+	_, err := PutNew(ctx, c, abortKey, []byte(reason), 0)
+	if errors.Is(err, ErrConflict) {
+		return nil
 	}
+	return err
 }
 
 // Aborted is the reason, if the flag is up.

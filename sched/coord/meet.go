@@ -1,7 +1,6 @@
 package coord
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -171,20 +170,8 @@ const nonceBytes = 8
 func (p Party) appear(ctx context.Context, c Coordinator, own string, value []byte) error {
 	marked := append(make([]byte, nonceBytes), value...)
 	rand.Read(marked[:nonceBytes])
-	for {
-		_, err := c.CompareAndPut(ctx, own, marked, 0, p.Lease)
-		if !errors.Is(err, ErrUnavailable) {
-			return err
-		}
-		switch kv, got := c.Get(ctx, own); {
-		case got == nil && bytes.Equal(kv.Value, marked):
-			return nil
-		case got == nil:
-			return ErrConflict
-		case !errors.Is(got, ErrNotFound):
-			return err
-		}
-	}
+	_, err := PutNew(ctx, c, own, marked, p.Lease)
+	return err
 }
 
 // late turns the end of ctx into an error that says who is missing.

@@ -80,7 +80,8 @@ func (l *launcher) addAll(ctx context.Context, more chan<- launch.Later, known m
 
 func (l *launcher) add(ctx context.Context, more chan<- launch.Later, known map[string]bool, kv coord.KV) {
 	number, err := strconv.Atoi(strings.TrimPrefix(kv.Key, addedPrefix))
-	if err != nil || known[kv.Key] || string(kv.Value) != byLauncher {
+	by, _, _ := strings.Cut(string(kv.Value), " ")
+	if err != nil || known[kv.Key] || by != byLauncher {
 		return
 	}
 	known[kv.Key] = true

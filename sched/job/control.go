@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ type Control struct {
 // Keys beside those of doc.go.
 const (
 	// addedPrefix + number: a server that was asked for after the job began. Its
-	// value is byLauncher or byItself, or begins with refusedPrefix.
+	// value is byLauncher or byItself and a word of who asked, or begins with
+	// refusedPrefix.
 	addedPrefix = "added/"
 	byLauncher  = "launcher"
 	byItself    = "itself"
@@ -225,6 +227,7 @@ func (k *Control) Reserve(ctx context.Context, itself bool) (number int, err err
 	if itself {
 		by = byItself
 	}
+	mine := []byte(by + " " + rand.Text())
 	taken, _, err := k.Coord.List(ctx, addedPrefix)
 	if err != nil {
 		return 0, err
@@ -236,7 +239,7 @@ func (k *Control) Reserve(ctx context.Context, itself bool) (number int, err err
 		}
 	}
 	for ; ; number++ {
-		_, err := k.Coord.CompareAndPut(ctx, addedPrefix+strconv.Itoa(number), []byte(by), 0, 0)
+		_, err := coord.PutNew(ctx, k.Coord, addedPrefix+strconv.Itoa(number), mine, 0)
 		if !errors.Is(err, coord.ErrConflict) {
 			return number, err
 		}

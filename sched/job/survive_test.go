@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"psrt/sched/coord"
+	"psrt/sched/coord/coordtest"
 	"psrt/sched/coord/local"
 	"psrt/sched/launch"
 	"psrt/sched/place"
@@ -133,6 +134,13 @@ func TestAnAddedServerThatCannotBegin(t *testing.T) {
 	}
 	if next, err := k.Reserve(t.Context(), false); err != nil || next != 4 {
 		t.Errorf("the next one has number %d, %v", next, err)
+	}
+	// A coordinator that is away in the middle costs no number, and gives none twice.
+	away := &Control{Job: l.job, Coord: &coordtest.Absent{Coordinator: l.store}}
+	for want := 5; want < 8; want++ {
+		if next, err := away.Reserve(t.Context(), want%2 == 0); err != nil || next != want {
+			t.Errorf("through absences the next one has number %d, want %d: %v", next, want, err)
+		}
 	}
 	l.failures[1] = &train.Failure{Message: "--rack is empty", BadInput: true}
 	if v := deaths(killed(l, 1)); v.End == nil {

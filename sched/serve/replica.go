@@ -239,16 +239,15 @@ func (r *Replica) agree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.Coord.CompareAndPut(ctx, keySettings, mine, 0, 0)
+	there, err := coord.PutNew(ctx, k.Coord, keySettings, mine, 0)
 	if !errors.Is(err, coord.ErrConflict) {
 		return err
 	}
-	kv, err := k.Coord.Get(ctx, keySettings)
-	if err != nil || bytes.Equal(kv.Value, mine) {
-		return err
+	if bytes.Equal(there, mine) {
+		return nil
 	}
 	var first, own settings
-	if err := errors.Join(json.Unmarshal(kv.Value, &first), json.Unmarshal(mine, &own)); err != nil {
+	if err := errors.Join(json.Unmarshal(there, &first), json.Unmarshal(mine, &own)); err != nil {
 		return fmt.Errorf("serve: the other servers' settings are not understood: %w; run the same psrt version everywhere", err)
 	}
 	return own.differ(&first, "the first server")

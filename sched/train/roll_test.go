@@ -8,28 +8,10 @@ import (
 
 	"psrt/sched/client"
 	"psrt/sched/coord"
+	"psrt/sched/coord/coordtest"
 	"psrt/sched/coord/local"
 	"psrt/sched/ledger"
 )
-
-// absent is a coordinator that goes away under every write: the first does not reach it, the
-// answer to the second is lost, the third gets through.
-type absent struct {
-	coord.Coordinator
-	writes int
-}
-
-func (a *absent) CompareAndPut(ctx context.Context, key string, value []byte, revision int64, lease coord.LeaseID) (int64, error) {
-	a.writes++
-	if a.writes%3 == 1 {
-		return 0, coord.ErrUnavailable
-	}
-	rev, err := a.Coordinator.CompareAndPut(ctx, key, value, revision, lease)
-	if a.writes%3 == 2 {
-		return 0, coord.ErrUnavailable
-	}
-	return rev, err
-}
 
 // Cards are put by comparing, which no coordinator repeats by itself: one that is away in the
 // middle ends no training, and does not let a process write that another has replaced.
@@ -38,7 +20,7 @@ func TestCardsThroughAbsences(t *testing.T) {
 	c := local.New()
 	defer c.Close()
 	at := func(generation int) error {
-		w := &worker{rank: &Rank{Coord: &absent{Coordinator: c}, Generation: generation}, clock: uint64(generation)}
+		w := &worker{rank: &Rank{Coord: &coordtest.Absent{Coordinator: c}, Generation: generation}, clock: uint64(generation)}
 		return w.stand(t.Context())
 	}
 	if err := at(2); err != nil {
@@ -65,7 +47,7 @@ func TestRangesThroughAbsences(t *testing.T) {
 	t.Parallel()
 	c := local.New()
 	defer c.Close()
-	f := &sharded{w: &worker{job: &Job{Workers: 1}, rank: &Rank{Coord: &absent{Coordinator: c}}}, files: []string{"a"}}
+	f := &sharded{w: &worker{job: &Job{Workers: 1}, rank: &Rank{Coord: &coordtest.Absent{Coordinator: c}}}, files: []string{"a"}}
 	for n := range 2 {
 		g, ok, err := f.take(t.Context(), n, false)
 		if want := (ledger.Grant{File: 0, Range: int64(n)}); err != nil || !ok || g != want {
