@@ -61,6 +61,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		c.stale = append(c.stale, slotRef{l, slot})
 		return
 	}
+	l.deliver(slot)
 	c.noteAnswer(p, rep)
 	switch rep.Code {
 	case psmsg.CodeOK, psmsg.CodeDuplicate:

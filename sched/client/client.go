@@ -92,6 +92,7 @@ type laneConn struct {
 	slotBytes int     // of a request slot there
 	parts     []part  // by slot
 	out       [psmsg.Slots]outgoing
+	standIns  [psmsg.Slots]*standIn
 	copyBytes int // of the client's for this transport
 	free      []int
 	known     bool // l.seq goes on after what a group has

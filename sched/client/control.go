@@ -167,6 +167,9 @@ func (c *Client) Close() {
 	}
 	c.watchers.Wait()
 	for _, l := range c.lanes {
+		for slot := range l.standIns {
+			l.dismiss(slot)
+		}
 		if l.buf != nil && l.buf != c.rings {
 			l.buf.close()
 		}

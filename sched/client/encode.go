@@ -32,6 +32,7 @@ func copyBytes(transport string) int {
 func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	o := &l.out[slot]
 	*o = outgoing{}
+	l.dismiss(slot)
 	s := slotPayload{l: l, slot: slot, head: psmsg.RequestBytes, end: psmsg.RequestBytes}
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
 	if p.seq == 0 && l.floor != nil && (p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense) {
@@ -40,7 +41,7 @@ func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	}
 	var err error
 	if p.dense != nil {
-		err = p.dense.describe(p, &req, l)
+		err = p.dense.describe(p, &req, l, slot)
 	} else {
 		err = p.rows.describe(p, &req, &s, copied)
 	}
@@ -89,7 +90,7 @@ func (s *slotPayload) take(b []byte, copied *uint64) bool {
 }
 
 // describe fills in a dense request.
-func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn) (err error) {
+func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn, slot int) (err error) {
 	if p.void { // what it was may be gone
 		return nil
 	}
@@ -106,7 +107,7 @@ func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn) (err error) {
 	if p.kind == psmsg.KindPushDense && !d.lent {
 		off += align64(d.n * 4)
 	}
-	req.Values, err = d.arena.remote(l.domain, off, d.n*4)
+	req.Values, err = l.remote(d.arena, slot, off, d.n*4, p.kind == psmsg.KindPullDense)
 	return err
 }
 
@@ -141,7 +142,7 @@ func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *Cop
 			rowBytes = r.spec.PushFloats() * 4
 		}
 		at, off := r.place(p.kind == psmsg.KindPush)
-		if req.Values, err = at.remote(s.l.domain, off+first*rowBytes, count*rowBytes); err != nil {
+		if req.Values, err = s.l.remote(at, s.slot, off+first*rowBytes, count*rowBytes, p.kind == psmsg.KindPull); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"slices"
 
 	"psrt/rdma"
 	"psrt/rdma/mem"
@@ -53,15 +54,17 @@ func (m *Memory) Bytes() []byte { return m.s.memory.Bytes() }
 // Close takes it back: no server can reach it any more. Nothing may be in flight.
 func (m *Memory) Close() { m.s.close() }
 
-// Direct says whether every server reaches m: shared memory needs a descriptor.
+// Direct says whether every server reaches m now: shared memory needs a descriptor. In a
+// job with replicas a group may come to be elsewhere: to a server that does not reach m
+// requests go by a copy.
 func (c *Client) Direct(m *Memory) bool {
+	return !slices.ContainsFunc(c.lanes, func(l *laneConn) bool { return !l.reachesMemory(m.s) })
+}
+
+// Shares says whether m is reached by every server there may ever be.
+func (m *Memory) Shares() bool {
 	_, _, shares := m.s.memory.Descriptor()
-	for _, l := range c.lanes {
-		if l.mapped && !shares {
-			return false
-		}
-	}
-	return true
+	return shares
 }
 
 // NewLeanRows makes a working set for a pull or a push, one at a time: values and

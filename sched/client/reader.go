@@ -97,8 +97,7 @@ func (l *laneConn) reaches(p *part) bool {
 	default:
 		return true
 	}
-	_, _, shares := m.memory.Descriptor()
-	return shares || !l.mapped
+	return l.reachesMemory(m)
 }
 
 // isReader says whether a lane is a reader's.

@@ -130,6 +130,7 @@ func (c *Client) place(p part) {
 // release frees a slot and counts its request as answered.
 func (l *laneConn) release(slot int) {
 	p := &l.parts[slot]
+	l.dismiss(slot)
 	*p.uses()--
 	p.call.left--
 	*p = part{}
@@ -140,6 +141,7 @@ func (l *laneConn) release(slot int) {
 // a server takes a worker's pushes without a gap in their sequence.
 func (c *Client) makeVoid(l *laneConn, slot int) {
 	p := &l.parts[slot]
+	l.dismiss(slot)
 	*p.uses()--
 	p.call.left--
 	l.void.inUse = &l.voids

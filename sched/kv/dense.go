@@ -99,7 +99,7 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 	if grads != nil {
 		d.kind, vector = opPushDense, grads
 	}
-	if m, off := c.memory.find(vector); m != nil {
+	if m, off := c.find(vector); m != nil {
 		d.op.dense, d.op.lent = c.c.NewLentDense(n, c.job.DenseBlocks, m.lent, off), m
 		d.forgotten = d.release
 		return d, nil

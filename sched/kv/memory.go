@@ -18,7 +18,6 @@ type Memory struct {
 	bytes       []byte
 	arena       *mem.Arena // nil for the caller's own
 	lent        *client.Memory
-	direct      bool
 	uses        atomic.Int64 // requests that name it
 }
 
@@ -92,9 +91,8 @@ func (c *Client) lend(b []byte, what rdma.Memory) (*Memory, error) {
 	}
 	c.mu.Lock()
 	m.lent = c.c.Lend(what, "trainer's memory")
-	m.direct = c.c.Direct(m.lent)
 	var err error
-	if m.direct { // else no server ever reaches it
+	if c.c.Direct(m.lent) { // else it would be for nothing, as things are
 		err = m.lent.Register()
 	}
 	c.mu.Unlock()
@@ -154,7 +152,18 @@ func (c *Client) IsDirect(address, n uint64) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	m := l.around(address)
-	return m != nil && m.direct && n <= m.last-address
+	return m != nil && c.reached(m) && n <= m.last-address
+}
+
+// reached says whether all servers reach the memory themselves now: in a job with
+// replicas groups move between hosts.
+func (c *Client) reached(m *Memory) bool {
+	if m.lent.Shares() {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.c.Direct(m.lent)
 }
 
 // CheckRange refuses n bytes that begin in registered memory and end outside.
@@ -185,7 +194,8 @@ func (l *memories) around(address uint64) *Memory {
 
 // find gives the memory in which a matrix lies whole, and where in it, where all
 // servers reach it; the caller unuses it.
-func (l *memories) find(matrix []float32) (*Memory, int) {
+func (c *Client) find(matrix []float32) (*Memory, int) {
+	l := &c.memory
 	if !l.any.Load() || len(matrix) == 0 {
 		return nil, 0
 	}
@@ -193,7 +203,7 @@ func (l *memories) find(matrix []float32) (*Memory, int) {
 	defer l.mu.RUnlock()
 	first := mem.Address(mem.Bytes(matrix))
 	m := l.around(first)
-	if m == nil || !m.direct || uint64(len(matrix))*4 > m.last-first {
+	if m == nil || !c.reached(m) || uint64(len(matrix))*4 > m.last-first {
 		return nil, 0
 	}
 	m.uses.Add(1)

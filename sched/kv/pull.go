@@ -103,7 +103,7 @@ func (t *Table) preparePull(keys []uint64, values []float32, o Options) (*pullin
 // arrange plans keys where the rows shall be: in lent memory where matrix lies in
 // some that all servers reach and the caller's order is theirs.
 func (x *set) arrange(o *op, keys []uint64, matrix []float32, t *Table) error {
-	if m, off := t.c.memory.find(matrix); m != nil {
+	if m, off := t.c.find(matrix); m != nil {
 		if x.lent == nil {
 			x.lent = t.c.c.NewLentRows(t.spec)
 		}

@@ -119,7 +119,7 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 	}()
 	x := p.set
 	x.index, x.plain = append(x.index[:0], kept.index...), kept.plain
-	if m, off := t.c.memory.find(grads); m != nil {
+	if m, off := t.c.find(grads); m != nil {
 		if x.lent == nil {
 			x.lent = t.c.c.NewLentRows(t.spec)
 		}
