@@ -325,3 +325,27 @@ func TestResolver(t *testing.T) {
 		t.Errorf("it told of epochs %v", told)
 	}
 }
+
+// A connection that ends as a stepped client is opened is its owner's to make again: no
+// keeper begins when the owner has the turn to himself.
+func TestLossAtTheEndOfOpening(t *testing.T) {
+	cl := newCluster(t, 2, 1)
+	cfg := cl.config(0)
+	told := 0
+	cfg.Stepped, cfg.Lost = true, func() { told++ }
+	c, err := Open(t.Context(), cfg)
+	must(t, err)
+	t.Cleanup(c.Close)
+	for _, on := range []bool{true, false} { // a watcher may be between the two
+		c.turn.on.Store(on)
+		c.lanes[0].broken = errors.New("for the test")
+		was := told
+		c.lost()
+		if told != was+1 || c.servers[0].down {
+			t.Errorf("with turns %v: the owner is told %d times; a keeper has begun: %v", on, told-was, c.servers[0].down)
+		}
+	}
+	if broken := c.Broken(); len(broken) != 1 {
+		t.Errorf("%d groups are the owner's to connect", len(broken))
+	}
+}

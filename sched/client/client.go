@@ -167,7 +167,7 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	c.gate = cfg.Stall.Gate()
 	c.unwatch = context.AfterFunc(ctx, c.mux.Wake)
 	c.turn.idle = sync.NewCond(&c.turn.mu)
-	c.turn.on = cfg.Shared // of a job with replicas openGroups says
+	c.turn.on.Store(cfg.Shared) // of a job with replicas openGroups says
 	return c, nil
 }
 

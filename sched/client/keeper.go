@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma"
@@ -22,22 +23,23 @@ import (
 // turns lets the client's owner and its keepers take turns: whoever holds mu may
 // touch the client, but while the owner is in Await the queues are in use.
 type turns struct {
-	on    bool
+	on    atomic.Bool // what opens the client writes it
 	mu    sync.Mutex
 	idle  *sync.Cond
 	rests bool // the owner is in Await
 	wants int  // keepers that wait for it to end
 	over  bool // the client is closed
+	own   bool // the owner connects what breaks from here on
 }
 
 func (c *Client) lock() {
-	if c.turn.on {
+	if c.turn.on.Load() {
 		c.turn.mu.Lock()
 	}
 }
 
 func (c *Client) unlock() {
-	if c.turn.on {
+	if c.turn.on.Load() {
 		c.turn.mu.Unlock()
 	}
 }
@@ -45,7 +47,7 @@ func (c *Client) unlock() {
 // rest is Await by the owner, who has the turn and gives it up meanwhile.
 func (c *Client) rest(until time.Time) {
 	t := &c.turn
-	if !t.on {
+	if !t.on.Load() {
 		c.Await(until)
 		return
 	}
@@ -73,7 +75,7 @@ func (c *Client) Rest(until time.Time) {
 
 // alone runs f in a keeper's turn, or a reader's; false: the client is closed.
 func (c *Client) alone(f func()) bool {
-	if !c.turn.on && c.cfg.Turn != nil { // a stepped client is its owner's
+	if !c.turn.on.Load() && c.cfg.Turn != nil { // a stepped client is its owner's
 		return c.cfg.Turn(f)
 	}
 	t := &c.turn
@@ -102,9 +104,16 @@ func (c *Client) heal() {
 
 // lost is told by any goroutine that a control connection has ended.
 func (c *Client) lost() {
-	if c.turn.on {
-		c.alone(c.heal)
-		return
+	own := true
+	if c.turn.on.Load() {
+		open := c.alone(func() {
+			if own = c.turn.own; !own {
+				c.heal()
+			}
+		})
+		if !own || !open {
+			return
+		}
 	}
 	c.mux.Wake()
 	if c.cfg.Lost != nil {
@@ -212,7 +221,7 @@ func (c *Client) failure() error {
 
 // openGroups connects all groups at once.
 func (c *Client) openGroups(deadline time.Time) error {
-	c.turn.on = true
+	c.turn.on.Store(true)
 	c.turn.mu.Lock()
 	for i, s := range c.servers {
 		s.down = true
@@ -232,10 +241,11 @@ func (c *Client) openGroups(deadline time.Time) error {
 	if err == nil && !c.cfg.Stepped {
 		c.makeReaders()
 	}
+	c.turn.own = err == nil && c.cfg.Stepped
 	c.turn.mu.Unlock()
 	if err == nil && c.cfg.Stepped {
-		c.keepers.Wait() // they are done
-		c.turn.on = false
+		c.keepers.Wait() // they are done, and nobody begins another
+		c.turn.on.Store(false)
 	}
 	return err
 }
