@@ -16,8 +16,9 @@ type Times struct {
 	// patient times, where its answers took long of late: machines may be loaded.
 	Suspect time.Duration
 	// Silent is how long before it is cut out for that, 2 s: a suspected server is not
-	// waited for, but one that is cut out must have its rows copied again. One whose
-	// connections are refused is cut out at once.
+	// waited for, but one that is cut out must have its rows copied again. Longer, up to
+	// neverHeard times, where its answers took long of late. One whose connections are
+	// refused is cut out at once.
 	Silent  time.Duration
 	Lease   time.Duration // that a confirmation is good for, from when it was asked for, 500 ms
 	Stagger time.Duration // between the proposals of servers with the same aim, 100 ms
@@ -71,7 +72,7 @@ type Peers struct {
 	self  Node
 	times Times
 	epoch uint64
-	late  time.Duration // in all; see Late
+	late  absence // in all; see Late
 	peers map[Node]*peer
 }
 
@@ -86,7 +87,7 @@ type peer struct {
 	any      bool          // it was
 	broken   bool          // its connection ended with an error; until the next answer
 	brokenAt time.Duration
-	late     time.Duration // Peers.late at the newest answer, or first look
+	late     absence       // Peers.late at the newest answer, or first look
 	slow     time.Duration // the slowest answer of late
 }
 
@@ -181,10 +182,28 @@ func (p *Peers) Broken(n Node, now time.Duration) {
 	q.broken, q.brokenAt = true, now
 }
 
+// absence is for how long a server did nothing, in pauses: it was away for as long as
+// others are away that are cut out, or it was late, again and again.
+type absence struct{ away, late time.Duration }
+
 // Late says that this server itself did nothing for so long beyond what was planned:
 // it was stopped, or got no processor. Nobody is suspected for a silence that long.
 // Leases and fences take no notice.
-func (p *Peers) Late(d time.Duration) { p.late += d }
+func (p *Peers) Late(d time.Duration) {
+	if d >= p.times.Silent {
+		p.late.away += d
+	} else {
+		p.late.late += d
+	}
+}
+
+// silence is for how long a node has not answered, since a moment, in the time in which
+// this server could have heard it. A server that gets a processor now and then is late
+// nearly all of the time, and yet hears what has come whenever it is not: its being late
+// excuses others for no longer than Silent.
+func (p *Peers) silence(q *peer, since, now time.Duration) time.Duration {
+	return now - since - (p.late.away - q.late.away) - min(p.late.late-q.late.late, p.times.Silent)
+}
 
 // Suspects says whether a node is believed dead.
 func (p *Peers) Suspects(n Node, now time.Duration) bool {
@@ -196,13 +215,15 @@ func (p *Peers) Suspects(n Node, now time.Duration) bool {
 	if q.answered {
 		from, limit = q.asked, min(max(p.times.Suspect, slowTimes*q.slow), limit)
 	}
-	return q.broken || now-from-(p.late-q.late) > limit+p.times.Beat
+	return q.broken || p.silence(q, from, now) > limit+p.times.Beat
 }
 
 // neverHeard is how many Silents one may take that has never answered.
 const neverHeard = 5
 
-// Dead says whether a node is to be cut out.
+// Dead says whether a node is to be cut out. Its limit follows how slow the node was: where
+// machines have far more to do than they can, all are silent for seconds now and then, and
+// who is cut out for that adds the copy of its rows to the load.
 func (p *Peers) Dead(n Node, now time.Duration) bool {
 	q := p.peers[n]
 	if !p.Suspects(n, now) || q.broken {
@@ -210,9 +231,9 @@ func (p *Peers) Dead(n Node, now time.Duration) bool {
 	}
 	from, limit := q.since, neverHeard*p.times.Silent
 	if q.answered {
-		from, limit = q.asked, p.times.Silent
+		from, limit = q.asked, min(max(p.times.Silent, slowTimes*q.slow), limit)
 	}
-	return now-from-(p.late-q.late) > limit+p.times.Beat
+	return p.silence(q, from, now) > limit+p.times.Beat
 }
 
 // Leased says whether this server may serve readers of a group that is of epoch

@@ -111,6 +111,13 @@ func (c *core) addr(n place.Node) (string, bool) {
 	return "", false
 }
 
+// woke notes how late this process looks again: it should each tickEvery.
+func (c *core) woke(last, now time.Duration) {
+	if late := now - last - tickEvery; late > tickEvery {
+		c.peers.Late(late)
+	}
+}
+
 // beats are the questions that are due.
 func (c *core) beats(now time.Duration) []member.Beat {
 	nodes := c.nodes()

@@ -35,6 +35,10 @@ type script struct {
 	store *place.Chains
 	first place.ChainsConfig
 	log   []string
+	times member.Times
+	last  map[int]time.Duration // when a process looked last
+	// runs is when a process that is wanted at a moment runs; nil: at once.
+	runs func(id int, at time.Duration) time.Duration
 }
 
 type event struct {
@@ -43,7 +47,11 @@ type event struct {
 }
 
 func newScript(t *testing.T, servers, replicas int) *script {
-	s := &script{t: t, cores: map[int]*core{}, away: map[int]bool{}, cut: map[[2]int]bool{}, noKey: map[int]bool{}, deaf: map[int]bool{}, gone: map[int]map[int][]place.Node{},
+	return newScriptOf(t, servers, replicas, member.Times{Silent: 200 * ms})
+}
+
+func newScriptOf(t *testing.T, servers, replicas int, times member.Times) *script {
+	s := &script{t: t, times: times, last: map[int]time.Duration{}, cores: map[int]*core{}, away: map[int]bool{}, cut: map[[2]int]bool{}, noKey: map[int]bool{}, deaf: map[int]bool{}, gone: map[int]map[int][]place.Node{},
 		first: place.ChainsConfig{Slots: 16, Groups: 4, Replicas: replicas, AllowSameHost: true}}
 	for id := range servers {
 		s.start(id, 1)
@@ -61,7 +69,7 @@ func newScript(t *testing.T, servers, replicas int) *script {
 
 // start registers a process.
 func (s *script) start(id int, gen uint64) {
-	c := newCore(place.Node{Server: id, Gen: gen}, member.Times{Silent: 200 * ms}, place.Limits{})
+	c := newCore(place.Node{Server: id, Gen: gen}, s.times, place.Limits{})
 	s.cores[id], s.gone[id] = c, map[int][]place.Node{}
 	for other, o := range s.cores {
 		c.regs[other] = Registration{Server: place.Server{ID: other, Gen: o.self.Gen, Lanes: 1, Weight: 1}}
@@ -101,8 +109,23 @@ func (s *script) swap(c *core, next *place.Chains, epoch uint64) {
 	}
 }
 
+// asleep says that a process does not run now, and has do done when it does.
+func (s *script) asleep(id int, do func()) bool {
+	if s.runs == nil {
+		return false
+	}
+	at := s.runs(id, s.now)
+	if at > s.now {
+		s.after(at-s.now, do)
+	}
+	return at > s.now
+}
+
 // tell has a core learn and adopt what the store has.
 func (s *script) tell(c *core) {
+	if s.asleep(c.self.Server, func() { s.tell(c) }) {
+		return
+	}
 	if !s.away[c.self.Server] && !s.noKey[c.self.Server] {
 		s.adopt(c, s.store)
 	}
@@ -142,11 +165,15 @@ func (s *script) run(d time.Duration) {
 			s.later = s.later[1:]
 			e.do()
 		}
-		if s.now%(10*ms) == 0 {
-			for _, id := range s.ids() {
-				if !s.away[id] {
-					s.tick(s.cores[id])
-				}
+		for _, id := range s.ids() {
+			due := s.now%tickEvery == 0
+			if s.runs != nil {
+				due = s.runs(id, s.now) == s.now && s.now-s.last[id] >= tickEvery
+			}
+			if due && !s.away[id] {
+				s.cores[id].woke(s.last[id], s.now)
+				s.last[id] = s.now
+				s.tick(s.cores[id])
 			}
 		}
 	}
@@ -194,6 +221,9 @@ func (s *script) tick(c *core) {
 
 // ask delivers a beat, and its answer.
 func (s *script) ask(c *core, b member.Beat, req psmsg.BeatRequest) {
+	if s.asleep(b.To.Server, func() { s.ask(c, b, req) }) {
+		return
+	}
 	to := s.cores[b.To.Server]
 	if to == nil || to.self != b.To || s.away[b.To.Server] || s.cut[[2]int{c.self.Server, b.To.Server}] {
 		return
@@ -202,13 +232,19 @@ func (s *script) ask(c *core, b member.Beat, req psmsg.BeatRequest) {
 	if newer {
 		s.after(2*ms, func() { s.adopt(to, c.known) })
 	}
-	s.after(ms, func() {
-		if !s.away[c.self.Server] && !s.cut[[2]int{b.To.Server, c.self.Server}] && s.cores[c.self.Server] == c {
-			if c.answered(b, reply, s.now) {
-				s.after(2*ms, func() { s.adopt(c, to.known) })
-			}
+	s.after(ms, func() { s.answer(c, to, b, reply) })
+}
+
+// answer delivers the answer to a beat, for which nobody waits longer than is patient.
+func (s *script) answer(c, to *core, b member.Beat, reply psmsg.BeatReply) {
+	if s.asleep(c.self.Server, func() { s.answer(c, to, b, reply) }) || s.now-b.Asked > c.peers.Times().Patience() {
+		return
+	}
+	if !s.away[c.self.Server] && !s.cut[[2]int{b.To.Server, c.self.Server}] && s.cores[c.self.Server] == c {
+		if c.answered(b, reply, s.now) {
+			s.after(2*ms, func() { s.adopt(c, to.known) })
 		}
-	})
+	}
 }
 
 // served says whether a core may serve readers of a group now.

@@ -98,8 +98,8 @@ func (l *link) dial(ctx context.Context, limit time.Duration) (conn *dial.Conn, 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, _, err = l.m.cfg.Host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) { return rdma.EndpointConfig{}, nil })
-	if err != nil {
-		return nil, ctx.Err() == nil && !errors.Is(err, dial.ErrRefused) && !ownFault(err)
+	if err != nil { // a process that gets no processor may learn late that its peer's host has refused
+		return nil, errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() == nil && !errors.Is(err, dial.ErrRefused) && !ownFault(err)
 	}
 	return conn, false
 }

@@ -218,9 +218,7 @@ func (m *Member) look(ctx context.Context, last *time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.core, m.now()
-	if late := now - *last - tickEvery; late > tickEvery {
-		c.peers.Late(late)
-	}
+	c.woke(*last, now)
 	*last = now
 	m.connect(ctx)
 	for _, b := range c.beats(now) {
