@@ -12,18 +12,18 @@ import (
 // each op which rows have come, and does it to those alone: the others come later
 // and have it in them.
 type feed struct {
-	to     Node
-	began  bool
-	inStep bool    // all is copied: ops go as to a successor, and are committed when the joiner has them
-	items  []*Item // not acknowledged
-	first  uint64  // number of items[0]; from 1
-	sent   uint64  // last one sent
-	bytes  int     // of items
-	rows   int     // likewise, of rows alone
-	cursor uint64
-	idle   int
-	still  int  // ticks in which the joiner took nothing of what there was
-	whole  bool // the joiner has said that it has all
+	to       Node
+	began    bool
+	inStep   bool    // all is copied: ops go as to a successor, and are committed when the joiner has them
+	items    []*Item // not acknowledged
+	first    uint64  // number of items[0]; from 1
+	sent     uint64  // last one sent
+	bytes    int     // of items
+	rows     int     // likewise, of rows alone
+	cursor   uint64
+	patience patience
+	still    int  // ticks in which the joiner took nothing of what there was
+	whole    bool // the joiner has said that it has all
 }
 
 func (f *feed) add(it *Item) {
@@ -83,8 +83,8 @@ func (f *feed) tick(m *Machine) {
 	if !f.began {
 		return
 	}
-	if f.idle++; f.idle >= m.opt.ResendTicks {
-		f.idle, f.sent = 0, f.first-1
+	if f.patience.due(m.opt.ResendTicks) {
+		f.sent = f.first - 1
 	}
 }
 
@@ -93,6 +93,7 @@ func (f *feed) acked(m *Machine, seq uint64) {
 	if !f.began {
 		return
 	}
+	more := false
 	for len(f.items) > 0 && f.first <= seq {
 		f.bytes -= f.items[0].itemBytes
 		if f.items[0].Kind == Rows {
@@ -101,7 +102,11 @@ func (f *feed) acked(m *Machine, seq uint64) {
 		f.items[0] = nil
 		f.items = f.items[1:]
 		f.first++
-		f.idle, f.still = 0, 0
+		more = true
+	}
+	if more {
+		f.patience.progress()
+		f.still = 0
 	}
 	f.sent = max(f.sent, f.first-1)
 	if f.inStep && len(f.items) == 0 && !f.whole {

@@ -8,7 +8,7 @@ type link struct {
 	haveOff  int
 	sent     uint64 // whole ops sent
 	sentOff  int    // bytes of the next
-	idle     int    // ticks without progress
+	patience patience
 	asked    bool
 	saidHeld bool
 }
@@ -27,13 +27,12 @@ func (m *Machine) successor() (Node, bool) {
 func (l *link) tick(m *Machine) {
 	to, ok := m.successor()
 	if !ok || !m.clear() || l.known && l.have == m.last() && m.committed == l.have {
-		l.idle = 0
+		l.patience.rest()
 		return
 	}
-	if l.idle++; l.idle < m.opt.ResendTicks {
+	if !l.patience.due(m.opt.ResendTicks) {
 		return
 	}
-	l.idle = 0
 	l.sent, l.sentOff = l.have, l.haveOff
 	m.send(Message{Kind: Sync, To: to, Seq: m.last(), Committed: m.committed})
 }
@@ -87,11 +86,13 @@ func (l *link) inflight(m *Machine) int {
 
 // acked is the successor's word.
 func (l *link) acked(m *Machine, msg *Message) {
-	if !l.known || msg.Seq > l.have || msg.Seq == l.have && msg.Off > l.haveOff {
+	had := m.committed
+	more := !l.known || msg.Seq > l.have || msg.Seq == l.have && msg.Off > l.haveOff
+	if more {
 		if !l.known {
 			l.sent, l.sentOff = msg.Seq, msg.Off
 		}
-		l.known, l.idle = true, 0
+		l.known = true
 		l.have, l.haveOff = msg.Seq, msg.Off
 		if l.sent < l.have || l.sent == l.have && l.sentOff < l.haveOff {
 			l.sent, l.sentOff = l.have, l.haveOff
@@ -99,7 +100,9 @@ func (l *link) acked(m *Machine, msg *Message) {
 	}
 	for end := m.ripe(min(msg.Committed, m.last())); m.committed < end; {
 		m.commit()
-		l.idle = 0
+	}
+	if more || m.committed > had {
+		l.patience.progress()
 	}
 }
 

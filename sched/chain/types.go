@@ -205,7 +205,7 @@ type Options struct {
 	LogOps        int // ordered and not committed, 256
 	LogBytes      int // likewise, 64 MiB; one op may be larger
 	FeedBytes     int // of a copy, sent and not acknowledged, 8 MiB
-	ResendTicks   int // without progress before what is unacknowledged is sent again, 2
+	ResendTicks   int // without progress before what is unacknowledged is sent again, 2; longer where acknowledgements take longer
 	StuckTicks    int // without progress before a joiner is given up, 4800: two minutes of a lane that waits for others
 }
 
