@@ -101,6 +101,11 @@ func TestHeterRanksDie(t *testing.T) {
 		if slices.ContainsFunc(res.Takeovers, func(t train.Takeover) bool { return !t.Exact }) {
 			t.Errorf("run %d:%s: a takeover is not exact: %v", run, deaths, res.Takeovers)
 		}
+		for _, k := range res.Takeovers { // two dense ranks behind three workers
+			if want := []string{"worker 0", "worker 1", "worker 2", "dense rank 0", "dense rank 1"}[k.Worker]; k.Rank != want {
+				t.Errorf("run %d: member %d is called %q, want %q", run, k.Worker, k.Rank, want)
+			}
+		}
 	}
 	if taken == 0 {
 		t.Error("nobody's number was taken over: the test proved nothing")

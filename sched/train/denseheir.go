@@ -50,11 +50,11 @@ func (d *denseRank) takeOver(ctx context.Context) (over bool, err error) {
 		return err == nil, err
 	}
 	d.clock = in.from
-	t := Takeover{d.rank.Index, in.from, exact}
+	t := Takeover{d.rank.Index, d.job.MemberName(d.rank.Index), in.from, exact}
 	if in.from > 0 {
 		d.took = append(d.took, t)
 	}
-	d.rank.emit(Event{Note: t.named(d.job.MemberName(d.rank.Index))})
+	d.rank.emit(Event{Note: t.String()})
 	return false, nil
 }
 

@@ -66,18 +66,16 @@ func (j *Job) reconnectFor() time.Duration {
 // new process reads on at the oldest step that some lane lacks, and sends its pushes
 // with the sequence numbers that they had: a lane that has them counts them once.
 type Takeover struct {
-	Worker int    `json:"worker"`
-	Step   uint64 `json:"step"` // since the job began, or was resumed, counted from 0
+	Worker int    `json:"worker"` // number among the members: dense ranks count on behind the workers
+	Rank   string `json:"rank"`   // how people know it
+	Step   uint64 `json:"step"`   // since the job began, or was resumed, counted from 0
 	// Exact: no lane had added that step up, so that the values pulled for it, and all
 	// that follows, are what they would have been. In ssp and asp that is no promise.
 	Exact bool `json:"exact"`
 }
 
-func (t Takeover) String() string { return t.named(fmt.Sprintf("worker %d", t.Worker)) }
-
-// named is String of who is called otherwise.
-func (t Takeover) named(who string) string {
-	s := fmt.Sprintf("%s is another process from step %d on; every example counts once", who, t.Step)
+func (t Takeover) String() string {
+	s := fmt.Sprintf("%s is another process from step %d on; every example counts once", t.Rank, t.Step)
 	if !t.Exact {
 		s += "; some servers had added that step up and others had not got it: the model is not bit for bit what it would have been"
 	}
@@ -241,7 +239,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
 	}
 	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
-	t := Takeover{w.rank.Index, in.from, exact || w.job.Sync != BSP}
+	t := Takeover{w.rank.Index, w.job.MemberName(w.rank.Index), in.from, exact || w.job.Sync != BSP}
 	w.rank.emit(Event{Note: t.String()})
 	if !known {
 		return nil // stand follows
