@@ -10,7 +10,8 @@
 // process. Command gives a command that runs on a host, under its own host name.
 // Slurm starts munged, slurmctld on the head and a slurmd on each host, in the
 // foreground as children of the test, and waits until all nodes are idle; MPIRun
-// reaches the hosts through a stand-in for rsh. The end of the test ends all of it.
+// reaches the hosts through a stand-in for rsh. The end of the test ends all of it; where
+// the test is killed, a process beside it does (watchman.go).
 //
 // Need says what a machine lacks: the test is skipped, or fails where
 // PSRT_REQUIRE_LAUNCHERS is set, as in CI.

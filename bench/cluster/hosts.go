@@ -34,7 +34,12 @@ func New(t testing.TB, n int) *Hosts {
 	Need(t, Namespaces)
 	k := serial.Add(1)
 	h := &Hosts{N: n, net: fmt.Sprintf("10.%d.%d.", 64+os.Getpid()%128, k), tag: fmt.Sprintf("psrt%d-%d-", os.Getpid(), k), t: t}
-	t.Cleanup(h.remove)
+	var spaces []string
+	for i := 0; i <= n; i++ {
+		spaces = append(spaces, h.space(i))
+	}
+	over := watched(t, spaces)
+	t.Cleanup(func() { h.remove(); over() })
 	h.ip("netns add " + h.space(0))
 	h.in(0, "link set lo up", "link add br0 type bridge", "addr add "+h.Addr(0)+"/24 dev br0", "link set br0 up")
 	for i := 1; i <= n; i++ {

@@ -82,7 +82,7 @@ func (h *Hosts) Slurm(t testing.TB) *Slurm {
 		}
 	}
 	// Cleanups run last first: steps end before slurmd, that before the controller.
-	s.daemon(t, dir, -1, "munged", "--foreground", "--force", "--socket="+dir+"/munge/s", "--key-file="+dir+"/munge/key",
+	s.daemon(t, dir, 0, "munged", "--foreground", "--force", "--socket="+dir+"/munge/s", "--key-file="+dir+"/munge/key",
 		"--pid-file="+dir+"/munge.pid", "--log-file="+dir+"/munged.log", "--seed-file="+dir+"/munge/seed", "--num-threads=2")
 	s.daemon(t, dir, 0, "slurmctld", "-i", "-c", "-D")
 	for i := 1; i <= h.N; i++ {
@@ -104,7 +104,7 @@ func mustFind(t testing.TB, program string) string {
 	return path
 }
 
-// daemon starts a program on host i (-1: outside of all) until the end of the test.
+// daemon starts a program on host i until the end of the test.
 func (s *Slurm) daemon(t testing.TB, dir string, i int, program string, args ...string) {
 	t.Helper()
 	args = append([]string{mustFind(t, program)}, args...)
@@ -114,11 +114,8 @@ func (s *Slurm) daemon(t testing.TB, dir string, i int, program string, args ...
 		t.Fatal(err)
 	}
 	defer log.Close()
-	c := exec.Command(args[0], args[1:]...)
-	if i >= 0 {
-		all := s.hosts.Args(i, args...)
-		c = exec.Command(all[0], all[1:]...)
-	}
+	all := s.hosts.Args(i, args...)
+	c := exec.Command(all[0], all[1:]...)
 	c.Env = append(os.Environ(), "SLURM_CONF="+s.Conf)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
