@@ -458,6 +458,11 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 		return err
 	}
 	for !n.member.Votes() {
+		select {
+		case <-n.member.Ended():
+			return errors.New("the others have taken it out again before it had a vote")
+		default:
+		}
 		if pause(ctx, wardenEvery/5); ctx.Err() != nil {
 			return fmt.Errorf("no vote within %v: %w", votesWithin, ctx.Err())
 		}

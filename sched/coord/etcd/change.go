@@ -18,8 +18,12 @@ type Member struct {
 // Leads says whether this member is the one that the others follow.
 func (e *Embedded) Leads() bool { return e.e.Server.Leader() == e.e.Server.MemberID() }
 
-// Votes says whether it counts for a majority: one that joins begins without.
-func (e *Embedded) Votes() bool { return !e.e.Server.IsLearner() }
+// Votes says whether it counts for a majority: one that joins begins without, and may
+// not know of itself as yet, or any more.
+func (e *Embedded) Votes() bool {
+	self := e.e.Server.Cluster().Member(e.e.Server.MemberID()) // IsLearner panics where there is none
+	return self != nil && !self.IsLearner
+}
 
 // Ended is closed when this member is none any more: the others have removed it.
 func (e *Embedded) Ended() <-chan struct{} { return e.e.Server.StopNotify() }

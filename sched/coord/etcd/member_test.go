@@ -179,3 +179,43 @@ func TestMembersConformance(t *testing.T) {
 		return p
 	})
 }
+
+// A member that is taken out before it has a vote, or has not learnt of itself yet, has
+// none: asking for it is no end of the process.
+func TestVoteOfOneTakenOut(t *testing.T) {
+	t.Parallel()
+	members, peers := together(t, 3)
+	for _, m := range members[:2] {
+		t.Cleanup(func() { _ = m.Close() })
+	}
+	out := members[2]
+	defer out.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if !out.Votes() {
+		t.Errorf("one of %v has no vote", peers)
+	}
+	asks := make(chan struct{})
+	go func() {
+		defer close(asks)
+		for out.Votes() && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	for err := errors.New("not tried"); err != nil; { // members that have only met refuse it for some seconds
+		if err = members[0].Remove(ctx, uint64(out.e.Server.MemberID())); ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	select {
+	case <-asks:
+	case <-out.Ended(): // its view of itself stays what it was
+	}
+	out.Votes()
+	if ctx.Err() != nil {
+		t.Error("it has a vote three minutes after it was taken out")
+	}
+	cancel()
+	<-asks
+}
