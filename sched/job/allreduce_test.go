@@ -51,6 +51,41 @@ func TestAllReduceWithStaleRows(t *testing.T) {
 	}
 }
 
+// TestSameDigestInBuckets: a vector that is added in many calls is the vector that is added
+// in one, and what is measured is agreed on.
+func TestSameDigestInBuckets(t *testing.T) {
+	base := sampleJob(t, model.DeepFM)
+	base.Batch, base.Model.Hidden = 512, []int{512, 256}
+	want := run(t, *base, "shm")
+	for _, l := range []struct {
+		dense     string
+		workers   int
+		transport string
+		bytes     int // -1: measured
+		loss      string
+	}{
+		{train.DenseAllReduce, 2, "shm", 32 << 10, ""}, {train.DenseAllReduce, 3, "tcp", 100 << 10, train.LossContinue},
+		{train.DenseMixed, 3, "shm", 48 << 10, ""}, {train.DenseAllReduce, 2, "tcp", -1, ""}, {train.DenseAllReduce, 3, "shm", -1, train.LossContinue},
+	} {
+		j := *base
+		j.Dense, j.Servers, j.Lanes, j.Workers, j.OnWorkerLoss = l.dense, 2, 2, l.workers, l.loss
+		if l.bytes >= 0 {
+			j.DenseBucket = &l.bytes
+		}
+		if l.dense == train.DenseMixed {
+			j.DenseMeasured = &densesplit.Measured{Servers: 1, Reduce: 1}
+		}
+		res := run(t, j, l.transport)
+		if res.Digest != want.Digest || *res.AUC != *want.AUC {
+			t.Errorf("%+v: digest %s, AUC %v; with --dense ps %s, %v", l, res.Digest, *res.AUC, want.Digest, *want.AUC)
+		}
+		use := res.DenseSums
+		if l.bytes >= 0 && (use.BucketBytes != l.bytes || use.Buckets != nil) || l.bytes < 0 && len(use.Buckets) < 2 {
+			t.Errorf("%+v: buckets of %d bytes, measured %+v, of %d", l, use.BucketBytes, use.Buckets, use.VectorBytes)
+		}
+	}
+}
+
 func TestAllReduceIsRefused(t *testing.T) {
 	j := sampleJob(t, model.FM)
 	j.Dense = "sometimes"

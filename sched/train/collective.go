@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/nccl/bucket"
 	"psrt/nccl/coll"
 	"psrt/nccl/ring"
 	"psrt/rdma"
@@ -68,7 +69,9 @@ type collective struct {
 	applied  uint64  // the step that the replica is before
 	past     history // where the job survives a worker's death
 	memories map[*batch]coll.Memory
-	landing  *mem.Arena // of sums, likewise: who was thought dead may still write into an old one's
+	bucket   int            // bytes of the calls that a vector is added in; 0: one call, unknownBucket: not agreed on
+	tried    []bucket.Tried // what was measured for it
+	landing  *mem.Arena     // of sums, likewise: who was thought dead may still write into an old one's
 	landed   coll.Memory
 
 	pending *sumOf       // the newest
@@ -101,7 +104,7 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 		return nil, fmt.Errorf("train: --dense %s: %w", w.job.Dense, err)
 	}
 	c := &collective{w: w, member: m, blocks: blocks, survives: w.job.Survives(), memories: map[*batch]coll.Memory{},
-		roll: newRoll(w.rank.Coord, w.rank.Index, w.job.Workers), requests: make(chan *sumOf, 1), stop: func() {}}
+		bucket: unknownBucket, roll: newRoll(w.rank.Coord, w.rank.Index, w.job.Workers), requests: make(chan *sumOf, 1), stop: func() {}}
 	if w.rank.Generation > 1 {
 		if c.mine, err = c.roll.had(ctx); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -182,7 +185,9 @@ func (c *collective) news() {
 func (c *collective) run(ctx context.Context, ready chan<- error) {
 	err := c.regroup(ctx, nil)
 	if err == nil && c.w.job.Dense == DenseMixed {
-		err = c.mix()
+		if err = c.mix(); err == nil {
+			err = c.cut()
+		}
 	}
 	ready <- err
 	for ctx.Err() == nil {
@@ -210,9 +215,10 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 		if s.b.clock > c.applied {
 			return fmt.Errorf("train: step %d is to be added, and the dense values are before step %d: please report this", s.b.clock, c.applied)
 		}
-		sum, err := c.exchange(s)
+		applied := 0
+		sum, err := c.exchange(s, &applied)
 		if err == nil {
-			c.apply(s.b.clock, sum)
+			c.apply(s.b.clock, sum, applied)
 			if c.survives {
 				copy(g, sum)
 			}
@@ -234,8 +240,8 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 }
 
 // exchange makes the call; the gradients stay as they are where it may have to be made
-// again.
-func (c *collective) exchange(s *sumOf) ([]float32, error) {
+// again. Else what is added is applied while the rest is: so many blocks in the end.
+func (c *collective) exchange(s *sumOf, applied *int) ([]float32, error) {
 	if c.memories[s.b] == nil {
 		m, err := c.adder().Register(s.b.dense.Memory(), "worker dense vector")
 		if err != nil {
@@ -250,15 +256,21 @@ func (c *collective) exchange(s *sumOf) ([]float32, error) {
 			return nil, c.noRoom(err)
 		}
 		sum = mem.Float32s(c.landing.Bytes()[:4*len(sum)])
+		return sum, c.reduce(grads, sum, s.absent, nil)
 	}
-	return sum, c.reduce(grads, sum, s.absent)
+	return sum, c.reduce(grads, sum, s.absent, func(end int) { *applied = c.applyTo(c.replica, sum, *applied, end) })
 }
 
-// reduce adds what the workers add.
-func (c *collective) reduce(grads, sum []float32, absent bool) error {
+// reduce adds what the workers add. landed, which may be nil, is told how many floats are.
+func (c *collective) reduce(grads, sum []float32, absent bool, landed func(end int)) error {
 	for _, run := range c.mixed.runs(len(sum)) {
-		err := c.adder().Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Absent: absent,
-			Send: mem.Bytes(grads[run.from:run.to]), Recv: mem.Bytes(sum[run.from:run.to])})
+		call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Absent: absent,
+			Send: mem.Bytes(grads[run.from:run.to]), Recv: mem.Bytes(sum[run.from:run.to])}
+		err := bucket.Reduce(c.adder(), call, c.bucketBytes(), func(end int) {
+			if landed != nil {
+				landed(run.from + end/4)
+			}
+		})
 		if err != nil {
 			return err
 		}
@@ -266,17 +278,28 @@ func (c *collective) reduce(grads, sum []float32, absent bool) error {
 	return nil
 }
 
-// apply brings the replica behind a step.
-func (c *collective) apply(step uint64, sum []float32) {
+// applyTo applies the blocks from first on that end within so many floats, and says how
+// many of all blocks are applied then.
+func (c *collective) applyTo(v *dense.Vector, sum []float32, first, floats int) int {
+	for ; first < len(c.blocks); first++ {
+		b := c.blocks[first]
+		if !c.mixed.adds(first) {
+			continue
+		}
+		if b.Offset+b.Len > floats {
+			break
+		}
+		v.Apply(first, sum[b.Offset:b.Offset+b.Len]) // who pushes hears what is refused
+	}
+	return first
+}
+
+// apply brings the replica behind a step, of whose blocks so many are applied.
+func (c *collective) apply(step uint64, sum []float32, applied int) {
 	if c.survives {
 		c.past.add(step, c.published(), sum)
 	}
-	for i, block := range c.blocks {
-		if !c.mixed.adds(i) {
-			continue
-		}
-		c.replica.Apply(i, sum[block.Offset:block.Offset+block.Len]) // who pushes hears what is refused
-	}
+	c.applyTo(c.replica, sum, applied, len(sum))
 	c.replica.Publish()
 	c.applied = step + 1
 }
@@ -358,6 +381,10 @@ const pollEvery = time.Millisecond
 // DenseSums is how the workers of --dense allreduce or mixed added gradients.
 type DenseSums struct {
 	VectorBytes int `json:"vector_bytes"`
+	// BucketBytes is how long the calls were that added it, about; 0: it was one call.
+	BucketBytes int `json:"bucket_bytes,omitempty"`
+	// Buckets is what was measured for that; nil: it was told, or there was no choice.
+	Buckets []bucket.Tried `json:"buckets,omitempty"`
 	// Hosts are workers whose gradients were added inside their host before those of
 	// other hosts; nil: all were added at once.
 	Hosts [][]int `json:"hosts,omitempty"`
@@ -378,8 +405,13 @@ func (c *collective) use() *DenseSums {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u.Groups, u.NCCL = c.met, c.cards.use()
+	u.BucketBytes, u.Buckets = c.bucketBytes(), c.tried
 	if c.group != nil && (c.cards == nil || c.cards.group == nil) {
-		u.Hosts = c.group.Parts(4 * c.mixed.longest(c.floats()))
+		most := 4 * c.mixed.longest(c.floats())
+		if u.BucketBytes > 0 {
+			most = min(most, u.BucketBytes)
+		}
+		u.Hosts = c.group.Parts(most)
 	}
 	return u
 }
@@ -448,6 +480,9 @@ func (j *Job) reduces() bool { return j.Dense == DenseAllReduce || j.Dense == De
 func (j *Job) validateDense() error {
 	if err := j.validateCollective(); err != nil {
 		return err
+	}
+	if j.DenseBucket != nil && *j.DenseBucket < 0 {
+		return fmt.Errorf("train: buckets of %d bytes of dense gradients, want 0 for one call, or more", *j.DenseBucket)
 	}
 	switch j.Dense {
 	case "", DensePS, DenseAllReduce:

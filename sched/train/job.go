@@ -92,6 +92,9 @@ type Job struct {
 	Collective string `json:"collective,omitempty"`
 	// DenseMeasured is what DenseMixed would measure; nil: it does.
 	DenseMeasured *densesplit.Measured `json:"dense_measured,omitempty"`
+	// DenseBucket is how long the calls are that workers add the vector in, in bytes, 0 for
+	// one call; nil: it is measured.
+	DenseBucket *int `json:"dense_bucket,omitempty"`
 	// Combine has the workers of a host pull and push as one: CombineOff, "" too,
 	// CombineHost, or CombineAuto.
 	Combine string `json:"combine,omitempty"`

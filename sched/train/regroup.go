@@ -8,6 +8,7 @@ import (
 	"psrt/nccl/coll"
 	"psrt/nccl/ring"
 	"psrt/rdma/mem"
+	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 	"psrt/tiers/dense"
@@ -41,6 +42,9 @@ func (c *collective) regroup(ctx context.Context, why error) error {
 		if err == nil {
 			if err = c.joinCards(ctx); err == nil {
 				err = c.sync(ctx)
+			}
+			if err == nil && c.w.job.Dense != DenseMixed { // there the split comes first
+				err = c.cut()
 			}
 			if err == nil {
 				return nil
@@ -266,7 +270,7 @@ func (c *collective) tell(a agreement) (err error) {
 		case isNew:
 			c.past.add(step, p.before, p.sum)
 		case step >= c.applied:
-			c.apply(step, p.sum)
+			c.apply(step, p.sum, 0)
 		}
 	}
 	if !a.state {
@@ -295,21 +299,26 @@ func (c *collective) tell(a agreement) (err error) {
 }
 
 // newReplica is the vector as it begins.
-func (c *collective) newReplica() error {
+func (c *collective) newReplica() (err error) {
+	c.replica, err = c.newVector(c.blocks)
+	return err
+}
+
+// newVector has these blocks as they begin.
+func (c *collective) newVector(blocks []densemap.Block) (*dense.Vector, error) {
 	cfg, err := c.w.job.dense(c.w.model)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var parts []dense.Part
-	for _, b := range c.blocks {
+	for _, b := range blocks {
 		rule := dense.Rule{Optimizer: cfg.Optimizer}
 		if b.Rule == "ema" {
 			rule = dense.Rule{EMA: cfg.EMA}
 		}
 		parts = append(parts, dense.Part{Rule: rule, Values: cfg.Init[b.Offset : b.Offset+b.Len]})
 	}
-	c.replica, err = dense.New(parts, c.w.rank.Node)
-	return err
+	return dense.New(parts, c.w.rank.Node)
 }
 
 // load makes the replica from what the servers have.
