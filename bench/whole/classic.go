@@ -56,7 +56,13 @@ type outcome struct {
 	rows    int     // of all steps, each step's unique ones
 	digest  string  // of the trainer's
 	packed  *train.CompressUse
+	moved   uint64 // bytes between the trainer's servers and workers
+	waits   waits  // of the trainer
 }
+
+// waits are shares of a training in which the line of its workers computed, and stood still
+// for values and for pushes.
+type waits struct{ compute, values, pushes float64 }
 
 // train makes one pass.
 func (c *classic) train(ctx context.Context) (out outcome, err error) {

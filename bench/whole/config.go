@@ -23,7 +23,10 @@ type Config struct {
 	Seed   uint64
 	// Compress are ways of sending gradients that take turns, too.
 	Compress []compress.Choice
-	Dir      string // for the data; made by the caller
+	// Crew, if not 0, is how many workers train together, each for itself and all as one
+	// host (--combine), which take turns, too.
+	Crew int
+	Dir  string // for the data; made by the caller
 
 	Link       string // cable.Veth or cable.None
 	RateBits   int64  // per second, each way; 0: so that LinkShare holds
@@ -39,6 +42,7 @@ const (
 	maxSteps    = 100_000
 	maxRounds   = 1000
 	maxCompress = 8
+	maxCrew     = 16
 	minRateBits = 1_000_000
 	maxRateBits = 100_000_000_000
 	minQueue    = 16 << 10
@@ -71,6 +75,8 @@ func (c *Config) Check() error {
 		return bad("%d rounds, want 1 to %d", c.Rounds, maxRounds)
 	case len(c.Compress) > maxCompress:
 		return bad("%d ways of compressing, want at most %d", len(c.Compress), maxCompress)
+	case c.Crew != 0 && (c.Crew < 2 || c.Crew > maxCrew):
+		return bad("%d workers as one host, want 2 to %d, or 0 for none", c.Crew, maxCrew)
 	case c.Batch < 1:
 		return bad("a batch of %d, want at least 1", c.Batch)
 	case c.Dir == "":

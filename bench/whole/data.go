@@ -54,6 +54,13 @@ func (d *data) job(sync string, how compress.Choice) *train.Job {
 	}
 }
 
+// crew is the job of several workers in BSP, which pull and push as one or each for itself.
+func (d *data) crew(combine string) *train.Job {
+	j := d.job(train.BSP, compress.Choice{})
+	j.Workers, j.Combine = d.cfg.Crew, combine
+	return j
+}
+
 // rowsOf is the trainer's table, of which the rival's are born alike.
 func rowsOf(m *model.Model) table.Spec {
 	return table.Spec{Name: train.EmbeddingTable, ID: train.EmbeddingID, Dim: m.RowDim(), Init: m.RowInit(), Optimizer: optimizer}

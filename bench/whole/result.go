@@ -21,13 +21,15 @@ type measured struct {
 	links  []float64
 	took   [][]float64          // seconds a turn, by side
 	packed []*train.CompressUse // of a side's last turn
+	moved  []uint64             // likewise, bytes
+	waits  []waits              // likewise
 	loss   float64              // of the synchronous training
 	digest string
 }
 
 func newMeasured(c *Config) *measured {
 	n := len(c.names())
-	return &measured{cfg: c, took: make([][]float64, n), packed: make([]*train.CompressUse, n)}
+	return &measured{cfg: c, took: make([][]float64, n), packed: make([]*train.CompressUse, n), moved: make([]uint64, n), waits: make([]waits, n)}
 }
 
 const (
@@ -72,7 +74,10 @@ func (m *measured) add(side int, out outcome) error {
 	if off := math.Abs(out.loss-m.loss) / m.loss; !(off <= allowed) {
 		return fmt.Errorf("whole: a loss of %.6f where the synchronous training has %.6f, want within %g of it", out.loss, m.loss, allowed)
 	}
-	m.took[side], m.packed[side] = append(m.took[side], out.seconds), out.packed
+	if m.cfg.Crew > 0 && side >= m.cfg.crew() && out.digest != m.digest {
+		return fmt.Errorf("whole: in bsp the model has digest %s where one worker's has %s: please report it", out.digest, m.digest)
+	}
+	m.took[side], m.packed[side], m.moved[side], m.waits[side] = append(m.took[side], out.seconds), out.packed, out.moved, out.waits
 	return nil
 }
 
@@ -120,6 +125,22 @@ func (m *measured) compressed() (notes []string) {
 	return notes
 }
 
+// crewed is what workers brought that pull and push as one.
+func (m *measured) crewed() []string {
+	if m.cfg.Crew == 0 {
+		return nil
+	}
+	each, one := m.cfg.crew(), m.cfg.crew()+1
+	return []string{fmt.Sprintf("%d workers as one host: %.2f x the speed of each for itself, %.2f of the bytes between servers and workers (%.0f a step instead of %.0f); the digest of both is one worker's",
+		m.cfg.Crew, m.ratio(one, each), float64(m.moved[one])/float64(max(1, m.moved[each])), float64(m.moved[one])/float64(m.cfg.Steps), float64(m.moved[each])/float64(m.cfg.Steps))}
+}
+
+// stood is where a side's time went.
+func (m *measured) stood(side int) string {
+	w := m.waits[side]
+	return fmt.Sprintf("%.2f computing, %.2f waiting for values, %.2f for pushes", w.compute, w.values, w.pushes)
+}
+
 func (m *measured) notes(d *data) []string {
 	link := "link: loopback, whose limit is this machine's memory and cores"
 	stream := turns.Median(m.links)
@@ -140,5 +161,6 @@ func (m *measured) notes(d *data) []string {
 		"arithmetic alone: rows are neither pulled nor updated",
 		fmt.Sprintf("examples/s: psrt %.0f, rival %.0f, rows on this host %.0f, arithmetic alone %.0f", speed(ours), speed(classicSide), speed(localSide), speed(bareSide)),
 		fmt.Sprintf("psrt over the link: %.2f x the rival (bar 2), %.3f of rows on this host (bar 0.9), %.3f of the arithmetic alone; medians of each round's own", m.against(classicSide), m.against(localSide), m.against(bareSide)),
-	}, m.compressed()...)
+		fmt.Sprintf("of its last turn psrt over the link was %s; with rows on this host %s", m.stood(ours), m.stood(localSide)),
+	}, append(m.compressed(), m.crewed()...)...)
 }

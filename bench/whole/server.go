@@ -24,6 +24,7 @@ type serverOrder struct {
 	Model  model.Spec
 	Token  []byte
 	Store  string // of a turn of the trainer: where its ranks meet
+	World  int    // likewise: how many they are
 	Rival  bool   // a turn of the rival: an empty table
 }
 
@@ -60,7 +61,7 @@ func serveServer(ctx context.Context, from *json.Decoder, to *json.Encoder) erro
 		if o.Rival {
 			says.Addr, err = s.rival(ctx)
 		} else {
-			err = s.rank(ctx, o.Store)
+			err = s.rank(ctx, o.Store, o.World)
 		}
 	}
 }
@@ -126,10 +127,10 @@ func (s *serving) rival(ctx context.Context) (string, error) {
 }
 
 // rank is a turn of the trainer: the job's server.
-func (s *serving) rank(ctx context.Context, store string) error {
+func (s *serving) rank(ctx context.Context, store string, world int) error {
 	c := remote.New(func(ctx context.Context) (net.Conn, error) { return secure.Dial(ctx, "tcp", store, s.token) })
 	defer c.Close()
-	_, err := job.RunRank(ctx, job.RankConfig{Rank: 0, World: 2, Coord: c, Token: s.token, Transport: "tcp", Cover: dial.CoverNone,
+	_, err := job.RunRank(ctx, job.RankConfig{Rank: 0, World: world, Coord: c, Token: s.token, Transport: "tcp", Cover: dial.CoverNone,
 		Listen: net.JoinHostPort(s.cfg.host(serverAddress), "0"), Node: -1})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"psrt/bench/cable"
 	"psrt/bench/child"
@@ -127,8 +128,14 @@ func (c *Config) names() []string {
 	for _, how := range c.Compress {
 		all = append(all, all[ours]+", "+how.String())
 	}
+	if c.Crew > 0 {
+		all = append(all, fmt.Sprintf("%d workers over the link, bsp", c.Crew), fmt.Sprintf("%d workers as one host, bsp", c.Crew))
+	}
 	return all
 }
+
+// crew is the side of several workers, each for itself; as one host they are the next.
+func (c *Config) crew() int { return int(sidesAll) + len(c.Compress) }
 
 func (st *station) sides() (all []side) {
 	trains := []func(context.Context) (outcome, error){
@@ -139,6 +146,11 @@ func (st *station) sides() (all []side) {
 	}
 	for _, how := range st.cfg.Compress {
 		trains = append(trains, func(ctx context.Context) (outcome, error) { return st.over(ctx, train.ASP, how) })
+	}
+	if st.cfg.Crew > 0 {
+		for _, combine := range []string{train.CombineOff, train.CombineHost} {
+			trains = append(trains, func(ctx context.Context) (outcome, error) { return st.job(ctx, st.data.crew(combine)) })
+		}
 	}
 	for i, name := range st.cfg.names() {
 		all = append(all, side{name, trains[i]})
@@ -196,6 +208,11 @@ func (st *station) ask(o serverOrder) (says serverSays, err error) {
 
 // over is the trainer over the link: one rank here, one there.
 func (st *station) over(ctx context.Context, sync string, how compress.Choice) (out outcome, err error) {
+	return st.job(ctx, st.data.job(sync, how))
+}
+
+// job runs one: its server there, its workers here.
+func (st *station) job(ctx context.Context, j *train.Job) (out outcome, err error) {
 	store := local.New()
 	defer store.Close()
 	l, err := secure.Listen("tcp", net.JoinHostPort(st.cfg.host(stationAddress), "0"), st.token)
@@ -204,13 +221,22 @@ func (st *station) over(ctx context.Context, sync string, how compress.Choice) (
 	}
 	meet := remote.Serve(l, store)
 	defer meet.Close()
-	if err := job.Publish(ctx, store, st.data.job(sync, how)); err != nil {
+	if err := job.Publish(ctx, store, j); err != nil {
 		return out, err
 	}
-	if err := st.server.Tell(serverOrder{Store: l.Addr().String()}); err != nil {
+	world := 1 + j.Workers
+	if err := st.server.Tell(serverOrder{Store: l.Addr().String(), World: world}); err != nil {
 		return out, err
 	}
-	res, err := job.RunRank(ctx, job.RankConfig{Rank: 1, World: 2, Coord: store, Token: st.token, Transport: "tcp", Cover: dial.CoverNone, Node: -1})
+	results, errs := make([]*train.Result, j.Workers), make([]error, j.Workers)
+	var running sync.WaitGroup
+	for i := range j.Workers {
+		running.Go(func() {
+			results[i], errs[i] = job.RunRank(ctx, job.RankConfig{Rank: 1 + i, World: world, Coord: store, Token: st.token, Transport: "tcp", Cover: dial.CoverNone, Node: -1})
+		})
+	}
+	running.Wait()
+	res, err := results[0], errors.Join(errs...)
 	var says serverSays
 	if heard := st.server.Hear(&says); heard != nil || says.Err != "" {
 		err = errors.Join(err, heard, errorOf(says.Err))
@@ -241,7 +267,19 @@ func outcomeOf(res *train.Result) (outcome, error) {
 	if res.LogLoss == nil || !(res.TrainSeconds > 0) {
 		return outcome{}, fmt.Errorf("whole: a training of %d examples took %g s and has no loss", res.Examples, res.TrainSeconds)
 	}
-	return outcome{seconds: res.TrainSeconds, loss: *res.LogLoss, digest: res.Digest, packed: res.Compress}, nil
+	out := outcome{seconds: res.TrainSeconds, loss: *res.LogLoss, digest: res.Digest, packed: res.Compress,
+		waits: waits{values: res.Pipeline.WaitValues, pushes: res.Pipeline.WaitPush}}
+	for _, s := range res.Pipeline.Stages {
+		if s.Name == "compute" {
+			out.waits.compute = s.Busy
+		}
+	}
+	for _, s := range res.ServerUse {
+		for _, f := range s.Flows {
+			out.moved += f.InBytes + f.OutBytes
+		}
+	}
+	return out, nil
 }
 
 // rival is the classic worker over the link.

@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 	for _, link := range []string{cable.None, cable.Veth} {
 		t.Run(link, func(t *testing.T) {
 			cfg := small(t, link)
-			cfg.Compress = []compress.Choice{{Code: compress.Half}}
+			cfg.Compress, cfg.Crew = []compress.Choice{{Code: compress.Half}}, 3
 			if link == cable.Veth {
 				cfg.RateBits = 400e6
 			}
@@ -49,10 +49,13 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			names := cfg.names()
-			if len(r.Rows) != len(names) || len(names) != int(sidesAll)+1 {
+			if len(r.Rows) != len(names) || len(names) != int(sidesAll)+3 {
 				t.Fatalf("%d rows, want %d", len(r.Rows), len(names))
 			}
-			if last := r.Notes[len(r.Notes)-1]; !strings.Contains(last, "compress fp16: ") || !strings.Contains(last, " of the gradients' bytes (fp16)") {
+			if last := r.Notes[len(r.Notes)-1]; !strings.Contains(last, "3 workers as one host: ") || strings.Contains(last, "(0 a step") {
+				t.Errorf("%q", last)
+			}
+			if last := r.Notes[len(r.Notes)-2]; !strings.Contains(last, "compress fp16: ") || !strings.Contains(last, " of the gradients' bytes (fp16)") {
 				t.Errorf("%q", last)
 			}
 			for i, row := range r.Rows {
@@ -111,6 +114,7 @@ func TestCheck(t *testing.T) {
 		"0 rounds":     func(c *Config) { c.Rounds = 0 },
 		"9 ways":       func(c *Config) { c.Compress = make([]compress.Choice, 9) },
 		"no such":      func(c *Config) { c.Compress = []compress.Choice{{Code: 77}} },
+		"1 workers as": func(c *Config) { c.Crew = 1 },
 		"a batch of 0": func(c *Config) { c.Batch = 0 },
 		"no directory": func(c *Config) { c.Dir = "" },
 		"fields":       func(c *Config) { c.Fields = 0 },

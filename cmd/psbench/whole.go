@@ -46,6 +46,7 @@ iproute2; --link none measures over loopback and takes nothing.`,
 		Example: `  psbench train
   psbench train --rate 200mbit --model fm --rounds 5
   psbench train --compress fp16,int8,auto --steps 1000
+  psbench train --combine 4 --rate 50mbit --model deepfm --hidden 32,16 --fields 8 --vocab 200000 --steps 40
   psbench train --link-share 0.4 --json train.json`,
 	}
 	fl := c.Flags()
@@ -58,6 +59,7 @@ iproute2; --link none measures over loopback and takes nothing.`,
 	fl.Float64Var(&cfg.Zipf, "zipf", 1.1, "exponent of their power law")
 	fl.IntVar(&cfg.Batch, "batch", 4096, "examples of a step")
 	fl.StringSliceVar(&ways, "compress", nil, "ways of sending gradients that take turns, too: fp16, int8, topk:R, auto")
+	fl.IntVar(&cfg.Crew, "combine", 0, "so many workers take turns, too, in bsp: each for itself, and all as one host (psrt train --combine host)")
 	fl.IntVar(&cfg.Steps, "steps", 100, "of each turn")
 	fl.IntVar(&cfg.Rounds, "rounds", 3, "in which all take turns; the medians are shown")
 	fl.Var(link, "link", "veth, a link of its own; none, loopback")
