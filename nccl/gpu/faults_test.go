@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,4 +231,75 @@ func child(t *testing.T) {
 	fmt.Println("at " + p.member.Addr())
 	addrs := append(strings.Split(os.Getenv(peersVariable), ","), p.member.Addr())
 	t.Errorf("the killed one lives: %v", rank(t.Context(), p.member, 2, addrs, Options{Timeout: patience, Machine: "here"}))
+}
+
+// TestCloseInOrder: a group that nothing has happened to ends its communicator in order:
+// what it gave to streams is over, and NCCL is not told to drop it.
+func TestCloseInOrder(t *testing.T) {
+	opt := fakes(t)
+	trace := filepath.Join(t.TempDir(), "trace")
+	t.Setenv("PSRT_FAKE_NCCL_TRACE", trace)
+	_, groups := joined(t, 2, opt)
+	everyone(2, func(i int) {
+		if err := colltest.Counting(groups[i], 3, patience); err != nil {
+			t.Errorf("rank %d: %v", i, err)
+		}
+		if err := groups[i].Close(); err != nil {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	})
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(strings.ReplaceAll(string(text), " ", "-"))
+	slices.Sort(lines)
+	if got, want := strings.Join(lines, " "), "destroy-0 destroy-1 finalize-0 finalize-1"; got != want {
+		t.Errorf("closing does %q, want %q", got, want)
+	}
+}
+
+// TestHangingCopyFails: where the card does not end its copies though NCCL's work was aborted, the
+// call's error says that it may still write, and no memory is given back until it has.
+func TestHangingCopyFails(t *testing.T) {
+	opt := fakes(t)
+	hang := filepath.Join(t.TempDir(), "hang")
+	t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+	p := newProcess(t)
+	over := controls(t, []*process{p}, 1)
+	groups, errs := joins(t, over, func(int) Options { return opt })
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	g := groups[0]
+	g.drain = 10 * time.Millisecond
+	a, err := mem.New(mem.Config{Size: 8192, Node: -1, Purpose: "test", Share: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := g.Register(a, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hang, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: a.Bytes()[:4096], Recv: a.Bytes()[4096:], Within: 20 * time.Millisecond}
+	if err := g.Do(call); !errors.Is(err, ErrWrites) {
+		t.Errorf("the call: %v", err)
+	}
+	if err := m.Close(); !errors.Is(err, ErrWrites) {
+		t.Errorf("its memory, meanwhile: %v", err)
+	}
+	if err := os.Remove(hang); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if err = m.Close(); !errors.Is(err, ErrWrites) || time.Now().After(end) {
+			break
+		}
+	}
+	if err := errors.Join(err, g.Close(), over[0].Close(), a.Close()); err != nil {
+		t.Error(err)
+	}
 }

@@ -40,6 +40,8 @@ type Group struct {
 	// Of who makes a call, joins, or closes the group or a memory:
 	commMu   sync.Mutex
 	comm     *nccl.Comm // nil: given back
+	drain    time.Duration
+	draining bool // event is behind copies that NCCL's work was before when it was aborted
 	scratch  scratch
 	calls    uint64
 	deadline time.Time
@@ -137,8 +139,11 @@ func (g *Group) fail(err error, kind coll.Kind) error {
 	} else {
 		err = fmt.Errorf("gpu: call %d (%s): %w", g.calls, kind, err)
 	}
-	g.setVerdict(err)
 	g.abort()
+	if w := g.writes(); w != nil {
+		err = errors.Join(err, w)
+	}
+	g.setVerdict(err)
 	if blamed != nil {
 		g.control.Blame(blamed)
 	} else {
@@ -185,11 +190,22 @@ func (g *Group) abort() {
 	if g.stream.Record(g.event) != nil {
 		return
 	}
-	for end := time.Now().Add(drainTime); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
-		if passed, err := g.event.Passed(); passed || err != nil {
-			return
-		}
+	g.draining = true
+	for end := time.Now().Add(g.drain); time.Now().Before(end) && g.writes() != nil; time.Sleep(100 * time.Microsecond) {
 	}
+}
+
+// writes says whether copies that an abort has not ended may still write to memory of the
+// host. With commMu.
+func (g *Group) writes() error {
+	if !g.draining {
+		return nil
+	}
+	if passed, err := g.event.Passed(); passed || err != nil { // a card that failed writes nothing any more
+		g.draining = false
+		return nil
+	}
+	return fmt.Errorf("%w: %s has not ended its copies %v after NCCL's work was aborted; look for Xid in the kernel's log, and end this process", ErrWrites, g.Info().Card, g.drain)
 }
 
 // drainTime is far more than copies of all registered memory take.

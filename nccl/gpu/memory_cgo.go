@@ -5,7 +5,6 @@ package gpu
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/nccl"
@@ -26,8 +25,7 @@ type memory struct {
 	// until the stream has come to it, which is for ever where a rank is gone.
 	pinned bool
 	known  *nccl.Registration // nil: NCCL was not told, or is gone
-	once   sync.Once
-	err    error
+	closed bool               // with commMu
 }
 
 // Register is coll.Group's.
@@ -54,23 +52,28 @@ func (g *Group) Register(m rdma.Memory, purpose string) (coll.Memory, error) {
 
 func (x *memory) Bytes() []byte { return x.m.Bytes() }
 
-// Close gives the card's memory back; the group does where nobody has.
+// Close gives the card's memory back; the group does where nobody has. With ErrWrites
+// nothing is given back, and the host's memory must stay, too.
 func (x *memory) Close() error {
-	x.once.Do(func() {
-		g := x.g
-		g.memMu.Lock()
-		g.memories.Store(g.memories.Load().Without(x))
-		g.memMu.Unlock()
-		g.commMu.Lock() // a call that is under way may not be this memory's
-		defer g.commMu.Unlock()
-		x.forget()
-		var unpin error
-		if x.pinned {
-			unpin = g.dev.Unpin(x.m.Bytes())
-		}
-		x.err = g.given(errors.Join(unpin, g.dev.Free(x.at)))
-	})
-	return x.err
+	g := x.g
+	g.memMu.Lock()
+	g.memories.Store(g.memories.Load().Without(x))
+	g.memMu.Unlock()
+	g.commMu.Lock() // a call that is under way may not be this memory's
+	defer g.commMu.Unlock()
+	if x.closed {
+		return nil
+	}
+	if err := g.writes(); err != nil {
+		return err
+	}
+	x.closed = true
+	x.forget()
+	var unpin error
+	if x.pinned {
+		unpin = g.dev.Unpin(x.m.Bytes())
+	}
+	return g.given(errors.Join(unpin, g.dev.Free(x.at)))
 }
 
 // given is how giving something back to the card went. Where the group is broken that says

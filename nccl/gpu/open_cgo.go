@@ -45,7 +45,7 @@ func look(opt *Options) (place, offer) {
 
 // open takes the card, and at rank 0 makes the communicator's id.
 func (at place) open(t *table, opt Options, card int) (*Group, []byte, error) {
-	g := &Group{control: t.control, table: t, opt: opt, lib: at.lib, queue: make(chan *waiting, maxQueue)}
+	g := &Group{control: t.control, table: t, opt: opt, lib: at.lib, drain: drainTime, queue: make(chan *waiting, maxQueue)}
 	g.memories.Store(&memorySet{})
 	var err error
 	if g.dev, err = at.driver.Open(card); err != nil {
@@ -119,10 +119,14 @@ func (g *Group) release(force bool) error {
 	var errs []error
 	g.commMu.Lock()
 	if g.comm != nil && !force {
-		errs = append(errs, g.finish())
+		g.finish()
 	}
 	g.abort()
+	writes := g.writes()
 	g.commMu.Unlock()
+	if writes != nil { // the driver would wait for the stream, and pinned memory must stay
+		return writes
+	}
 	for m := range g.memories.Load().All() {
 		errs = append(errs, m.Close())
 	}
@@ -136,19 +140,28 @@ func (g *Group) release(force bool) error {
 	return g.given(errors.Join(append(errs, g.dev.Close())...))
 }
 
-// finish ends the communicator in order. With commMu.
-func (g *Group) finish() error {
+// finish ends the communicator in order, as far as all ranks do: where one is gone, or
+// NCCL fails, it is left to abort, and nothing is lost, as no call is under way. With
+// commMu.
+func (g *Group) finish() {
 	g.deadline = time.Now().Add(g.opt.Timeout)
 	for m := range g.memories.Load().All() {
 		m.forget()
 	}
-	if err := g.in(func() error { return g.comm.Finalize() }); err != nil {
-		return err
+	if g.in(func() error { return g.comm.Finalize() }) != nil {
+		return
 	}
-	if err := g.poll(func() (bool, error) { busy, err := g.comm.State(); return !busy, err }); err != nil {
-		return err
+	gone := false
+	if g.poll(func() (bool, error) {
+		busy, err := g.comm.State()
+		if busy && !gone && g.control.Lost() != nil { // it may have finished before, and left
+			gone, g.deadline = true, time.Now().Add(min(lostTime, g.left()))
+		}
+		return !busy, err
+	}) != nil {
+		return
 	}
-	err := g.in(func() error { return g.comm.Destroy() })
+	comm := g.comm
 	g.comm = nil
-	return err
+	_ = g.in(comm.Destroy)
 }

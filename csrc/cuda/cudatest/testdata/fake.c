@@ -14,6 +14,8 @@
  * PSRT_FAKE_CUDA_COPIES  so many copies between host and device go well; with the
  *                        next every call fails
  * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any); may change
+ * PSRT_FAKE_CUDA_HANG    a file: while it is there, nobody who asks is told that an event
+ *                        has passed; may come and go
  * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
  * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
  *                        one from there dies */
@@ -468,9 +470,11 @@ int cuEventQuery(void *at)
 {
 	CALL({
 		struct event *e = at;
-		if (e->passed < e->recorded && e->stream)
+		const char *hang = getenv("PSRT_FAKE_CUDA_HANG");
+		int hangs = hang && !access(hang, F_OK);
+		if (!hangs && e->passed < e->recorded && e->stream)
 			step(e->stream);
-		r = e->passed < e->recorded ? NOT_READY : OK;
+		r = hangs || e->passed < e->recorded ? NOT_READY : OK;
 	});
 }
 

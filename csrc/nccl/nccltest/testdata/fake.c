@@ -7,6 +7,7 @@
  * PSRT_FAKE_NCCL_FAIL    RANK:OP  an asynchronous error at that rank's so manieth work
  * PSRT_FAKE_NCCL_STALL   RANK:OP  which never ends
  * PSRT_FAKE_NCCL_KILL    RANK:OP  at which that rank's process ends
+ * PSRT_FAKE_NCCL_TRACE   FILE     "finalize RANK", "destroy RANK" or "abort RANK" is added to it
  *
  * -DVERSION=N, -DWITHOUT_P2P, -DWITHOUT_CONFIG and -DWITHOUT_REGISTER make older ones. */
 #include <errno.h>
@@ -336,19 +337,36 @@ int ncclCommGetAsyncError(struct comm *c, int *state)
 	return SUCCESS;
 }
 
+static void trace(const struct comm *c, const char *what)
+{
+	const char *path = getenv("PSRT_FAKE_NCCL_TRACE");
+	FILE *f = path ? fopen(path, "a") : NULL;
+	if (f) {
+		fprintf(f, "%s %d\n", what, c->rank);
+		fclose(f);
+	}
+}
+
 /* Streams may still name it: it is left. */
-int ncclCommAbort(struct comm *c)
+static int leave(struct comm *c)
 {
 	c->aborted = 1;
 	unlink(c->path);
 	return SUCCESS;
 }
 
+int ncclCommAbort(struct comm *c)
+{
+	trace(c, "abort");
+	return leave(c);
+}
+
 int ncclCommDestroy(struct comm *c)
 {
 	if (c->registered || c->busy)
 		return INVALID_USAGE;
-	return ncclCommAbort(c);
+	trace(c, "destroy");
+	return leave(c);
 }
 
 #ifndef WITHOUT_CONFIG
@@ -360,7 +378,12 @@ int ncclCommInitRankConfig(struct comm **out, int ranks, id_value id, int rank, 
 	return e ? e : IN_PROGRESS;
 }
 
-int ncclCommFinalize(struct comm *c) { c->busy = !c->blocking; return c->busy ? IN_PROGRESS : SUCCESS; }
+int ncclCommFinalize(struct comm *c)
+{
+	trace(c, "finalize");
+	c->busy = !c->blocking;
+	return c->busy ? IN_PROGRESS : SUCCESS;
+}
 #endif
 
 #ifndef WITHOUT_REGISTER
