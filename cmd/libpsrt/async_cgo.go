@@ -245,12 +245,24 @@ func psrtgo_mem_register(h, addr address, n C.size_t, e *C.psrt_text) (result C.
 	}
 	b, err := view[byte](addr, uint64(n), "addr")
 	if err == nil {
-		err = populate(b)
+		if err = populated(b); err != nil && c.gpus.Has(uint64(addr)) {
+			err = invalid("%#x is memory of a GPU: it needs no registering, use it with PSRT_DEVICE", uint64(addr))
+		}
 	}
 	if err == nil {
 		_, err = c.c.Register(b)
 	}
 	return fail(e, err)
+}
+
+// populated is populate with the fault, where there is one, as an error.
+func populated(b []byte) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = kv.FaultError(v)
+		}
+	}()
+	return populate(b)
 }
 
 //export psrtgo_mem_end

@@ -412,8 +412,9 @@ int psrt_mem_free(psrt_client *client, void *addr);
  * pinned for RDMA): do it once, for what is used again and again. Pulls into it
  * and pushes from it need no copy (see psrt_pull_sparse), except over shared
  * memory, which reaches only what psrt_mem_alloc gave.
- * PSRT_EINVAL, PSRT_EHANDLE, PSRT_EFAULT (not mapped), PSRT_ENOMEM (the limit on
- * locked memory), PSRT_EFORKED. */
+ * PSRT_EINVAL (also for memory of a GPU, which needs none: see PSRT_DEVICE),
+ * PSRT_EHANDLE, PSRT_EFAULT (not mapped), PSRT_ENOMEM (the limit on locked memory),
+ * PSRT_EFORKED. */
 int psrt_mem_register(psrt_client *client, void *addr, size_t bytes);
 
 /* psrt_mem_unregister takes it back: when it returns PSRT_OK no server can reach

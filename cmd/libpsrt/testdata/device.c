@@ -186,7 +186,8 @@ static void wrong(void) {
   o.flags = 0;
   IS(psrt_pull_sparse_opt(table, keys, N, host, NULL, &o), PSRT_EINVAL);
   SAYS("options.stream");
-  IS(psrt_mem_register(client, as_rows, 4096), PSRT_EFAULT);
+  IS(psrt_mem_register(client, as_rows, 4096), PSRT_EINVAL);
+  SAYS("memory of a GPU");
 }
 
 int main(int argc, char **argv) {

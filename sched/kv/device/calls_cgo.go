@@ -87,11 +87,14 @@ func (s *Staging) IntoAsync(p Place, n int, limit time.Duration, notify func(err
 			s.give(r)
 			q.end(err, notify)
 		}
-		if err != nil || r.pinned {
+		if err != nil {
 			finish()
-		} else { // it may wait for the stream: not here, where others' requests end
-			s.c.Help(finish)
+			return
 		}
+		// A copy may wait for the stream: of memory that is not pinned until the stream comes
+		// to it, of any where the driver has no room for more work on it. Not here, where
+		// others' requests end.
+		s.c.Help(finish)
 	})
 	if err != nil {
 		s.give(r)

@@ -129,6 +129,21 @@ func (s *Staging) find(p Place, bytes uint64) (*card, error) {
 	return c, nil
 }
 
+// Has says whether an address is in a GPU's memory of this process.
+func (s *Staging) Has(address uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.driver == nil {
+		d, err := cuda.Load("")
+		if err != nil {
+			return false
+		}
+		s.driver = d
+	}
+	_, err := s.driver.Whose(cuda.Ptr(address))
+	return err == nil
+}
+
 // take is staging for n floats, which the device does not use any more. Where the
 // caller's streams are far behind it waits for them.
 func (s *Staging) take(p Place, n int, end time.Time) (*room, error) {
