@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 [ -r "${1:-}/nccl.h" ] || { echo "usage: .ci/nccl-header.sh FOLDER, which has nccl.h" >&2; exit 2; }
-stubs=$(mktemp -d)
-trap 'rm -r "$stubs"' EXIT
-touch "$stubs/cuda_runtime.h" "$stubs/cuda_fp16.h" "$stubs/cuda_bf16.h"
-"${CC:-gcc}" -std=gnu11 -Wall -Wextra -Werror -fsyntax-only -I"$stubs" -I"$1" -Icsrc/nccl csrc/nccl/testdata/header.c
+empty=$(mktemp -d)
+trap 'rm -r "$empty"' EXIT
+touch "$empty/cuda_runtime.h" "$empty/cuda_fp16.h" "$empty/cuda_bf16.h"
+"${CC:-gcc}" -std=gnu11 -Wall -Wextra -Werror -fsyntax-only -I"$empty" -I"$1" -Icsrc/nccl csrc/nccl/testdata/header.c
 echo "csrc/nccl agrees with $1/nccl.h: NCCL $(sed -n 's/^#define NCCL_M[A-Z]*OR //p;s/^#define NCCL_PATCH //p' "$1/nccl.h" | paste -sd.)"
