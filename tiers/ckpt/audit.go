@@ -117,6 +117,19 @@ func (r *Report) parts(ctx context.Context, f files.FS, m *Manifest, workers int
 			return nil
 		})
 	}
+	for _, b := range m.Beside {
+		tasks = append(tasks, func(ctx context.Context) error {
+			_, err := model.ReadBeside(ctx, b)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			r.problem(m.Number, err)
+			r.Bytes += b.Bytes
+			return nil
+		})
+	}
 	err = inParallel(ctx, workers, tasks)
 	slices.SortStableFunc(r.Problems[before:], func(a, b Problem) int { return cmp.Compare(a.Err.Error(), b.Err.Error()) })
 	return len(r.Problems) == before, err

@@ -513,3 +513,72 @@ func TestHistoryMisuse(t *testing.T) {
 		t.Errorf("a model in a history's directory: %v", err)
 	}
 }
+
+// TestBeside: what lies beside the parts of a generation is there with it, is checked, and is
+// no part of what follows.
+func TestBeside(t *testing.T) {
+	dir := t.TempDir()
+	h := testHistory(t, dir, 0)
+	w := newTwin(seed(t))
+	n, err := h.Begin(NextOptions{})
+	check(t, err)
+	wr, err := WriterFor(background, n.Ticket())
+	check(t, err)
+	parts, err := w.lane(wr, 0, 1, false)
+	check(t, err)
+	of := func(beside ...Beside) Manifest {
+		return Manifest{Slots: slots, Tables: specs, Dense: []DenseSpec{{Name: "mlp", ID: 5, Elements: denseElements}}, Parts: parts, Beside: beside}
+	}
+	empty, err := WriteBeside(background, n.Ticket(), "empty", nil)
+	check(t, err)
+	b, err := WriteBeside(background, n.Ticket(), "mine-0", []byte("what I know"))
+	check(t, err)
+	for _, name := range []string{"", "../x", "A", "a.b"} {
+		if _, err := WriteBeside(background, n.Ticket(), name, nil); err == nil {
+			t.Errorf("the name %q is taken", name)
+		}
+	}
+	if _, err := WriteBeside(background, "{}", "x", nil); err == nil {
+		t.Error("a ticket for nothing is taken")
+	}
+	for _, bad := range []Manifest{of(b, b), of(Beside{File: parts[0].File, Bytes: 1, SHA256: b.SHA256}), of(Beside{File: "x.txt", SHA256: b.SHA256}), of(Beside{File: "x.part", Bytes: -1, SHA256: b.SHA256})} {
+		bad.Format, bad.Generation, bad.Lineage = n.as.Format, n.as.Generation, n.as.Lineage
+		if err := bad.validate(); err == nil {
+			t.Errorf("%+v is taken", bad.Beside)
+		}
+	}
+	_, err = n.Commit(background, of(b, empty))
+	check(t, err)
+	m, err := OpenAt(background, dir, 1)
+	check(t, err)
+	for _, x := range []struct {
+		of   Beside
+		text string
+	}{{m.Beside[0], "what I know"}, {m.Beside[1], ""}} {
+		if text, err := m.ReadBeside(background, x.of); err != nil || string(text) != x.text {
+			t.Errorf("%s has %q, %v", x.of.File, text, err)
+		}
+	}
+	check(t, m.Verify(background, 1))
+	wellVerified(t, dir)
+	check(t, h.Close())
+	h = testHistory(t, dir, 0) // which takes it for nothing that a crash left
+	for _, text := range []string{"what I knew", "what I know, and more", ""} {
+		check(t, os.WriteFile(filepath.Join(dir, m.Generation, b.File), []byte(text), 0o600))
+		if _, err := m.ReadBeside(background, b); err == nil {
+			t.Errorf("%q is taken for what was written", text)
+		}
+		if r, err := VerifyAll(background, dir, 1); err != nil || len(r.Problems) != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	n, err = h.Begin(NextOptions{})
+	check(t, err)
+	wr, err = WriterFor(background, n.Ticket())
+	check(t, err)
+	parts, err = w.lane(wr, 0, 1, false)
+	check(t, err)
+	if _, err := n.Commit(background, of(b)); err == nil {
+		t.Error("a file that this generation does not have is taken")
+	}
+}

@@ -37,6 +37,7 @@ type Manifest struct {
 	Dense       []DenseSpec     `json:"dense"`
 	Layouts     []string        `json:"layouts,omitempty"` // in a file of format 2 only
 	Parts       []Part          `json:"parts"`
+	Beside      []Beside        `json:"beside,omitempty"` // generations only
 }
 
 // DenseSpec describes a dense vector.
@@ -232,6 +233,9 @@ func (m *Manifest) validate() error {
 			return fmt.Errorf("table %d has more ranges of slots than there are slots (%d): some are in two parts", p.Table, m.Slots)
 		}
 		covers[k] = append(covers[k], p.Covers)
+	}
+	if err := m.validBesides(files); err != nil {
+		return err
 	}
 	for i := range m.Tables {
 		s := &m.Tables[i]

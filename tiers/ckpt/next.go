@@ -195,12 +195,23 @@ func (n *Next) check(ctx context.Context, m *Manifest) ([]byte, error) {
 		for _, e := range list {
 			size[e.Name] = e.Bytes
 		}
+		there := func(file string, bytes int64) error {
+			name := f.Path(path.Join(m.Generation, file))
+			if got, ok := size[file]; !ok {
+				return explain("looking for", name, fs.ErrNotExist)
+			} else if got != bytes {
+				return fmt.Errorf("ckpt: %s has %d bytes, its writer reported %d; is %s the same place on every machine?", name, got, bytes, f.Path(""))
+			}
+			return nil
+		}
 		for _, p := range m.Parts {
-			name := f.Path(path.Join(m.Generation, p.File))
-			if got, ok := size[p.File]; !ok {
-				return nil, explain("looking for", name, fs.ErrNotExist)
-			} else if got != p.Bytes {
-				return nil, fmt.Errorf("ckpt: %s has %d bytes, its writer reported %d; is %s the same place on every machine?", name, got, p.Bytes, f.Path(""))
+			if err := there(p.File, p.Bytes); err != nil {
+				return nil, err
+			}
+		}
+		for _, b := range m.Beside {
+			if err := there(b.File, b.Bytes); err != nil {
+				return nil, err
 			}
 		}
 		if err := f.Sync(ctx, m.Generation); err != nil {

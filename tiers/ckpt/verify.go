@@ -9,9 +9,17 @@ import (
 
 // Verify reads every byte of the model, of all generations that it descends
 // from, and compares it with the manifests: checksums of blocks, counts, and
-// the SHA-256 of each file.
+// the SHA-256 of each file; and what lies beside its own generation's parts.
 func (m *Model) Verify(ctx context.Context, workers int) error {
-	return m.each(ctx, workers, everyPart, verifyPart)
+	if err := m.each(ctx, workers, everyPart, verifyPart); err != nil {
+		return err
+	}
+	for _, b := range m.Beside {
+		if _, err := m.ReadBeside(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func verifyPart(ctx context.Context, r *partReader) error {
