@@ -8,6 +8,7 @@ import (
 	"psrt/sched/compress"
 	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
+	"psrt/tiers/table"
 )
 
 // press compresses what a client pushes; see sched/compress. It belongs to whose turn
@@ -225,7 +226,7 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	able := c.packs()
 	var sent []bool
 	if p.choice.Code == compress.Top {
-		k, err := c.keptOf(r)
+		k, err := c.keptOf(r.spec)
 		if err != nil {
 			return err
 		}
@@ -244,17 +245,17 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 }
 
 // keptOf is what was not sent yet of a table.
-func (c *Client) keptOf(r *Rows) (*kept, error) {
+func (c *Client) keptOf(spec table.Spec) (*kept, error) {
 	p := c.press
-	if k := p.kept[r.spec.ID]; k != nil {
+	if k := p.kept[spec.ID]; k != nil {
 		return k, nil
 	}
-	late, err := c.NewRows(r.spec)
+	late, err := c.NewRows(spec)
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{rows: compress.NewSparse(r.spec.PushFloats()-r.spec.Dim, r.spec.Dim, keptBytes), late: late}
-	p.kept[r.spec.ID] = k
+	k := &kept{rows: compress.NewSparse(spec.PushFloats()-spec.Dim, spec.Dim, keptBytes), late: late}
+	p.kept[spec.ID] = k
 	return k, nil
 }
 

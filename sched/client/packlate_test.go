@@ -17,7 +17,7 @@ func TestLateRowsUnderWay(t *testing.T) {
 	theirs := w.rows(other, spec)
 	plan(t, theirs, nil)
 	sets := []*Rows{w.rows(c, spec), w.rows(c, spec)}
-	k, err := c.keptOf(sets[0])
+	k, err := c.keptOf(sets[0].spec)
 	must(t, err)
 	c.SendAll(true)
 	// keep has a row wait to be sent, as steps before this one would.
@@ -70,7 +70,7 @@ func TestKeptInSteps(t *testing.T) {
 		set.Grads()[i] = 1
 	}
 	push(t, c, set, 0)
-	k, err := c.keptOf(set)
+	k, err := c.keptOf(set.spec)
 	must(t, err)
 	for key := uint64(10); key < 17; key++ {
 		k.rows.Choose([]uint64{key, 1000 + key}, []float32{2, 2, 9, 9}, 0, false, make([]bool, 2)) // the greater one would be sent

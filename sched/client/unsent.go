@@ -1,0 +1,81 @@
+package client
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"psrt/sched/compress"
+	"psrt/tiers/table"
+)
+
+// unsentVersion is that of what Unsent writes:
+//
+//	"psrt unsent" and the version, a byte; rows of the largest step u64; Dense; then of each
+//	table its ID u32 and Sparse (see compress)
+const unsentVersion = 1
+
+var unsentHead = append([]byte("psrt unsent"), unsentVersion)
+
+// Unsent is what topk has not sent yet, for a process that goes on from where this one
+// stands between two steps; nil where nothing is kept for later steps.
+func (c *Client) Unsent() []byte {
+	c.lock()
+	defer c.unlock()
+	p := c.press
+	if p == nil || p.choice.Code != compress.Top {
+		return nil
+	}
+	b := binary.LittleEndian.AppendUint64(unsentHead[:len(unsentHead):len(unsentHead)], uint64(p.most))
+	b = p.dense.Append(b)
+	for id, k := range p.kept {
+		b = k.rows.Append(binary.LittleEndian.AppendUint32(b, id))
+	}
+	return b
+}
+
+// TakeUnsent goes on with what Unsent was at another client of the same worker, tables and
+// dense vector (of so many values; 0 where it is not pushed by this client). Preconditions:
+// nothing was pushed yet.
+func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
+	c.lock()
+	defer c.unlock()
+	p := c.press
+	if p == nil || p.choice.Code != compress.Top {
+		return fmt.Errorf("client: worker %d keeps nothing for later steps", c.worker)
+	}
+	if len(b) < len(unsentHead)+8 || string(b[:len(unsentHead)]) != string(unsentHead) {
+		return fmt.Errorf("client: %d bytes that begin with %.16q are not what a worker kept; it may be a later psrt's", len(b), b)
+	}
+	b = b[len(unsentHead):]
+	most := binary.LittleEndian.Uint64(b)
+	if most > 1<<31 {
+		return fmt.Errorf("client: %w: a step of %d rows", compress.ErrPayload, most)
+	}
+	b, err := p.dense.Load(b[8:], dense)
+	for err == nil && len(b) > 0 {
+		if len(b) < 4 {
+			return fmt.Errorf("client: %w: %d bytes behind the last table", compress.ErrPayload, len(b))
+		}
+		id := binary.LittleEndian.Uint32(b)
+		b, err = c.takeRows(b[4:], id, tables)
+	}
+	if err != nil {
+		return fmt.Errorf("client: what worker %d kept: %w", c.worker, err)
+	}
+	p.most = int(most)
+	return nil
+}
+
+func (c *Client) takeRows(b []byte, id uint32, tables []table.Spec) (rest []byte, err error) {
+	for _, s := range tables {
+		if s.ID != id || c.press.kept[id] != nil {
+			continue
+		}
+		k, err := c.keptOf(s)
+		if err != nil {
+			return nil, err
+		}
+		return k.rows.Load(b)
+	}
+	return nil, fmt.Errorf("%w: table %d, which is not there, or twice", compress.ErrPayload, id)
+}
