@@ -447,22 +447,23 @@ func (d *denseRank) await() error {
 	if len(d.waiting) > 0 && d.next == nil && !d.job.bsp() {
 		return d.pullNext(d.seen)
 	}
-	if len(d.waiting) > 0 && d.next != nil && d.job.bsp() {
+	if len(d.waiting) > 0 && d.next != nil {
 		return d.awaitValues()
 	}
 	d.lacksNothing() // leaves may have been dropped
 	until := time.Now().Add(pollInput)
-	if len(d.waiting) > 0 { // for values: other leaves may come before them
+	if len(d.waiting) > 0 { // for leaves of an earlier step
 		until = time.Now().Add(pollEvery)
 	}
 	return d.hub.Wait(until)
 }
 
-// awaitValues is await in BSP where leaves are here. Their values wait for nothing that this
-// rank has to do, but where ranks are replaced: then they may wait for a worker's heir, which
-// asks this rank for what it has answered before.
+// awaitValues is await where the values of leaves that are here have been asked for, and
+// waits as long as a worker would. In BSP they wait for nothing that this rank has to do, but
+// where ranks are replaced: then they may wait for a worker's heir, which asks this rank for
+// what it has answered before. Else other leaves may come before them.
 func (d *denseRank) awaitValues() error {
-	if !d.job.Survives() {
+	if d.job.bsp() && !d.job.Survives() {
 		return d.client.Wait(&d.next.pullDense)
 	}
 	now := time.Now()
@@ -476,6 +477,9 @@ func (d *denseRank) awaitValues() error {
 	d.client.Waiting(true)
 	if err := d.client.Look(); err != nil {
 		return err
+	}
+	if !d.job.bsp() {
+		return d.hub.Wait(now.Add(pollEvery))
 	}
 	d.client.Rest(now.Add(pollInput))
 	return nil
