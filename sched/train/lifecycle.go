@@ -96,6 +96,9 @@ type keeper struct {
 	counted chan counted  // of scores being counted, nil when there are none
 	wait    float64
 	sum     Serving
+	// before is the number of the step before which a lull had decided what is to happen, and
+	// 1: the step in front of that one may be pushed.
+	before uint64
 	// heir: what a process before this one had under way is still to be gone on with.
 	heir bool
 }
@@ -178,10 +181,23 @@ func (k *keeper) busy() bool {
 
 func (k *keeper) capacity() uint64 { return k.w.job.Lifecycle.Capacity }
 
+// lull decides what is to happen before the next step, which has not come. It goes without
+// a day's end that only a later look at the clock would have found: that comes a step later.
+func (k *keeper) lull(ctx context.Context) error {
+	if err := k.step(ctx); err != nil {
+		return err
+	}
+	k.before = k.w.pos.Steps + 1
+	return nil
+}
+
+// decided says whether a lull has.
+func (k *keeper) decided() bool { return k.before == k.w.pos.Steps+1 }
+
 // step is called before a step is pulled: the end of a day comes between the one
 // before and it, at every server.
 func (k *keeper) step(ctx context.Context) error {
-	if k == nil {
+	if k == nil || k.decided() {
 		return nil
 	}
 	if err := k.inherit(ctx); err != nil {

@@ -120,12 +120,34 @@ func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Acc
 	return pipe.Run(ctx, &w.line, &training{streaming{w, q}, epoch, acc, w.newProgress(epoch, acc)})
 }
 
-// Next waits where days may end within a pass: servers must know of an end before this
-// worker has pushed the step in front of it, or another's pull behind it comes too early.
-// Those that end with a pass end when all of it is pushed. A checkpoint changes no row,
-// and may come later.
+// errLull: nothing has been read for so long that the newest step is not held back for it.
+var errLull = errors.New("train: no step has come for a while")
+
+// Next waits at worker 0 where days may end within a pass: servers must know of an end
+// before it has pushed the step in front of it, or another's pull behind it comes too
+// early. In a stream that is no reason to hold that step back for ever: where nothing comes
+// for a while, what is to be decided before the next step is decided now. Those that end
+// with a pass end when all of it is pushed. A checkpoint changes no row, and may come later.
 func (t *training) Next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
-	return t.q.next(ctx, wait || t.w.job.daysWithin())
+	w := t.w
+	if w.keeper == nil || !w.job.daysWithin() || w.keeper.decided() {
+		return t.q.next(ctx, wait)
+	}
+	if w.job.Stream == nil {
+		return t.q.next(ctx, true)
+	}
+	short, cancel := context.WithTimeoutCause(ctx, flushAfter, errLull)
+	defer cancel()
+	b, state, err := t.q.next(short, true)
+	if !errors.Is(err, errLull) {
+		return b, state, err
+	}
+	if w.lives() && w.isNew() {
+		if err := w.keeper.lull(ctx); err != nil {
+			return nil, pipe.Later, err
+		}
+	}
+	return t.q.next(ctx, wait)
 }
 
 // Pull begins a step.
