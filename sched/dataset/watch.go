@@ -26,6 +26,8 @@ type Watch struct {
 	paths  []string
 	settle time.Duration
 	seen   map[string]sight // of those that are neither whole nor done
+	// unsettled is a file that was not whole at the last look, "": all were.
+	unsettled string
 }
 
 type sight struct {
@@ -36,8 +38,16 @@ type sight struct {
 
 // Arrival is a file that is whole.
 type Arrival struct {
-	Path string
-	Size int64
+	Path  string
+	Size  int64
+	MTime time.Time // zero: not known
+}
+
+// Same says whether the file is what it was, as far as its size and time of change tell.
+// One that is not there any more is.
+func (a *Arrival) Same() bool {
+	info, err := os.Stat(a.Path)
+	return err != nil || info.Size() == a.Size && (a.MTime.IsZero() || info.ModTime().Equal(a.MTime))
 }
 
 // NewWatch watches paths as Open takes them; settle 0 is DefaultSettle.
@@ -57,7 +67,7 @@ func NewWatch(paths []string, settle time.Duration) *Watch {
 // as unfinished files do, are not looked at.
 func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, error) {
 	var ready []Arrival
-	seen := make(map[string]sight)
+	seen, unsettled := make(map[string]sight), ""
 	for _, p := range w.paths {
 		found, err := w.list(p)
 		if err != nil {
@@ -80,13 +90,18 @@ func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, err
 			}
 			seen[path] = s
 			if now.Sub(s.since) >= w.settle || now.Sub(s.mtime) >= max(longAgo, w.settle) {
-				ready = append(ready, Arrival{path, s.size})
+				ready = append(ready, Arrival{path, s.size, s.mtime})
+			} else if unsettled == "" {
+				unsettled = path
 			}
 		}
 	}
-	w.seen = seen
+	w.seen, w.unsettled = seen, unsettled
 	return ready, nil
 }
+
+// Unsettled is a file that has come and was not whole at the last look, "" for none.
+func (w *Watch) Unsettled() string { return w.unsettled }
 
 // list is the files that a path stands for now, sorted by name.
 func (w *Watch) list(p string) (files []string, err error) {

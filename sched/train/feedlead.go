@@ -1,10 +1,12 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -21,8 +23,11 @@ const (
 	lookShare = 20
 	// grantBatches are read of a file before it is asked whether a pass is over.
 	grantBatches = 64
-	// complainEvery is between two notes on directories that cannot be listed.
+	// complainEvery is between two notes on directories that cannot be listed, on files that
+	// do not become whole, and two looks at what became of files that were taken up.
 	complainEvery = time.Minute
+	// recentFiles are the files taken up last, at which that looks.
+	recentFiles = 1000
 )
 
 const streamPrefix = "stream/"
@@ -48,6 +53,9 @@ type leader struct {
 	began   time.Time           // when it was asked about first
 	came    time.Time           // when there was a file last
 	trouble time.Time           // when a note said that there are none to see
+	recent  []dataset.Arrival   // of done, the last, as they were then
+	checked time.Time           // when they were looked at
+	unwhole time.Time           // since when files are not whole, or when that was told last; zero: all are
 }
 
 func newLeader(w *worker) *leader {
@@ -73,7 +81,9 @@ func (l *leader) open(ctx context.Context) (err error) {
 	}
 	for _, e := range l.entries {
 		if e.File != "" {
-			l.done[e.File] = struct{}{}
+			if _, known := l.done[e.File]; !known {
+				l.takeUp(dataset.Arrival{Path: e.File, Size: e.Size})
+			}
 			l.last, l.unsure = e, e.Rows > 0
 		}
 	}
@@ -85,7 +95,17 @@ func (l *leader) open(ctx context.Context) (err error) {
 		l.entries = l.entries[:n-1]
 	}
 	l.came = l.now()
+	l.checked = l.came
 	return err
+}
+
+// takeUp notes a file that is read from now on.
+func (l *leader) takeUp(a dataset.Arrival) {
+	l.done[a.Path] = struct{}{}
+	if len(l.recent) == recentFiles {
+		l.recent = l.recent[:copy(l.recent, l.recent[1:])]
+	}
+	l.recent = append(l.recent, a)
 }
 
 func (l *leader) heard(ctx context.Context) error {
@@ -156,19 +176,24 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 			l.last.From, l.last.Rows, l.unsure = l.last.From+l.last.Rows, rows, false
 			return l.last, nil
 		}
+		for len(l.ready) > 0 && !l.ready[0].Same() { // it has come anew since it was seen
+			l.ready = l.ready[1:]
+		}
 		if len(l.ready) == 0 {
 			l.look(now)
 		}
+		l.check(now, complainEvery)
 		switch {
 		case len(l.ready) > 0:
 			a := l.ready[0]
 			l.ready, l.came = l.ready[1:], now
-			l.done[a.Path] = struct{}{}
+			l.takeUp(a)
 			l.last = dataset.Entry{File: a.Path, Size: a.Size, Rows: rows}
 			return l.last, nil
 		case at.Pending > 0 && now.Sub(since) >= flushAfter:
 			return dataset.Entry{Flush: true}, nil
-		case l.cfg.Idle > 0 && now.Sub(l.came) >= seconds(l.cfg.Idle):
+		case l.cfg.Idle > 0 && now.Sub(l.came) >= seconds(l.cfg.Idle) && l.watch.Unsettled() == "":
+			l.check(now, 0)
 			return dataset.Entry{End: true}, nil
 		}
 		select {
@@ -192,6 +217,36 @@ func (l *leader) look(now time.Time) {
 		l.w.rank.emit(Event{Note: fmt.Sprintf("no new files are seen: %v; looks again", err)})
 	}
 }
+
+// check tells of what is not trained and looks as if it should be: files that have changed
+// since they were taken up, and one that does not become whole.
+func (l *leader) check(now time.Time, every time.Duration) {
+	switch path := l.watch.Unsettled(); {
+	case path == "":
+		l.unwhole = time.Time{}
+	case l.unwhole.IsZero():
+		l.unwhole = now
+	case now.Sub(l.unwhole) >= complainEvery:
+		l.unwhole = now
+		l.w.rank.emit(Event{Note: fmt.Sprintf("%s keeps changing, and is not trained before it has stayed as it is for %v: write files under a name that begins with a dot, and rename them when they are whole", path, l.settles())})
+	}
+	if now.Sub(l.checked) < every {
+		return
+	}
+	l.checked = now
+	for i := range l.recent {
+		a := &l.recent[i]
+		if a.Same() {
+			continue
+		}
+		l.w.rank.emit(Event{Note: fmt.Sprintf("%s has changed since the stream took it up with %d bytes, and is not trained again: a name is trained once; give what is new a name of its own", a.Path, a.Size)})
+		if info, err := os.Stat(a.Path); err == nil {
+			a.Size, a.MTime = info.Size(), info.ModTime()
+		}
+	}
+}
+
+func (l *leader) settles() time.Duration { return cmp.Or(seconds(l.cfg.Settle), dataset.DefaultSettle) }
 
 // forget removes what was told of entries before one, where the log has them.
 func (l *leader) forget(ctx context.Context, before int) error {

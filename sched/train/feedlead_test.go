@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,5 +81,86 @@ func TestPassByTime(t *testing.T) {
 				t.Errorf("%d of %d rows of %s were given", given[path], n, path)
 			}
 		}
+	}
+}
+
+// TestStreamsEndAndFilesOnTheirWay: a stream is not over while a file is there that is not
+// whole yet; one that comes anew before it is taken up is taken up as it is then; and what
+// changes afterwards is told of, once, and not trained again.
+func TestStreamsEndAndFilesOnTheirWay(t *testing.T) {
+	dir := t.TempDir()
+	began, skipped := time.Now(), time.Hour
+	now := func() time.Time { return began.Add(skipped + 10*time.Since(began)) } // so nobody sleeps for long
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now(), now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var notes []string
+	job := &Job{Data: []string{dir}, Batch: 10, Stream: &Stream{Idle: 3, Settle: 2}}
+	l := newLeader(&worker{job: job, rank: &Rank{Coord: local.New(), Events: func(e Event) { notes = append(notes, e.Note) }}})
+	l.now = now
+	put("a", "1 0:1:1\n")
+	put("b", "1 0:1:1\n")
+	if err := l.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var took []string
+	for n := 0; ; n++ {
+		e, err := l.Entry(t.Context(), n, dataset.FeedState{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.End {
+			break
+		}
+		name := filepath.Base(e.File)
+		took = append(took, fmt.Sprintf("%s %d", name, e.Size))
+		switch name {
+		case "a":
+			put("b", "1 0:1:1\n1 0:1:2\n") // while a is read
+		case "b":
+			skipped += 10 * time.Second // it took longer than a stream may be idle
+			put("c", "1 0:1:1\n")
+		case "c":
+			put("a", "1 0:1:9\n1 0:1:9\n") // under a name that was trained
+		}
+	}
+	if want := []string{"a 8", "b 16", "c 8"}; !slices.Equal(took, want) {
+		t.Errorf("took up %q, want %q", took, want)
+	}
+	changed := filepath.Join(dir, "a") + " has changed"
+	if n := strings.Count(strings.Join(notes, "\n"), "has changed"); n != 1 || !strings.Contains(strings.Join(notes, "\n"), changed) {
+		t.Errorf("notes: %q", notes)
+	}
+	// One that never becomes whole keeps the stream open, and is told of.
+	at := now().Add(time.Hour)
+	notes = nil
+	for i := 0; ; i++ {
+		put("growing", strings.Repeat("1 0:1:1\n", i+1))
+		path := filepath.Join(dir, "growing")
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+		l.look(at)
+		l.check(at, complainEvery)
+		if l.watch.Unsettled() == "" {
+			t.Fatal("it is taken for whole")
+		}
+		if len(notes) > 0 {
+			break
+		}
+		at = at.Add(time.Second)
+		if i > 100 {
+			t.Fatal("nobody is told")
+		}
+	}
+	if !strings.Contains(notes[0], "growing keeps changing") {
+		t.Errorf("notes: %q", notes)
 	}
 }
