@@ -55,6 +55,54 @@ func TestCompress(t *testing.T) {
 	}
 }
 
+// TestTopGoesOn: what topk has not sent is in checkpoints. A job that goes on from one, in
+// the middle of an epoch, ends with the model of a job that nobody stopped.
+func TestTopGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "train.libffm", rows(2300, 5))
+	run := func(code int, args string, more ...string) outcome {
+		t.Helper()
+		o := psrt(t, append(append([]string{"train", "--data", data, "--model", "deepfm", "--hidden", "8", "--dim", "4", "--batch", "200", "--dataset", "queue", "--no-shuffle", "--compress", "topk:0.1", "--quiet", "--json"}, strings.Fields(args)...), more...)...)
+		if o.code != code {
+			t.Fatalf("%s %v: exit %d: %s", args, more, o.code, o.stderr)
+		}
+		return o
+	}
+	for _, layout := range []string{"--sync bsp --workers 1", "--sync bsp --workers 2 --servers 2", "--sync bsp --workers 2 --dense allreduce", "--sync ssp --staleness 2 --workers 2"} {
+		t.Run(layout, func(t *testing.T) {
+			history := filepath.Join(t.TempDir(), "history")
+			saving := layout + " --checkpoint-every 5steps --checkpoint"
+			first := resultOf(t, run(0, saving, history).stdout)
+			if first.Checkpoints.Written == 0 || first.Checkpoints.Failed > 0 {
+				t.Fatalf("%+v", first.Checkpoints)
+			}
+			if o := psrt(t, "checkpoint", "verify", history); o.code != 0 {
+				t.Fatal(o.stderr)
+			}
+			kept, err := filepath.Glob(filepath.Join(history, "*", "unsent-*.part"))
+			if err != nil || len(kept) != first.Workers*first.Checkpoints.Written {
+				t.Errorf("%d files of what was not sent in %d checkpoints of %d workers", len(kept), first.Checkpoints.Written, first.Workers)
+			}
+			want := resultOf(t, run(0, layout+" --epochs 2").stdout)
+			got := resultOf(t, run(0, saving, history, "--epochs", "2", "--resume").stdout)
+			if got.Checkpoints.ResumedFrom == 0 {
+				t.Errorf("%+v", got.Checkpoints)
+			}
+			if want.Sync == train.BSP && got.Digest != want.Digest {
+				t.Errorf("digest %s, of a job that nobody stopped %s", got.Digest, want.Digest)
+			}
+			// With others it goes on, or says why not.
+			if want.Sync == train.BSP && want.Workers == 2 {
+				if o := run(2, "--sync bsp --workers 1 --checkpoint-every 5steps --checkpoint", history, "--epochs", "3", "--resume"); !strings.Contains(o.stderr, "give --workers 2") {
+					t.Error(o.stderr)
+				}
+			} else if o := psrt(t, "train", "--data", data, "--model", "deepfm", "--hidden", "8", "--dim", "4", "--batch", "200", "--dataset", "queue", "--no-shuffle", "--checkpoint-every", "5steps", "--checkpoint", history, "--epochs", "3", "--resume"); o.code != 0 || !strings.Contains(o.stderr, "is left out") {
+				t.Errorf("without topk: exit %d: %s", o.code, o.stderr)
+			}
+		})
+	}
+}
+
 func TestCompressFlag(t *testing.T) {
 	data := write(t, t.TempDir(), "train.libffm", rows(200, 1))
 	for _, c := range []struct{ args, says string }{
@@ -62,7 +110,7 @@ func TestCompressFlag(t *testing.T) {
 		{"--compress topk:2", "want topk:R"},
 		{"--compress int8 --audit " + t.TempDir(), "leave out one of them"},
 		{"--compress topk:0.1 --on-worker-loss restart", "use fp16 or int8"},
-		{"--compress topk:0.1 --sync bsp --resume --checkpoint " + t.TempDir(), "resume with --compress fp16"},
+		{"--compress topk:0.1 --sync bsp --stream --resume --checkpoint " + t.TempDir(), "resume with --compress fp16"},
 	} {
 		if o := psrt(t, append([]string{"train", "--data", data}, strings.Fields(c.args)...)...); o.code != 2 || !strings.Contains(o.stderr, c.says) {
 			t.Errorf("%s: exit %d, want %q: %s", c.args, o.code, c.says, o.stderr)

@@ -147,6 +147,9 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	delta := s.deltas >= 0 && s.deltas < s.cfg.Deltas
 	k := s.w.client.Caller()
 	start := time.Now()
+	if err := s.say(ctx, next); err != nil {
+		return errors.Join(err, next.Abort())
+	}
 	_, err = callEach[struct{}](ctx, k, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: s.w.clock, Delta: delta})
 	if err == nil && !slices.Equal(s.w.client.Heads(), s.heads) {
 		err = errors.New("train: servers have changed while it began")
@@ -179,6 +182,9 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 	if err == nil {
 		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies, s.w.carriers)
 		m.Position, err = json.Marshal(pos)
+	}
+	if err == nil {
+		m.Beside, err = s.unsent(ctx, next.Number())
 	}
 	if err != nil {
 		return 0, errors.Join(err, s.end(ctx, k, false), next.Abort())

@@ -24,8 +24,8 @@ func (j *Job) validateCompress() error {
 	if j.Compress.Code == compress.Top && j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd {
 		return fmt.Errorf("train: --compress %s with --on-worker-loss %s: what a worker has not sent yet is lost with it; use fp16 or int8", j.Compress, j.OnWorkerLoss)
 	}
-	if j.Compress.Code == compress.Top && j.bsp() && j.Checkpoint != nil && j.Checkpoint.Resume {
-		return fmt.Errorf("train: --compress %s with --sync %s and --resume: what workers have kept of gradients is not in checkpoints, so the model would not be that of a job that was never interrupted; resume with --compress fp16, int8 or none, or with --sync %s or %s", j.Compress, BSP, SSP, ASP)
+	if j.Compress.Code == compress.Top && j.bsp() && j.Stream != nil && j.Checkpoint != nil && j.Checkpoint.Resume {
+		return fmt.Errorf("train: --compress %s with --sync %s, --stream and --resume: what workers have kept of gradients is not in checkpoints of a stream, so the model would not be that of a job that was never interrupted; resume with --compress fp16, int8 or none, or with --sync %s or %s", j.Compress, BSP, SSP, ASP)
 	}
 	return nil
 }
@@ -56,6 +56,7 @@ func (w *worker) pushKept(ctx context.Context, epoch int) error {
 	if err != nil {
 		return err
 	}
+	w.unsent.pass()
 	steps := max(1, slices.Max(all))
 	w.client.SendAll(true)
 	defer w.client.SendAll(false)
@@ -85,6 +86,7 @@ func (w *worker) pushKeptStep(ctx context.Context) error {
 	if w.collective == nil {
 		err = w.client.PushDense(b.dense, b.clock, false, &b.pushDense)
 	}
+	w.collective.skip(b.clock)
 	if err == nil {
 		err = w.client.Push(b.rows, b.clock, true, &b.push)
 	}

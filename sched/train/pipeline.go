@@ -185,11 +185,13 @@ func (t *training) Pull(ctx context.Context, b *batch) error {
 
 // Compute computes, and counts what was predicted.
 func (t *training) Compute(b *batch, tick func() error) error {
+	t.w.unsent.look()
 	return t.w.compute(b, t.epoch, t.acc, tick)
 }
 
 // Push posts the gradients; the examples are not needed any more.
 func (t *training) Push(b *batch) error {
+	t.w.unsent.save(b.clock)
 	if err := t.w.push(b); err != nil {
 		return err
 	}

@@ -147,6 +147,7 @@ func (p pattern) differs(o pattern) string {
 type resumption struct {
 	From     uint64    `json:"from"` // the checkpoint's number, 0 for a start from nothing
 	Position *position `json:"position,omitempty"`
+	Unsent   bool      `json:"unsent,omitempty"` // workers go on with what is beside it
 	Failure  string    `json:"failure,omitempty"`
 	BadInput bool      `json:"bad_input,omitempty"`
 }
@@ -186,7 +187,10 @@ func (w *worker) resume(ctx context.Context) (position, error) {
 	case lead.Failure != "":
 		return begin, errors.New(lead.Failure)
 	case lead.Position != nil:
-		return *lead.Position, nil
+		if lead.Unsent {
+			err = w.takeUnsent(ctx, lead.From)
+		}
+		return *lead.Position, err
 	}
 	return begin, nil
 }
@@ -210,6 +214,9 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	}
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
+	}
+	if r.Unsent, err = w.findUnsent(m); err != nil {
+		return r, err
 	}
 	leads, fit := r.Position.Ahead.leads(w.job, w.carriers)
 	if !fit {

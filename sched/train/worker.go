@@ -111,6 +111,8 @@ type worker struct {
 	carried *carried
 	// carriers is by worker who pulls and pushes for it, nil where all do themselves.
 	carriers []int
+	// unsent is nil where checkpoints have nothing of what workers keep.
+	unsent *unsent
 	// halved is nil where this rank computes both halves of the model.
 	halved *halved
 }
@@ -190,6 +192,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		return nil, err
 	}
 	w.slots = w.newSlots()
+	w.unsent = newUnsent(ctx, w)
 	if !job.IsDense(rank.Index) {
 		w.halved = newHalved(w)
 	}
@@ -202,6 +205,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 func (w *worker) close() {
 	_ = w.halved.close() // the dense ranks are gone, or have told all
 	_ = w.keeper.close() // all that is committed is durable
+	w.unsent.close()
 	if w.saver != nil {
 		_ = w.saver.close()
 	}
