@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"psrt/sched/train"
+)
+
+// lossForm is a form of training and what follows from a worker's death in it.
+type lossForm struct {
+	form  string // as docs/training.md has it
+	flags string // that make it, on top of --sync bsp; DIR is a folder of its own
+	// says is of the refusal at the start to go on when a worker dies; "": the job goes on.
+	says string
+	// after judges a job that has gone on; nil: it has the undisturbed one's digest.
+	after func(t *testing.T, dir string, got, want *train.Result)
+	// by is the test that kills workers in this form; nil: TestDeathsInForms.
+	by func(*testing.T)
+}
+
+func lossForms() []lossForm {
+	return []lossForm{
+		{form: "workers and servers alone; `--replicas`; `--checkpoint`; ssp, asp", by: TestWorkersDie},
+		{form: "`--dense allreduce`", by: TestWorkersDieInAllReduce},
+		{form: "`--global-shuffle`", by: TestWorkersDieInGlobalShuffle},
+		{form: "`--accessor`, `--serving`", by: TestWorkerOfTheDaysDies},
+		{form: "`--stream`", by: TestStreamWorkersDie},
+		{form: "`--heter` in bsp, workers and dense ranks", by: TestHeterRanksDie},
+		{form: "`--sharding dynamic`", flags: "--sharding dynamic --no-shuffle --sync asp", after: sameRows},
+		{form: "`--compress fp16`, `int8`, `auto`", flags: "--compress int8 --transport tcp"},
+		{form: "`--batch-norm`, `--dropout`, `--clip-norm`", flags: "--model deepfm --hidden 16 --batch-norm --dropout 0.1 --clip-norm 1"},
+		{form: "`--ssd`, `--mem-budget`", flags: "--ssd DIR --mem-budget 64MiB"},
+		{form: "`--hot-rows`", flags: "--sync ssp --staleness 2 --hot-rows 100 --hot-staleness 2", after: sameExamples},
+		{form: "`--audit`", flags: "--audit DIR/record", after: sameAndAudited},
+		{form: "`--combine host`", flags: "--combine host", says: "no other process can take a rank's part"},
+		{form: "`--dense mixed`", flags: "--dense mixed --model deepfm --hidden 16", says: "who goes on for a worker has not measured"},
+		{form: "`--compress topk`", flags: "--compress topk:0.1", says: "what a worker has not sent yet is lost with it"},
+		{form: "`--heter` in ssp and asp", flags: "--heter --model deepfm --hidden 16 --sync asp", says: "a dense rank's pushes have an order that nobody else knows"},
+		{form: "`--table-sync` with one table in bsp", flags: "--sync asp --table-sync dense=bsp", says: "does not go with --on-worker-loss"},
+		{form: "`--colocate`", flags: "--workers 1 --colocate", says: "takes its server's rows with it"},
+	}
+}
+
+func sameRows(t *testing.T, _ string, got, want *train.Result) {
+	if got.Examples != want.Examples {
+		t.Errorf("%d examples, undisturbed %d", got.Examples, want.Examples)
+	}
+}
+
+func sameExamples(t *testing.T, _ string, got, want *train.Result) {
+	if got.Examples != want.Examples || pushes(got) != pushes(want) {
+		t.Errorf("%d examples and %d pushes, undisturbed %d and %d", got.Examples, pushes(got), want.Examples, pushes(want))
+	}
+}
+
+func sameDigest(t *testing.T, _ string, got, want *train.Result) {
+	exact := !slices.ContainsFunc(got.Takeovers, func(t train.Takeover) bool { return !t.Exact })
+	if got.Examples != want.Examples || exact && got.Digest != want.Digest {
+		t.Errorf("%d examples, digest %s, undisturbed %d, %s", got.Examples, got.Digest, want.Examples, want.Digest)
+	}
+}
+
+func sameAndAudited(t *testing.T, dir string, got, want *train.Result) {
+	sameDigest(t, dir, got, want)
+	if o := psrt(t, "audit", filepath.Join(dir, "record")); o.code != 0 {
+		t.Errorf("the record: exit %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+}
+
+// TestDeathsInForms: in each form of training a worker that dies is replaced, or the wish
+// that it be is refused before anything begins; docs/training.md says which.
+func TestDeathsInForms(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/training.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := write(t, t.TempDir(), "train.libffm", rows(20000, 1))
+	for _, f := range lossForms() {
+		line := fmt.Sprintf("| %s | is replaced |", f.form)
+		if f.says != "" {
+			line = fmt.Sprintf("| %s | ends the job |", f.form)
+		}
+		if !strings.Contains(string(doc), line) {
+			t.Errorf("docs/training.md has no row %q", line)
+		}
+		if f.by != nil {
+			continue
+		}
+		t.Run(strings.NewReplacer("`", "", ",", "").Replace(f.form), func(t *testing.T) {
+			job := func(dir string) []string {
+				args := []string{"train", "--data", data, "--batch", "96", "--epochs", "5", "--workers", "2", "--threads", "1", "--sync", "bsp", "--seed", "7", "--json", "--stall-after", "0"}
+				return append(args, strings.Fields(strings.ReplaceAll(f.flags, "DIR", dir))...)
+			}
+			if f.says != "" {
+				for _, loss := range []string{"restart", "continue"} {
+					o := psrt(t, append(job(t.TempDir()), "--on-worker-loss", loss)...)
+					if f.form == "`--heter` in ssp and asp" && loss == "continue" && o.code == 2 {
+						continue // which has a reason of its own
+					}
+					if o.code != 2 || !strings.Contains(o.stderr, f.says) {
+						t.Errorf("%s: exit %d, want %q in %s", loss, o.code, f.says, o.stderr)
+					}
+				}
+				return
+			}
+			want := resultOf(t, psrt(t, job(t.TempDir())...).stdout)
+			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+			defer cancel()
+			for try := 0; ; try++ { // one that is over before the moment comes shows nothing
+				if try == 5 {
+					t.Fatal("five jobs have ended before a worker was killed: give them more rows")
+				}
+				dir := t.TempDir()
+				j := startJob(t, ctx, append(job(dir), "--on-worker-loss", "restart", "--worker-timeout", "30s")...)
+				killed := false
+				if j.says(t, "epoch  1 ") {
+					time.Sleep(time.Duration(100>>try) * time.Millisecond) // the moment is the fault's, not ours
+					if pid := j.ranks()[2]; pid != 0 && !j.over() {
+						killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+					}
+				}
+				got := j.result(t)
+				if !killed || len(got.Takeovers) == 0 {
+					continue
+				}
+				if f.after == nil {
+					f.after = sameDigest
+				}
+				f.after(t, dir, got, &want)
+				return
+			}
+		})
+	}
+}
