@@ -158,7 +158,7 @@ func TestAuditLimit(t *testing.T) {
 }
 
 // BenchmarkAudit trains with and without a record, in turns, and compares the
-// processor time and the wall time of training.
+// processor time and the wall time of training, for jobs that have all kinds of records.
 func BenchmarkAudit(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.2, 10, 50_000)
@@ -182,6 +182,29 @@ func BenchmarkAudit(b *testing.B) {
 	base := train.Job{Data: []string{data}, Reading: src.Options(), Dataset: "memory", Shuffle: true,
 		Model:     model.Spec{Kind: model.FM, Dim: 16, Fields: src.Describe().Fields, Task: model.CTR, Seed: 5, MeanLabel: src.Describe().MeanLabel},
 		Optimizer: adam, DenseOptimizer: adam, Batch: 2048, Epochs: 4, Seed: 5, Sync: train.BSP, Servers: 1, Workers: 2, Threads: 1, Lanes: 1, Scratch: b.TempDir()}
+	for _, of := range []struct {
+		name string
+		make func(j *train.Job)
+	}{
+		{"bsp", func(*train.Job) {}},
+		{"dense layers", func(j *train.Job) { j.Model.Kind, j.Model.Hidden = model.DeepFM, []int{64, 32} }},
+		{"asp, hot rows", func(j *train.Job) { j.Sync, j.Hot = train.ASP, client.Hot{Rows: 2000, Staleness: 4} }},
+		{"lifecycle", func(j *train.Job) {
+			l := table.DefaultLifecycle()
+			j.Lifecycle, j.Schedule = &l, table.DefaultSchedule()
+			j.Schedule.Day = "8192"
+		}},
+	} {
+		b.Run(of.name, func(b *testing.B) {
+			j := base
+			of.make(&j)
+			compareAudited(b, j)
+		})
+	}
+}
+
+// compareAudited runs a job with and without a record, in turns.
+func compareAudited(b *testing.B, base train.Job) {
 	var wall, cpu [2]float64
 	once := func(with int) {
 		j := base
