@@ -106,17 +106,27 @@ func (u *unsent) save(clock uint64) {
 	}
 	o := *u.order
 	u.order, u.done = nil, o.Number
+	if u.w.job.bsp() && clock > o.Step {
+		late := fmt.Sprintf("worker %d heard of it too late: the coordinator has not answered for %v", u.w.rank.Index, unsentLook)
+		u.writing.Go(func() { u.say(o, unsentSaid{Failure: late}) })
+		return
+	}
 	text := u.w.client.Unsent()
 	u.writing.Go(func() {
-		var said unsentSaid
-		var err error
-		if said.File, err = ckpt.WriteBeside(u.ctx, o.Ticket, unsentFile(u.w.rank.Index), text); err != nil {
+		file, err := ckpt.WriteBeside(u.ctx, o.Ticket, unsentFile(u.w.rank.Index), text)
+		said := unsentSaid{File: file}
+		if err != nil {
 			said.Failure = err.Error()
 		}
-		if b, err := json.Marshal(said); err == nil {
-			_, _ = u.w.rank.Coord.Put(u.ctx, unsentKey(o.Number, u.w.rank.Index), b, 0) // else the checkpoint fails
-		}
+		u.say(o, said)
 	})
+}
+
+// say tells worker 0 what became of it. Where that fails, so does the checkpoint.
+func (u *unsent) say(o unsentOrder, said unsentSaid) {
+	if b, err := json.Marshal(said); err == nil {
+		_, _ = u.w.rank.Coord.Put(u.ctx, unsentKey(o.Number, u.w.rank.Index), b, 0)
+	}
 }
 
 // pass ends a pass, whose steps all workers have pushed: who was ahead of the word saves now.
