@@ -133,7 +133,7 @@ generate: deps ## make the generated files again
 
 install: build ## binaries, the C library, man pages and shell completion, to PREFIX (/usr/local)
 	install -d '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig'
-	install -m 644 cmd/libpsrt/psrt.h csrc/examples/psrt.hpp csrc/rule/psrt_rule.h '$(DESTDIR)$(PREFIX)/include/'
+	install -m 644 cmd/libpsrt/psrt.h csrc/examples/psrt.hpp csrc/rule/psrt_rule.h csrc/accel/psrt_accel.h '$(DESTDIR)$(PREFIX)/include/'
 	install -d '$(DESTDIR)$(PREFIX)/share/psrt/examples'
 	install -m 644 csrc/examples/psrt.py '$(DESTDIR)$(PREFIX)/share/psrt/'
 	install -m 644 csrc/examples/*.c csrc/examples/*.cpp csrc/examples/train*.py csrc/examples/tables.yaml '$(DESTDIR)$(PREFIX)/share/psrt/examples/'

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,14 +35,13 @@ func (f *snapshotFlags) register(fl *pflag.FlagSet) {
 type storageFlags struct {
 	ssdFlags
 	hbm       cli.Bytes
-	hbmDevice *cli.Choice
+	hbmDevice string
 }
 
 func (f *storageFlags) register(fl *pflag.FlagSet) {
 	f.ssdFlags.register(fl, policy.NameBelady)
 	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches; see --hbm-device")
-	f.hbmDevice = cli.NewChoice(train.DeviceGPU, train.DeviceGPU, train.DeviceHost)
-	fl.Var(f.hbmDevice, "hbm-device", "where --hbm-budget is taken: a GPU (without one, rows stay in the tiers below), or host, its twin in the host's memory, to try what it does")
+	fl.StringVar(&f.hbmDevice, "hbm-device", train.DeviceGPU, "where --hbm-budget is taken, `gpu|host|so:FILE`: a GPU (without one, rows stay in the tiers below), its twin in the host's memory, to try what it does, or an accelerator by the table of functions in a library of yours")
 }
 
 // device gives the job's part, nil where no rows are nearer than memory.
@@ -52,7 +52,19 @@ func (f *storageFlags) device(c *cobra.Command) (*train.Device, error) {
 	case f.hbm == 0:
 		return nil, nil
 	}
-	return &train.Device{Kind: f.hbmDevice.Value, Bytes: int64(f.hbm), Policy: f.policy.Value}, nil
+	kind := f.hbmDevice
+	if file, ok := strings.CutPrefix(kind, train.DeviceLibrary); ok && file != "" {
+		file, err := filepath.Abs(file) // ranks may be started elsewhere
+		if err != nil {
+			return nil, err
+		}
+		kind = train.DeviceLibrary + file
+	}
+	d := &train.Device{Kind: kind, Bytes: int64(f.hbm), Policy: f.policy.Value}
+	if err := d.Validate(); err != nil {
+		return nil, cli.Usagef("%v", err)
+	}
+	return d, nil
 }
 
 // describe gives the job's part, nil where all rows are in memory.

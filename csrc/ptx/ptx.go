@@ -26,6 +26,9 @@ const (
 	FindParts   = "psrt_find_parts"   // Batch.AppendFindParts
 )
 
+// Kernels are all of them, in the order of psrt_accel.h's numbers.
+var Kernels = [...]string{GatherRows, PutRows, UpdateRows, GatherParts, UpdateParts, FindRows, FindParts}
+
 // Lanes is how many threads share a row; Align is what the stride of rows, in
 // floats, is a multiple of, and what rows and a batch's floats begin at.
 const (

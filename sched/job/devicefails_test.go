@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"psrt/csrc/accel/acceltest"
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/sched/server"
@@ -45,5 +47,39 @@ func TestDriverFailsInJob(t *testing.T) {
 				t.Errorf("%v\n%s", err, text)
 			}
 		})
+	}
+}
+
+// TestTableFailsInJob: so does one whose accelerator is a library's, in the library's words.
+func TestTableFailsInJob(t *testing.T) {
+	j := *sampleJob(t, "fm")
+	j.Device = &train.Device{Kind: train.DeviceLibrary + acceltest.Build(t), Bytes: 1 << 20}
+	t.Setenv("PSRT_TWIN_FAIL", "5")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	_, err := RunInProcess(ctx, &j, "shm", nil)
+	var lost *server.DeviceError
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the twin was told to fail") || !strings.Contains(err.Error(), "--hbm-budget") {
+		t.Errorf("the job ends with %v", err)
+	}
+}
+
+// TestNoTableInJob: without the library rows stay in the tiers below, and the job says so.
+func TestNoTableInJob(t *testing.T) {
+	j := *sampleJob(t, "fm")
+	j.Device = &train.Device{Kind: train.DeviceLibrary + "/nowhere/twin.so", Bytes: 1 << 20}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	var said []string
+	if _, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, e.Note)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(said, "\n"); !strings.Contains(all, "keeps all rows in the tiers below") || !strings.Contains(all, "/nowhere/twin.so") {
+		t.Errorf("it says %q", all)
 	}
 }

@@ -37,17 +37,8 @@ func Library(t testing.TB) string {
 // Build compiles one, which another process may load.
 func Build(t testing.TB) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := Sources(t, sources...)
 	out := filepath.Join(dir, "libcuda.so.1")
-	for _, source := range sources { // by Go, so that it knows what the test's result hangs on
-		text, err := os.ReadFile(filepath.Join(Root(t), source))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, filepath.Base(source)), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	c := exec.Command("gcc", "-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
 		"-Wl,-soname,libcuda.so.1", // by which a library that is made of it finds it
 		"-o", out, filepath.Join(dir, "fake.c"), "-lm", "-lpthread")
@@ -55,6 +46,23 @@ func Build(t testing.TB) string {
 		t.Fatalf("%v: %v\n%s", c, err, text)
 	}
 	return out
+}
+
+// Sources copies files of the module to a folder, which is gone with the test: they are
+// read by Go, so that it knows what the test's result hangs on.
+func Sources(t testing.TB, files ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(Root(t), file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // Root is the module's folder, which tests run somewhere below.

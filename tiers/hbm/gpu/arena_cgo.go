@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"psrt/csrc/accel"
 	"psrt/csrc/cuda"
 	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
@@ -26,23 +27,6 @@ func (d *Device) Probe() error {
 	return dev.Close()
 }
 
-func (d *Device) open() (*cuda.Device, error) {
-	driver, err := cuda.Load(d.Library)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := driver.Open(d.Index)
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.name == "" {
-		d.name = fmt.Sprintf("GPU %d, %s (%s)", d.Index, dev.Name, dev.Bus)
-	}
-	return dev, nil
-}
-
 // Open takes memory for rows and stages.
 func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (hbm.Arena, error) {
 	if acc.UserRule() {
@@ -56,7 +40,7 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows), index: index}
 	a.size = a.lay.bytes(rows)
 	if err := a.take(); err != nil {
-		if cuda.IsOutOfMemory(err) {
+		if cuda.IsOutOfMemory(err) || accel.IsOutOfMemory(err) {
 			free, total, _ := dev.Room()
 			err = fmt.Errorf("%w: table %q wants %d bytes of %s, of whose %d there are %d free; lower --hbm-budget, or end what else uses it", err, spec.Name, a.size, d.Name(), total, free)
 		}
@@ -65,9 +49,7 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 	return a, nil
 }
 
-// kernelNames are in the order of the constants behind them.
-var kernelNames = [...]string{ptx.GatherRows, ptx.PutRows, ptx.UpdateRows, ptx.GatherParts, ptx.UpdateParts, ptx.FindRows, ptx.FindParts}
-
+// The numbers of ptx.Kernels.
 const (
 	gatherRows = iota
 	putRows
@@ -79,14 +61,12 @@ const (
 )
 
 type arena struct {
-	dev     *cuda.Device
+	dev     driven
 	acc     *accessor.Accessor
 	lay     layout
 	rows    int
 	size    int
-	stream  *cuda.Stream
-	module  *cuda.Module
-	kernel  [len(kernelNames)]cuda.Function
+	stream  stream
 	index   *probe.Bounded
 	memory  cuda.Ptr
 	image   cuda.Ptr // of the index
@@ -107,26 +87,15 @@ type stage struct {
 	words             []uint64 // keys, or buckets of the index
 	refused           []uint64
 	host              []byte // all of them
-	over              *cuda.Event
+	over              event
 	fence             hbm.Fence // of the piece that used it last, 0: it is over
 	whole             *int      // where its refused are added, nil: it has none
 	found             []uint32  // where the rows that it found go, nil: it found none
 }
 
 func (a *arena) take() (err error) {
-	if a.stream, err = a.dev.NewStream(); err != nil {
-		a.stream = nil
+	if a.stream, err = a.dev.stream(); err != nil {
 		return err
-	}
-	m, err := a.dev.Module(ptx.Text)
-	if err != nil {
-		return err
-	}
-	a.module = m
-	for i, name := range kernelNames {
-		if a.kernel[i], err = m.Function(name); err != nil {
-			return err
-		}
 	}
 	if a.memory, err = a.dev.Alloc(a.size); err != nil {
 		return err
@@ -147,11 +116,9 @@ func (a *arena) take() (err error) {
 		}
 		s.refused, s.words = mem.Uint64s(s.host[:8]), mem.Uint64s(s.host[8:8+8*a.lay.words()])
 		s.ids = mem.Uint32s(s.host[8+8*a.lay.words():])
-		over, err := a.dev.NewEvent(false)
-		if err != nil {
+		if s.over, err = a.dev.event(); err != nil {
 			return err
 		}
-		s.over = over
 	}
 	return nil
 }
@@ -183,7 +150,7 @@ var errHangs = errors.New("gpu: the card hangs")
 
 // await waits for an event, not for ever: a card that hangs has failed. It sleeps
 // longer and longer between two looks.
-func await(over *cuda.Event) error {
+func await(over event) error {
 	begin := time.Now()
 	for nap := time.Duration(0); ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
 		switch done, err := over.Passed(); {
@@ -231,7 +198,7 @@ func (a *arena) pieces(n, most, width int, do func(s *stage, first int, b *ptx.B
 		b := &ptx.Batch{Rows: uint64(a.memory), Flat: uint64(s.flat), IDs: uint64(s.at), Stride: a.lay.stride, Count: a.rows,
 			N: min(n-first, most), Width: width, Step: width}
 		s.fence = a.next
-		if a.fail(do(s, first, b)) || a.fail(a.stream.Record(s.over)) {
+		if a.fail(do(s, first, b)) || a.fail(a.stream.record(s.over)) {
 			break
 		}
 	}
@@ -255,7 +222,7 @@ func pieceOf(host []float32, first, n, width, step int) piece {
 }
 
 func (a *arena) launch(kernel, rows int) error {
-	return a.stream.Launch(a.kernel[kernel], ptx.Blocks(rows), ptx.BlockThreads, a.bytes)
+	return a.stream.run(kernel, rows, a.bytes)
 }
 
 func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
@@ -421,9 +388,6 @@ func (a *arena) Close() error {
 	}
 	if a.memory != 0 {
 		errs = append(errs, a.dev.Free(a.memory))
-	}
-	if a.module != nil {
-		errs = append(errs, a.module.Close())
 	}
 	if a.stream != nil {
 		errs = append(errs, a.stream.Close())

@@ -22,6 +22,9 @@ type Device struct {
 	Index int
 	// Library is the driver's, "" the machine's own.
 	Library string
+	// Accel is a library with a table of functions (csrc/accel) that is asked instead of
+	// CUDA, "" none; Index is then its number of the device.
+	Accel string
 
 	mu   sync.Mutex
 	name string // once it is known
@@ -35,6 +38,14 @@ func (d *Device) Name() string {
 		return fmt.Sprintf("GPU %d", d.Index)
 	}
 	return d.name
+}
+
+func (d *Device) named(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.name == "" {
+		d.name = name
+	}
 }
 
 // Pick is a GPU for a server, which has it until release is called: servers of one

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"psrt/csrc/accel"
 	"psrt/csrc/cuda"
 	"psrt/csrc/probe"
 	"psrt/tiers/accessor"
@@ -19,6 +20,9 @@ func (d *Device) Probe() error {
 func (d *Device) Open(*accessor.Accessor, *probe.Bounded, int, int) (hbm.Arena, error) {
 	return nil, d.Probe()
 }
+
+// PickFrom says that such a build loads no accelerator either.
+func PickFrom(string, int) (*Device, error) { return nil, accel.ErrNotSupported }
 
 // Speeds says so, too.
 func Speeds(string, int) ([]float64, error) { return nil, cuda.ErrNotSupported }

@@ -8,8 +8,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
+	"psrt/csrc/accel/acceltest"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
@@ -46,21 +48,35 @@ func specs(t *testing.T) []table.Spec {
 // TestTwins: what the kernels of a GPU do to rows, call by call, is what those of the
 // host do, bit by bit.
 func TestTwins(t *testing.T) {
-	library := driver(t)
+	other := &Device{Library: driver(t)}
 	for _, spec := range specs(t) {
-		t.Run(spec.Name, func(t *testing.T) { twins(t, library, spec) })
+		t.Run(spec.Name, func(t *testing.T) { twins(t, other, spec) })
+	}
+}
+
+// TestTable: and so is what those do that a library's table of functions runs.
+func TestTable(t *testing.T) {
+	other, err := PickFrom(acceltest.Build(t), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(other.Name(), "device 1 of host twin in a library") {
+		t.Errorf("it is %q", other.Name())
+	}
+	for _, spec := range specs(t) {
+		t.Run(spec.Name, func(t *testing.T) { twins(t, other, spec) })
 	}
 }
 
 const slots = 700
 
-func twins(t *testing.T, library string, spec table.Spec) {
+func twins(t *testing.T, other *Device, spec table.Spec) {
 	r := seedtest.Rand(t)
 	acc, err := accessor.New(spec, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices := []hbm.Device{hbm.Host{Node: -1}, &Device{Library: library}}
+	devices := []hbm.Device{hbm.Host{Node: -1}, other}
 	var arenas [2]hbm.Arena
 	index := newIndex(t, slots)
 	for i, d := range devices {
