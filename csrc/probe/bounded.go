@@ -32,7 +32,7 @@ const passedOne = passedBit << 1
 // another trip to its memory. Behind the last home a few buckets take what passes it.
 const (
 	boundedKeys = 3
-	boundedTail = 16
+	boundedTail = 4
 	// seedsMost bounds the hashes tried until no key passes the last bucket. One is
 	// all it takes, but for luck of one in many millions.
 	seedsMost = 1000

@@ -109,7 +109,7 @@ func (a *arena) take() (err error) {
 		s := &a.stage[i]
 		s.at, s.flat = at, at.Add(a.lay.idBytes())
 		s.keys = s.flat.Add(a.lay.flatBytes())
-		s.count = s.keys.Add(a.lay.keyBytes())
+		s.count = s.keys.Add(8 * a.lay.words())
 		at = at.Add(a.lay.stageBytes())
 		if s.host, err = a.dev.HostAlloc(8 + 8*a.lay.words() + 4*a.lay.piece); err != nil {
 			return err

@@ -91,7 +91,7 @@ const (
 	stages     = 3
 	stagesPart = 8
 	pieceBytes = 4 << 20
-	minPiece   = 64
+	minPiece   = 32
 )
 
 // layout is how a table's rows lie on a device, in floats, and the pieces of a batch.
@@ -121,9 +121,8 @@ func (l *layout) words() int { return max(l.piece, probe.BucketBytes/8) }
 // A stage on the device: numbers of rows, floats, keys, and a count.
 func (l *layout) idBytes() int   { return align(4 * l.piece) }
 func (l *layout) flatBytes() int { return align(4 * l.piece * max(l.row, l.push)) }
-func (l *layout) keyBytes() int  { return align(8 * l.words()) }
 func (l *layout) stageBytes() int {
-	return l.idBytes() + l.flatBytes() + l.keyBytes() + align(8)
+	return l.idBytes() + l.flatBytes() + align(8*l.words()+8)
 }
 
 // bytes is all that so many rows take: they, the image of their index, the stages.

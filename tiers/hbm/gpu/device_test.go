@@ -23,7 +23,7 @@ func TestRoomOfStages(t *testing.T) {
 				if n > 0 && size > bytes {
 					t.Fatalf("%s: %d rows in batches of %d take %d bytes of %d", spec.Name, n, batch, size, bytes)
 				}
-				if work := int64(stages * l.stageBytes()); l.piece > minPiece && work > bytes/stagesPart+stages*4*256 {
+				if work := int64(stages * l.stageBytes()); l.piece > minPiece && work > bytes/stagesPart+stages*3*256 {
 					t.Fatalf("%s: batches of %d take %d bytes of %d", spec.Name, batch, work, bytes)
 				}
 			}
