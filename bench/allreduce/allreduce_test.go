@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"psrt/bench/child"
+	"psrt/csrc/cuda"
+	"psrt/csrc/cuda/cudatest"
+	"psrt/csrc/nccl"
+	"psrt/csrc/nccl/nccltest"
 )
 
 // The test binary is a rank when this is set.
@@ -111,5 +115,27 @@ func TestConfig(t *testing.T) {
 		if c.Check() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// TestNCCL: sums by NCCL, a fake one, are those of the ring, and what it works with is said.
+func TestNCCL(t *testing.T) {
+	c := small("shm", 3)
+	c.Collective = NCCL
+	c.Child.Env = append(c.Child.Env, "PSRT_FAKE_CUDA_DEVICES=4", cuda.Variable+"="+cudatest.Build(t), nccl.Variable+"="+nccltest.Build(t))
+	r, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 2 || !strings.Contains(strings.Join(r.Notes, "\n"), "its sums by NCCL 2.27.3 on GPU 0, fake device 0") {
+		t.Errorf("%+v", r)
+	}
+	c.Child.Env[len(c.Child.Env)-1] = nccl.Variable + "=/nowhere/libnccl.so.2"
+	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "/nowhere/libnccl.so.2") {
+		t.Errorf("without NCCL: %v", err)
+	}
+	c.Collective = "mpi"
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), `collective "mpi"`) {
+		t.Errorf("another: %v", err)
 	}
 }

@@ -16,10 +16,17 @@ type Config struct {
 	Iterations int   // of a round; 0: by size
 	Rounds     int
 	Seed       uint64
-	Rival      bool // OpenMPI too
+	Rival      bool   // OpenMPI too
+	Collective string // Ring, also "", or NCCL, on a GPU at each rank
 	Options    ring.Options
 	Child      child.Command // the program again, calling Serve
 }
+
+// What adds.
+const (
+	Ring = "ring"
+	NCCL = "nccl"
+)
 
 const (
 	maxBytes  = 4 << 30
@@ -32,6 +39,9 @@ const (
 func (c *Config) Check() error {
 	if c.Rival && c.Transport != "shm" && c.Transport != "tcp" {
 		return fmt.Errorf("allreduce: OpenMPI takes turns over shm and tcp, not over %s", c.Transport)
+	}
+	if c.Collective != "" && c.Collective != Ring && c.Collective != NCCL {
+		return fmt.Errorf("allreduce: collective %q, want %s or %s", c.Collective, Ring, NCCL)
 	}
 	for _, n := range c.Sizes {
 		if n%4 != 0 {

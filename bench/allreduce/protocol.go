@@ -9,6 +9,7 @@ type setUp struct {
 	Rank, Size int
 	Most       int // bytes of the longest vector
 	Options    ring.Options
+	NCCL       bool // adds, over a group of the ring's
 }
 
 // here is its answer: where its member and its plain socket listen.

@@ -12,6 +12,7 @@ import (
 
 	"psrt/bench/child"
 	"psrt/nccl/coll"
+	"psrt/nccl/gpu"
 	"psrt/nccl/ring"
 	"psrt/rdma/dial"
 	"psrt/rdma/mem"
@@ -27,6 +28,8 @@ type rank struct {
 	set   setUp
 	group *ring.Group
 	plain net.Listener
+	adds  coll.Group // group, or NCCL over it
+	card  []string   // what NCCL works with
 	limit limit
 	send  []float32
 	recv  []float32
@@ -65,7 +68,7 @@ func Serve(in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	if err := to.Encode(outcome{Transports: r.group.Transports()}); err != nil {
+	if err := to.Encode(outcome{Transports: append(r.group.Transports(), r.card...)}); err != nil {
 		return err
 	}
 	for {
@@ -92,17 +95,31 @@ func (r *rank) join(m *ring.Member, all *everyone) (end func() error, err error)
 	if err != nil {
 		return nil, err
 	}
+	r.adds = r.group
+	if r.set.NCCL {
+		g, err := gpu.Join(ctx, r.group, gpu.Options{Timeout: patience, Machine: "this", AnyOrder: true})
+		if err != nil {
+			return nil, errors.Join(err, r.group.Close())
+		}
+		r.adds, r.card = g, []string{fmt.Sprintf("its sums by NCCL %s on %s", g.Info().Version, g.Info().Card)}
+	}
+	leave := func() (err error) { // what adds, before what it is over
+		if r.adds != coll.Group(r.group) {
+			err = r.adds.Close()
+		}
+		return errors.Join(err, r.group.Close())
+	}
 	half := (r.set.Most + 4095) &^ 4095
 	a, err := mem.New(mem.Config{Size: 2 * half, Node: -1, Purpose: "psbench vectors", Share: true, Prefault: true})
 	if err != nil {
-		return nil, errors.Join(err, r.group.Close())
+		return nil, errors.Join(err, leave())
 	}
-	end = func() error { return errors.Join(r.group.Close(), r.limit.close(), a.Close()) }
-	memory, err := r.group.Register(a, "psbench vectors")
+	end = func() error { return errors.Join(leave(), r.limit.close(), a.Close()) }
+	memory, err := r.adds.Register(a, "psbench vectors")
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	end = func() error { return errors.Join(r.group.Close(), r.limit.close(), memory.Close(), a.Close()) }
+	end = func() error { return errors.Join(leave(), r.limit.close(), memory.Close(), a.Close()) }
 	r.send, r.recv = mem.Float32s(a.Bytes()[:r.set.Most]), mem.Float32s(a.Bytes()[half:half+r.set.Most])
 	if r.set.Transport == "tcp" {
 		err = r.limit.open(r.plain, all.Plains[(r.set.Rank+1)%r.set.Size])
@@ -120,7 +137,7 @@ func (r *rank) play(t *turn) (o outcome, err error) {
 	fill(r.send[:n], r.set.Rank, t.Seed)
 	clear(r.recv[:n])
 	one := func() error {
-		return r.group.Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: send, Recv: recv, Within: patience})
+		return r.adds.Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: send, Recv: recv, Within: patience})
 	}
 	if t.Limit {
 		one = func() error { return r.limit.play(r, send, recv) }

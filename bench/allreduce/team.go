@@ -25,7 +25,7 @@ func newTeam(ctx context.Context, cfg *Config) (_ *team, err error) {
 			t.close()
 		}
 	}()
-	set := setUp{Transport: cfg.Transport, Token: make([]byte, 32), Size: cfg.Ranks, Options: cfg.Options}
+	set := setUp{Transport: cfg.Transport, Token: make([]byte, 32), Size: cfg.Ranks, Options: cfg.Options, NCCL: cfg.Collective == NCCL}
 	_, _ = rand.Read(set.Token) // never fails
 	for _, n := range cfg.Sizes {
 		set.Most = max(set.Most, n)

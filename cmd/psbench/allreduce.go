@@ -29,12 +29,15 @@ turns with it, round by round, over the same kind of memory or sockets (apt-get
 install openmpi-bin); /rival above 1 says that psrt is faster.`,
 		Example: `  psbench allreduce
   psbench allreduce --transport tcp --sizes 4K,1M,160000000
-  psbench allreduce --ranks 4 --rival=false --json allreduce.json`,
+  psbench allreduce --ranks 4 --rival=false --json allreduce.json
+  psbench allreduce --collective nccl --rival=false`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	fl.Var(o.transport, "transport", "what moves the bytes")
 	fl.IntVar(&cfg.Ranks, "ranks", 2, "processes")
+	collective := cli.NewChoice(allreduce.Ring, allreduce.Ring, allreduce.NCCL)
+	fl.Var(collective, "collective", "what adds: psrt's ring, or NCCL on a GPU at each rank, from and to the host's memory")
 	fl.StringVar(&o.sizes, "sizes", "1K,64K,1M,160000000", "sizes of a vector, such as 4K,1M (`list`; K, M, G are powers of 1024)")
 	fl.IntVar(&cfg.Iterations, "iters", 0, "calls per size and round (256 MiB of them, at least 5)")
 	fl.IntVar(&cfg.Rounds, "rounds", 5, "rounds, in which all take turns")
@@ -45,6 +48,7 @@ install openmpi-bin); /rival above 1 says that psrt is faster.`,
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
+		cfg.Collective = collective.Value
 		cfg.Rival = cfg.Rival && (c.Flags().Changed("rival") || o.transport.Value != "verbs")
 		cfg.Options.EagerBytes, cfg.Options.ChunkBytes, cfg.Options.Node = int(eager), int(chunk), -1
 		return cli.InterruptedOr(ctx, o.runAllReduce(ctx, cfg))
