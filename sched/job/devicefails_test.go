@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -61,25 +60,5 @@ func TestTableFailsInJob(t *testing.T) {
 	var lost *server.DeviceError
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the twin was told to fail") || !strings.Contains(err.Error(), "--hbm-budget") {
 		t.Errorf("the job ends with %v", err)
-	}
-}
-
-// TestNoTableInJob: without the library rows stay in the tiers below, and the job says so.
-func TestNoTableInJob(t *testing.T) {
-	j := *sampleJob(t, "fm")
-	j.Device = &train.Device{Kind: train.DeviceLibrary + "/nowhere/twin.so", Bytes: 1 << 20}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	var mu sync.Mutex
-	var said []string
-	if _, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		said = append(said, e.Note)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if all := strings.Join(said, "\n"); !strings.Contains(all, "keeps all rows in the tiers below") || !strings.Contains(all, "/nowhere/twin.so") {
-		t.Errorf("it says %q", all)
 	}
 }
