@@ -32,10 +32,13 @@ func (s *script) starve(rng *rand.Rand, mean, stall time.Duration) {
 // Processes that get a processor now and then only do not cut each other out, and notice
 // one that is gone within seconds.
 func TestScriptStarved(t *testing.T) {
-	seed := seedtest.Seed(t)
+	seed, runs := seedtest.Seed(t), uint64(5)
+	if testing.Short() {
+		runs = 2
+	}
 	for _, of := range []struct{ mean, stall time.Duration }{{30 * ms, 0}, {100 * ms, 0}, {300 * ms, 0}, {700 * ms, 0}, {30 * ms, 1500 * ms}, {100 * ms, time.Second}, {300 * ms, time.Second}} {
 		t.Run(fmt.Sprint(of.mean, of.stall), func(t *testing.T) {
-			for run := range uint64(5) {
+			for run := range runs {
 				rng := rand.New(rand.NewPCG(seed, run))
 				s := newScriptOf(t, 4, 2, member.Times{})
 				s.run(5 * time.Second)
