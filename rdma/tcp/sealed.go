@@ -47,9 +47,9 @@ type sealed struct {
 	waits   atomic.Bool // there is something
 }
 
-// sealBytes is how much is sealed at a time: what the socket does not take of it waits
-// in memory.
-const sealBytes = 64 << 10
+// sealBytes is how much is sealed at a time, whole records, and room for 64 KiB with their
+// header: what the socket does not take of it waits in memory.
+const sealBytes = 80 << 10
 
 // plain are buffers of sealBytes, in which a batch's headers and payloads are put
 // together: one record is cheaper than several.

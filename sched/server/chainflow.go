@@ -22,6 +22,11 @@ const (
 	// flowPiece is how much is handed on at a time. It is also how long reads are where
 	// nobody grants them, so that they land piece by piece.
 	flowPiece = 64 << 10
+	// flowMost is likewise, where more of the same session's waits behind: then it is the
+	// work for a piece that counts, and not how soon it is there. Nothing is kept for it for
+	// longer than flowEvery.
+	flowMost  = 256 << 10
+	flowEvery = 15 * time.Millisecond
 	// flowPatience is longer than a megabyte takes at 100 Mbit/s.
 	flowPatience = 100 * time.Millisecond
 	// flowRest is how many pushes of a session do not flow after one that was given up.
@@ -33,6 +38,7 @@ type flowing struct {
 	r      *request // nil: there is none
 	seq    uint64
 	gave   int       // bytes of gradients that the machine has
+	at     time.Time // since then
 	blocks time.Time // since when others wait for it, zero: nobody does
 }
 
@@ -55,7 +61,15 @@ func (c *chained) landed(r *request) bool {
 	if c.flow.r == nil {
 		return c.mayFlow(r)
 	}
-	return c.flow.r == r && r.come() >= c.flow.gave+flowPiece
+	return c.flow.r == r && r.come() >= c.flow.next(c.l.began)
+}
+
+// next is how many bytes must have come for a piece to be handed on.
+func (f *flowing) next(now time.Time) int {
+	if len(f.r.s.order) > 1 && now.Sub(f.at) < flowEvery {
+		return f.gave + flowMost
+	}
+	return f.gave + flowPiece
 }
 
 // beginFlow orders the push that is coming of the only session that pushes.
@@ -85,7 +99,7 @@ func (c *chained) beginFlow() {
 	b := c.beginBody(r, h.Size)
 	b = append(append(b, mem.Bytes(r.keys)...), mem.Bytes(r.grads)[:n]...)
 	if seq, v := c.m.Submit(c.m.Epoch(), h, b); v == chain.Ordered {
-		c.flow = flowing{r: r, seq: seq, gave: n}
+		c.flow = flowing{r: r, seq: seq, gave: n, at: time.Now()}
 		c.flowed++
 	}
 }
@@ -113,12 +127,13 @@ func (c *chained) goOn() {
 	if r == nil {
 		return
 	}
+	now := time.Now()
 	whole, n := r.fetch.left == 0, r.come()
-	if !whole && n < f.gave+flowPiece {
+	if !whole && n < f.next(now) {
 		return
 	}
 	more := mem.Bytes(r.grads)[f.gave:n]
-	c.flow.gave = n
+	c.flow.gave, c.flow.at = n, now
 	if whole {
 		c.flow = flowing{}
 		r.s.removePush(r)

@@ -191,3 +191,21 @@ func TestChainFlowFaults(t *testing.T) {
 	t.Logf("%d pushes or more flowed", flowed)
 	w.alike()
 }
+
+// A piece is short where nobody waits behind the push, and long else, but nothing waits
+// for long to be handed on.
+func TestFlowPieces(t *testing.T) {
+	r := &request{s: &session{}}
+	at := time.Now()
+	f := flowing{r: r, gave: 1000, at: at}
+	for _, c := range []struct {
+		behind int
+		after  time.Duration
+		want   int
+	}{{0, 0, flowPiece}, {0, flowEvery, flowPiece}, {1, 0, flowMost}, {3, flowEvery - 1, flowMost}, {3, flowEvery, flowPiece}} {
+		r.s.order = make([]*request, 1+c.behind)
+		if got := f.next(at.Add(c.after)) - f.gave; got != c.want {
+			t.Errorf("%+v: a piece of %d bytes", c, got)
+		}
+	}
+}
