@@ -75,11 +75,19 @@ func (c *Client) NewLeanRows(spec table.Spec) *Rows {
 	return r
 }
 
-// NewLentRows makes a working set that has keys only: Lend says where the rows lie.
-func (c *Client) NewLentRows(spec table.Spec) *Rows {
+// NewPlanRows makes a working set that has keys only, in the order that they have in those
+// of NewRows, which take them: rows that are kept come last of a lane's.
+func (c *Client) NewPlanRows(spec table.Spec) *Rows {
 	r := c.emptyRows(spec)
 	r.lean = noRows
-	r.hot = nil // the order is the caller's, which must not change from plan to plan
+	return r
+}
+
+// NewLentRows makes a working set that has keys only: Lend says where the rows lie. Their
+// order is the caller's, which must not change from plan to plan: none is kept.
+func (c *Client) NewLentRows(spec table.Spec) *Rows {
+	r := c.NewPlanRows(spec)
+	r.hot = nil
 	return r
 }
 

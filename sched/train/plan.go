@@ -22,7 +22,7 @@ type plan struct {
 }
 
 func newPlan(c *client.Client, spec tableSpec, leaves int) *plan {
-	return &plan{set: c.NewLentRows(spec), occ: make([][]int32, leaves), keys: make([][]uint64, leaves), uniq: make([][]int32, leaves)}
+	return &plan{set: c.NewPlanRows(spec), occ: make([][]int32, leaves), keys: make([][]uint64, leaves), uniq: make([][]int32, leaves)}
 }
 
 // make dedups each leaf and numbers the rows of all.
