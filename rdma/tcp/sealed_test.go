@@ -112,8 +112,8 @@ func TestForgedRecord(t *testing.T) {
 // Both sides write more than their sockets hold: what TLS has sealed waits for room, and
 // nobody for the other.
 func TestSealedFull(t *testing.T) {
-	const half = 8 << 20
-	a, b := newPair(t, pairConfig{streams: 1, cover: CoverAll, size: 2 * half, depth: 32, socketBytes: 8 << 10})
+	const half = 2 << 20
+	a, b := newPair(t, pairConfig{streams: 1, cover: CoverAll, size: 2 * half, depth: 32, socketBytes: 64 << 10})
 	fillPattern(a.mem[:half], 1)
 	fillPattern(b.mem[:half], 2)
 	const each = half / 16
