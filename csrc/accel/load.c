@@ -36,6 +36,9 @@ const psrt_accel_ops *psrt_accel_load(const char *path, char *why, size_t room)
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		const char *e = dlerror();
+		size_t n = strlen(path);
+		if (e && !strncmp(e, path, n) && !strncmp(e + n, ": ", 2)) /* the caller names it */
+			e += n + 2;
 		snprintf(why, room, "%s", e ? e : "dlopen failed");
 		return NULL;
 	}
