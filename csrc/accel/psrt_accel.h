@@ -11,7 +11,8 @@
  * do, bit by bit, is said there. Each has one argument, a structure of those below.
  *
  * WHAT IS PROMISED TO IT. Calls come from one thread at a time for a device that was
- * opened; several are open at once, also of the same number. Memory that a stream
+ * opened; several are open at once, also of the same number, and then called at once: what they
+ * share is the library's to guard. Memory that a stream
  * copies stays until an event behind the copy has passed. close comes last.
  *
  * WHAT IT PROMISES. What is given to a stream is done in order. Calls on streams

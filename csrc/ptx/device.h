@@ -1,6 +1,6 @@
 /* What the kernels stand on: CUDA without its headers, or, for the twin that runs
  * them on the host, plain C. There a thread does all the lanes of its row, and the
- * launcher counts threads up in psrt_thread.
+ * launcher counts threads up in psrt_thread, of its own thread: several may run kernels.
  *
  * LANES threads share a row; lane l has the elements l, l + LANES, ... A value
  * across lanes is an array of OWN: one a thread on a GPU, all of them on the host. */
@@ -82,7 +82,7 @@ DEVICE void count_one(u64 *at)
 #define SQRT(x) sqrtf(x)
 typedef float float4_t __attribute__((vector_size(16)));
 
-extern u64 psrt_thread;
+extern _Thread_local u64 psrt_thread;
 
 DEVICE u64 row_index(void) { return psrt_thread / LANES; }
 DEVICE int first_lane(void) { return (int)(psrt_thread % LANES); } /* threads of other lanes have nothing to do */

@@ -29,6 +29,24 @@ func TestSmallDeviceOfJob(t *testing.T) {
 	}
 }
 
+// TestLanesOnDevice: lanes use the devices of one library at once.
+func TestLanesOnDevice(t *testing.T) {
+	base := *sampleJob(t, "fm")
+	base.Dataset, base.Lanes, base.Batch = "queue", 2, 100
+	want := run(t, base, "shm")
+	for _, kind := range deviceKinds(t) {
+		j := base
+		j.Device = &train.Device{Kind: kind, Bytes: 1 << 20}
+		res := run(t, j, "shm")
+		if s := res.ServerUse[0].Tables[0].Tiers; s == nil || s.DeviceHits+s.DeviceMisses == 0 {
+			t.Errorf("%s: %+v", kind, s)
+		}
+		if res.Digest != want.Digest {
+			t.Errorf("%s: digest %s, want %s", kind, res.Digest, want.Digest)
+		}
+	}
+}
+
 // TestSameDigestOnDevice: rows of coming batches on a device, over memory and over
 // memory and disks, end as rows all in memory do.
 func TestSameDigestOnDevice(t *testing.T) {

@@ -6,20 +6,22 @@
  *
  * PSRT_TWIN_BYTES  memory of the device (1 GiB)
  * PSRT_TWIN_FAIL   number of the kernel's run from which on every call fails */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "psrt_accel.h"
 #include "rows.cu"
 
-u64 psrt_thread;
+_Thread_local u64 psrt_thread;
 
 _Static_assert(sizeof(struct batch) == sizeof(psrt_accel_batch), "the header's batch is the kernels'");
 
 enum { FAILED = 2 };
 
-static uint64_t used;
-static long runs;
-static int broken;
+/* Of all devices, each of which a thread of its own may call. */
+static _Atomic uint64_t used;
+static atomic_long runs;
+static atomic_int broken;
 
 struct block {
 	uint64_t bytes;
@@ -53,11 +55,14 @@ static int32_t take(uint64_t bytes, void **address)
 static int32_t alloc(void *at, uint64_t bytes, uint64_t *address)
 {
 	void *p = NULL;
+	uint64_t before = used;
 	(void)at;
-	if (bytes > total() - used)
-		return PSRT_ACCEL_NO_MEMORY;
+	do {
+		if (bytes > total() - before)
+			return PSRT_ACCEL_NO_MEMORY;
+	} while (!atomic_compare_exchange_weak(&used, &before, before + bytes));
 	int32_t e = take(bytes, &p);
-	used += p ? bytes : 0;
+	used -= p ? 0 : bytes;
 	*address = (uint64_t)p;
 	return e;
 }

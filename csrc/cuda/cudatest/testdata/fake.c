@@ -29,7 +29,7 @@
 
 #include "rows.cu"
 
-u64 psrt_thread;
+_Thread_local u64 psrt_thread;
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_INIT = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH = 719 };
 enum { DEVICES = 8, ARGUMENT = 512 };
