@@ -119,7 +119,7 @@ func (r *rank) join(m *ring.Member, all *everyone) (end func() error, err error)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	end = func() error { return errors.Join(leave(), r.limit.close(), memory.Close(), a.Close()) }
+	end = func() error { return errors.Join(leave(), r.limit.close(), coll.GiveBack(memory, a)) }
 	r.send, r.recv = mem.Float32s(a.Bytes()[:r.set.Most]), mem.Float32s(a.Bytes()[half:half+r.set.Most])
 	if r.set.Transport == "tcp" {
 		err = r.limit.open(r.plain, all.Plains[(r.set.Rank+1)%r.set.Size])

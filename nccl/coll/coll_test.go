@@ -2,6 +2,8 @@ package coll
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +64,28 @@ func TestTreeOrder(t *testing.T) {
 	for _, o := range [][]Merge{nil, merges(0, 1), merges(0, 1, 0, 1), merges(1, 0, 1, 2), merges(0, 1, 1, 2), merges(0, 1, 0, 3), merges(0, 2, 1, 1), merges(0, 1, -1, 2)} {
 		if CheckOrder(o, 3) {
 			t.Errorf("%v is taken for an order", o)
+		}
+	}
+}
+
+// known is memory whose end has this error.
+type known struct{ err error }
+
+func (known) Bytes() []byte  { return nil }
+func (k known) Close() error { return k.err }
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
+
+// TestGiveBack: memory that may still be written to stays; no other does.
+func TestGiveBack(t *testing.T) {
+	for _, err := range []error{nil, ErrClosed, ErrWrites, fmt.Errorf("a card: %w", ErrWrites)} {
+		given := 0
+		got := GiveBack(known{err}, closer(func() error { given++; return io.ErrUnexpectedEOF }))
+		stays := errors.Is(err, ErrWrites)
+		if stays != (given == 0) || given > 1 || !errors.Is(got, err) && err != nil || errors.Is(got, io.ErrUnexpectedEOF) == stays {
+			t.Errorf("%v: given back %d times, %v", err, given, got)
 		}
 	}
 }

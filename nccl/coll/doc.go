@@ -19,5 +19,6 @@
 //     its own again.
 //  5. A rank that dies, or does not come within the call's time, ends the call at
 //     all others with a RankError that names it. The group is broken then: close
-//     it, join a new one, and begin again from values that are known.
+//     it, join a new one, and begin again from values that are known. What closing a Memory
+//     answers with ErrWrites stays for the life of the process.
 package coll

@@ -10,6 +10,10 @@ var (
 	ErrClosed = errors.New("coll: group closed")
 	// ErrBusy: MaxPending calls are not over.
 	ErrBusy = errors.New("coll: too many calls are not over: wait for some")
+	// ErrWrites marks memory that may still be written to, by a card that has not ended
+	// the copies of a call that failed: it must neither be used nor given back while the
+	// process lives.
+	ErrWrites = errors.New("coll: registered memory may still be written to")
 )
 
 // Fault is what a rank did.

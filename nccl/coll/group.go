@@ -1,6 +1,9 @@
 package coll
 
 import (
+	"errors"
+	"io"
+
 	"psrt/csrc/fold"
 	"psrt/rdma"
 )
@@ -29,7 +32,17 @@ type Group interface {
 // Memory is registered with a group.
 type Memory interface {
 	Bytes() []byte
+	// Close ends the registration. With ErrWrites the memory must stay, see GiveBack.
 	Close() error
+}
+
+// GiveBack closes m and then what it is of, unless something may still write there.
+func GiveBack(m Memory, of io.Closer) error {
+	err := m.Close()
+	if errors.Is(err, ErrWrites) {
+		return err
+	}
+	return errors.Join(err, of.Close())
 }
 
 // MaxPending bounds the calls of a group that were started and are not over.

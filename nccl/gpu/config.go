@@ -11,11 +11,6 @@ import (
 // ErrUnfit marks what all ranks know of one of them: that it cannot use NCCL.
 var ErrUnfit = errors.New("no collectives by NCCL")
 
-// ErrWrites marks memory that a card may still write to, because it has not ended the
-// copies of a call that failed: it must neither be used nor given back while the process
-// lives.
-var ErrWrites = errors.New("gpu: the card may still write to registered memory")
-
 // Control is a group of the same ranks that works without a GPU.
 type Control interface {
 	coll.Group

@@ -205,7 +205,7 @@ func (g *Group) writes() error {
 		g.draining = false
 		return nil
 	}
-	return fmt.Errorf("%w: %s has not ended its copies %v after NCCL's work was aborted; look for Xid in the kernel's log, and end this process", ErrWrites, g.Info().Card, g.drain)
+	return fmt.Errorf("%w: %s has not ended its copies %v after NCCL's work was aborted; look for Xid in the kernel's log, and end this process", coll.ErrWrites, g.Info().Card, g.drain)
 }
 
 // drainTime is far more than copies of all registered memory take.

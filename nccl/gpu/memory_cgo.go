@@ -52,8 +52,8 @@ func (g *Group) Register(m rdma.Memory, purpose string) (coll.Memory, error) {
 
 func (x *memory) Bytes() []byte { return x.m.Bytes() }
 
-// Close gives the card's memory back; the group does where nobody has. With ErrWrites
-// nothing is given back, and the host's memory must stay, too.
+// Close gives the card's memory back; the group does where nobody has. With
+// coll.ErrWrites nothing is given back, and the host's memory must stay, too.
 func (x *memory) Close() error {
 	g := x.g
 	g.memMu.Lock()

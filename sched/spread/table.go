@@ -96,9 +96,9 @@ func New(cfg Config) (*Table, error) {
 	return t, nil
 }
 
-// Close gives the memory back, before the group is closed. Rows and group are the
+// Close gives the memory back, before the group is closed; with coll.ErrWrites it stays. Rows and group are the
 // caller's.
-func (t *Table) Close() error { return errors.Join(t.known.Close(), t.arena.Close()) }
+func (t *Table) Close() error { return coll.GiveBack(t.known, t.arena) }
 
 // broken aborts the group for an error that the others do not have.
 func (t *Table) broken(err error) error {

@@ -17,6 +17,7 @@ type batch struct {
 	step  *dataset.Step
 	rows  *client.Rows
 	dense *client.Dense
+	kept  bool // dense stays: a card may still write there
 	clock uint64
 
 	occ     [][]int32 // by leaf: occurrence -> leaf-unique number
@@ -53,7 +54,9 @@ func newBatch(c *client.Client, spec table.Spec, denseLen, denseBlocks, leaves i
 func (b *batch) close() {
 	b.release()
 	b.rows.Close()
-	b.dense.Close()
+	if !b.kept {
+		b.dense.Close()
+	}
 }
 
 // release gives the step back to its reader.

@@ -8,7 +8,34 @@ import (
 	"psrt/csrc/cuda"
 	"psrt/csrc/nccl"
 	"psrt/nccl/coll"
+	"psrt/rdma/mem"
 )
+
+// written is memory that a card may still write to.
+type written struct{}
+
+func (written) Bytes() []byte { return nil }
+func (written) Close() error  { return coll.ErrWrites }
+
+// What a card may still write to stays when its group is left.
+func TestLeaveWritten(t *testing.T) {
+	a, err := mem.New(mem.Config{Size: 4096, Node: -1, Purpose: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &batch{}
+	c := &collective{memories: map[*batch]coll.Memory{b: written{}}, landing: a, landed: written{}}
+	if err := c.leave(); !errors.Is(err, coll.ErrWrites) || !b.kept {
+		t.Errorf("left with %v, the batch's memory stays: %v", err, b.kept)
+	}
+	if err := c.leave(); err != nil || !b.kept {
+		t.Errorf("left again with %v, the batch's memory stays: %v", err, b.kept)
+	}
+	clear(a.Bytes())
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
 
 // A worker wants no more of NCCL when its own card has failed, and not when another worker
 // has, whatever NCCL says of that.

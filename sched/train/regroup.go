@@ -116,14 +116,13 @@ func (c *collective) leave() error {
 		errs = append(errs, g.Close())
 	}
 	for b, m := range c.memories {
-		errs = append(errs, m.Close())
+		err := m.Close()
+		b.kept = errors.Is(err, coll.ErrWrites)
+		errs = append(errs, err)
 		delete(c.memories, b)
 	}
-	if c.landed != nil {
-		errs = append(errs, c.landed.Close())
-	}
 	if c.landing != nil {
-		errs = append(errs, c.landing.Close())
+		errs = append(errs, coll.GiveBack(c.landed, c.landing))
 	}
 	c.landing, c.landed = nil, nil
 	return errors.Join(errs...)
@@ -158,7 +157,7 @@ func (c *collective) forget(a *mem.Arena, m coll.Memory) error {
 	if c.group.Err() != nil {
 		err = c.group.Close()
 	}
-	return errors.Join(err, m.Close(), a.Close())
+	return errors.Join(err, coll.GiveBack(m, a))
 }
 
 // floats is the vector's length.
