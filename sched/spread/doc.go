@@ -20,4 +20,5 @@
 //	Release  the owner lets the rows go
 //
 // A rank that fails aborts the group, so that none waits for it: join a new one.
+// Rows can be spread again by it, but not after ErrLate: they are to be closed then.
 package spread

@@ -278,6 +278,31 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// never has a lookup that does not end.
+type never struct{ tiers.Rows }
+
+func (never) Start(*tiers.Lookup) bool { return false }
+func (never) Poll() []*tiers.Lookup    { return nil }
+
+// TestLate: rows that do not come in time are said to be late, and what to do.
+func TestLate(t *testing.T) {
+	shares, err := Shares([]float64{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := New(Config{Group: groups(t, 1)[0], Rows: never{cached(t, most)}, Map: shares, BatchRows: most, Within: patience, Node: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.cfg.Within = time.Nanosecond // of what follows, which is no exchange
+	if err := x.lookUp(&tiers.Lookup{Keys: []uint64{1, 2}, Rows: make([]uint32, 2)}); !errors.Is(err, ErrLate) || !strings.Contains(err.Error(), "2 keys") {
+		t.Errorf("a lookup that does not end: %v", err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnfit: what cannot be spread is refused before anything is exchanged.
 func TestUnfit(t *testing.T) {
 	if _, err := Shares([]float64{1, 0}); err == nil || !strings.Contains(err.Error(), "card 1") {

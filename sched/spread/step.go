@@ -103,7 +103,7 @@ func (t *Table) sendKeys(b *Batch) error {
 func (t *Table) lookUp(l *tiers.Lookup) error {
 	for done, end := t.cfg.Rows.Start(l), time.Now().Add(t.cfg.Within); !done; {
 		if time.Now().After(end) {
-			return fmt.Errorf("spread: the rows of %d keys are not there after %v", len(l.Keys), t.cfg.Within)
+			return fmt.Errorf("%w: those of %d keys are not there after %v: look at the disks below, or raise Config.Within; Rows must be closed", ErrLate, len(l.Keys), t.cfg.Within)
 		}
 		done = slices.Contains(t.cfg.Rows.Poll(), l)
 	}

@@ -23,13 +23,17 @@ type Config struct {
 	Map *place.Map
 	// BatchRows bounds the keys that a rank pulls at once, the same at all ranks.
 	BatchRows int
-	// Within bounds each exchange and each lookup; 0 is a minute.
+	// Within bounds each exchange and each lookup, ErrLate; 0 is a minute.
 	Within time.Duration
 	Node   int // NUMA node of what is exchanged, -1 for any
 }
 
 // ErrBatch marks a batch that cannot be exchanged.
 var ErrBatch = errors.New("spread: bad batch")
+
+// ErrLate marks a lookup that did not end in time. Rows goes on with it, and what it finds
+// stays pinned: close Rows, and begin again from a checkpoint.
+var ErrLate = errors.New("spread: rows are late")
 
 // Table is one rank's end. One goroutine uses it; ranks make the same calls in the
 // same order.
