@@ -17,8 +17,8 @@ import (
 
 const noRow = table.NoRow
 
-// ErrDevice marks a device that could not be opened for a table, or has no room for it:
-// the table does without.
+// ErrDevice marks a device that could not be opened for a table, or has no room for it, or
+// the host none for what goes with it: the table does without.
 var ErrDevice = errors.New("hbm: no rows on the device")
 
 // ErrSmall is a device that is too small for one batch; more memory of the host would not
@@ -102,7 +102,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
 	if c.memory, err = mem.New(mem.Config{Size: indexBytes(n), Node: cfg.Node, Purpose: "index of table " + spec.Name}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: memory of the host for its index: %w", ErrDevice, err)
 	}
 	c.index = probe.NewBounded(rand.Uint64(), n, c.memory.Bytes()[:indexBytes(n)])
 	if c.dev, err = cfg.Device.Open(c.acc, c.index, n, cfg.BatchRows); err != nil {

@@ -56,6 +56,21 @@ func look(t *testing.T, c *hbm.Cache, keys []uint64) *tiers.Lookup {
 	return l
 }
 
+// TestNoMemory: a table whose index gets no memory of the host does without the device.
+func TestNoMemory(t *testing.T) {
+	m, err := tiers.NewMemory(spec, 1, tiers.MemoryConfig{Node: -1, Tracked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := hbm.Config{Device: hbm.Host{Node: -1}, MaxBytes: 1 << 20, BatchRows: 16, Node: -2} // which no arena takes
+	if _, err := hbm.New(m, cfg); !errors.Is(err, hbm.ErrDevice) || !strings.Contains(err.Error(), "index") {
+		t.Errorf("an index without memory: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestBudget: the least that works is in the error of what does not, and what is
 // taken of the device is never more.
 func TestBudget(t *testing.T) {
