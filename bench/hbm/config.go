@@ -17,7 +17,7 @@ type Config struct {
 	Device  string // DeviceGPU or DeviceHost
 	Library string // the driver's, "" the machine's own
 	NCCL    string // NCCL's, likewise
-	Index   int    // of the GPU
+	Index   int    // of the GPU; 0 with Cards
 	Rows    int    // of a batch
 	Dim     int    // floats of a row
 	Misses  int    // per cent of a step's rows that are not there yet
@@ -47,6 +47,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("hbm: %d per cent of misses, want 0 to 100", c.Misses)
 	case c.Cards < 0 || c.Cards > maxCards:
 		return fmt.Errorf("hbm: %d cards, want up to %d", c.Cards, maxCards)
+	case c.Device == DeviceGPU && c.Cards > 1 && c.Index != 0:
+		return fmt.Errorf("hbm: GPU %d and %d cards: those are GPUs 0 to %d; leave --gpu out, and have CUDA_VISIBLE_DEVICES name the cards", c.Index, c.Cards, c.Cards-1)
 	case c.Rounds < 1 || c.Rounds > maxRounds:
 		return fmt.Errorf("hbm: %d rounds, want 1 to %d", c.Rounds, maxRounds)
 	}

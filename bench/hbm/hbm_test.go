@@ -51,6 +51,7 @@ func TestCheck(t *testing.T) {
 		"multiple":     func(c *Config) { c.Dim = 7 },
 		"101 per cent": func(c *Config) { c.Misses = 101 },
 		"9 cards":      func(c *Config) { c.Cards = 9 },
+		"0 to 3":       func(c *Config) { c.Device, c.Index, c.Cards = DeviceGPU, 1, 4 },
 		"0 rounds":     func(c *Config) { c.Rounds = 0 },
 	} {
 		c := small(DeviceHost, "")

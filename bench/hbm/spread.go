@@ -116,7 +116,7 @@ func cardRows(c *Config, index, rows int) (tiers.Rows, error) {
 	}
 	var device hbm.Device = hbm.Host{Node: -1}
 	if c.Device == DeviceGPU {
-		device = &gpu.Device{Index: c.Index + index, Library: c.Library}
+		device = &gpu.Device{Index: index, Library: c.Library}
 	}
 	room := int64(spreadBatches*rows) * int64(2*spec.RowBytes()+64)
 	cache, err := hbm.New(below, hbm.Config{Device: device, MaxBytes: room, BatchRows: rows, Node: -1})

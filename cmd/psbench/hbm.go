@@ -29,7 +29,7 @@ rows in the host's memory, worked on by one thread.`,
 	fl := c.Flags()
 	fl.SortFlags = false
 	fl.Var(device, "device", "a GPU, or its twin in the host's memory")
-	fl.IntVar(&cfg.Index, "gpu", 0, "the driver's number of the GPU")
+	fl.IntVar(&cfg.Index, "gpu", 0, "the driver's number of the GPU (with --cards: 0, the first of them)")
 	fl.IntVar(&cfg.Rows, "rows", 1<<20, "rows of a batch; there are four times as many")
 	fl.IntVar(&cfg.Dim, "dim", 64, "floats of a row")
 	fl.IntVar(&cfg.Misses, "misses", 10, "per cent of a step's rows that are not there and are copied in ahead")
