@@ -33,8 +33,8 @@ func WriteBeside(ctx context.Context, ticket, name string, b []byte) (Beside, er
 	if err != nil {
 		return Beside{}, err
 	}
-	if !validName(name) || len(b) > MaxBeside {
-		return Beside{}, fmt.Errorf("ckpt: %d bytes beside a generation's parts named %q, want at most %d, and lower-case letters, digits and dashes", len(b), name, MaxBeside)
+	if err := checkBeside(name, len(b)); err != nil {
+		return Beside{}, err
 	}
 	sum := sha256.Sum256(b)
 	out := Beside{File: name + partSuffix, Bytes: int64(len(b)), SHA256: hex.EncodeToString(sum[:])}
@@ -51,6 +51,32 @@ func WriteBeside(ctx context.Context, ticket, name string, b []byte) (Beside, er
 		return Beside{}, explain("syncing", w.fs.Path(file), err)
 	}
 	return out, nil
+}
+
+func checkBeside(name string, n int) error {
+	switch {
+	case !validName(name):
+		return fmt.Errorf("ckpt: a file beside a generation's parts named %q, want lower-case letters, digits and dashes", name)
+	case n > MaxBeside:
+		return fmt.Errorf("ckpt: %d bytes for %s beside a generation's parts, want at most %d; psrt train keeps less back with --compress fp16 or int8", n, name, MaxBeside)
+	}
+	return nil
+}
+
+// copyBeside writes what lies beside the model's own generation beside another's parts.
+func (m *Model) copyBeside(ctx context.Context, ticket string) (all []Beside, err error) {
+	for _, b := range m.Beside {
+		text, err := m.ReadBeside(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		n, err := WriteBeside(ctx, ticket, strings.TrimSuffix(b.File, partSuffix), text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // ReadBeside reads one of the model's own generation, and checks it.

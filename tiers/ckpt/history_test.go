@@ -560,6 +560,13 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	check(t, m.Verify(background, 1))
+	sum, err := h.Merge(background, 1, 1)
+	check(t, err)
+	sumOf, err := OpenAt(background, dir, sum.Number)
+	check(t, err)
+	if !slices.Equal(sumOf.Beside, m.Beside) || sumOf.Generation == m.Generation {
+		t.Errorf("beside what was merged there is %+v, was %+v", sumOf.Beside, m.Beside)
+	}
 	wellVerified(t, dir)
 	check(t, h.Close())
 	h = testHistory(t, dir, 0) // which takes it for nothing that a crash left
@@ -571,6 +578,12 @@ func TestBeside(t *testing.T) {
 		if r, err := VerifyAll(background, dir, 1); err != nil || len(r.Problems) != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
+	}
+	if _, err := h.Merge(background, 1, 1); err == nil {
+		t.Error("a file that is damaged is left out of what is merged, or copied")
+	}
+	if err := checkBeside("x", MaxBeside+1); err == nil || !strings.Contains(err.Error(), "at most 1073741824; psrt train keeps less") {
+		t.Errorf("a file that is too large: %v", err)
 	}
 	n, err = h.Begin(NextOptions{})
 	check(t, err)

@@ -10,9 +10,10 @@ import (
 )
 
 // Merge writes a base that is the sum of a generation (0: the newest) and all
-// that it descends from, and makes it the newest. Its rows, digest, position
-// and step are that generation's. What was quantised is written as the floats
-// that it stands for. Up to workers parts are written at once.
+// that it descends from, and makes it the newest. Its rows, digest, position,
+// step and what lies beside its parts are that generation's. What was
+// quantised is written as the floats that it stands for. Up to workers parts
+// are written at once.
 func (h *History) Merge(ctx context.Context, number uint64, workers int) (*Manifest, error) {
 	m, err := openIn(ctx, h.fs, func(s *shelf) (uint64, error) {
 		if number == 0 {
@@ -28,13 +29,17 @@ func (h *History) Merge(ctx context.Context, number uint64, workers int) (*Manif
 		return nil, err
 	}
 	parts, err := m.rewrite(ctx, n.Writer(ctx), workers)
+	var beside []Beside
+	if err == nil {
+		beside, err = m.copyBeside(ctx, n.Ticket())
+	}
 	if err != nil {
 		_ = n.Abort() // the error that matters is err
 		return nil, err
 	}
 	of := m.Ref()
 	return n.Commit(ctx, Manifest{Lineage: Lineage{Merged: &of}, Step: m.Step, Position: m.Position, Lifecycle: m.Lifecycle,
-		Meta: m.Meta, Digest: m.Digest, Slots: m.Slots, Tables: m.Tables, Dense: m.Dense, Parts: parts})
+		Meta: m.Meta, Digest: m.Digest, Slots: m.Slots, Tables: m.Tables, Dense: m.Dense, Parts: parts, Beside: beside})
 }
 
 // rewrite writes all of a model as the parts of a base: of each table one for
