@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,9 +62,10 @@ func TestCompress(t *testing.T) {
 func TestTopGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	data := write(t, dir, "train.libffm", rows(2300, 5))
+	job := []string{"train", "--data", data, "--model", "deepfm", "--hidden", "8", "--dim", "4", "--batch", "200", "--dataset", "queue", "--no-shuffle"}
 	run := func(code int, args string, more ...string) outcome {
 		t.Helper()
-		o := psrt(t, append(append([]string{"train", "--data", data, "--model", "deepfm", "--hidden", "8", "--dim", "4", "--batch", "200", "--dataset", "queue", "--no-shuffle", "--compress", "topk:0.1", "--quiet", "--json"}, strings.Fields(args)...), more...)...)
+		o := psrt(t, slices.Concat(job, []string{"--compress", "topk:0.1", "--quiet", "--json"}, strings.Fields(args), more)...)
 		if o.code != code {
 			t.Fatalf("%s %v: exit %d: %s", args, more, o.code, o.stderr)
 		}
@@ -83,6 +86,11 @@ func TestTopGoesOn(t *testing.T) {
 			if err != nil || len(kept) != first.Workers*first.Checkpoints.Written {
 				t.Errorf("%d files of what was not sent in %d checkpoints of %d workers", len(kept), first.Checkpoints.Written, first.Workers)
 			}
+			if first.Workers == 1 { // what was merged has it, too
+				if o := psrt(t, "checkpoint", "merge", history); o.code != 0 {
+					t.Fatal(o.stderr)
+				}
+			}
 			want := resultOf(t, run(0, layout+" --epochs 2").stdout)
 			got := resultOf(t, run(0, saving, history, "--epochs", "2", "--resume").stdout)
 			if got.Checkpoints.ResumedFrom == 0 {
@@ -91,13 +99,61 @@ func TestTopGoesOn(t *testing.T) {
 			if want.Sync == train.BSP && got.Digest != want.Digest {
 				t.Errorf("digest %s, of a job that nobody stopped %s", got.Digest, want.Digest)
 			}
+			// A file that is gone or damaged is left out, or it says so.
+			if kept, err = filepath.Glob(filepath.Join(history, "*", "unsent-0.part")); err != nil || len(kept) == 0 {
+				t.Fatal(kept, err)
+			}
+			if err := os.Remove(kept[len(kept)-1]); err != nil {
+				t.Fatal(err)
+			}
+			if want.Sync == train.BSP {
+				if o := run(1, saving, history, "--epochs", "3", "--resume"); !strings.Contains(o.stderr, "give --compress fp16, int8 or none") {
+					t.Error(o.stderr)
+				}
+			} else if o := psrt(t, slices.Concat(job, strings.Fields(saving), []string{history, "--compress", "topk:0.1", "--epochs", "3", "--resume"})...); o.code != 0 || !strings.Contains(o.stderr, "what worker 0 had not sent yet is left out") {
+				t.Errorf("without a file: exit %d: %s", o.code, o.stderr)
+			}
 			// With others it goes on, or says why not.
 			if want.Sync == train.BSP && want.Workers == 2 {
 				if o := run(2, "--sync bsp --workers 1 --checkpoint-every 5steps --checkpoint", history, "--epochs", "3", "--resume"); !strings.Contains(o.stderr, "give --workers 2") {
 					t.Error(o.stderr)
 				}
-			} else if o := psrt(t, "train", "--data", data, "--model", "deepfm", "--hidden", "8", "--dim", "4", "--batch", "200", "--dataset", "queue", "--no-shuffle", "--checkpoint-every", "5steps", "--checkpoint", history, "--epochs", "3", "--resume"); o.code != 0 || !strings.Contains(o.stderr, "is left out") {
+			} else if o := psrt(t, slices.Concat(job, []string{"--checkpoint-every", "5steps", "--checkpoint", history, "--epochs", "3", "--resume"})...); o.code != 0 || !strings.Contains(o.stderr, "is left out") {
 				t.Errorf("without topk: exit %d: %s", o.code, o.stderr)
+			}
+		})
+	}
+}
+
+// TestTopDays: a checkpoint of topk waits for its workers, while worker 0 waits for it at the
+// end of a day. The days end where they do in a job without checkpoints.
+func TestTopDays(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "train.libffm", rows(2300, 5))
+	for _, c := range []struct{ name, life, every string }{
+		{"a save for serving", "", "6steps"},    // which begins before step 7
+		{"counts", "capacity: 100\n", "4steps"}, // before step 5
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			life := write(t, t.TempDir(), "life.yaml", "day: 1000\nembedx_threshold: 0.5\ndelete_threshold: 0.35\nshow_click_decay_rate: 0.8\n"+c.life)
+			for _, workers := range []string{"1", "2"} {
+				run := func(more ...string) train.Result {
+					t.Helper()
+					o := psrt(t, append([]string{"train", "--data", data, "--model", "fm", "--batch", "200", "--dataset", "queue", "--no-shuffle", "--compress", "topk:0.1", "--sync", "bsp", "--workers", workers,
+						"--accessor", life, "--serving", filepath.Join(t.TempDir(), "served"), "--quiet", "--json"}, more...)...)
+					if o.code != 0 {
+						t.Fatalf("%s workers, %v: exit %d: %s", workers, more, o.code, o.stderr)
+					}
+					return resultOf(t, o.stdout)
+				}
+				want := run()
+				got := run("--checkpoint", filepath.Join(t.TempDir(), "history"), "--checkpoint-every", c.every)
+				if got.Checkpoints.Written == 0 || got.Checkpoints.Failed > 0 || got.Life.Days < 2 || got.Life.Serving.Bases == 0 {
+					t.Errorf("%s workers: %+v, %+v", workers, got.Checkpoints, got.Life)
+				}
+				if got.Digest != want.Digest {
+					t.Errorf("%s workers: digest %s, without checkpoints %s", workers, got.Digest, want.Digest)
+				}
 			}
 		})
 	}

@@ -21,7 +21,8 @@ const (
 // Work is what a line does to its steps. All of it is called by the goroutine that
 // runs the line.
 type Work[T any] interface {
-	// Next gives the next step. Without wait it does not block for one to be read.
+	// Next gives the next step. Without wait it need not block for one to be read; the
+	// line waits where all steps before are pushed.
 	Next(ctx context.Context, wait bool) (T, State, error)
 	// Pull posts what the step needs; Pulled says whether it is here, and with wait
 	// blocks until it is.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/sched/client"
+	"psrt/sched/compress"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
 )
@@ -79,6 +80,7 @@ type saver struct {
 	at      uint64
 	pass    int // in which the last one was begun
 	when    time.Time
+	first   bool         // of the steps to be pushed is the next one: none may begin before it (see hold)
 	running chan outcome // of the one under way, nil if there is none
 	sum     Checkpoints
 	pace    pace
@@ -102,6 +104,9 @@ func newSaver(ctx context.Context, w *worker) (*saver, error) {
 // due says whether a checkpoint should be begun before a step.
 func (s *saver) due(pos position) bool {
 	step := pos.Steps
+	if s.first {
+		return false
+	}
 	if s.w.job.Stream != nil && pos.Epoch != s.pass {
 		return true // each pass has one at its end
 	}
@@ -147,7 +152,8 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	delta := s.deltas >= 0 && s.deltas < s.cfg.Deltas
 	k := s.w.client.Caller()
 	start := time.Now()
-	if err := s.say(ctx, next); err != nil {
+	order, err := s.say(ctx, next)
+	if err != nil {
 		return errors.Join(err, next.Abort())
 	}
 	_, err = callEach[struct{}](ctx, k, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: s.w.clock, Delta: delta})
@@ -157,6 +163,7 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	if err != nil {
 		return errors.Join(err, s.end(ctx, k, false), next.Abort())
 	}
+	s.w.unsent.ordered(order)
 	s.running = make(chan outcome, 1)
 	go func() {
 		o := outcome{number: next.Number()}
@@ -181,10 +188,12 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 	}
 	if err == nil {
 		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies, s.w.carriers)
+		pos.Top = s.w.job.Compress.Code == compress.Top
 		m.Position, err = json.Marshal(pos)
 	}
-	if err == nil {
-		m.Beside, err = s.unsent(ctx, next.Number())
+	files, unsaved := s.unsent(ctx, next.Number()) // of one that has failed, too: workers write theirs nevertheless
+	if m.Beside = files; err == nil {
+		err = unsaved
 	}
 	if err != nil {
 		return 0, errors.Join(err, s.end(ctx, k, false), next.Abort())

@@ -278,12 +278,14 @@ func (k *keeper) endDay(ctx context.Context, now bool) error {
 	return nil
 }
 
-// alone waits for the checkpoint under way: servers take one cut at a time.
+// alone waits for the checkpoint under way: servers take one cut at a time. That one may be
+// waiting for this worker to push the step in front.
 func (k *keeper) alone(ctx context.Context) error {
 	s := k.w.saver
 	if s == nil || s.running == nil {
 		return nil
 	}
+	k.w.unsent.early()
 	o, err := await(ctx, k.w, s.running)
 	if err == nil {
 		s.over(o)

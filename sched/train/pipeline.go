@@ -127,9 +127,11 @@ var errLull = errors.New("train: no step has come for a while")
 // before it has pushed the step in front of it, or another's pull behind it comes too
 // early. In a stream that is no reason to hold that step back for ever: where nothing comes
 // for a while, what is to be decided before the next step is decided now. Those that end
-// with a pass end when all of it is pushed. A checkpoint changes no row, and may come later.
+// with a pass end when all of it is pushed. A checkpoint changes no row, and may come later;
+// with topk in BSP it is waited for, too (see saver.hold).
 func (t *training) Next(ctx context.Context, wait bool) (*batch, pipe.State, error) {
 	w := t.w
+	wait = w.saver.hold(w.pos, wait)
 	if w.keeper == nil || !w.job.daysWithin() || w.keeper.decided() {
 		return t.q.next(ctx, wait)
 	}

@@ -40,6 +40,9 @@ type position struct {
 	// Ahead is what the rows have of Steps and later ones, where workers need not
 	// keep step.
 	Ahead *ahead `json:"ahead,omitempty"`
+
+	// Top: workers had topk, and what they had not sent belongs to this.
+	Top bool `json:"topk,omitempty"`
 }
 
 // ahead is good for jobs of one layout: it names lanes and workers. A carrier's pushes are
@@ -215,7 +218,7 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
 	}
-	if r.Unsent, err = w.findUnsent(m); err != nil {
+	if r.Unsent, err = w.findUnsent(m, r.Position); err != nil {
 		return r, err
 	}
 	leads, fit := r.Position.Ahead.leads(w.job, w.carriers)

@@ -17,9 +17,10 @@ import (
 // With topk a worker keeps what it has not sent yet. A checkpoint has that of each worker
 // beside its parts, as it was between the same two steps, so that a job goes on from it as
 // if nothing had happened. Worker 0 says that a checkpoint begins before it tells the
-// servers, and so before it pushes the step in front: in BSP no worker has values of the
-// step behind by then, and each looks for that word when it has them, while it computes.
-// Where workers need not keep step, those that are ahead write what they have then.
+// servers. In BSP it does so only while it has the step in front still to push (see hold):
+// then no worker has values of the step behind, and each looks for that word when it has
+// them, while it computes. Where workers need not keep step, those that are ahead write what
+// they have then.
 
 // unsentOrder is that word.
 type unsentOrder struct {
@@ -47,17 +48,28 @@ func (j *Job) savesUnsent() bool {
 }
 
 // unsentLook bounds a look for the word: where it fails, so does the checkpoint, and
-// training goes on.
-const unsentLook = 10 * time.Second
+// training goes on. Behind one that failed a step waits for unsentShort at most.
+const (
+	unsentLook  = 10 * time.Second
+	unsentShort = 100 * time.Millisecond
+)
 
 // unsent saves this worker's. It belongs to who runs the steps; nil saves nothing.
 type unsent struct {
 	w       *worker
-	ctx     context.Context   // the job's
-	asked   chan *unsentOrder // of the look under way, nil: none
-	order   *unsentOrder      // to be carried out
-	done    uint64            // the number of the last one that was
+	ctx     context.Context  // the job's
+	asked   chan unsentFound // of the look under way, nil: none
+	order   *unsentOrder     // to be carried out
+	done    uint64           // the number of the last one that was
+	silent  bool             // the last look has failed
+	told    bool             // that one has
 	writing sync.WaitGroup
+}
+
+// unsentFound is what a look has found: order is nil where nothing was ever said.
+type unsentFound struct {
+	order *unsentOrder
+	err   error
 }
 
 func newUnsent(ctx context.Context, w *worker) *unsent {
@@ -67,12 +79,13 @@ func newUnsent(ctx context.Context, w *worker) *unsent {
 	return &unsent{w: w, ctx: ctx}
 }
 
-// look looks for the word. Preconditions: the values of the step to be pushed next are here.
+// look looks for the word, which worker 0 need not. Preconditions: the values of the step to
+// be pushed next are here.
 func (u *unsent) look() {
-	if u == nil || u.asked != nil {
+	if u == nil || u.asked != nil || u.w.rank.Index == 0 {
 		return
 	}
-	asked := make(chan *unsentOrder, 1)
+	asked := make(chan unsentFound, 1)
 	u.asked = asked
 	go func() {
 		ctx, cancel := context.WithTimeout(u.ctx, unsentLook)
@@ -82,12 +95,55 @@ func (u *unsent) look() {
 		if err == nil {
 			err = json.Unmarshal(kv.Value, &o)
 		}
-		if err != nil {
-			asked <- nil
-			return
+		switch {
+		case errors.Is(err, coord.ErrNotFound):
+			asked <- unsentFound{}
+		case err != nil:
+			asked <- unsentFound{err: err}
+		default:
+			asked <- unsentFound{order: &o}
 		}
-		asked <- &o
 	}()
+}
+
+// hear takes what the look under way has found. Where the one before has failed it does not
+// wait for this one to end, whose answer may then be one of an earlier step: what comes too
+// late is noticed.
+func (u *unsent) hear() {
+	if u.asked == nil {
+		return
+	}
+	var enough <-chan time.Time
+	if u.silent {
+		enough = time.After(unsentShort)
+	}
+	select {
+	case f := <-u.asked:
+		u.asked, u.silent = nil, f.err != nil
+		if f.order != nil && f.order.Number > u.done {
+			u.order = f.order
+		}
+		if f.err != nil && !u.told && u.ctx.Err() == nil {
+			u.told = true
+			u.w.rank.emit(Event{Note: fmt.Sprintf("worker %d cannot ask the coordinator whether a checkpoint begins (%v): until it can, training goes on and checkpoints fail", u.w.rank.Index, f.err)})
+		}
+	case <-enough:
+	}
+}
+
+// ordered tells worker 0's of a checkpoint that this process has begun.
+func (u *unsent) ordered(o unsentOrder) {
+	if u != nil {
+		u.order = &o
+	}
+}
+
+// early is worker 0's save where it waits, before the push of the step in question, for the
+// checkpoint. Preconditions: the step before that one is pushed.
+func (u *unsent) early() {
+	if u != nil && u.order != nil {
+		u.save(u.order.Step)
+	}
 }
 
 // save is called before the push of a step.
@@ -95,19 +151,14 @@ func (u *unsent) save(clock uint64) {
 	if u == nil {
 		return
 	}
-	if u.asked != nil {
-		if o := <-u.asked; o != nil && o.Number > u.done {
-			u.order = o
-		}
-		u.asked = nil
-	}
+	u.hear()
 	if u.order == nil || clock < u.order.Step {
 		return
 	}
 	o := *u.order
 	u.order, u.done = nil, o.Number
 	if u.w.job.bsp() && clock > o.Step {
-		late := fmt.Sprintf("worker %d heard of it too late: the coordinator has not answered for %v", u.w.rank.Index, unsentLook)
+		late := fmt.Sprintf("worker %d heard at step %d that what was unsent before step %d is to be saved, which is too late: the coordinator did not answer it in time, or servers gave it that step's values before worker 0 said so; the next checkpoint is tried", u.w.rank.Index, clock, o.Step)
 		u.writing.Go(func() { u.say(o, unsentSaid{Failure: late}) })
 		return
 	}
@@ -144,19 +195,34 @@ func (u *unsent) close() {
 	}
 }
 
-// say tells the workers that a checkpoint begins.
-func (s *saver) say(ctx context.Context, next *ckpt.Next) error {
-	if !s.w.job.savesUnsent() {
-		return nil
+// hold says whether the next step is to be waited for; wait is whether the line does. Of
+// several workers in BSP each must know of a checkpoint before it has values of the step
+// behind. So none begins where this one has pushed the step in front, as it has where the
+// line waits; and where one is due, the step behind is waited for with that push held back.
+// One that is due before the first step of a pass begins before the second, where there is one.
+func (s *saver) hold(pos position, wait bool) bool {
+	if s == nil || !s.w.job.savesUnsent() || !s.w.job.bsp() || s.w.job.Workers == 1 {
+		return wait
 	}
-	b, err := json.Marshal(unsentOrder{next.Number(), s.w.clock, next.Ticket()})
+	s.first = wait
+	return wait || (s.running == nil || len(s.running) > 0) && s.due(pos)
+}
+
+// say tells the workers that a checkpoint begins.
+func (s *saver) say(ctx context.Context, next *ckpt.Next) (o unsentOrder, err error) {
+	if !s.w.job.savesUnsent() {
+		return o, nil
+	}
+	o = unsentOrder{next.Number(), s.w.clock, next.Ticket()}
+	b, err := json.Marshal(o)
 	if err == nil {
 		_, err = s.w.rank.Coord.Put(ctx, keyUnsent, b, 0)
 	}
-	return err
+	return o, err
 }
 
-// unsent waits for what the workers saved.
+// unsent waits for what the workers saved: for all of them, whichever failed, as one that
+// still writes would make anew what is removed.
 func (s *saver) unsent(ctx context.Context, number uint64) (files []ckpt.Beside, err error) {
 	if !s.w.job.savesUnsent() {
 		return nil, nil
@@ -164,33 +230,46 @@ func (s *saver) unsent(ctx context.Context, number uint64) (files []ckpt.Beside,
 	ctx, cancel := context.WithTimeout(ctx, s.w.rank.timeout())
 	defer cancel()
 	for i := range s.w.job.Workers {
-		key := unsentKey(number, i)
-		b, err := coord.Await(ctx, s.w.rank.Coord, key)
-		if err != nil {
-			return nil, fmt.Errorf("train: waiting for worker %d to save what it has not sent yet: %w", i, err)
-		}
-		var said unsentSaid
-		if err := json.Unmarshal(b, &said); err != nil {
-			return nil, fmt.Errorf("train: %s is not understood: %w", key, err)
-		}
-		if said.Failure != "" {
-			return nil, errors.New(said.Failure)
-		}
-		files = append(files, said.File)
-		if _, err := s.w.rank.Coord.Delete(ctx, key); err != nil && !errors.Is(err, coord.ErrNotFound) {
-			return nil, err
+		file, e := s.unsentOf(ctx, unsentKey(number, i), i)
+		if files = append(files, file); err == nil {
+			err = e
 		}
 	}
-	return files, nil
+	return files, err
 }
 
-// findUnsent is worker 0's: whether workers go on with what is beside a checkpoint.
-func (w *worker) findUnsent(m *ckpt.Model) (some bool, err error) {
-	if len(m.Beside) == 0 {
-		return false, nil
+// unsentOf waits for what one worker says, under key.
+func (s *saver) unsentOf(ctx context.Context, key string, worker int) (file ckpt.Beside, err error) {
+	b, err := coord.Await(ctx, s.w.rank.Coord, key)
+	if err != nil {
+		return file, fmt.Errorf("train: waiting for worker %d to save what it has not sent yet: %w", worker, err)
 	}
+	var said unsentSaid
+	if err := json.Unmarshal(b, &said); err != nil {
+		return file, fmt.Errorf("train: %s is not understood: %w", key, err)
+	}
+	if _, err := s.w.rank.Coord.Delete(ctx, key); err != nil && !errors.Is(err, coord.ErrNotFound) {
+		return file, err
+	}
+	if said.Failure != "" {
+		return file, errors.New(said.Failure)
+	}
+	return said.File, nil
+}
+
+// findUnsent is worker 0's: whether workers go on with what is beside a checkpoint, whose
+// position is at.
+func (w *worker) findUnsent(m *ckpt.Model, at *position) (some bool, err error) {
+	j := w.job
 	was := fmt.Sprintf("checkpoint %d in %s was written with --compress %s by %d workers", m.Number, m.Dir(), compress.Top, len(m.Beside))
-	switch j := w.job; {
+	switch {
+	case len(m.Beside) == 0 && !at.Top:
+		return false, nil
+	case len(m.Beside) == 0:
+		was = fmt.Sprintf("checkpoint %d in %s was written with --compress %s, and nothing of what workers had not sent yet is beside it", m.Number, m.Dir(), compress.Top)
+		if j.savesUnsent() && j.bsp() {
+			return false, &InputError{fmt.Errorf("train: %s: the model would not be that of a job that nobody stopped; give --compress fp16, int8 or none, or --sync %s or %s, to go on without", was, SSP, ASP)}
+		}
 	case j.savesUnsent() && len(m.Beside) == j.Workers:
 		return true, nil
 	case j.savesUnsent() && j.bsp():
@@ -200,18 +279,29 @@ func (w *worker) findUnsent(m *ckpt.Model) (some bool, err error) {
 	return false, nil
 }
 
-// takeUnsent goes on with what this worker's predecessor had not sent.
+// takeUnsent goes on with what this worker's predecessor had not sent; outside BSP without it
+// where it cannot be read.
 func (w *worker) takeUnsent(ctx context.Context, number uint64) error {
+	b, err := w.readUnsent(ctx, number)
+	switch {
+	case err == nil:
+		return w.client.TakeUnsent(b, []table.Spec{w.spec}, w.model.Layout().Total)
+	case ctx.Err() != nil:
+		return err
+	case w.job.bsp():
+		return fmt.Errorf("%w; to go on without what worker %d had not sent yet, give --compress fp16, int8 or none", err, w.rank.Index)
+	}
+	w.rank.emit(Event{Note: fmt.Sprintf("what worker %d had not sent yet is left out: %v", w.rank.Index, err)})
+	return nil
+}
+
+func (w *worker) readUnsent(ctx context.Context, number uint64) ([]byte, error) {
 	m, err := ckpt.OpenAt(ctx, w.job.Checkpoint.Dir, number)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if w.rank.Index >= len(m.Beside) {
-		return fmt.Errorf("train: checkpoint %d in %s has nothing of worker %d: is it the same place on every machine?", number, m.Dir(), w.rank.Index)
+		return nil, fmt.Errorf("train: checkpoint %d in %s has nothing of worker %d: is it the same place on every machine?", number, m.Dir(), w.rank.Index)
 	}
-	b, err := m.ReadBeside(ctx, m.Beside[w.rank.Index])
-	if err != nil {
-		return err
-	}
-	return w.client.TakeUnsent(b, []table.Spec{w.spec}, w.model.Layout().Total)
+	return m.ReadBeside(ctx, m.Beside[w.rank.Index])
 }
