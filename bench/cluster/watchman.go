@@ -9,13 +9,22 @@ import (
 
 // A watchman is a process beside the test that ends what is left on the hosts when the
 // test is killed, and so cannot do it: its standard input ends then. Its arguments are
-// the namespaces.
+// the namespaces. What forks while it is looked for is found in the next round; there
+// are rounds for a minute at least, until one finds nobody.
 const watchman = `read -r word
 [ "$word" = over ] && exit
-for round in 1 2 3; do
+round=0
+while [ "$round" -lt 600 ]; do
+	found=
 	for space; do
-		for pid in $(ip netns pids "$space" 2>/dev/null); do kill -9 "$pid"; done
+		for pid in $(ip netns pids "$space" 2>/dev/null); do
+			found=yes
+			kill -9 "$pid"
+		done
 	done
+	[ "$found" ] || break
+	sleep .1
+	round=$((round + 1))
 done
 for space; do ip netns del "$space"; done`
 

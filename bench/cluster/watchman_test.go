@@ -20,10 +20,18 @@ const hostsEnv = "PSRT_TEST_HOSTS"
 func TestKilled(t *testing.T) {
 	if os.Getenv(hostsEnv) != "" {
 		h := New(t, 1)
-		c := h.Command(context.Background(), 1, "sleep", "1000")
+		c := h.Command(context.Background(), 1, "sh", "-c", "echo up; exec sleep 1000")
 		c.SysProcAttr.Pdeathsig = 0 // as what a daemon starts
-		if err := c.Start(); err != nil {
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
 			t.Fatal(err)
+		}
+		// Until it says so it may not be in the namespace yet, where the watchman looks.
+		if up, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatalf("%q, %v", up, err)
 		}
 		os.Stdout.WriteString("\nhosts " + h.space(1) + " " + strconv.Itoa(c.Process.Pid) + "\n")
 		_ = c.Wait() // this process is killed before
