@@ -11,7 +11,7 @@ import (
 const putPause = 100 * time.Millisecond
 
 // PutNew puts a key that is not there. If it is, the error is ErrConflict, with the value
-// that it has. Nobody repeats a CompareAndPut whose answer was lost: here what is there
+// that it has; where that cannot be read, it is not ErrConflict. Nobody repeats a CompareAndPut whose answer was lost: here what is there
 // then tells whether it has happened, so value must be one that no other caller puts, or
 // one that does as well if another has put it.
 func PutNew(ctx context.Context, c Coordinator, key string, value []byte, lease LeaseID) (there []byte, err error) {
@@ -20,6 +20,9 @@ func PutNew(ctx context.Context, c Coordinator, key string, value []byte, lease 
 		away := errors.Is(err, ErrUnavailable)
 		if !away && !errors.Is(err, ErrConflict) {
 			return nil, err
+		}
+		if !away {
+			err = nil // a conflict is not told without the value
 		}
 		lost = lost || away
 		kv, got := c.Get(ctx, key)

@@ -40,3 +40,44 @@ func TestPutNewThroughAbsences(t *testing.T) {
 		t.Error("it goes on behind the end")
 	}
 }
+
+// unread is a coordinator whose keys cannot be read.
+type unread struct {
+	coord.Coordinator
+	why error
+	end func() // of the caller's context
+}
+
+func (u unread) Get(context.Context, string) (coord.KV, error) {
+	u.end()
+	return coord.KV{}, u.why
+}
+
+// A conflict is told with the value that is there, or not at all.
+func TestPutNewUnread(t *testing.T) {
+	t.Parallel()
+	s := local.New()
+	defer s.Close()
+	if _, err := s.Put(t.Context(), "k", []byte("there"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		why, want error
+		ends      bool
+	}{
+		{"store away", coord.ErrUnavailable, coord.ErrUnavailable, false},
+		{"key comes and goes until the end", coord.ErrNotFound, context.Canceled, true},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		u := unread{s, c.why, func() {}}
+		if c.ends {
+			u.end = cancel
+		}
+		there, err := coord.PutNew(ctx, u, "k", []byte("mine"), 0)
+		if !errors.Is(err, c.want) || errors.Is(err, coord.ErrConflict) || there != nil {
+			t.Errorf("%s: %q, %v", c.name, there, err)
+		}
+		cancel()
+	}
+}
