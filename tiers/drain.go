@@ -1,10 +1,15 @@
 package tiers
 
+import "errors"
+
 // drain is a slab being emptied, so that the index can have its memory.
 type drain struct {
 	on    bool
 	slab  int
 	stuck bool // nothing is left of it but rows that are pinned, and they find no other frames
+	// failed is why the disk takes none of its rows, where that is not that it is behind:
+	// who waits for the slab would wait for ever.
+	failed error
 }
 
 // drainStep bounds the rows that leave in one call.
@@ -24,6 +29,7 @@ func (t *Tiered) makeRoom() {
 	end := first + 1<<t.rows.Shift
 	pinned, waiting := false, false
 	n := 0
+	t.drain.failed = nil
 	for f := first; f < end; f++ {
 		c, i := t.led.at(f)
 		switch {
@@ -37,8 +43,13 @@ func (t *Tiered) makeRoom() {
 			}
 		case c.flags[i]&flagLive != 0:
 			t.unchoose(f)
-			if n == drainStep || t.evict(f) != nil {
+			if n == drainStep || t.drain.failed != nil && c.flags[i]&flagDirty != 0 {
 				waiting = true
+				continue
+			}
+			if err := t.evict(f); err != nil {
+				waiting = true
+				t.drain.fails(err)
 				continue
 			}
 			t.policy.Remove(f, c.keys[i])
@@ -53,6 +64,12 @@ func (t *Tiered) makeRoom() {
 	t.drain = drain{}
 	t.led.chunks[first>>t.rows.Shift] = nil
 	t.space.cutUp(int(first >> t.rows.Shift))
+}
+
+func (d *drain) fails(err error) {
+	if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrPinned) {
+		d.failed = err
+	}
 }
 
 // beginDrain chooses the slab with the fewest rows in use.

@@ -97,6 +97,8 @@ func (t *Tiered) indexRoom(full error) error {
 	switch {
 	case len(t.space.spare) > spare || t.space.left() > left:
 		return nil
+	case t.drain.on && t.drain.failed != nil:
+		return t.drain.failed
 	case t.drain.on && t.drain.stuck:
 		return ErrPinned
 	case t.drain.on:

@@ -134,6 +134,9 @@ func (t *Tiered) roomFor(j *job, rows []uint32) error {
 	if n := len(hits) + len(j.keys); n > most {
 		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit in memory; use smaller batches or more memory", ErrBudget, t.spec.Name, n, most)
 	}
+	if t.drain.on && t.drain.failed != nil {
+		return t.drain.failed // what it would give is not to be had
+	}
 	return ErrPinned
 }
 

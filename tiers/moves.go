@@ -18,6 +18,7 @@ func (t *Tiered) move(f uint32) bool {
 	}
 	to, err := t.take()
 	if err != nil {
+		t.drain.fails(err)
 		return false
 	}
 	c, i := t.led.at(f)

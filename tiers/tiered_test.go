@@ -199,6 +199,62 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestFullDiskUnderTheIndex: wherever the disk becomes full, lookups end. Those fail for
+// which there is neither a frame nor, where the index has to grow, a slab: its rows
+// cannot leave. Afterwards others go on.
+func TestFullDiskUnderTheIndex(t *testing.T) {
+	const budget, batch = 1 << 20, 200
+	for at := 0; at < 16000; at += 400 {
+		m, d := tiered(t, budget, batch)
+		d.Busy = 0.3
+		var last []uint32
+		for n, failed := 0, 0; failed < 5; n += batch {
+			if n == at { // some rows in memory may leave, and some may not
+				for more := true; more; {
+					var err error
+					if more, err = m.Flush(1 << 20); err != nil {
+						t.Fatal(err)
+					}
+					m.Poll()
+				}
+				if n > 0 {
+					l := look(m, keysFrom(n-batch, batch/4))
+					m.Apply(l.Rows, make([]float32, batch/4*16))
+					m.Release(l.Rows)
+				}
+				d.Full = true
+			}
+			l := &tiers.Lookup{Keys: keysFrom(n, batch), Rows: make([]uint32, batch), Create: true}
+			done := m.Start(l)
+			for polls := 0; !done; polls++ {
+				if polls == 10_000 {
+					t.Fatalf("full since %d rows: a lookup behind %d rows does not end", at, n)
+				}
+				for _, x := range m.Poll() {
+					done = done || x == l
+				}
+			}
+			if n >= 40_000 {
+				t.Fatalf("full since %d rows, and %d fit", at, n)
+			}
+			switch {
+			case errors.Is(l.Err, tiers.ErrFakeFull):
+				failed++
+			case l.Err != nil:
+				t.Fatalf("full since %d rows, after %d: %v", at, n, l.Err)
+			default:
+				m.Release(last)
+				last = l.Rows
+			}
+		}
+		m.Release(last)
+		d.Full = false
+		if l := look(m, keysFrom(1<<30, batch)); l.Err != nil && !errors.Is(l.Err, tiers.ErrBudget) {
+			t.Fatalf("full since %d rows, and not any more: %v", at, l.Err)
+		}
+	}
+}
+
 // TestPmem is the walk with frames and index in a mapped file.
 func TestPmem(t *testing.T) {
 	rowstest.Run(t, rowstest.Config{Steps: 150, Batch: 40}, func(t *testing.T, r *rand.Rand, spec table.Spec, seed uint64) tiers.Rows {
