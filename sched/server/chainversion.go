@@ -19,6 +19,13 @@ func (c *chained) speak(all int) (other bool) {
 	return c.speaks.Swap(v) != v
 }
 
+// keepsTo is whether a session is of the version that a hello would be answered with now.
+// Since its own an older member may have come, or the last older one gone: that ended the
+// sessions that the lane knew, and this one was not among them yet.
+func (c *chained) keepsTo(ses *session) bool {
+	return ses.version == min(ses.newest, int(c.speaks.Load()))
+}
+
 // spoken is the version that a connection is of. A worker's pushes go down the chain as
 // they came, so the oldest of its members says what a worker may use; servers agree on
 // what is between them by themselves (sched/relay), and what only reads ends here.

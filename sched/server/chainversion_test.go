@@ -35,3 +35,32 @@ func TestSpokenInAChain(t *testing.T) {
 		t.Errorf("a worker speaks %d at a group, which there are not in it", v)
 	}
 }
+
+// A connection whose hello was answered before the chain came to speak another version
+// is made again: it would keep to the old one for good.
+func TestSessionOfAnotherVersion(t *testing.T) {
+	c := &chained{cfg: &ChainConfig{}}
+	s := &Server{cfg: Config{Chain: c.cfg}, lanes: []*lane{{chain: c}}}
+	for _, newest := range []int{5, psmsg.Version} {
+		hello := psmsg.Hello{Chained: true}.Says()
+		hello.Newest = newest
+		for _, before := range []int{5, psmsg.Version} {
+			c.speak(before)
+			v, err := s.spoken(&hello)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ses := &session{version: v, newest: newest}
+			for _, after := range []int{5, psmsg.Version} {
+				c.speak(after)
+				want, err := s.spoken(&hello)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := c.keepsTo(ses); got != (v == want) {
+					t.Errorf("a client of %d at a chain of %d, then of %d: agreed on %d, would on %d: kept %v", newest, before, after, v, want, got)
+				}
+			}
+		}
+	}
+}

@@ -329,7 +329,7 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
-	ses.generation, ses.reads, ses.version = hello.Generation, hello.Reads, version
+	ses.generation, ses.reads, ses.version, ses.newest = hello.Generation, hello.Reads, version, max(hello.Protocol, hello.Newest)
 	var k *link
 	if s.grants(in, d) {
 		if k, err = s.links.of(d, &s.cfg); err != nil {
@@ -411,7 +411,7 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 		return err
 	}
 	if l.chain != nil {
-		if !l.chain.head || int64(ses.version) > l.chain.speaks.Load() { // an older member has come since
+		if !l.chain.head || !l.chain.keepsTo(ses) {
 			return l.chain.moved()
 		}
 	}

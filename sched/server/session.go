@@ -62,6 +62,7 @@ type session struct {
 	source     int   // in link
 	seen       *seen // by the watch
 	version    int   // of the wire that was agreed on
+	newest     int   // that the client speaks
 	mapped     bool
 	maxMessage int
 	open       bool   // rings exchanged, requests may come
