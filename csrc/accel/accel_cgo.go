@@ -58,7 +58,7 @@ func (l *Library) Open(index int) (*Device, error) {
 // Device is one that was opened. One goroutine at a time uses it.
 type Device struct {
 	l  *Library
-	at unsafe.Pointer
+	at C.uintptr_t
 }
 
 // Close gives it back, after all that was made of it is closed.
@@ -100,7 +100,7 @@ func (d *Device) HostFree(b []byte) error {
 // Event is a moment in a stream.
 type Event struct {
 	d  *Device
-	at unsafe.Pointer
+	at C.uintptr_t
 }
 
 // NewEvent makes one.
@@ -124,7 +124,7 @@ func (e *Event) Close() error {
 // Stream is work done in order.
 type Stream struct {
 	d  *Device
-	at unsafe.Pointer
+	at C.uintptr_t
 }
 
 // NewStream makes one.

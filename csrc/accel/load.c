@@ -54,21 +54,21 @@ const psrt_accel_ops *psrt_accel_load(const char *path, char *why, size_t room)
 
 const char *psrt_accel_text(const psrt_accel_ops *o, int32_t result) { return o->text(result); }
 int32_t psrt_accel_count(const psrt_accel_ops *o, int32_t *devices) { return o->count(devices); }
-int32_t psrt_accel_open(const psrt_accel_ops *o, int32_t device, void **at) { return o->open(device, at); }
-int32_t psrt_accel_close(const psrt_accel_ops *o, void *at) { return o->close(at); }
-int32_t psrt_accel_room(const psrt_accel_ops *o, void *at, uint64_t *free_bytes, uint64_t *total) { return o->room(at, free_bytes, total); }
-int32_t psrt_accel_alloc(const psrt_accel_ops *o, void *at, uint64_t bytes, uint64_t *address) { return o->alloc(at, bytes, address); }
-int32_t psrt_accel_free(const psrt_accel_ops *o, void *at, uint64_t address) { return o->free(at, address); }
-int32_t psrt_accel_host_alloc(const psrt_accel_ops *o, void *at, uint64_t bytes, void **address) { return o->host_alloc(at, bytes, address); }
-int32_t psrt_accel_host_free(const psrt_accel_ops *o, void *at, void *address) { return o->host_free(at, address); }
-int32_t psrt_accel_stream(const psrt_accel_ops *o, void *at, void **stream) { return o->stream(at, stream); }
-int32_t psrt_accel_stream_end(const psrt_accel_ops *o, void *at, void *stream) { return o->stream_end(at, stream); }
-int32_t psrt_accel_event(const psrt_accel_ops *o, void *at, void **event) { return o->event(at, event); }
-int32_t psrt_accel_event_end(const psrt_accel_ops *o, void *at, void *event) { return o->event_end(at, event); }
-int32_t psrt_accel_record(const psrt_accel_ops *o, void *at, void *event, void *stream) { return o->record(at, event, stream); }
-int32_t psrt_accel_passed(const psrt_accel_ops *o, void *at, void *event, int32_t *passed) { return o->passed(at, event, passed); }
-int32_t psrt_accel_to_device(const psrt_accel_ops *o, void *at, void *stream, uint64_t to, const void *from, uint64_t bytes) { return o->to_device(at, stream, to, from, bytes); }
-int32_t psrt_accel_to_host(const psrt_accel_ops *o, void *at, void *stream, void *to, uint64_t from, uint64_t bytes) { return o->to_host(at, stream, to, from, bytes); }
-int32_t psrt_accel_rows_to_host(const psrt_accel_ops *o, void *at, void *stream, void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n) { return o->rows_to_host(at, stream, to, pitch, from, width, n); }
-int32_t psrt_accel_fill(const psrt_accel_ops *o, void *at, void *stream, uint64_t to, int32_t byte, uint64_t bytes) { return o->fill(at, stream, to, byte, bytes); }
-int32_t psrt_accel_run(const psrt_accel_ops *o, void *at, void *stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes) { return o->run(at, stream, kernel, n, argument, bytes); }
+int32_t psrt_accel_open(const psrt_accel_ops *o, int32_t device, uintptr_t *at) { return o->open(device, (void **)at); }
+int32_t psrt_accel_close(const psrt_accel_ops *o, uintptr_t at) { return o->close((void *)at); }
+int32_t psrt_accel_room(const psrt_accel_ops *o, uintptr_t at, uint64_t *free_bytes, uint64_t *total) { return o->room((void *)at, free_bytes, total); }
+int32_t psrt_accel_alloc(const psrt_accel_ops *o, uintptr_t at, uint64_t bytes, uint64_t *address) { return o->alloc((void *)at, bytes, address); }
+int32_t psrt_accel_free(const psrt_accel_ops *o, uintptr_t at, uint64_t address) { return o->free((void *)at, address); }
+int32_t psrt_accel_host_alloc(const psrt_accel_ops *o, uintptr_t at, uint64_t bytes, void **address) { return o->host_alloc((void *)at, bytes, address); }
+int32_t psrt_accel_host_free(const psrt_accel_ops *o, uintptr_t at, void *address) { return o->host_free((void *)at, address); }
+int32_t psrt_accel_stream(const psrt_accel_ops *o, uintptr_t at, uintptr_t *stream) { return o->stream((void *)at, (void **)stream); }
+int32_t psrt_accel_stream_end(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream) { return o->stream_end((void *)at, (void *)stream); }
+int32_t psrt_accel_event(const psrt_accel_ops *o, uintptr_t at, uintptr_t *event) { return o->event((void *)at, (void **)event); }
+int32_t psrt_accel_event_end(const psrt_accel_ops *o, uintptr_t at, uintptr_t event) { return o->event_end((void *)at, (void *)event); }
+int32_t psrt_accel_record(const psrt_accel_ops *o, uintptr_t at, uintptr_t event, uintptr_t stream) { return o->record((void *)at, (void *)event, (void *)stream); }
+int32_t psrt_accel_passed(const psrt_accel_ops *o, uintptr_t at, uintptr_t event, int32_t *passed) { return o->passed((void *)at, (void *)event, passed); }
+int32_t psrt_accel_to_device(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uint64_t to, const void *from, uint64_t bytes) { return o->to_device((void *)at, (void *)stream, to, from, bytes); }
+int32_t psrt_accel_to_host(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, void *to, uint64_t from, uint64_t bytes) { return o->to_host((void *)at, (void *)stream, to, from, bytes); }
+int32_t psrt_accel_rows_to_host(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n) { return o->rows_to_host((void *)at, (void *)stream, to, pitch, from, width, n); }
+int32_t psrt_accel_fill(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uint64_t to, int32_t byte, uint64_t bytes) { return o->fill((void *)at, (void *)stream, to, byte, bytes); }
+int32_t psrt_accel_run(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes) { return o->run((void *)at, (void *)stream, kernel, n, argument, bytes); }

@@ -614,7 +614,7 @@ int cuModuleGetFunction(void **f, void *m, const char *name)
 		r = NOT_FOUND;
 		for (size_t i = 0; strstr(m, entry) && i < sizeof kernels / sizeof *kernels; i++)
 			if (!strcmp(kernels[i].name, name)) {
-				*f = (void *)(i + 1);
+				*f = (void *)&kernels[i]; // an address, as all that Go keeps as one must be
 				r = OK;
 			}
 	});
@@ -624,7 +624,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 {
 	(void)extra;
 	CALL({
-		size_t k = (size_t)f - 1;
+		size_t k = (size_t)((const char *)f - (const char *)kernels) / sizeof *kernels;
 		if (fails_from && ++launches >= fails_from)
 			r = broken = LAUNCH;
 		else if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared)
