@@ -45,13 +45,14 @@ func environment(cfg *kv.Config, get func(string) string) error {
 	if text := get(envHotRows); text != "" && cfg.HotRows == 0 {
 		rows, steps, said := strings.Cut(text, ":")
 		n, err := strconv.Atoi(rows)
+		old := 0
 		if said && err == nil {
-			cfg.HotStaleness, err = strconv.Atoi(steps)
+			old, err = strconv.Atoi(steps)
 		}
-		if err != nil {
-			return &kv.Error{Code: kv.BadConfig, Err: fmt.Errorf("%s is %q, want a number of rows such as 10000, or rows and steps such as 10000:4", envHotRows, text)}
+		if err != nil || n < 1 || said && old < 1 {
+			return &kv.Error{Code: kv.BadConfig, Err: fmt.Errorf("%s is %q, want a number of rows such as 10000, or rows and steps such as 10000:4, each at least 1", envHotRows, text)}
 		}
-		cfg.HotRows = n
+		cfg.HotRows, cfg.HotStaleness = n, max(old, cfg.HotStaleness)
 	}
 	cfg.Say = func(line string) { fmt.Fprintln(os.Stderr, "psrt: "+line) }
 	return nil

@@ -43,7 +43,7 @@ func TestEnvironmentHotRows(t *testing.T) {
 		env         string
 		rows, steps int
 		bad         bool
-	}{{0, "", 0, 0, false}, {0, "100", 100, 0, false}, {0, "100:7", 100, 7, false}, {50, "100:7", 50, 0, false}, {0, "many", 0, 0, true}, {0, "100:", 0, 0, true}} {
+	}{{0, "", 0, 0, false}, {0, "100", 100, 0, false}, {0, "100:7", 100, 7, false}, {50, "100:7", 50, 0, false}, {0, "many", 0, 0, true}, {0, "100:", 0, 0, true}, {0, "0:4", 0, 0, true}, {0, "100:0", 0, 0, true}, {0, "-1", 0, 0, true}} {
 		cfg := kv.Config{HotRows: c.says}
 		err := environment(&cfg, func(name string) string { return map[string]string{envHotRows: c.env}[name] })
 		if (err != nil) != c.bad || c.bad && kv.CodeOf(err) != kv.BadConfig || cfg.HotRows != c.rows || cfg.HotStaleness != c.steps {

@@ -145,7 +145,9 @@ func (c *Client) alone(f func() error) error {
 		return err
 	}
 	err := f()
-	c.settle()
-	c.passOn()
+	if c.c != nil { // a keeper may have the turn before opening is over
+		c.settle()
+		c.passOn()
+	}
 	return err
 }

@@ -76,7 +76,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 		return errorf(BadConfig, "kv: workers is %d here, the servers expect %d: say the same in both places", c.cfg.Workers, n)
 	}
 	if c.cfg.HotRows > 0 && c.job.Staleness == 0 {
-		return errorf(BadConfig, "kv: hot_rows %d, but the servers are in bsp, where every pull has all steps before it: leave it out, or start them with --sync ssp or asp", c.cfg.HotRows)
+		return errorf(BadConfig, "kv: hot_rows %d, but the servers are in bsp, where every pull has all steps before it: leave it (or PSRT_HOT_ROWS) out, or start them with --sync ssp or asp", c.cfg.HotRows)
 	}
 	if c.cfg.Aside {
 		c.cfg.Worker = c.job.Workers
