@@ -83,6 +83,10 @@ func (f *feed) tick(m *Machine) {
 	if !f.began {
 		return
 	}
+	if len(f.items) == 0 { // it is the state that gives nothing
+		f.patience.rest()
+		return
+	}
 	if f.patience.due(m.opt.ResendTicks) {
 		f.sent = f.first - 1
 	}

@@ -3,6 +3,8 @@ package client
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"psrt/sched/compress"
 	"psrt/tiers/table"
@@ -27,7 +29,8 @@ func (c *Client) Unsent() []byte {
 	}
 	b := binary.LittleEndian.AppendUint64(unsentHead[:len(unsentHead):len(unsentHead)], uint64(p.most))
 	b = p.dense.Append(b)
-	for id, k := range p.kept {
+	for _, id := range slices.Sorted(maps.Keys(p.kept)) { // the same state is the same bytes
+		k := p.kept[id]
 		b = k.rows.Append(binary.LittleEndian.AppendUint32(b, id))
 	}
 	return b

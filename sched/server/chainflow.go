@@ -23,8 +23,8 @@ const (
 	// nobody grants them, so that they land piece by piece.
 	flowPiece = 64 << 10
 	// flowMost is likewise, where more of the same session's waits behind: then it is the
-	// work for a piece that counts, and not how soon it is there. Nothing is kept for it for
-	// longer than flowEvery.
+	// work for a piece that counts, and not how soon it is there. What comes is handed on
+	// flowEvery after the piece before, or when the next of it comes.
 	flowMost  = 256 << 10
 	flowEvery = 15 * time.Millisecond
 	// flowPatience is longer than a megabyte takes at 100 Mbit/s.
