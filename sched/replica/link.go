@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"slices"
 	"sync"
 	"syscall"
@@ -99,9 +100,16 @@ func (l *link) dial(ctx context.Context, limit time.Duration) (conn *dial.Conn, 
 	defer cancel()
 	conn, _, err = l.m.cfg.Host.Dial(ctx, addr, hello, 0, func(int, rdma.Domain) (rdma.EndpointConfig, error) { return rdma.EndpointConfig{}, nil })
 	if err != nil { // a process that gets no processor may learn late that its peer's host has refused
-		return nil, errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() == nil && !errors.Is(err, dial.ErrRefused) && !ownFault(err)
+		return nil, errors.Is(err, syscall.ECONNREFUSED) && isOne(addr) || ctx.Err() == nil && !errors.Is(err, dial.ErrRefused) && !ownFault(err)
 	}
 	return conn, false
+}
+
+// isOne is whether an address is one: of a name's several, one that refuses says nothing
+// of the others.
+func isOne(addr string) bool {
+	_, err := netip.ParseAddrPort(addr)
+	return err == nil
 }
 
 // ownFault says of a connection that was not made whether that tells of this host alone:
