@@ -41,7 +41,7 @@ func (s *Store) rescue() {
 		if c.left > 0 || !s.rescueChunk(c) {
 			return
 		}
-		s.rescues = append(s.rescues[:0], s.rescues[1:]...)
+		s.rescues, s.noRescue = append(s.rescues[:0], s.rescues[1:]...), nil
 		c.failed = nil
 		s.endChunk(c)
 	}

@@ -74,6 +74,9 @@ func (s *Store) working() bool {
 
 // awaits is whether a commit gives room.
 func (s *Store) awaits() bool {
+	if len(s.rescues) > 0 { // before their rows are elsewhere none begins
+		return s.commits.running != nil
+	}
 	return s.commits.running != nil || s.commits.queued != nil || s.returning > 0
 }
 
