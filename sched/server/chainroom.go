@@ -58,11 +58,14 @@ func (c *chained) fits(r *request) error {
 	if known && len(room.Absent(r.keys, nil)) == 0 {
 		return nil
 	}
-	absent := distinct(room.Absent(c.keysUpTo(r, false), nil))
-	if known && room.MayMake(share(len(absent)), n) {
+	makes := len(distinct(room.Absent(c.keysUpTo(r, false), nil))) // the same rows come again and again
+	if !known {
+		makes += int(r.Rows)
+	}
+	if room.MayMake(share(makes), n) {
 		return nil
 	}
-	return fmt.Errorf("server: group %d: table %q has %d rows, and no room for %d more in the group's share of --mem-budget, %d bytes", c.cfg.Group, t.spec.Name, t.rows.Len(), len(absent), c.l.cfg.MaxBytes)
+	return fmt.Errorf("server: group %d: table %q has %d rows, and no room for %d more in the group's share of --mem-budget, %d bytes", c.cfg.Group, t.spec.Name, t.rows.Len(), makes, c.l.cfg.MaxBytes)
 }
 
 // share is how many rows there must be room for here, for every member to have room for n.
