@@ -25,9 +25,9 @@ func (t *Tiered) MayMake(rows, pinned int) bool {
 	segment := int64(s.segBytes())
 	lacks := int64(t.index.Most(rows)) - int64(t.index.Bytes())/segment
 	slabs := max(0, s.left()-s.reserve()) / s.slabCost // that would be made for rows
-	left := max(0, s.left()-slabs*s.slabCost-2*groupBytes-int64(rows))
 	frames := s.frames() + int(slabs)<<s.slabShift
 	emptied := int64(max(0, frames-max(s.minFrames, pinned+1<<s.slabShift)) >> s.slabShift)
+	left := max(0, s.left()-slabs*s.slabCost-2*groupBytes-int64(rows)+emptied*((ledgerBytes+slotBytes)<<s.slabShift)) // see cutUp
 	return lacks <= int64(len(s.spare))+left/segment+emptied*(int64(s.slabBytes)/segment)
 }
 

@@ -389,9 +389,17 @@ func TestHotRowsUnderTheIndex(t *testing.T) {
 // TestMayMake: what it says there is room for can be made, and it does not say no long
 // before there is none.
 func TestMayMake(t *testing.T) {
-	for _, budget := range []int64{300 << 10, 1 << 20} {
+	tiny := table.Spec{Name: "tiny", ID: 1, Dim: 1, Optimizer: table.Optimizer{Kind: table.Sum}}
+	for i, budget := range []int64{300 << 10, 1 << 20, 300 << 10, 1 << 20} {
 		const batch = 100
 		m, _ := tiered(t, budget, batch)
+		if i >= 2 { // what is known of a row is more than the row
+			var err error
+			if m, err = tiers.NewTieredOn(tiers.NewFakeDisk(seedtest.Rand(t), tiny), tiny, 1, tiers.Config{Node: -1, BatchRows: batch, MaxBytes: budget}); err != nil {
+				t.Fatal(err)
+			}
+			close1(t, m)
+		}
 		enough := 0
 		for n := 0; ; n += batch {
 			may := m.MayMake(batch, batch)
