@@ -91,7 +91,7 @@ func naivePush(p *Parts, row, push []float32) (refused bool) {
 		if len(w) == 0 {
 			return
 		}
-		Go.UpdateInto(&p.Rules[part], w, w, s, g)
+		plainRow(&p.Rules[part], w, w, s, g) // what was pushed is finite; divided by a small show it may not be
 		for i := range w {
 			if p.Bounded[part] == 1 && (w[i] != w[i] || w[i] < p.Lo[part]) {
 				w[i] = p.Lo[part]
