@@ -3,7 +3,6 @@ package fan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"psrt/bench/cable"
@@ -16,28 +15,11 @@ func Run(ctx context.Context, cfg Config, seen func(*Point)) (*report.Report, er
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := cable.Tools(cfg.Link); err != nil {
-		return nil, fmt.Errorf("fan-in: %w", err)
-	}
-	ch, err := cable.Start(ctx, cfg.Part, cable.Station, cable.Namespaces(cfg.Link))
-	if err != nil {
-		return nil, fmt.Errorf("fan-in: %w", cable.Privilege(err))
-	}
-	defer ch.Close(cancel)
-	if err := ch.Tell(cfg); err != nil {
-		return nil, err
-	}
 	r := &result{cfg: &cfg}
-	for {
-		var says stationSays
-		if err := ch.Hear(&says); err != nil {
-			return nil, err
-		}
+	err := cable.Run(ctx, "fan-in", cfg.Link, cfg.Part, cfg, func(says *stationSays) (bool, error) {
 		switch {
 		case says.Err != "":
-			return nil, errors.New(says.Err)
+			return true, errors.New(says.Err)
 		case says.Transport != "":
 			r.transport, r.congestion = says.Transport, says.Congestion
 		case says.Point != nil:
@@ -45,8 +27,11 @@ func Run(ctx context.Context, cfg Config, seen func(*Point)) (*report.Report, er
 			if seen != nil {
 				seen(says.Point)
 			}
-		case says.Done:
-			return r.report(time.Now()), nil
 		}
+		return says.Done, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return r.report(time.Now()), nil
 }

@@ -3,7 +3,6 @@ package whole
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -25,35 +24,22 @@ func Run(ctx context.Context, cfg Config, seen func(step string)) (*report.Repor
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	if err := cable.Tools(cfg.Link); err != nil {
-		return nil, fmt.Errorf("whole: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	st, err := cable.Start(ctx, cfg.Part, cable.Station, cable.Namespaces(cfg.Link))
-	if err != nil {
-		return nil, fmt.Errorf("whole: %w", cable.Privilege(err))
-	}
-	defer st.Close(cancel)
-	if err := st.Tell(cfg); err != nil {
-		return nil, err
-	}
 	r := &report.Report{Version: report.Version, Suite: "train", Transport: "tcp", Seed: cfg.Seed, Machine: report.ThisMachine()}
-	for {
-		var says stationSays
-		if err := st.Hear(&says); err != nil {
-			return nil, err
-		}
+	err := cable.Run(ctx, "whole", cfg.Link, cfg.Part, cfg, func(says *stationSays) (bool, error) {
 		switch {
 		case says.Err != "":
-			return nil, errors.New(says.Err)
+			return true, errors.New(says.Err)
 		case says.Step != "":
 			if seen != nil {
 				seen(says.Step)
 			}
-		default:
-			r.Time, r.Rows, r.Notes = time.Now(), says.Rows, says.Notes
-			return r, nil
+			return false, nil
 		}
+		r.Time, r.Rows, r.Notes = time.Now(), says.Rows, says.Notes
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return r, nil
 }

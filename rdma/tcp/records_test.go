@@ -78,21 +78,7 @@ func (p *inPieces) Read(b []byte) (int, error) {
 // TestRecordsWait: of a large record the kernel is told what is missing, and after it
 // that a byte is enough; the end comes through although the record is not whole.
 func TestRecordsWait(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	in, out := connected(t)
 	_ = in.SetDeadline(time.Now().Add(time.Minute))
 	c := newRecords(in)
 	low := func() (n int) {
@@ -142,4 +128,23 @@ func TestRecordsWait(t *testing.T) {
 	if n, err := io.ReadFull(c, b[:len(large)]); n != 100 || err != io.ErrUnexpectedEOF {
 		t.Errorf("%d bytes of a record of which 100 came, and %v", n, err)
 	}
+}
+
+// connected are the two ends of a connection.
+func connected(t *testing.T) (in, out net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if out, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	if in, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return in, out
 }

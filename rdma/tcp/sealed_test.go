@@ -134,21 +134,7 @@ func TestSealedFull(t *testing.T) {
 // Bytes that the kernel has and does not tell of, because they are fewer than it waits
 // for, are a sign of life.
 func TestSealedHeard(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	in, out := connected(t)
 	raw, err := in.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

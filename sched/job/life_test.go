@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -84,40 +83,16 @@ func TestResumedLifeIsTheSame(t *testing.T) {
 			if c.ssd {
 				onDisk(t, &j)
 			}
-			ends, resumed := 5, 0
+			ends := 5
 			if testing.Short() {
 				ends = 2
 			}
-			for cut := 0; ; {
-				j.Servers, j.Workers = 1+rng.IntN(2), 1+rng.IntN(2)
-				ctx, cancel := context.WithCancel(t.Context())
-				if cut < ends {
-					time.AfterFunc(time.Duration(50+rng.IntN(400))*time.Millisecond, cancel)
-				}
-				res, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
-					if e.Note != "" {
-						t.Log(e.Note)
-					}
-				})
-				ended := ctx.Err() != nil
-				cancel()
-				if err != nil || res == nil {
-					if !ended {
-						t.Fatal(err)
-					}
-					cut++
-					continue
-				}
-				if res.Checkpoints.ResumedFrom > 0 {
-					resumed++
-				}
-				a, b := want.Life, res.Life
-				if res.Digest != want.Digest || a.Days != b.Days || a.Events != b.Events || a.Lives.Rows != b.Lives.Rows || a.Served != b.Served {
-					t.Errorf("after %d ends, resumed %v: digest %s, %+v; without %s, %+v", cut, resumed > 0, res.Digest, *b, want.Digest, *a)
-				}
-				t.Logf("%d ends, %+v, %+v, %+v", cut, *res.Checkpoints, *b, *b.Serving)
-				break
+			res, cut := endedAndResumed(t, &j, ends, 450*time.Millisecond, rng, func() { j.Servers, j.Workers = 1+rng.IntN(2), 1+rng.IntN(2) })
+			a, b := want.Life, res.Life
+			if res.Digest != want.Digest || a.Days != b.Days || a.Events != b.Events || a.Lives.Rows != b.Lives.Rows || a.Served != b.Served {
+				t.Errorf("after %d ends, resumed from %d: digest %s, %+v; without %s, %+v", cut, res.Checkpoints.ResumedFrom, res.Digest, *b, want.Digest, *a)
 			}
+			t.Logf("%d ends, %+v, %+v, %+v", cut, *res.Checkpoints, *b, *b.Serving)
 			sameServed(t, base.Serving, j.Serving)
 		})
 	}

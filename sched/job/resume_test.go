@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,43 +34,49 @@ func TestResumedIsTheSame(t *testing.T) {
 	j := base
 	j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 3, Resume: true, Deltas: 3, Keep: 2}
 	j.DenseMeasured = &densesplit.Measured{Servers: 1, Reduce: 1} // some blocks go each way
-	cut, resumed := 0, 0
-	for {
+	res, cut := endedAndResumed(t, &j, ends, 350*time.Millisecond, rng, func() {
 		j.Servers, j.Lanes, j.Workers = 1+rng.IntN(3), 1+rng.IntN(2), 1+rng.IntN(3)
 		j.Dense = []string{train.DensePS, train.DenseAllReduce, train.DenseMixed}[rng.IntN(3)]
-		ctx, cancel := context.WithCancel(context.Background())
-		if cut < ends {
-			time.AfterFunc(time.Duration(50+rng.IntN(300))*time.Millisecond, cancel)
-		}
-		res, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
-			if e.Note != "" {
-				t.Log(e.Note)
-			}
-		})
-		ended := ctx.Err() != nil
-		cancel()
-		if err != nil || res == nil {
-			if !ended {
-				t.Fatal(err)
-			}
-			cut++
-			continue
-		}
-		if res.Checkpoints.ResumedFrom > 0 {
-			resumed++
-		}
-		if res.Digest != want.Digest || *res.AUC != *want.AUC || res.BestEpoch != want.BestEpoch || res.Examples != want.Examples {
-			t.Errorf("after %d ends: digest %s, AUC %v, best epoch %d, %d examples; without %s, %v, %d, %d", cut, res.Digest, *res.AUC, res.BestEpoch, res.Examples, want.Digest, *want.AUC, want.BestEpoch, want.Examples)
-		}
-		t.Logf("%d ends; the last part: %+v", cut, *res.Checkpoints)
-		if cut > 0 && resumed == 0 && res.Checkpoints.Failed > 0 {
-			t.Error("nothing was resumed")
-		}
-		break
+	})
+	if res.Digest != want.Digest || *res.AUC != *want.AUC || res.BestEpoch != want.BestEpoch || res.Examples != want.Examples {
+		t.Errorf("after %d ends: digest %s, AUC %v, best epoch %d, %d examples; without %s, %v, %d, %d", cut, res.Digest, *res.AUC, res.BestEpoch, res.Examples, want.Digest, *want.AUC, want.BestEpoch, want.Examples)
+	}
+	t.Logf("%d ends; the last part: %+v", cut, *res.Checkpoints)
+	if cut > 0 && res.Checkpoints.ResumedFrom == 0 && res.Checkpoints.Failed > 0 {
+		t.Error("nothing was resumed")
 	}
 	m, err := ckpt.OpenTrainable(t.Context(), j.Checkpoint.Dir)
 	if err != nil || m.Step == 0 {
 		t.Errorf("what is left: %v", err)
+	}
+}
+
+// endedAndResumed runs a job, in the form that next gives it, and ends it within longest;
+// that again, until it has been ended so often; then it runs to its end. It says what that
+// run gives, and how many were ended.
+func endedAndResumed(t *testing.T, j *train.Job, ends int, longest time.Duration, rng *rand.Rand, next func()) (res *train.Result, ended int) {
+	t.Helper()
+	const least = 50 * time.Millisecond
+	for {
+		next()
+		ctx, cancel := context.WithCancel(t.Context())
+		if ended < ends {
+			time.AfterFunc(least+time.Duration(rng.Int64N(int64(longest-least))), cancel)
+		}
+		res, err := RunInProcess(ctx, j, "shm", func(e train.Event) {
+			if e.Note != "" {
+				t.Log(e.Note)
+			}
+		})
+		cut := ctx.Err() != nil
+		cancel()
+		switch {
+		case err == nil && res != nil:
+			return res, ended
+		case !cut:
+			t.Fatal(err)
+		}
+		ended++
 	}
 }
 
