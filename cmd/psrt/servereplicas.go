@@ -190,7 +190,10 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 	save := takeSaves(&cfg)
 	all := f.group(cfg.Token)
 	store, first, end, err := f.meet(ctx, all, cfg)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil && !launched():
+		return nil // a signal is how servers end, and nothing has begun
+	case err != nil:
 		return cli.InterruptedOr(ctx, err)
 	}
 	defer end()

@@ -266,28 +266,45 @@ func TestReplicasRefused(t *testing.T) {
 	}
 }
 
-// Who is ended while it waits for the other servers has not failed.
+// Who is ended while it waits for the other servers has not failed: the first, to which
+// they come, and the second, to whom the first says nothing.
 func TestReplicasEndedBeforeTheyBegin(t *testing.T) {
+	begin := func(rank, meet string) *exec.Cmd {
+		cmd := command(t.Context(), "serve", "--token-file", filepath.Join(t.TempDir(), "token"), "--servers", "2", "--replicas", "2", "--rank", rank,
+			"--coordinator", meet, "--listen", "127.0.0.1:0")
+		cmd.Stdout, cmd.Stderr = new(strings.Builder), new(strings.Builder)
+		must(t, cmd.Start())
+		return cmd
+	}
+	end := func(cmd *exec.Cmd) {
+		t.Helper()
+		must(t, cmd.Process.Signal(syscall.SIGTERM))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s%s", err, cmd.Stdout, cmd.Stderr)
+		}
+	}
 	meet := freeAddr(t)
-	cmd := command(t.Context(), "serve", "--token-file", filepath.Join(t.TempDir(), "token"), "--servers", "2", "--replicas", "2", "--rank", "0",
-		"--coordinator", meet, "--listen", "127.0.0.1:0")
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &said
-	must(t, cmd.Start())
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	cmd := begin("0", meet)
+	for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("tcp", meet)
 		if err == nil {
 			c.Close()
 			break
 		}
-		if time.Now().After(end) {
-			t.Fatalf("it does not listen: %v, %s", err, said.String())
+		if time.Now().After(late) {
+			t.Fatalf("it does not listen: %v, %s", err, cmd.Stderr)
 		}
 	}
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v: %s", err, said.String())
-	}
+	end(cmd)
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer mute.Close()
+	must(t, mute.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
+	cmd = begin("1", mute.Addr().String())
+	c, err := mute.Accept()
+	must(t, err)
+	defer c.Close()
+	end(cmd)
 }
 
 // Servers with replicas go on with what one has saved, and refuse it where a part is damaged.
