@@ -22,7 +22,7 @@ const testElectionMillis = 1000
 // together starts n members.
 func together(t *testing.T, n int) ([]*Embedded, map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	all, err := Issue()
 	if err != nil {
