@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +31,9 @@ func TestMain(m *testing.M) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "follows": // exits because it misses a peer, before that one is reaped
 		os.Exit(1)
+	case "missed":
+		fmt.Fprintln(events, os.Getpid())
+		time.Sleep(time.Minute)
 	case "stubborn":
 		signalIgnore()
 		time.Sleep(time.Minute)
@@ -81,8 +85,26 @@ func TestDeathNamesRankAndTail(t *testing.T) {
 	}
 }
 
+// The one that is missed dies after the other's end was seen, and before it is asked who
+// is to blame.
 func TestASignalIsBlamedBeforeAnExit(t *testing.T) {
-	err := Run(context.Background(), ranks("follows", "killed"))
+	c := ranks("follows", "missed")
+	pids := make(chan int, 1)
+	c.OnEvent = func(_ int, line []byte) {
+		pid, err := strconv.Atoi(string(line))
+		if err != nil {
+			t.Error(err)
+		}
+		pids <- pid
+	}
+	c.OnDeath = func(d *Death) Verdict {
+		pid := <-pids
+		for err := syscall.Kill(pid, syscall.SIGKILL); err != syscall.ESRCH; err = syscall.Kill(pid, 0) { // until it is reaped
+			time.Sleep(time.Millisecond)
+		}
+		return Verdict{End: d}
+	}
+	err := Run(context.Background(), c)
 	var d *Death
 	if !errors.As(err, &d) || d.Rank != 1 || d.Signal != syscall.SIGKILL {
 		t.Fatalf("got %+v (%v)", d, err)
