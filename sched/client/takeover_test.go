@@ -175,7 +175,7 @@ type death struct {
 
 // play trains, with worker 1 dying if d is given.
 func (r *relay) play(d *death) (digest table.Digest, exact bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	errs := make([]error, relayWorkers)
 	exact = true

@@ -129,12 +129,12 @@ func TestProcessesKilledAndStopped(t *testing.T) {
 	}
 	for i, sig := range signals {
 		victim := i
+		gen := c.chains().Node(victim)
 		gap := watchGap(&rounds)
 		began := time.Now()
 		if err := cmds[victim].Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		gen := c.chains().Node(victim)
 		c.until("it is out of the map", func() bool {
 			m := c.chains()
 			return m.Index(victim) < 0 || m.Node(victim) != gen

@@ -236,7 +236,7 @@ func TestRunTells(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { w.Run(ctx) })
 	end := w.Begin(Checkpoint, "server 1", "its part", nil)
-	if line := <-told; !strings.HasPrefix(line, "stall: server 3 waits for server 1 since 0.") {
+	if line := <-told; !strings.HasPrefix(line, "stall: server 3 waits for server 1 since ") {
 		t.Error(line)
 	}
 	end()

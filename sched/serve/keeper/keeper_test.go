@@ -250,7 +250,7 @@ func TestPlaces(t *testing.T) {
 	defer c.Close()
 	w.kill(0)
 	d := error(fmt.Errorf("nothing was tried"))
-	for end := time.Now().Add(time.Minute); d != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); d != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var e *kv.Client
 		if e, d = kv.Open(context.Background(), kv.Config{Servers: addrs, Token: token, Transport: "tcp", Timeout: cfg.Timeout, ConnectTimeout: cfg.Timeout}); d == nil {
 			t.Cleanup(e.Close)
