@@ -98,35 +98,39 @@ static inline int counts_ok(const float *push)
 	return push[0] >= 0.0f && push[0] < 16777216.0f && push[1] >= 0.0f && push[2] >= 0.0f;
 }
 
-static inline __attribute__((always_inline)) void push_row(const psrt_parts *p, float *w, const float *push, float *scaled)
+/* Returns 0 where the row stays as it was: divided by a show below 1 a finite gradient
+ * may not be finite. */
+static inline __attribute__((always_inline)) int push_row(const psrt_parts *p, float *w, const float *push, float *scaled)
 {
 	const int64_t dim = p->dim;
 	float *life = w + p->life;
+	uint32_t flags = word_at(life + PSRT_SLOT) & 0xff;
+	const int64_t live = !(flags & PSRT_ADMITTED) ? 0 : flags & PSRT_EXTENDED ? dim : 1;
+	const float *g = push + PSRT_COUNTS;
+	if (live && p->show_scale && push[1] > 0.0f && push[1] != 1.0f) {
+		for (int64_t i = 0; i < live; i++)
+			scaled[i] = g[i] / push[1];
+		if (push[1] < 1.0f && !is_finite_row(scaled, live))
+			return 0;
+		g = scaled;
+	}
 	const double shows = push[1], clicks = push[2];
 	const double show = counter_at(life + PSRT_SHOW) + shows, click = counter_at(life + PSRT_CLICK) + clicks;
 	put_counter(life + PSRT_SHOW, show);
 	put_counter(life + PSRT_CLICK, click);
 	put_counter(life + PSRT_DELTA, counter_at(life + PSRT_DELTA) + score_of(p, shows, clicks));
 	put_word(life + PSRT_UNSEEN, 0);
-	uint32_t flags = word_at(life + PSRT_SLOT) & 0xff;
-	if (flags & PSRT_ADMITTED) {
-		const float *g = push + PSRT_COUNTS;
-		const int64_t live = flags & PSRT_EXTENDED ? dim : 1;
-		if (p->show_scale && push[1] > 0.0f && push[1] != 1.0f) {
-			for (int64_t i = 0; i < live; i++)
-				scaled[i] = g[i] / push[1];
-			g = scaled;
-		}
+	if (live)
 		update_part(p, 0, w, w + dim, g, 1);
-		if (live > 1)
-			update_part(p, 1, w + 1, w + p->vector_state, g + 1, dim - 1);
-	}
+	if (live > 1)
+		update_part(p, 1, w + 1, w + p->vector_state, g + 1, dim - 1);
 	const double score = score_of(p, show, click);
 	if (p->admit_by == PSRT_ADMIT_ALWAYS || (p->admit_by == PSRT_ADMIT_SHOW ? show : score) >= p->admit_at)
 		flags |= PSRT_ADMITTED;
 	if ((flags & PSRT_ADMITTED) && score >= p->extend_at)
 		flags |= PSRT_EXTENDED; /* what the vector begins with lies there since the row's birth */
 	put_word(life + PSRT_SLOT, (uint32_t)push[0] << 8 | flags);
+	return 1;
 }
 
 int64_t NAME(update_parts)(const psrt_parts *parts, const uintptr_t *bases, const psrt_rows *rows, const uint32_t *ids, int64_t n, const float *pushed)
@@ -153,7 +157,7 @@ int64_t NAME(update_parts)(const psrt_parts *parts, const uintptr_t *bases, cons
 			refused++;
 			continue;
 		}
-		push_row(&p, w, push, scaled);
+		refused += !push_row(&p, w, push, scaled);
 	}
 	return refused;
 }

@@ -88,7 +88,8 @@ func (l Level) GatherParts(p *Parts, dst []float32, step int, rows *Rows, ids []
 // UpdateParts applies pushes, len(ids) x (PushCounts + Dim), to the rows of ids,
 // in order: counters first, then the parts that live, then what the new counters
 // admit and extend. refused counts rows left as they were because a number of
-// their push is not finite, negative or no slot, because their Seq is not the
+// their push is not finite, negative or no slot, because a gradient that they would
+// learn is not finite once it is divided by the shows, because their Seq is not the
 // parts', or because there is no such row; an id of 2^32-1 is passed over.
 func UpdateParts(p *Parts, rows *Rows, ids []uint32, push []float32) (refused int) {
 	return Best().UpdateParts(p, rows, ids, push)

@@ -71,6 +71,16 @@ func naivePush(p *Parts, row, push []float32) (refused bool) {
 	if push[0] < 0 || push[0] >= 1<<24 || push[1] < 0 || push[2] < 0 || math.Float32bits(life[LifeSeq]) != p.Seq {
 		return true
 	}
+	flags := math.Float32bits(life[LifeSlot]) & 255
+	grad := slices.Clone(push[PushCounts:])
+	if p.ShowScale == 1 && push[1] != 0 {
+		for i := range grad {
+			grad[i] /= push[1]
+			if learns := flags&Admitted != 0 && (i == 0 || flags&Extended != 0); learns && math.IsInf(float64(grad[i]), 0) {
+				return true
+			}
+		}
+	}
 	score := func(s, c float64) float64 { return float64(p.Nonclk*(s-c)) + float64(p.Click*c) }
 	add := func(at int, x float64) float64 {
 		sum := Counter(life[at:]) + x
@@ -80,18 +90,11 @@ func naivePush(p *Parts, row, push []float32) (refused bool) {
 	show, click := add(LifeShow, float64(push[1])), add(LifeClick, float64(push[2]))
 	add(LifeDelta, score(float64(push[1]), float64(push[2])))
 	life[LifeUnseen] = math.Float32frombits(0)
-	flags := math.Float32bits(life[LifeSlot]) & 255
-	grad := slices.Clone(push[PushCounts:])
-	if p.ShowScale == 1 && push[1] != 0 {
-		for i := range grad {
-			grad[i] /= push[1]
-		}
-	}
 	learn := func(part int, w, s, g []float32) {
 		if len(w) == 0 {
 			return
 		}
-		plainRow(&p.Rules[part], w, w, s, g) // what was pushed is finite; divided by a small show it may not be
+		plainRow(&p.Rules[part], w, w, s, g)
 		for i := range w {
 			if p.Bounded[part] == 1 && (w[i] != w[i] || w[i] < p.Lo[part]) {
 				w[i] = p.Lo[part]
@@ -152,6 +155,31 @@ func TestUpdateParts(t *testing.T) {
 				t.Fatalf("round %d, rules %d and %d, dim %d: level %v: row %d float %d (words at %d) is %x, want %x; %d refused, want %d", round,
 					p.Rules[0].Kind, p.Rules[1].Kind, dim, l, i/stride, i%stride, p.Life,
 					math.Float32bits(mem[max(i, 0)]), math.Float32bits(want[max(i, 0)]), refused, wantRefused)
+			}
+		}
+	}
+}
+
+// TestPartsRefuseSmallShows: what a row would learn is refused where a show below 1 makes
+// it infinite, counters and all; what it would not learn is not looked at.
+func TestPartsRefuseSmallShows(t *testing.T) {
+	const dim = 19
+	rule := Rule{Kind: SGD, LR: 0.5}
+	p := &Parts{Dim: dim, Rules: [2]Rule{rule, rule}, VectorState: dim, Life: dim, ShowScale: 1, Nonclk: 0.1, Click: 1, ExtendAt: math.Inf(1)}
+	for _, c := range []struct {
+		flags   uint32
+		at      int // which element of the gradient is large
+		refused int
+	}{{0, 0, 0}, {Admitted, 0, 1}, {Admitted, dim - 1, 0}, {Admitted | Extended, 0, 1}, {Admitted | Extended, dim - 1, 1}} {
+		for _, l := range Levels() {
+			rows, mem := makeRows(t, 1, dim+LifeFloats, 0)
+			mem[dim+LifeSlot] = math.Float32frombits(c.flags)
+			before := slices.Clone(mem)
+			push := make([]float32, PushCounts+dim)
+			push[1], push[PushCounts+c.at] = 1e-20, 1e20
+			refused := l.UpdateParts(p, rows, []uint32{0}, push)
+			if same := firstDifference(mem, before) < 0; refused != c.refused || same != (refused == 1) {
+				t.Errorf("%v, flags %d, element %d: %d refused, want %d; the row stayed as it was: %v", l, c.flags, c.at, refused, c.refused, same)
 			}
 		}
 	}

@@ -61,7 +61,9 @@ func plainUpdateParts(p *Parts, rows *Rows, ids []uint32, pushed []float32) (ref
 			refused++
 			continue
 		}
-		p.push(row, push, scaled[:p.Dim])
+		if !p.push(row, push, scaled[:p.Dim]) {
+			refused++
+		}
 	}
 	return refused
 }
@@ -70,18 +72,35 @@ func (p *Parts) score(show, click float64) float64 {
 	return float64(p.Nonclk*(show-click)) + float64(p.Click*click)
 }
 
-func (p *Parts) push(row, push, scaled []float32) {
+// push reports false where the row stays as it was: divided by a show below 1 a finite
+// gradient may not be finite.
+func (p *Parts) push(row, push, scaled []float32) bool {
 	life := row[p.Life:]
+	flags := math.Float32bits(life[LifeSlot]) & 0xff
+	g := push[PushCounts:]
+	live := 0
+	switch {
+	case flags&Admitted == 0:
+	case flags&Extended == 0:
+		live = 1
+	default:
+		live = int(p.Dim)
+	}
+	if p.ShowScale != 0 && push[1] > 0 && push[1] != 1 {
+		for i, x := range g[:live] {
+			scaled[i] = x / push[1]
+		}
+		if g = scaled[:live]; !finite(g) {
+			return false
+		}
+	}
 	shows, clicks := float64(push[1]), float64(push[2])
 	show, click := Counter(life[LifeShow:])+shows, Counter(life[LifeClick:])+clicks
 	PutCounter(life[LifeShow:], show)
 	PutCounter(life[LifeClick:], click)
 	PutCounter(life[LifeDelta:], Counter(life[LifeDelta:])+p.score(shows, clicks))
 	life[LifeUnseen] = math.Float32frombits(0)
-	flags := math.Float32bits(life[LifeSlot]) & 0xff
-	if flags&Admitted != 0 {
-		p.learn(row, push, scaled, flags&Extended != 0)
-	}
+	p.learn(row, g[:live])
 	score := p.score(show, click)
 	if p.AdmitBy == AdmitAlways || p.AdmitBy == AdmitShow && show >= p.AdmitAt || p.AdmitBy == AdmitScore && score >= p.AdmitAt {
 		flags |= Admitted
@@ -90,19 +109,16 @@ func (p *Parts) push(row, push, scaled []float32) {
 		flags |= Extended
 	}
 	life[LifeSlot] = math.Float32frombits(uint32(push[0])<<8 | flags)
+	return true
 }
 
-// learn updates the parts that live.
-func (p *Parts) learn(row, push, scaled []float32, isExtended bool) {
-	dim, g := int(p.Dim), push[PushCounts:]
-	if p.ShowScale != 0 && push[1] > 0 && push[1] != 1 {
-		for i, x := range g {
-			scaled[i] = x / push[1]
-		}
-		g = scaled
+// learn updates the parts that live, which have gradients.
+func (p *Parts) learn(row, g []float32) {
+	dim := int(p.Dim)
+	if len(g) > 0 {
+		p.update(0, row[:1], row[dim:p.VectorState], g[:1])
 	}
-	p.update(0, row[:1], row[dim:p.VectorState], g[:1])
-	if isExtended && dim > 1 {
+	if len(g) > 1 {
 		p.update(1, row[1:dim], row[p.VectorState:p.Life], g[1:])
 	}
 }

@@ -102,22 +102,26 @@ DEVICE void update_bounded(const struct parts *p, int part, float *w, float *s, 
 	}
 }
 
-DEVICE void push_row(const struct parts *p, float *w, const float *push)
+/* 0 where the row stays as it was: divided by a show below 1 a finite gradient may not
+ * be finite. */
+DEVICE int push_row(const struct parts *p, float *w, const float *push)
 {
 	i64 dim = p->dim;
 	float *life = w + p->life;
+	u32 flags = word_at(life + SLOT) & 0xff;
+	struct grad g = { push + COUNTS, p->show_scale && push[1] > 0.0f ? push[1] : 1.0f };
+	i64 live = !(flags & ADMITTED) ? 0 : flags & EXTENDED ? dim : 1;
+	if (g.by < 1.0f && refuses(&g, live))
+		return 0;
 	double shows = push[1], clicks = push[2];
 	double show = counter_at(life + SHOW) + shows, click = counter_at(life + CLICK) + clicks;
 	double delta = counter_at(life + DELTA) + score_of(p, shows, clicks);
-	u32 flags = word_at(life + SLOT) & 0xff;
 	lanes_meet();
-	if (flags & ADMITTED) {
-		struct grad g = { push + COUNTS, p->show_scale && push[1] > 0.0f ? push[1] : 1.0f };
+	if (live)
 		update_bounded(p, 0, w, w + dim, &g, 1);
-		if ((flags & EXTENDED) && dim > 1) {
-			g.at++;
-			update_bounded(p, 1, w + 1, w + p->vector_state, &g, dim - 1);
-		}
+	if (live > 1) {
+		g.at++;
+		update_bounded(p, 1, w + 1, w + p->vector_state, &g, dim - 1);
 	}
 	double score = score_of(p, show, click);
 	if (p->admit_by == ADMIT_ALWAYS || (p->admit_by == ADMIT_SHOW ? show : score) >= p->admit_at)
@@ -125,12 +129,13 @@ DEVICE void push_row(const struct parts *p, float *w, const float *push)
 	if ((flags & ADMITTED) && score >= p->extend_at)
 		flags |= EXTENDED;
 	if (first_lane() != 0)
-		return;
+		return 1;
 	put_counter(life + SHOW, show);
 	put_counter(life + CLICK, click);
 	put_counter(life + DELTA, delta);
 	put_word(life + UNSEEN, 0);
 	put_word(life + SLOT, (u32)push[0] << 8 | flags);
+	return 1;
 }
 
 /* Row ids[i] by push flat[i]: slot, show, click, and gradients. */
@@ -143,7 +148,8 @@ KERNEL psrt_update_parts(struct parts_update u)
 	if (id == 0xffffffffu) /* a key that was not admitted */
 		return;
 	const float *push = u.b.flat + i * u.b.step;
-	if (id >= u.b.count || refuses(push, (i64)u.b.width) ||
+	const struct grad all = { push, 1.0f };
+	if (id >= u.b.count || refuses(&all, (i64)u.b.width) ||
 	    !(push[0] >= 0.0f && push[0] < 16777216.0f && push[1] >= 0.0f && push[2] >= 0.0f)) {
 		count_one(u.refused);
 		return;
@@ -153,5 +159,6 @@ KERNEL psrt_update_parts(struct parts_update u)
 		count_one(u.refused);
 		return;
 	}
-	push_row(&u.parts, w, push);
+	if (!push_row(&u.parts, w, push))
+		count_one(u.refused);
 }

@@ -55,7 +55,7 @@ KERNEL psrt_update_rows(struct update u)
 		return;
 	u64 id = u.b.ids[i];
 	const struct grad g = { u.b.flat + i * u.b.step, 1.0f };
-	if (id >= u.b.count || refuses(g.at, (i64)u.b.width)) {
+	if (id >= u.b.count || refuses(&g, (i64)u.b.width)) {
 		count_one(u.refused);
 		return;
 	}

@@ -37,14 +37,14 @@ DEVICE void zero(float *to, i64 n)
 		to[i] = 0.0f;
 }
 
-DEVICE int refuses(const float *g, i64 n)
+DEVICE int refuses(const struct grad *g, i64 n)
 {
 	int bad[OWN];
 	for EACH_LANE(l) {
 		bad[l] = 0;
 		for OF_LANE(i, l, n) {
 			union { float f; u32 u; } x;
-			x.f = g[i];
+			x.f = G(i);
 			bad[l] |= (x.u & 0x7f800000u) == 0x7f800000u;
 		}
 	}
