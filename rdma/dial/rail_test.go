@@ -183,7 +183,7 @@ func TestBrokenRail(t *testing.T) {
 		return []rdma.Domain{&broken{plank{Domain: left, name: "left"}}, right}, nil
 	}}
 	_, theirs := planks(t)
-	server, client := newHost(t, Config{Transports: []Transport{transport}, StepTimeout: time.Second}), newHost(t, Config{Transports: []Transport{theirs}, StepTimeout: time.Second})
+	server, client := newHost(t, Config{Transports: []Transport{transport}, StepTimeout: 4 * time.Second}), newHost(t, Config{Transports: []Transport{theirs}, StepTimeout: 4 * time.Second})
 	l := listen(t, server, "127.0.0.1:0")
 	sl, cl := newLane(t), newLane(t)
 	j := join(t, client, server, l, cl, sl, 2)

@@ -69,7 +69,7 @@ func peerMain() error {
 		return err
 	}
 	var cs [8]rdma.Completion
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		q.Wait(time.Now().Add(time.Second))
 		for _, c := range cs[:q.Poll(cs[:])] {
 			if c.Status != rdma.StatusOK {
@@ -139,21 +139,17 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestKilledPeer(t *testing.T) {
-	s, p, r := startPeer(t, 0)
+	s, p, r := startPeer(t, 10*time.Minute) // not by this, which would be too late for want
 	s.recv(rdma.Recv{ID: 1}, rdma.Recv{ID: 2})
 	m, err := s.ep.Map(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m[0] = 5
-	start := time.Now()
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	s.want(1, rdma.OpRecv, rdma.StatusPeerGone)
-	if took := time.Since(start); took > 4*time.Second { // by its end, not by defaultOpTimeout
-		t.Errorf("noticed after %v", took)
-	}
 	s.want(2, rdma.OpRecv, rdma.StatusFlushed)
 	if m[0] != 5 {
 		t.Error("the mapping went with the peer")
