@@ -111,3 +111,44 @@ func TestHeterRanksDie(t *testing.T) {
 		t.Error("nobody's number was taken over: the test proved nothing")
 	}
 }
+
+// TestHeterServersDie: a server of a job with dense ranks and replicas is killed at a random
+// moment, whichever it is. The job goes on, and in bsp gives the model of an undisturbed one
+// without either.
+func TestHeterServersDie(t *testing.T) {
+	seed, runs := seedtest.Seed(t), 3
+	if testing.Short() {
+		runs = 1
+	}
+	args := []string{"train", "--data", write(t, t.TempDir(), "train.libffm", rows(10000, 1)), "--model", "deepfm", "--hidden", "16", "--batch", "96", "--epochs", "10",
+		"--servers", "3", "--workers", "2", "--threads", "1", "--seed", "7", "--sync", "bsp", "--json", "--stall-after", "0"}
+	o := psrt(t, args...)
+	var want train.Result
+	if err := json.Unmarshal([]byte(o.stdout), &want); err != nil {
+		t.Fatalf("undisturbed: exit %d, %v; %s", o.code, err, o.stderr)
+	}
+	for run := range runs {
+		rng := rand.New(rand.NewPCG(seed, uint64(run)))
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+		j := startJob(t, ctx, append(slices.Clone(args), "--heter", "--dense-ranks", "2", "--transport", []string{"shm", "tcp"}[run%2],
+			"--replicas", "2", "--groups", "6", "--allow-same-host")...)
+		if !j.says(t, "epoch  1 ") {
+			t.Fatalf("it is over: %s", j.stderr.String())
+		}
+		time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
+		victim := rng.IntN(3)
+		pid := j.ranks()[victim]
+		if pid == 0 {
+			t.Fatalf("server %d does not run: %s", victim, j.stderr.String())
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		res := j.result(t)
+		cancel()
+		if res.Digest != want.Digest || res.Examples != want.Examples || len(res.Takeovers) > 0 {
+			t.Errorf("run %d, server %d: digest %s of %d examples, undisturbed %s of %d; taken over %v", run, victim, res.Digest, res.Examples, want.Digest, want.Examples, res.Takeovers)
+		}
+		if said := j.stderr.String(); !strings.Contains(said, fmt.Sprintf("server %d (pid %d) was killed (signal 9)", victim, pid)) {
+			t.Errorf("run %d: it is not said that server %d was killed: %s", run, victim, said)
+		}
+	}
+}
