@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"psrt/sched/coord"
@@ -28,6 +31,8 @@ const (
 	complainEvery = time.Minute
 	// recentFiles are the files taken up last, at which that looks.
 	recentFiles = 1000
+	// knownFiles are the names that are remembered though their files may be gone.
+	knownFiles = 1 << 20
 )
 
 const streamPrefix = "stream/"
@@ -42,24 +47,27 @@ type leader struct {
 	cfg     *Stream
 	watch   *dataset.Watch
 	log     *StreamLog
-	entries []dataset.Entry
-	told    int                 // entries that the others can hear of
-	forgot  int                 // of them, that they cannot any more
-	done    map[string]struct{} // files taken up
-	last    dataset.Entry       // of a file
-	unsure  bool                // whether that has rows behind the range
-	ready   []dataset.Arrival   // whole, not taken up
-	pass    int                 // the last one asked about
-	began   time.Time           // when it was asked about first
-	came    time.Time           // when there was a file last
-	trouble time.Time           // when a note said that there are none to see
-	recent  []dataset.Arrival   // of done, the last, as they were then
-	checked time.Time           // when they were looked at
-	unwhole time.Time           // since when files are not whole, or when that was told last; zero: all are
+	entries []dataset.Entry   // from base on
+	base    int               // entries before that nobody asks for
+	told    int               // entries that the others can hear of
+	forgot  atomic.Int64      // of them, that they cannot any more; only forget writes it, whose goroutine is not the reader's
+	done    map[string]int    // files taken up, by the last look that found them
+	looks   int               // that were made
+	known   int               // of done, from which on those are let go that are not found; knownFiles
+	last    dataset.Entry     // of a file
+	unsure  bool              // whether that has rows behind the range
+	ready   []dataset.Arrival // whole, not taken up
+	pass    int               // the last one asked about
+	began   time.Time         // when it was asked about first
+	came    time.Time         // when there was a file last
+	trouble time.Time         // when a note said that there are none to see
+	recent  []dataset.Arrival // of done, the last, as they were then
+	checked time.Time         // when they were looked at
+	unwhole time.Time         // since when files are not whole, or when that was told last; zero: all are
 }
 
 func newLeader(w *worker) *leader {
-	return &leader{w: w, now: time.Now, cfg: w.job.Stream, watch: dataset.NewWatch(w.job.Data, seconds(w.job.Stream.Settle)), done: make(map[string]struct{}), pass: -1}
+	return &leader{w: w, now: time.Now, cfg: w.job.Stream, watch: dataset.NewWatch(w.job.Data, seconds(w.job.Stream.Settle)), done: make(map[string]int), known: knownFiles, pass: -1}
 }
 
 // open reads what was decided before: from the log, or what a process before this one
@@ -101,7 +109,7 @@ func (l *leader) open(ctx context.Context) (err error) {
 
 // takeUp notes a file that is read from now on.
 func (l *leader) takeUp(a dataset.Arrival) {
-	l.done[a.Path] = struct{}{}
+	l.done[a.Path] = l.looks
 	if len(l.recent) == recentFiles {
 		l.recent = l.recent[:copy(l.recent, l.recent[1:])]
 	}
@@ -131,8 +139,9 @@ func (l *leader) Entry(ctx context.Context, n int, at dataset.FeedState) (e data
 	if at.Pass != l.pass {
 		l.pass, l.began = at.Pass, l.now()
 	}
-	if n > len(l.entries) {
-		return e, fmt.Errorf("train: entry %d of a stream that has %d: please report this", n, len(l.entries))
+	l.drop()
+	if n -= l.base; n < 0 || n > len(l.entries) {
+		return e, fmt.Errorf("train: entry %d of a stream that has %d, of which %d are forgotten: please report this", l.base+n, l.base+len(l.entries), l.base)
 	}
 	if n == len(l.entries) {
 		if e, err = l.decide(ctx, at); err != nil {
@@ -148,7 +157,7 @@ func (l *leader) Entry(ctx context.Context, n int, at dataset.FeedState) (e data
 	if e = l.entries[n]; e.File != "" {
 		l.unsure = false // what follows it, the reader says
 	}
-	if n >= l.told {
+	if n += l.base; n >= l.told {
 		b, err := json.Marshal(e)
 		if err != nil {
 			return e, err
@@ -159,6 +168,14 @@ func (l *leader) Entry(ctx context.Context, n int, at dataset.FeedState) (e data
 		l.told = n + 1
 	}
 	return e, nil
+}
+
+// drop lets go of entries that are forgotten.
+func (l *leader) drop() {
+	if n := int(l.forgot.Load()) - l.base; n > 0 {
+		l.entries = slices.Clone(l.entries[n:])
+		l.base += n
+	}
 }
 
 // decide waits until there is something to say.
@@ -207,9 +224,19 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 // look looks for files. A directory that cannot be listed may come back: it is told
 // of, and looked at again.
 func (l *leader) look(now time.Time) {
-	ready, err := l.watch.Look(now, func(path string) bool { _, ok := l.done[path]; return ok })
+	l.looks++
+	ready, err := l.watch.Look(now, func(path string) bool {
+		_, known := l.done[path]
+		if known {
+			l.done[path] = l.looks
+		}
+		return known
+	})
 	if err == nil {
 		l.ready, l.trouble = ready, time.Time{}
+		if len(l.done) > l.known {
+			maps.DeleteFunc(l.done, func(_ string, found int) bool { return found < l.looks })
+		}
 		return
 	}
 	if now.Sub(l.trouble) >= complainEvery {
@@ -253,10 +280,11 @@ func (l *leader) forget(ctx context.Context, before int) error {
 	if l.log == nil {
 		return nil
 	}
-	for ; l.forgot < before; l.forgot++ {
-		if _, err := l.w.rank.Coord.Delete(ctx, streamKey(l.forgot)); err != nil && !errors.Is(err, coord.ErrNotFound) {
+	for n := int(l.forgot.Load()); n < before; n++ {
+		if _, err := l.w.rank.Coord.Delete(ctx, streamKey(n)); err != nil && !errors.Is(err, coord.ErrNotFound) {
 			return err
 		}
+		l.forgot.Store(int64(n) + 1)
 	}
 	return nil
 }

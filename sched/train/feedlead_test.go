@@ -164,3 +164,66 @@ func TestStreamsEndAndFilesOnTheirWay(t *testing.T) {
 		t.Errorf("notes: %q", notes)
 	}
 }
+
+// TestLeaderForgets: names whose files are gone are let go of where there are too many, those
+// that are there never; and so are entries that nobody will ask for.
+func TestLeaderForgets(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now().Add(time.Hour) // the files have not changed for long
+	job := &Job{Data: []string{dir}, Batch: 10, Stream: &Stream{Log: filepath.Join(t.TempDir(), "log"), Idle: 1}}
+	l := newLeader(&worker{job: job, rank: &Rank{Coord: local.New()}})
+	l.now, l.known = func() time.Time { return now }, 3
+	if err := l.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	entry := func(n int) dataset.Entry {
+		t.Helper()
+		e, err := l.Entry(t.Context(), n, dataset.FeedState{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	const files = 8
+	path := func(i int) string { return filepath.Join(dir, fmt.Sprintf("part-%d", i)) }
+	for i := range files {
+		if err := os.WriteFile(path(i), []byte("1 0:1:1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if e := entry(i); e.File != path(i) {
+			t.Fatalf("entry %d is %+v", i, e)
+		}
+		if i%2 == 0 { // the others stay
+			if err := os.Remove(path(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.forget(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.look(now)
+	if len(l.done) != files/2 || l.base != files-2 || len(l.entries) != 2 {
+		t.Errorf("%d names are known, and %d entries behind %d", len(l.done), len(l.entries), l.base)
+	}
+	for i := range files {
+		if _, known := l.done[path(i)]; known != (i%2 == 1) {
+			t.Errorf("file %d is known: %v", i, known)
+		}
+	}
+	if again := entry(files - 1); again.File != path(files-1) {
+		t.Errorf("the last entry has become %+v", again)
+	}
+	if _, err := l.Entry(t.Context(), 0, dataset.FeedState{}); err == nil {
+		t.Error("an entry that is forgotten was given")
+	}
+	now = now.Add(2 * time.Second)
+	if e := entry(files); !e.End {
+		t.Errorf("a file that is there was taken up anew: %+v", e)
+	}
+}
