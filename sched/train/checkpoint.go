@@ -81,6 +81,8 @@ type saver struct {
 	pass    int // in which the last one was begun
 	when    time.Time
 	first   bool         // of the steps to be pushed is the next one: none may begin before it (see hold)
+	missed  int          // that were due there, since the last one was begun
+	begun   bool         // one was, ever; or it was told why none is
 	running chan outcome // of the one under way, nil if there is none
 	sum     Checkpoints
 	pace    pace
@@ -102,11 +104,11 @@ func newSaver(ctx context.Context, w *worker) (*saver, error) {
 }
 
 // due says whether a checkpoint should be begun before a step.
-func (s *saver) due(pos position) bool {
+func (s *saver) due(pos position) bool { return !s.first && s.wanted(pos) }
+
+// wanted says whether it is time for one.
+func (s *saver) wanted(pos position) bool {
 	step := pos.Steps
-	if s.first {
-		return false
-	}
 	if s.w.job.Stream != nil && pos.Epoch != s.pass {
 		return true // each pass has one at its end
 	}
@@ -131,8 +133,10 @@ func (s *saver) step(ctx context.Context, pos position) {
 		}
 	}
 	if !s.due(pos) {
+		s.miss(pos)
 		return
 	}
+	s.missed, s.begun = 0, true
 	s.at, s.pass, s.when = pos.Steps, pos.Epoch, time.Now()
 	if err := s.begin(ctx, pos); err != nil {
 		s.over(outcome{err: err})
@@ -156,18 +160,15 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	if err != nil {
 		return errors.Join(err, next.Abort())
 	}
-	_, err = callEach[struct{}](ctx, k, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: s.w.clock, Delta: delta})
-	if err == nil && !slices.Equal(s.w.client.Heads(), s.heads) {
-		err = errors.New("train: servers have changed while it began")
-	}
-	if err != nil {
-		return errors.Join(err, s.end(ctx, k, false), next.Abort())
+	_, cut := callEach[struct{}](ctx, k, psmsg.MethodCut, psmsg.CutRequest{Ticket: next.Ticket(), Step: s.w.clock, Delta: delta})
+	if cut == nil && !slices.Equal(s.w.client.Heads(), s.heads) {
+		cut = errors.New("train: servers have changed while it began")
 	}
 	s.w.unsent.ordered(order)
 	s.running = make(chan outcome, 1)
 	go func() {
 		o := outcome{number: next.Number()}
-		o.pause, o.err = s.commit(ctx, k, next, pos)
+		o.pause, o.err = s.commit(ctx, k, next, pos, cut)
 		o.seconds = time.Since(start).Seconds()
 		s.running <- o
 	}()
@@ -179,9 +180,13 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	return nil
 }
 
-// commit waits for the servers' parts and makes them the newest generation.
-func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, pos position) (pause float64, err error) {
-	replies, err := callEach[psmsg.SaveReply](ctx, k, psmsg.MethodCutParts, struct{}{})
+// commit waits for the servers' parts and makes them the newest generation. Where the cut
+// has failed it waits for the workers' parts nevertheless: they have been told.
+func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, pos position, cut error) (pause float64, err error) {
+	var replies []psmsg.SaveReply
+	if err = cut; err == nil {
+		replies, err = callEach[psmsg.SaveReply](ctx, k, psmsg.MethodCutParts, struct{}{})
+	}
 	var m ckpt.Manifest
 	if err == nil {
 		m, err = s.w.manifest(pos.Epoch, replies)
@@ -244,6 +249,7 @@ func (s *saver) settle() {
 		s.over(<-s.running)
 	}
 	if s != nil {
+		s.tellMissed(1)
 		s.sum.Steps, s.sum.While = s.pace.of[0].Times(), s.pace.of[1].Times()
 	}
 }

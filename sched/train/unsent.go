@@ -208,6 +208,24 @@ func (s *saver) hold(pos position, wait bool) bool {
 	return wait || (s.running == nil || len(s.running) > 0) && s.due(pos)
 }
 
+// miss notes a step before which a checkpoint was due and none may begin.
+func (s *saver) miss(pos position) {
+	if s.first && s.wanted(pos) {
+		s.missed++
+		s.tellMissed(2)
+	}
+}
+
+// tellMissed says, once, that there are no checkpoints, where least were missed without one
+// between them: in passes of one step that goes on for ever.
+func (s *saver) tellMissed(least int) {
+	if s.begun || s.missed < least {
+		return
+	}
+	s.begun = true
+	s.w.rank.emit(Event{Note: fmt.Sprintf("no checkpoint is written in %s while passes have one step: with --compress %s, --sync %s and several workers one begins behind the first step of a pass at the earliest; give --batch less than half of the rows, or --compress fp16, int8 or none", s.cfg.Dir, compress.Top, BSP)})
+}
+
 // say tells the workers that a checkpoint begins.
 func (s *saver) say(ctx context.Context, next *ckpt.Next) (o unsentOrder, err error) {
 	if !s.w.job.savesUnsent() {

@@ -164,6 +164,41 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestMissed: a job whose checkpoints are due where none may begin says so, once; one that
+// misses the first step of each pass alone says nothing.
+func TestMissed(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		passes, long int
+		notes        int
+	}{{"one pass of one step", 1, 1, 0}, {"two", 2, 1, 1}, {"many", 9, 1, 1}, {"of two steps", 9, 2, 0}} {
+		notes := 0
+		job := &Job{Sync: BSP, Workers: 2, Compress: compress.Choice{Code: compress.Top, Share: .1}, Checkpoint: &Checkpoint{Dir: "there", Steps: 1}}
+		w := &worker{job: job, rank: &Rank{Events: func(e Event) {
+			notes++
+			if !strings.Contains(e.Note, "no checkpoint is written in there") {
+				t.Errorf("%s: %q", c.name, e.Note)
+			}
+		}}}
+		s := &saver{w: w, cfg: job.Checkpoint, when: time.Now()}
+		pos := position{}
+		for range c.passes {
+			for i := range c.long {
+				s.hold(pos, i == 0)
+				if s.due(pos) { // as step does, without servers
+					s.missed, s.begun, s.at = 0, true, pos.Steps
+				} else {
+					s.step(t.Context(), pos)
+				}
+				pos.Steps++
+			}
+		}
+		if s.settle(); notes != c.notes {
+			t.Errorf("%s: %d notes, want %d", c.name, notes, c.notes)
+		}
+	}
+}
+
 // TestFindUnsent: of a checkpoint of topk that has nothing of what was kept, bsp does not go on.
 func TestFindUnsent(t *testing.T) {
 	top := compress.Choice{Code: compress.Top, Share: .1}
