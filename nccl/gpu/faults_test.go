@@ -284,7 +284,7 @@ func TestHangingCopyFails(t *testing.T) {
 	if err := os.WriteFile(hang, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: a.Bytes()[:4096], Recv: a.Bytes()[4096:], Within: 20 * time.Millisecond}
+	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: a.Bytes()[:4096], Recv: a.Bytes()[4096:], Within: 2 * time.Second}
 	if err := g.Do(call); !errors.Is(err, coll.ErrWrites) {
 		t.Errorf("the call: %v", err)
 	}

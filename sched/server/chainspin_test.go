@@ -49,7 +49,7 @@ func TestLacksATableThatIsGone(t *testing.T) {
 func TestDoOrElse(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		l := idleChain().l
-		did := make(chan string, 2)
+		did := make(chan string, 1000) // it may be asked for again, and done
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
