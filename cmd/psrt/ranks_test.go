@@ -1,26 +1,46 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"psrt/sched/train"
 )
 
-// freeAddr is a loopback address nobody listens on right now.
+// freeAddr is a loopback address nobody listens on, and nobody is given before it is used:
+// its port is below those that the kernel hands out to whoever asks for any.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	var first, last int
+	if _, err := fmt.Sscan(string(text), &first, &last); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	const low = 10_000 // below are the ports of services
+	if first <= low {
+		first = 1 << 15 // the kernel's range leaves no room
+	}
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", low+rand.IntN(first-low)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // Four ranks started one by one, over tcp, give the model that psrt gives when
@@ -60,11 +80,16 @@ func TestRanksThatDoNotMeet(t *testing.T) {
 	args := func(token string, more ...string) []string {
 		return append([]string{"train", "--data", data, "--world-size", "2", "--coordinator", addr, "--token-file", token}, more...)
 	}
-	var wg sync.WaitGroup
-	var first outcome
-	wg.Go(func() { first = psrt(t, args(token, "--rank", "0", "--join-timeout", "3s")...) })
-	stranger := psrt(t, args(other, "--rank", "1", "--join-timeout", "2s")...)
-	wg.Wait()
+	ctx, over := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer over()
+	waiting := command(ctx, args(token, "--rank", "0", "--join-timeout", "5m")...)
+	if err := waiting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stranger := psrt(t, args(other, "--rank", "1", "--join-timeout", "4m")...) // as long as rank 0 takes to listen
+	over()
+	_ = waiting.Wait() // killed
+	first := psrt(t, args(token, "--rank", "0", "--join-timeout", "1s")...)
 	for _, c := range []struct {
 		name string
 		got  outcome
