@@ -111,7 +111,7 @@ func (h *Hosts) Command(ctx context.Context, i int, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, all[0], all[1:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	c.WaitDelay = 5 * time.Second
+	c.WaitDelay = time.Minute // a launcher's daemons may hold its output for a while
 	return c
 }
 

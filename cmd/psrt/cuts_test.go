@@ -194,7 +194,7 @@ func TestLinksCut(t *testing.T) {
 // place; then one more.
 func TestHostsLost(t *testing.T) {
 	cluster.Need(t, cluster.Namespaces)
-	flags, digest := faultJob(t)
+	flags, digest, g := gatedJob(t)
 	const servers = 3
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
@@ -214,6 +214,7 @@ func TestHostsLost(t *testing.T) {
 			t.Fatalf("the job was over before server %d had taken over: %s", number, j.text())
 		}
 	}
+	g.let(t, faultPasses)
 	j.result(ctx, servers, digest)
 }
 
@@ -236,7 +237,7 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flags, digest := faultJob(t)
+			flags, digest, g := gatedJob(t)
 			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 			defer cancel()
 			c := how(ctx, append(append([]string{job[0]}, flags...), job[1:]...))
@@ -244,7 +245,7 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 				c.Env = os.Environ()
 			}
 			c.Env = append(c.Env, "PSRT_TEST_MAIN=1")
-			var out bytes.Buffer
+			var out output
 			said := &watched{want: "epoch  1", seen: make(chan struct{})}
 			c.Stdout, c.Stderr = &out, said
 			if err := c.Start(); err != nil {
@@ -263,8 +264,10 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 					killed++
 				}
 			}
+			g.let(t, faultPasses)
 			// What a launcher makes of a rank that died is its own affair: Open MPI's may stay
-			// when all ranks have ended.
+			// when all ranks have ended, and it has passed on what they said.
+			gone := time.Now() // when they had
 			waited := make(chan struct{})
 			go func() {
 				defer close(waited)
@@ -275,19 +278,18 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 				case <-waited:
 					open = false
 				case <-time.After(100 * time.Millisecond):
-					if len(ranksOf(flags[2])) == 0 {
-						select {
-						case <-waited:
-						case <-time.After(5 * time.Second):
-							_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-							<-waited
-						}
+					switch {
+					case len(ranksOf(flags[2])) > 0:
+						gone = time.Now()
+					case time.Since(gone) > limit, time.Since(gone) > 5*time.Second && json.Valid([]byte(out.String())):
+						_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+						<-waited
 						open = false
 					}
 				}
 			}
 			var res train.Result
-			if err := json.Unmarshal(out.Bytes(), &res); killed != 1 || err != nil || res.Digest != digest {
+			if err := json.Unmarshal([]byte(out.String()), &res); killed != 1 || err != nil || res.Digest != digest {
 				t.Errorf("%d killed, %v, digest %s, want %s: %s", killed, err, res.Digest, digest, said.text())
 			}
 		})

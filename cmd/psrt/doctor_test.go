@@ -19,9 +19,6 @@ import (
 	"psrt/sched/doctor"
 )
 
-// tenTimes 5 s, which is what a diagnosis may take on a machine of its own.
-const tenTimes = 50 * time.Second
-
 // diagnose runs psrt doctor somewhere, and gives what it found and how it ended.
 func diagnose(t *testing.T, run func(ctx context.Context, args ...string) *exec.Cmd, args ...string) ([]doctor.Finding, int) {
 	t.Helper()
@@ -31,9 +28,6 @@ func diagnose(t *testing.T, run func(ctx context.Context, args ...string) *exec.
 	var answer struct{ Findings []doctor.Finding }
 	if err := json.Unmarshal([]byte(o.stdout), &answer); err != nil {
 		t.Fatalf("exit %d, %v: %s%s", o.code, err, o.stdout, o.stderr)
-	}
-	if o.took > tenTimes {
-		t.Errorf("the diagnosis took %v", o.took)
 	}
 	t.Logf("diagnosed in %v", o.took.Round(time.Millisecond))
 	return answer.Findings, o.code

@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"psrt/sched/coord/etcd"
 	"psrt/sched/train"
@@ -52,15 +50,10 @@ func startEtcd(t *testing.T, dir, url string) (kill func()) {
 // The user's etcd is killed while psrt trains and comes back: training goes on, and
 // gives the same model. Nothing is left in etcd.
 func TestCoordinatorKilled(t *testing.T) {
-	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	l.Close()
-	data := write(t, dir, "train.libffm", rows(3000, 1))
-	flags := []string{"train", "--data", data, "--servers", "2", "--workers", "2", "--sync", "bsp", "--dim", "4", "--batch", "128", "--epochs", "40", "--json"}
+	url := "http://" + freeAddr(t)
+	const passes = 40
+	flags, g := gated(t, rows(3000, 1), passes)
+	flags = append(flags, "--servers", "2", "--workers", "2", "--sync", "bsp", "--dim", "4", "--batch", "128", "--json")
 	var own, with train.Result
 	for _, how := range [][]string{nil, {"--coordinator", "embedded"}} {
 		o := psrt(t, append(flags, how...)...)
@@ -75,9 +68,10 @@ func TestCoordinatorKilled(t *testing.T) {
 			t.Errorf("%v: digest %s, want %s", how, res.Digest, own.Digest)
 		}
 	}
+	g.let(t, passes-1)
 	where := t.TempDir()
 	kill := startEtcd(t, where, url)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
 	c := command(ctx, append(flags, "--coordinator", url)...)
 	said := &watched{want: "epoch  2", seen: make(chan struct{})}
@@ -104,6 +98,7 @@ func TestCoordinatorKilled(t *testing.T) {
 		await()
 	}
 	defer func() { kill() }()
+	g.let(t, passes)
 	if err := c.Wait(); err != nil || json.Unmarshal([]byte(out.String()), &with) != nil || with.Digest != own.Digest {
 		t.Fatalf("%v, digest %s, want %s: %s", err, with.Digest, own.Digest, said.text())
 	}
@@ -121,7 +116,7 @@ func TestCoordinatorKilled(t *testing.T) {
 // do without the other goes on, changes wait, and when the coordinator is back all of it
 // ends with the undisturbed model.
 func TestCoordinatorAndServerKilled(t *testing.T) {
-	flags, digest := faultJob(t)
+	flags, digest, g := gatedJob(t)
 	where, url := t.TempDir(), "http://"+freeAddr(t)
 	kill := startEtcd(t, where, url)
 	defer func() { kill() }()
@@ -129,7 +124,7 @@ func TestCoordinatorAndServerKilled(t *testing.T) {
 	defer cancel()
 	v := begin(ctx, t, append(flags, "--servers", "3", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host", "--coordinator", url)...)
 	if !v.whole(ctx, 0) {
-		t.Fatalf("it was over too soon: %s", v.said.text())
+		t.Fatalf("it has ended: %s", v.said.text())
 	}
 	before, pid := v.epoch(ctx), v.pid(1)
 	v.said.next("is away")
@@ -146,6 +141,7 @@ func TestCoordinatorAndServerKilled(t *testing.T) {
 	if !v.whole(ctx, before) && v.err != nil {
 		t.Fatalf("%v: %s", v.err, v.said.text())
 	}
+	g.let(t, faultPasses)
 	v.result(ctx, digest)
 }
 

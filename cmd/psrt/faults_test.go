@@ -52,7 +52,25 @@ func faultSeeds(t *testing.T, fixed ...uint64) []uint64 {
 // model that it makes undisturbed, without replicas.
 func faultJob(t *testing.T) (flags []string, digest string) {
 	t.Helper()
-	flags = []string{"train", "--data", write(t, t.TempDir(), "train.libffm", rows(4000, 1)), "--sync", "bsp", "--dim", "4", "--batch", "128", "--epochs", "40", "--stall-after", "60s", "--json"}
+	return undisturbed(t, "train", "--data", write(t, t.TempDir(), "train.libffm", rows(4000, 1)), "--epochs", fmt.Sprint(faultPasses))
+}
+
+// faultPasses is how often such a job goes through its data.
+const faultPasses = 40
+
+// gatedJob is a faultJob that is not over before the test lets it: its last pass waits.
+func gatedJob(t *testing.T) (flags []string, digest string, g gate) {
+	t.Helper()
+	flags, g = gated(t, rows(4000, 1), faultPasses)
+	flags, digest = undisturbed(t, flags...)
+	g.let(t, faultPasses-1)
+	return flags, digest, g
+}
+
+func undisturbed(t *testing.T, job ...string) (flags []string, digest string) {
+	t.Helper()
+	flags = append(job, "--sync", "bsp", "--dim", "4", "--batch", "128", "--stall-after", "60s", "--json")
+	flags = flags[:len(flags):len(flags)]
 	o := psrt(t, append(flags, "--servers", "1", "--workers", "1")...)
 	var res train.Result
 	if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || res.Digest == "" {
@@ -434,7 +452,8 @@ func TestServersComeAndGo(t *testing.T) {
 // are lost: the error says what to do, and a job that goes on from the newest
 // checkpoint makes the undisturbed model.
 func TestLostServersAndResume(t *testing.T) {
-	flags, digest := faultJob(t)
+	flags, digest, g := gatedJob(t)
+	g.let(t, faultPasses/2) // the rest is for a checkpoint that no kill disturbs
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "ck")
@@ -442,8 +461,9 @@ func TestLostServersAndResume(t *testing.T) {
 	v := begin(ctx, t, chained...)
 	v.killEach(ctx, 2)
 	if !v.whole(ctx, 0) {
-		t.Fatalf("it was over too soon: %s", v.said.text())
+		t.Fatalf("it has ended: %s", v.said.text())
 	}
+	g.let(t, faultPasses-1)
 	for { // the kills may have been the end of all checkpoints so far
 		if _, err := ckpt.OpenTrainable(ctx, dir); err == nil {
 			break
@@ -457,6 +477,7 @@ func TestLostServersAndResume(t *testing.T) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
+	g.let(t, faultPasses)
 	select {
 	case <-v.ended:
 	case <-ctx.Done():

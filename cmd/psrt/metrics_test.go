@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ var metricsAt = regexp.MustCompile(`metrics at http://(\S+)/metrics`)
 
 func runShown(t *testing.T, args ...string) *running {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	// A unix socket's path is short; a test's directory may not be.
 	tmp, err := os.MkdirTemp("", "psrt-test-")
@@ -100,24 +101,34 @@ func (r *running) scrape() map[string]float64 {
 // whole waits for a scrape that all ranks are in and that has moved bytes.
 func (r *running) whole() map[string]float64 {
 	r.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		s := r.scrape()
-		if s[`psrt_ranks_missing{rank="launcher"}`] == 0 && s[`psrt_worker_examples_total{rank="worker 1"}`] > 0 {
-			return s
-		}
-	}
-	r.t.Fatal("never were all ranks shown")
-	return nil
+	return r.shows("worker 1 has trained", func(s map[string]float64) bool { return s[`psrt_worker_examples_total{rank="worker 1"}`] > 0 })
+}
+
+// shows waits for a scrape that all ranks are in, of which something is so.
+func (r *running) shows(what string, is func(map[string]float64) bool) (s map[string]float64) {
+	r.t.Helper()
+	eventually(r.t, "all ranks are shown, and "+what, func() bool {
+		s = r.scrape()
+		return s != nil && s[`psrt_ranks_missing{rank="launcher"}`] == 0 && is(s)
+	})
+	return s
 }
 
 // One address shows every rank while the job runs, nothing it shows exceeds what the
 // result says at the end, and it ends with the job.
 func TestMetricsOfARunningJob(t *testing.T) {
-	data := write(t, t.TempDir(), "train.libffm", rows(60000, 1))
-	r := runShown(t, "--data", data, "--servers", "2", "--workers", "2", "--epochs", "6", "--batch", "512", "--json")
+	const passes = 6
+	flags, g := gated(t, rows(60000, 1), passes)
+	g.let(t, passes/2)
+	r := runShown(t, append(flags[1:], "--servers", "2", "--workers", "2", "--batch", "512", "--json")...)
 	first := r.whole()
-	last := first
-	for s := first; s != nil; s = r.scrape() {
+	g.let(t, passes-1)
+	examples := func(s map[string]float64) float64 {
+		return s[`psrt_worker_examples_total{rank="worker 0"}`] + s[`psrt_worker_examples_total{rank="worker 1"}`]
+	}
+	last := r.shows("more was trained", func(s map[string]float64) bool { return examples(s) > examples(first) })
+	g.let(t, passes)
+	for s := last; s != nil; s = r.scrape() {
 		if s[`psrt_ranks_missing{rank="launcher"}`] == 0 {
 			last = s
 		}
@@ -145,9 +156,8 @@ func TestMetricsOfARunningJob(t *testing.T) {
 	if moved <= 0 {
 		t.Error("nothing has moved between two scrapes")
 	}
-	examples := last[`psrt_worker_examples_total{rank="worker 0"}`] + last[`psrt_worker_examples_total{rank="worker 1"}`]
-	if examples > float64(res.Examples) || examples == 0 {
-		t.Errorf("%g examples, at the end %d", examples, res.Examples)
+	if n := examples(last); n > float64(res.Examples) || n == 0 {
+		t.Errorf("%g examples, at the end %d", n, res.Examples)
 	}
 	for _, rank := range []string{"server 0", "server 1", "worker 0", "worker 1", "launcher"} {
 		if last[fmt.Sprintf("go_goroutines{rank=%q}", rank)] < 1 {
@@ -162,12 +172,20 @@ func TestStatus(t *testing.T) {
 	r := runShown(t, "--data", data, "--servers", "2", "--workers", "2", "--epochs", "10000", "--batch", "256")
 	r.whole()
 	for _, args := range [][]string{{"status"}, {"status", "--at", r.addr}} {
-		o := psrt(t, append(args, "--interval", "500ms", "--json")...)
 		var s metrics.Status
-		if err := json.Unmarshal([]byte(o.stdout), &s); err != nil || o.code != 0 {
-			t.Fatalf("%v: exit %d, %v: %s%s", args, o.code, err, o.stdout, o.stderr)
-		}
-		if len(s.Servers) != 2 || len(s.Workers) != 2 || s.Missing != 0 || (s.PID != 0) != (len(args) == 1) {
+		eventually(t, "all ranks answer a look, and train between two", func() bool {
+			o := psrt(t, append(args, "--interval", "500ms", "--json")...)
+			s = metrics.Status{}
+			if err := json.Unmarshal([]byte(o.stdout), &s); err != nil || o.code != 0 {
+				t.Fatalf("%v: exit %d, %v: %s%s", args, o.code, err, o.stdout, o.stderr)
+			}
+			idle := slices.ContainsFunc(s.Workers, func(w metrics.WorkerStatus) bool { return w.ExamplesPerS <= 0 })
+			for _, server := range s.Servers {
+				idle = idle || slices.ContainsFunc(server.FanIn, func(f metrics.FanInStatus) bool { return f.BytesPerS <= 0 })
+			}
+			return s.Missing == 0 && !idle
+		})
+		if len(s.Servers) != 2 || len(s.Workers) != 2 || (s.PID != 0) != (len(args) == 1) {
 			t.Fatalf("%v: %+v", args, s)
 		}
 		shares := 0.0
@@ -181,7 +199,11 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%v: shares %g; %+v", args, shares, s)
 		}
 	}
-	o := psrt(t, "status", "--interval", "100ms")
+	var o outcome
+	eventually(t, "all ranks answer a look", func() bool {
+		o = psrt(t, "status", "--interval", "100ms")
+		return o.code != 0 || !strings.Contains(o.stdout, "did not answer")
+	})
 	for _, want := range []string{"2 server(s), 2 worker(s)", "server 1", "worker 0", "MB/s", "clock"} {
 		if o.code != 0 || !strings.Contains(o.stdout, want) {
 			t.Errorf("exit %d, no %q in %s%s", o.code, want, o.stdout, o.stderr)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,15 +28,17 @@ func pushSum(t *testing.T, address, token string) {
 	c.Close()
 }
 
-// shownServers is how many servers psrt status shows of a job.
-func shownServers(t *testing.T, pid int) int {
+// showsServers waits until psrt status shows so many servers of a job.
+func showsServers(t *testing.T, pid, servers int) {
 	t.Helper()
-	r := psrt(t, "status", "--json", "--pid", strconv.Itoa(pid), "--interval", "100ms")
-	var s struct{ Servers []json.RawMessage }
-	if r.code != 0 || json.NewDecoder(bytes.NewReader([]byte(r.stdout))).Decode(&s) != nil {
-		t.Fatalf("psrt status: %d, %s, %s", r.code, r.stdout, r.stderr)
-	}
-	return len(s.Servers)
+	eventually(t, fmt.Sprintf("psrt status shows %d servers", servers), func() bool {
+		r := psrt(t, "status", "--json", "--pid", strconv.Itoa(pid), "--interval", "100ms")
+		var s struct{ Servers []json.RawMessage }
+		if r.code != 0 || json.NewDecoder(bytes.NewReader([]byte(r.stdout))).Decode(&s) != nil {
+			t.Fatalf("psrt status: %d, %s, %s", r.code, r.stdout, r.stderr)
+		}
+		return len(s.Servers) == servers
+	})
 }
 
 // TestServeAll: two processes, one line, one model; psrt status finds them, and
@@ -57,9 +60,7 @@ func TestServeAll(t *testing.T) {
 			t.Errorf("the sum is %v after %d pushes", got, round+1)
 		}
 		c.Close()
-		if n := shownServers(t, s.ready.PID); n != servers {
-			t.Errorf("psrt status shows %d servers of %d", n, servers)
-		}
+		showsServers(t, s.ready.PID, servers)
 		if servers > 1 && !strings.Contains(scrape(t, s.ready.Metrics), "psrt_") {
 			t.Error("no metrics of several servers")
 		}

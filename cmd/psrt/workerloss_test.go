@@ -52,7 +52,7 @@ func (o *output) String() string {
 // says waits until the job has said something, or is over.
 func (j *runningJob) says(t *testing.T, text string) bool {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if strings.Contains(j.stderr.String(), text) {
 			return true
 		}
@@ -83,9 +83,12 @@ func startJob(t *testing.T, ctx context.Context, args ...string) *runningJob {
 }
 
 // ranks are the processes of the job's ranks that run, by world rank.
-func (j *runningJob) ranks() map[int]int {
+func (j *runningJob) ranks() map[int]int { return ranksUnder(j.cmd.Process.Pid) }
+
+// ranksUnder are those that a process has started.
+func ranksUnder(launcher int) map[int]int {
 	pids := map[int]int{}
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", j.cmd.Process.Pid))
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", launcher))
 	for _, task := range tasks {
 		text, _ := os.ReadFile(task)
 		for _, field := range strings.Fields(string(text)) {
@@ -173,7 +176,7 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 		}
 		sync := []string{"bsp", "asp"}[run%2]
 		loss := []string{"restart", "continue"}[run/2%2]
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), faultLimit)
 		more := []string{"--sync", sync, "--on-worker-loss", loss}
 		replicas := run/4%2 == 1
 		if replicas {
@@ -239,10 +242,10 @@ func strangerEnds(t *testing.T, worker int, until string, more ...string) {
 	dir := t.TempDir()
 	data, token := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "token", strings.Repeat("secret", 8))
 	common := []string{"train", "--data", data, "--model", "fm", "--batch", "96", "--epochs", "10", "--threads", "1", "--servers", "1", "--workers", "3", "--sync", "bsp", "--seed", "7", "--json"}
-	args := append(slices.Clone(common), "--on-worker-loss", "continue", "--worker-timeout", "1s", "--stall-after", "0", "--transport", "tcp",
+	args := append(slices.Clone(common), "--on-worker-loss", "continue", "--worker-timeout", "5s", "--stall-after", "0", "--transport", "tcp",
 		"--world-size", "4", "--coordinator", freeAddr(t), "--token-file", token)
 	args = append(args, more...)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), faultLimit)
 	defer cancel()
 	var ranks []*runningJob
 	for r := range 4 {
