@@ -46,6 +46,9 @@ type Checked struct {
 	Ratio     float64 `json:"ratio"` // measured over predicted
 	// CoreRatio is the same of core-seconds, which others on the machine change little.
 	CoreRatio float64 `json:"core_ratio"`
+	// Others is how many cores were busy with something else while it ran: of where that is
+	// much, Measured says nothing. -1: not to be told.
+	Others float64 `json:"others_cores"`
 }
 
 const (
@@ -121,8 +124,8 @@ func open(ctx context.Context, cfg Config) (*bench, error) {
 
 func (b *bench) close() error { return os.RemoveAll(b.dir) }
 
-// run trains so many passes.
-func (b *bench) run(ctx context.Context, s Shape, passes int) (*train.Result, error) {
+// run trains so many passes, and says how many cores others had meanwhile.
+func (b *bench) run(ctx context.Context, s Shape, passes int) (*train.Result, float64, error) {
 	args := []string{"train", "--data", b.data, "--dataset", "queue", "--model", s.Model.Kind, "--dim", strconv.Itoa(s.Model.Dim), "--batch", strconv.Itoa(s.Batch), "--sync", s.Sync,
 		"--servers", strconv.Itoa(s.Servers), "--workers", strconv.Itoa(s.Workers), "--lanes", "1", "--epochs", strconv.Itoa(passes), "--transport", "shm", "--quiet", "--json"}
 	if len(s.Model.Hidden) > 0 {
@@ -135,23 +138,25 @@ func (b *bench) run(ctx context.Context, s Shape, passes int) (*train.Result, er
 	if s.Dense > 0 {
 		args = append(args, "--heter", "--dense-ranks", strconv.Itoa(s.Dense))
 	}
+	before := now()
 	var out, said bytes.Buffer
 	c := exec.CommandContext(ctx, b.cfg.Exe, args...)
 	c.Stdout, c.Stderr = &out, &said
 	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("calibrate: psrt %s: %w: %.500s", strings.Join(args, " "), err, said.String())
+		return nil, 0, fmt.Errorf("calibrate: psrt %s: %w: %.500s", strings.Join(args, " "), err, said.String())
 	}
 	res := &train.Result{}
 	if err := json.Unmarshal(out.Bytes(), res); err != nil {
-		return nil, fmt.Errorf("calibrate: result of psrt train: %w", err)
+		return nil, 0, fmt.Errorf("calibrate: result of psrt train: %w", err)
 	}
-	return res, nil
+	return res, now().others(before, c.ProcessState.UserTime()+c.ProcessState.SystemTime()), nil
 }
 
 // spent is what passes of a job took.
 type spent struct {
 	plan.Sample
 	seconds float64
+	others  float64 // cores, in the longer run
 }
 
 // positive is a difference of which something is left: starts differ, too.
@@ -170,15 +175,15 @@ func (b *bench) positive(ctx context.Context, s Shape) (d spent, err error) {
 // difference is passes without the start: of the longer run what the shorter one had
 // not.
 func (b *bench) difference(ctx context.Context, s Shape) (spent, error) {
-	short, err := b.run(ctx, s, 1)
+	short, _, err := b.run(ctx, s, 1)
 	if err != nil {
 		return spent{}, err
 	}
-	long, err := b.run(ctx, s, passes)
+	long, others, err := b.run(ctx, s, passes)
 	if err != nil {
 		return spent{}, err
 	}
-	d := spent{Sample: plan.Sample{Model: s.Model, Examples: float64(long.Examples - short.Examples)}, seconds: long.TrainSeconds - short.TrainSeconds}
+	d := spent{Sample: plan.Sample{Model: s.Model, Examples: float64(long.Examples - short.Examples)}, seconds: long.TrainSeconds - short.TrainSeconds, others: others}
 	d.Steps = float64(long.Pipeline.Steps - short.Pipeline.Steps)
 	for sign, res := range map[float64]*train.Result{1: long, -1: short} {
 		for _, r := range res.Ranks {
@@ -253,7 +258,7 @@ func Check(ctx context.Context, cfg Config, costs plan.Costs) (all []Checked, er
 			return all, err
 		}
 		p := plan.Predict(here)
-		c := Checked{Shape: s, Name: s.String(), Predicted: p.StepSeconds, Measured: d.seconds / d.Steps}
+		c := Checked{Shape: s, Name: s.String(), Predicted: p.StepSeconds, Measured: d.seconds / d.Steps, Others: d.others}
 		c.Ratio = c.Measured / c.Predicted
 		for _, r := range p.Resources {
 			if r.Unit == "cores" {

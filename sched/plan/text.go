@@ -79,6 +79,14 @@ func duration(s float64) string {
 	return fmt.Sprintf("%.3g ns", s*1e9)
 }
 
+// Quantity is n of a unit for people.
+func Quantity(n float64, unit string) string {
+	if unit == "s" {
+		return duration(n)
+	}
+	return scaled(n, unit)
+}
+
 func count(n float64) string { return scaled(n, "") }
 func size(n float64) string  { return scaled(n, "B") }
 
