@@ -151,7 +151,7 @@ func TestUnsteadyWay(t *testing.T) {
 func TestRanksThatAreNotThere(t *testing.T) {
 	w := newWorld(t, 5)
 	plan := quick()
-	plan.JoinTimeout, plan.Serial = 2*time.Second, true
+	plan.JoinTimeout, plan.Serial = 8*time.Second, true // the others must have come by then
 	waves := 0
 	f, err := w.direct(plan, func(string) {
 		if waves++; waves == 4 {
@@ -185,8 +185,18 @@ func TestDirectorEnds(t *testing.T) {
 	}
 	w.start(0)
 	w.start(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() { // ends it when both have come
+		for ctx.Err() == nil {
+			d.mu.Lock()
+			if d.members[0] != nil && d.members[1] != nil {
+				cancel()
+			}
+			d.mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	}()
 	if f, err := d.Run(ctx); err == nil || f != nil {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -203,7 +213,7 @@ func TestDirectorEnds(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	w := newWorld(t, 3)
 	plan := quick()
-	plan.JoinTimeout = 2 * time.Second
+	plan.JoinTimeout = 8 * time.Second // all of them must have been told by then
 	d, err := Direct(w.job, plan, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -93,17 +93,17 @@ func messages(t *testing.T) (a, b io.ReadWriter) {
 			t.Fatal(err)
 		}
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	other := make(chan error, 1)
 	go func() { other <- eps[1].Connect(eps[0].Address(), deadline) }()
 	if err := errors.Join(eps[0].Connect(eps[1].Address(), deadline), <-other); err != nil {
 		t.Fatal(err)
 	}
-	x, err := NewStream(eps[0], qs[0], mems[0], 5*time.Second)
+	x, err := NewStream(eps[0], qs[0], mems[0], time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, err := NewStream(eps[1], qs[1], mems[1], 5*time.Second)
+	y, err := NewStream(eps[1], qs[1], mems[1], time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
