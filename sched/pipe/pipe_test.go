@@ -155,7 +155,7 @@ func TestLineSettlesThreads(t *testing.T) {
 			f.steps = f.next
 		}
 	}
-	f.compute = 20 * time.Microsecond
+	f.compute = time.Millisecond // long enough that a pause of the machine is not taken for waiting
 	if err := Run(t.Context(), &l, f); err != nil {
 		t.Fatal(err)
 	}

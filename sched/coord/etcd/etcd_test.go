@@ -91,7 +91,8 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// At an address of its own the port stays free between two lives.
+	l, err := net.Listen("tcp", "127.0.0.87:0")
 	if err != nil {
 		t.Fatal(err)
 	}
