@@ -68,9 +68,11 @@ func TestStream(t *testing.T) {
 		t.Errorf("streamed: digest %s of %d examples in %d passes; as a queue %s of %d", got.Digest, got.Examples, len(got.Epochs), want.Digest, want.Examples)
 	}
 
-	// More comes while it runs: written in place and under other names.
+	// More comes while it runs: written in place and under other names. It is over with
+	// the last row, whenever that has come.
+	const pass, passes = 695, 6
 	history := filepath.Join(dir, "history")
-	cmd := command(t.Context(), streamed(in, "--pass", "700", "--checkpoint", history, "--checkpoint-every", "3steps")...)
+	cmd := command(t.Context(), streamed(in, "--pass", fmt.Sprint(pass), "--checkpoint", history, "--checkpoint-every", "3steps", "--stream-idle", "1h", "--epochs", fmt.Sprint(passes))...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -91,11 +93,11 @@ func TestStream(t *testing.T) {
 		t.Fatalf("%v: %s", err, errs.String())
 	}
 	got := resultOf(t, out.String())
-	if got.Examples != all || int64(len(got.Epochs)) != (all+699)/700 {
-		t.Errorf("%d examples in %d passes, want %d in passes of 700", got.Examples, len(got.Epochs), all)
+	if got.Examples != all || all != pass*passes || len(got.Epochs) != passes {
+		t.Errorf("%d examples in %d passes, want %d in %d of %d", got.Examples, len(got.Epochs), all, passes, pass)
 	}
-	for _, e := range got.Epochs[:len(got.Epochs)-1] {
-		if e.Rows != 700 {
+	for _, e := range got.Epochs {
+		if e.Rows != pass {
 			t.Errorf("pass %d has %d rows", e.Epoch, e.Rows)
 		}
 	}
@@ -110,7 +112,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("verify: %s", o.stderr)
 	}
 	// Nothing new: resumed, it is over at once, with the same model.
-	o = psrt(t, streamed(in, "--pass", "700", "--checkpoint", history, "--checkpoint-every", "3steps", "--resume")...)
+	o = psrt(t, streamed(in, "--pass", fmt.Sprint(pass), "--checkpoint", history, "--checkpoint-every", "3steps", "--resume")...)
 	if o.code != 0 {
 		t.Fatal(o.stderr)
 	}
@@ -190,11 +192,11 @@ func TestStreamWorkersDie(t *testing.T) {
 	}
 	want, taken := resultOf(t, o.stdout), 0
 	for run, loss := range []string{"restart", "continue"} {
-		more := []string{"--pass", "2100", "--on-worker-loss", loss, "--worker-timeout", "3s", "--threads", "1"}
+		more := []string{"--pass", "2100", "--on-worker-loss", loss, "--worker-timeout", "8s", "--threads", "1"}
 		if run == 1 {
 			more = append(more, "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "20steps")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 		j := startJob(t, ctx, streamed(in, more...)...)
 		j.says(t, "epoch  1 ")
 		for worker := range 2 {

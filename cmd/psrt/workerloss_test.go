@@ -158,7 +158,7 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 	dir := t.TempDir()
 	data, valid := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "valid.libffm", rows(1500, 2))
 	args := append([]string{"train", "--data", data, "--valid", valid, "--batch", "96", "--epochs", "6", "--patience", "0",
-		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "3s", "--seed", "7", "--json", "--stall-after", "0"}, flags...)
+		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}, flags...)
 	want := map[string]*train.Result{}
 	for _, sync := range []string{"bsp", "asp"} {
 		o := psrt(t, append(args, "--sync", sync)...)
