@@ -34,6 +34,7 @@ type peers struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	dials   sync.WaitGroup
+	after   unlinked // the member behind this one
 }
 
 type peer struct {
@@ -186,7 +187,9 @@ func (c *chained) dial(node chain.Node, addr string) {
 	p, conn, err := c.connect(node, addr)
 	_ = c.l.do(commandTimeout, func() {
 		delete(c.peers.dialing, node)
-		c.peers.retry = time.Now().Add(linkPause)
+		now := time.Now()
+		c.peers.retry = now.Add(linkPause)
+		c.peers.after.tried(node, p != nil, conn != nil, err, now)
 	})
 	if err == nil {
 		select {
