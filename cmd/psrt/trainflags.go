@@ -357,7 +357,7 @@ func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 		j.Threads = max(1, cores/j.Members())
 	}
 	if j.Lanes == 0 {
-		j.Lanes = max(1, cores/j.Servers/4)
+		j.Lanes = max(1, cores/j.Servers/4, len(j.Device.Kinds()))
 	}
 	if j.Epochs == 0 && j.Stream != nil {
 		j.Epochs = train.Forever

@@ -40,8 +40,8 @@ type storageFlags struct {
 
 func (f *storageFlags) register(fl *pflag.FlagSet) {
 	f.ssdFlags.register(fl, policy.NameBelady)
-	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches; see --hbm-device")
-	fl.StringVar(&f.hbmDevice, "hbm-device", train.DeviceGPU, "where --hbm-budget is taken, `gpu|host|so:FILE`: a GPU (without one, rows stay in the tiers below), its twin in the host's memory, to try what it does, or an accelerator by the table of functions in a library of yours")
+	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches, on all its cards together; see --hbm-device")
+	fl.StringVar(&f.hbmDevice, "hbm-device", train.DeviceGPU, "where --hbm-budget is taken, `gpu|host|so:FILE|N[,...]`: a GPU (without one, rows stay in the tiers below), its twin in the host's memory, to try what it does, an accelerator by the table of functions in a library of yours, or the GPU of a number; several, as 0,1,2,3, have the rows spread over them, lane by lane")
 }
 
 // device gives the job's part, nil where no rows are nearer than memory.
@@ -52,19 +52,17 @@ func (f *storageFlags) device(c *cobra.Command) (*train.Device, error) {
 	case f.hbm == 0:
 		return nil, nil
 	}
-	kind := f.hbmDevice
-	if file, ok := strings.CutPrefix(kind, train.DeviceLibrary); ok && file != "" {
-		file, err := filepath.Abs(file) // ranks may be started elsewhere
-		if err != nil {
-			return nil, err
+	kinds := strings.Split(f.hbmDevice, ",")
+	for i, kind := range kinds {
+		if file, ok := strings.CutPrefix(kind, train.DeviceLibrary); ok && file != "" {
+			file, err := filepath.Abs(file) // ranks may be started elsewhere
+			if err != nil {
+				return nil, err
+			}
+			kinds[i] = train.DeviceLibrary + file
 		}
-		kind = train.DeviceLibrary + file
 	}
-	d := &train.Device{Kind: kind, Bytes: int64(f.hbm), Policy: f.policy.Value}
-	if err := d.Validate(); err != nil {
-		return nil, cli.Usagef("%v", err)
-	}
-	return d, nil
+	return &train.Device{Kind: strings.Join(kinds, ","), Bytes: int64(f.hbm), Policy: f.policy.Value}, nil
 }
 
 // describe gives the job's part, nil where all rows are in memory.

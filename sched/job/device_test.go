@@ -2,6 +2,7 @@ package job
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"psrt/sched/train"
@@ -90,6 +91,32 @@ func TestSameDigestOnDevice(t *testing.T) {
 				}
 				t.Logf("%+v", *s)
 			})
+		}
+	}
+}
+
+// deviceSpread is a list of devices, and how many names they have.
+type deviceSpread struct {
+	kinds   string
+	devices int
+}
+
+// TestSpreadOverDevices: lanes' rows on devices of their own, four of a kind or of several kinds, are those of
+// memory, and every device has some.
+func TestSpreadOverDevices(t *testing.T) {
+	base := *sampleJob(t, "fm")
+	base.Dataset, base.Lanes, base.Batch, base.Epochs = "queue", 4, 200, 1
+	want := run(t, base, "shm").Digest
+	for _, spread := range deviceSpreads(t) {
+		j := base
+		j.Device = &train.Device{Kind: spread.kinds, Bytes: 1 << 20}
+		res := run(t, j, "shm")
+		s := res.ServerUse[0].Tables[0].Tiers
+		if s == nil || s.DeviceHits+s.DeviceMisses == 0 || s.DeviceBytes > 1<<20 || strings.Count(s.Device, " and ") != spread.devices-1 {
+			t.Errorf("%s: %+v, want rows on %d devices", spread.kinds, s, spread.devices)
+		}
+		if res.Digest != want {
+			t.Errorf("%s: digest %s, want %s", spread.kinds, res.Digest, want)
 		}
 	}
 }

@@ -9,3 +9,6 @@ import (
 )
 
 func deviceKinds(*testing.T) []string { return []string{train.DeviceHost} }
+
+// deviceSpreads are those of one lane each; twins have one name.
+func deviceSpreads(*testing.T) []deviceSpread { return []deviceSpread{{"host,host,host,host", 1}} }

@@ -4,6 +4,7 @@ package job
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"psrt/csrc/accel/acceltest"
@@ -19,4 +20,18 @@ func deviceKinds(t *testing.T) []string {
 		t.Setenv(cuda.Variable, cudatest.Library(t))
 	}
 	return []string{train.DeviceHost, train.DeviceGPU, train.DeviceLibrary + acceltest.Build(t)}
+}
+
+// deviceSpreads are several devices for four lanes: twins, which have one name, four cards of
+// the fake driver's, or the first of this machine's, and unlike ones.
+func deviceSpreads(t *testing.T) []deviceSpread {
+	kinds := deviceKinds(t)
+	table := kinds[2]
+	cards := deviceSpread{"0,1,2,3", 4}
+	if os.Getenv("PSRT_GPU") != "" {
+		cards = deviceSpread{"0", 1}
+	}
+	return []deviceSpread{{"host,host,host,host", 1}, cards,
+		{strings.Join([]string{table, table, table, table}, ","), 2}, // which the library has
+		{strings.Join(append(kinds, table), ","), 4}}
 }

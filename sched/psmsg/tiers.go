@@ -1,5 +1,10 @@
 package psmsg
 
+import (
+	"slices"
+	"strings"
+)
+
 // TierStats is what became of one table's rows on a device, in memory and on disks.
 type TierStats struct {
 	RowsInMemory   int64  `json:"rows_in_memory"`
@@ -12,7 +17,8 @@ type TierStats struct {
 	PrefetchedRows uint64 `json:"prefetched_rows"`
 	DiskBytes      int64  `json:"disk_bytes"` // of the log that the tables of a lane share
 
-	// Device is what holds the rows of coming batches, "" where nothing does. Hits
+	// Device is what holds the rows of coming batches, "" where nothing does; several behind
+	// deviceAnd. Hits
 	// and Misses are then of what the device did not have.
 	Device        string `json:"device,omitempty"`
 	DeviceRows    int64  `json:"device_rows,omitempty"`
@@ -39,9 +45,7 @@ func (t *TierStats) Add(o *TierStats) {
 	t.Evicted += o.Evicted
 	t.PrefetchedRows += o.PrefetchedRows
 	t.DiskBytes = max(t.DiskBytes, o.DiskBytes)
-	if o.Device != "" {
-		t.Device = o.Device
-	}
+	t.OnDevice(o.Device)
 	t.DeviceRows += o.DeviceRows
 	t.DeviceBytes += o.DeviceBytes
 	t.DeviceHits += o.DeviceHits
@@ -52,6 +56,23 @@ func (t *TierStats) Add(o *TierStats) {
 	t.DeviceBytesIn += o.DeviceBytesIn
 	t.DeviceBytesOut += o.DeviceBytesOut
 	t.DeviceWaited += o.DeviceWaited
+}
+
+// deviceAnd is between the names of devices.
+const deviceAnd = " and "
+
+// OnDevice adds a device, or several, to those that hold rows.
+func (t *TierStats) OnDevice(names string) {
+	var known []string
+	if t.Device != "" {
+		known = strings.Split(t.Device, deviceAnd)
+	}
+	for name := range strings.SplitSeq(names, deviceAnd) {
+		if name != "" && !slices.Contains(known, name) {
+			known = append(known, name)
+		}
+	}
+	t.Device = strings.Join(known, deviceAnd)
 }
 
 // DiskStats is what the disks of a server hold and have done, for all its tables.

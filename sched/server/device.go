@@ -103,7 +103,7 @@ func addDevice(t *psmsg.TierStats, d tiers.DeviceStats) {
 	if d.Name == "" {
 		return
 	}
-	t.Device = d.Name
+	t.OnDevice(d.Name)
 	t.DeviceRows += int64(d.Rows)
 	t.DeviceBytes += d.Bytes
 	t.DeviceHits += d.Hits

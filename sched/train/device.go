@@ -2,6 +2,8 @@ package train
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"psrt/sched/server"
@@ -20,49 +22,104 @@ const (
 
 // Device says where servers keep the rows of coming batches, nearer than memory.
 type Device struct {
+	// Kind is one of those above, or the driver's number of a GPU; or several behind commas, among which
+	// each server's lanes are dealt.
 	Kind string `json:"kind"`
-	// Bytes are one server's.
+	// Bytes are one server's, of all its devices together.
 	Bytes  int64  `json:"bytes"`
 	Policy string `json:"policy,omitempty"`
 }
 
-// Validate refuses what no server has.
-func (d *Device) Validate() error {
+// Kinds are one for each device of a server.
+func (d *Device) Kinds() []string {
+	if d == nil {
+		return nil
+	}
+	return strings.Split(d.Kind, ",")
+}
+
+// Validate refuses what no server of so many lanes has.
+func (d *Device) Validate(lanes int) error {
+	kinds := d.Kinds()
+	for i, kind := range kinds {
+		number, numbered := gpuNumber(kind)
+		switch {
+		case kind == DeviceGPU || kind == DeviceHost || strings.HasPrefix(kind, DeviceLibrary) && kind != DeviceLibrary:
+		case !numbered || number < 0:
+			return fmt.Errorf("train: device %q for rows of coming batches, want %q, %q, the number of a GPU, or %q and the file of an accelerator's library", kind, DeviceGPU, DeviceHost, DeviceLibrary)
+		case slices.Contains(kinds[:i], kind):
+			return fmt.Errorf("train: GPU %s is named twice for rows of coming batches: name each once", kind)
+		}
+	}
 	switch {
 	case d == nil:
 		return nil
-	case d.Kind == DeviceLibrary || d.Kind != DeviceGPU && d.Kind != DeviceHost && !strings.HasPrefix(d.Kind, DeviceLibrary):
-		return fmt.Errorf("train: device %q for rows of coming batches, want %q, %q, or %q and the file of an accelerator's library", d.Kind, DeviceGPU, DeviceHost, DeviceLibrary)
+	case len(kinds) > lanes:
+		return fmt.Errorf("train: %d devices for rows of coming batches, but servers of %d lanes, whose rows lie on one each: give --lanes %d", len(kinds), lanes, len(kinds))
 	case d.Bytes <= 0:
 		return fmt.Errorf("train: %d bytes on a device: give --hbm-budget some", d.Bytes)
 	}
 	return nil
 }
 
-// pick is a server's device.
-func (d *Device) pick(rank Rank) (device hbm.Device, release func(), err error) {
+// gpuNumber is the driver's, where a kind is one, as it is written by itself.
+func gpuNumber(kind string) (number int, is bool) {
+	number, err := strconv.Atoi(kind)
+	return number, err == nil && strconv.Itoa(number) == kind
+}
+
+// pick is a device of a server; turn counts those of all servers.
+func pick(kind string, rank Rank, turn int) (device hbm.Device, release func(), err error) {
 	release = func() {}
-	switch d.Kind {
-	case DeviceHost:
+	number, numbered := gpuNumber(kind)
+	switch {
+	case kind == DeviceHost:
 		device = hbm.Host{Node: rank.Node}
-	case DeviceGPU:
-		device, release, err = gpu.Pick(rank.Index)
+	case kind == DeviceGPU:
+		device, release, err = gpu.Pick(turn)
+	case numbered:
+		numbered := &gpu.Device{Index: number}
+		device, err = numbered, numbered.Probe()
 	default:
-		device, err = gpu.PickFrom(strings.TrimPrefix(d.Kind, DeviceLibrary), rank.Index)
+		device, err = gpu.PickFrom(strings.TrimPrefix(kind, DeviceLibrary), turn)
 	}
 	return device, release, err
 }
 
-// forServer is a server's form, until release is called. Where there is no GPU it is
-// nil, and says so.
+// forServer is a server's form, until release is called. Where there is none of its devices it is
+// nil, and says so; those of several that there are are used.
 func (d *Device) forServer(j *Job, rank Rank) (_ *server.Device, release func()) {
-	if d == nil {
-		return nil, func() {}
+	kinds := d.Kinds()
+	var found []hbm.Device
+	var held []func()
+	var refused error
+	for i, kind := range kinds {
+		device, release, err := pick(kind, rank, rank.Index*len(kinds)+i)
+		if err != nil {
+			if refused == nil {
+				refused = err
+			}
+			if len(kinds) > 1 {
+				rank.emit(Event{Note: fmt.Sprintf("server %d does without device %q: %v", rank.Index, kind, err)})
+			}
+			continue
+		}
+		found, held = append(found, device), append(held, release)
 	}
-	device, release, err := d.pick(rank)
-	if err != nil {
-		rank.emit(Event{Note: fmt.Sprintf("server %d keeps all rows in the tiers below: %v; --hbm-device %s would take memory of the host", rank.Index, err, DeviceHost)})
-		return nil, func() {}
+	release = func() {
+		for _, r := range held {
+			r()
+		}
+	}
+	if len(found) == 0 {
+		if refused != nil {
+			rank.emit(Event{Note: fmt.Sprintf("server %d keeps all rows in the tiers below: %v; --hbm-device %s would take memory of the host", rank.Index, refused, DeviceHost)})
+		}
+		return nil, release
+	}
+	device := found[0]
+	if len(found) > 1 {
+		device = hbm.NewCards(found)
 	}
 	return &server.Device{Device: device, MaxBytes: d.Bytes, Policy: d.Policy,
 		BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}, release

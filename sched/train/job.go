@@ -223,7 +223,7 @@ func (j *Job) Validate() error {
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
 		return err
 	}
-	if err := j.Device.Validate(); err != nil {
+	if err := j.Device.Validate(j.Lanes); err != nil {
 		return err
 	}
 	if err := j.Checkpoint.validate(j); err != nil {

@@ -109,6 +109,9 @@ func New(below Below, cfg Config) (*Cache, error) {
 		_ = c.memory.Close()
 		return nil, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
+	if d, ok := c.dev.(*dealt); ok {
+		c.name = d.name
+	}
 	for i := range c.buf {
 		if c.buf[i].rows, err = c.dev.Buffer(bufferRows(spec) * spec.RowFloats()); err != nil {
 			_ = errors.Join(c.dev.Close(), c.memory.Close())
