@@ -3,6 +3,8 @@ package job
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +55,28 @@ func TestSameDigestByNCCL(t *testing.T) {
 		if use := res.DenseSums.NCCL; use == nil || use.Why != "" || use.Version != "2.27.3" || use.AnyOrder || res.DenseSums.Hosts != nil {
 			t.Errorf("%+v: added by %+v", l, use)
 		}
+	}
+}
+
+// TestNCCLEndsInOrder: at a good end all communicators are finalized and destroyed, and none is aborted; what
+// added is still said.
+func TestNCCLEndsInOrder(t *testing.T) {
+	fakeCards(t)
+	trace := filepath.Join(t.TempDir(), "trace")
+	t.Setenv("PSRT_FAKE_NCCL_TRACE", trace)
+	j := sampleJob(t, model.DeepFM)
+	j.Dense, j.Collective, j.Workers = train.DenseAllReduce, train.CollectiveNCCL, 3
+	if use := run(t, *j, "shm").DenseSums; use.NCCL == nil || use.NCCL.Why != "" || use.NCCL.Version == "" || use.Hosts != nil {
+		t.Errorf("added by %+v", use)
+	}
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	slices.Sort(lines)
+	if got, want := strings.Join(lines, ", "), "destroy 0, destroy 1, destroy 2, finalize 0, finalize 1, finalize 2"; got != want {
+		t.Errorf("the job ends with %q, want %q", got, want)
 	}
 }
 

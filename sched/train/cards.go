@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/nccl"
@@ -26,7 +27,11 @@ type cards struct {
 	group  *gpu.Group // nil: the ring adds
 	why    string     // it does
 	refuse string     // why this worker wants no more of it
+	added  *gpu.Info  // what has added to the end, and was left then
 }
+
+// add says whether they do, or did to the end.
+func (c *cards) add() bool { return c != nil && (c.group != nil || c.added != nil) }
 
 // DenseNCCL is what additions were made with, or why the ring made them.
 type DenseNCCL struct {
@@ -69,7 +74,7 @@ func (c *collective) joinCards(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	news := c.cards.group == nil && c.cards.why != why
-	c.cards.group, c.cards.why = g, why
+	c.cards.group, c.cards.why, c.cards.added = g, why, nil
 	c.mu.Unlock()
 	if c.w.rank.Index == 0 && news && g == nil {
 		c.w.rank.emit(Event{Note: fmt.Sprintf("dense gradients are added by psrt's own ring: %s; psrt doctor says what this machine has", why)})
@@ -99,9 +104,42 @@ func (c *collective) noRoom(err error) error {
 	return err
 }
 
-// leaveCards ends it, before the ring's group; when the worker closes, after that, whose end
-// is the end of a call that is under way: NCCL's work is then given up, which is all the
-// same, as no worker closes before all have all sums.
+// finishCards leaves NCCL in order when all workers have all sums, and before they part: its
+// communicators are finalized then. Where that takes too long, or a group is being joined for one that died
+// meanwhile, it is given up when the worker closes.
+func (c *collective) finishCards() {
+	if c.cards == nil {
+		return
+	}
+	s := &sumOf{done: make(chan error, 1)}
+	over := time.NewTimer(finishWithin)
+	defer over.Stop()
+	c.requests <- s // none is under way, and there is room for one
+	select {
+	case <-s.done:
+	case <-c.ended:
+	case <-over.C:
+	}
+}
+
+// finishWithin is far more than NCCL takes where all ranks are there.
+const finishWithin = 30 * time.Second
+
+// finished is finishCards' part in the goroutine that makes the calls.
+func (c *collective) finished() error {
+	c.mu.Lock()
+	var added *gpu.Info
+	if g := c.cards.group; g != nil {
+		i := g.Info()
+		added = &i
+	}
+	c.cards.added = added
+	c.mu.Unlock()
+	return c.leaveCards()
+}
+
+// leaveCards ends it, before the ring's group; where the worker closes before its end, after that, whose end
+// is the end of a call that is under way: NCCL's work is then given up.
 func (c *collective) leaveCards() error {
 	if c.cards == nil {
 		return nil
@@ -143,6 +181,8 @@ func (c *cards) use() *DenseNCCL {
 	switch {
 	case c == nil:
 		return nil
+	case c.added != nil:
+		return &DenseNCCL{Info: *c.added}
 	case c.group == nil:
 		return &DenseNCCL{Why: c.why}
 	}

@@ -80,7 +80,7 @@ type collective struct {
 
 // sumOf is a step whose gradients are to be added.
 type sumOf struct {
-	b      *batch
+	b      *batch // nil: none, all are added
 	absent bool
 	done   chan error
 }
@@ -200,7 +200,11 @@ func (c *collective) run(ctx context.Context, ready chan<- error) {
 		case <-ctx.Done():
 		case <-changed:
 		case s := <-c.requests:
-			if err == nil {
+			switch {
+			case s.b == nil:
+				s.done <- c.finished()
+				continue
+			case err == nil:
 				err = c.add(ctx, s)
 			}
 			s.done <- err
@@ -413,7 +417,7 @@ func (c *collective) use() *DenseSums {
 	defer c.mu.Unlock()
 	u.Groups, u.NCCL = c.met, c.cards.use()
 	u.BucketBytes, u.Buckets = c.bucketBytes(), c.tried
-	if c.group != nil && (c.cards == nil || c.cards.group == nil) {
+	if c.group != nil && !c.cards.add() {
 		most := 4 * c.mixed.longest(c.floats())
 		if u.BucketBytes > 0 {
 			most = min(most, u.BucketBytes)
@@ -456,6 +460,9 @@ func (c *collective) check(ctx context.Context) error {
 		}
 	}
 	_, err := gather(ctx, c.w, "checked", true)
+	if err == nil {
+		c.finishCards()
+	}
 	return err
 }
 
