@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"psrt/csrc/accel/acceltest"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/csrc/nccl/nccltest"
 )
@@ -27,4 +28,11 @@ func TestCard(t *testing.T) {
 	if err := r.Text(os.Stdout); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLibrary: an accelerator's, by its table of functions, alone and four together.
+func TestLibrary(t *testing.T) {
+	c := small(DeviceLibrary+acceltest.Build(t), "")
+	c.Index, c.Cards = 1, 4
+	run(t, c, "device 1 of ")
 }

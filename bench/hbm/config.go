@@ -2,22 +2,27 @@ package hbm
 
 import (
 	"fmt"
+	"strings"
 
 	"psrt/csrc/ptx"
+	"psrt/tiers/hbm"
+	"psrt/tiers/hbm/gpu"
 )
 
 // Devices that can be measured.
 const (
 	DeviceGPU  = "gpu"
 	DeviceHost = "host"
+	// DeviceLibrary begins one that an accelerator's library drives: its file follows.
+	DeviceLibrary = "so:"
 )
 
 // Config is what is measured. There are rowsABatch times as many rows as a batch has.
 type Config struct {
-	Device  string // DeviceGPU or DeviceHost
+	Device  string // DeviceGPU, DeviceHost, or DeviceLibrary and a file
 	Library string // the driver's, "" the machine's own
 	NCCL    string // NCCL's, likewise
-	Index   int    // of the GPU; 0 with Cards
+	Index   int    // of the GPU, or of the library's device; 0 with Cards
 	Rows    int    // of a batch
 	Dim     int    // floats of a row
 	Misses  int    // per cent of a step's rows that are not there yet
@@ -37,8 +42,10 @@ const (
 // Check refuses what cannot be run.
 func (c *Config) Check() error {
 	switch {
-	case c.Device != DeviceGPU && c.Device != DeviceHost:
-		return fmt.Errorf("hbm: device %q, want %s or %s", c.Device, DeviceGPU, DeviceHost)
+	case c.Device != DeviceGPU && c.Device != DeviceHost && c.library() == "":
+		return fmt.Errorf("hbm: device %q, want %s, %s, or %s and the file of an accelerator's library", c.Device, DeviceGPU, DeviceHost, DeviceLibrary)
+	case c.Index < 0:
+		return fmt.Errorf("hbm: device %d, want its number, 0 or more", c.Index)
 	case c.Rows < 16 || c.Rows > maxRows:
 		return fmt.Errorf("hbm: batches of %d rows, want 16 to %d", c.Rows, maxRows)
 	case c.Dim < ptx.Align || c.Dim > maxDim || c.Dim%ptx.Align != 0:
@@ -53,6 +60,26 @@ func (c *Config) Check() error {
 		return fmt.Errorf("hbm: %d rounds, want 1 to %d", c.Rounds, maxRounds)
 	}
 	return nil
+}
+
+// library is the accelerator's file, "" where it is none's.
+func (c *Config) library() string {
+	file, is := strings.CutPrefix(c.Device, DeviceLibrary)
+	if !is {
+		return ""
+	}
+	return file
+}
+
+// device is what a server would have, by its number.
+func (c *Config) device(index int) (hbm.Device, error) {
+	switch {
+	case c.Device == DeviceGPU:
+		return &gpu.Device{Index: index, Library: c.Library}, nil
+	case c.library() != "":
+		return gpu.PickFrom(c.library(), index)
+	}
+	return hbm.Host{Node: -1}, nil
 }
 
 func (c *Config) total() int { return rowsABatch * c.Rows }

@@ -47,6 +47,9 @@ func TestHost(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for says, change := range map[string]func(*Config){
 		"device":       func(c *Config) { c.Device = "tpu" },
+		"want gpu":     func(c *Config) { c.Device = DeviceLibrary },
+		"device -1":    func(c *Config) { c.Index = -1 },
+		"nowhere":      func(c *Config) { c.Device = DeviceLibrary + "/nowhere/mine.so" },
 		"batches of 3": func(c *Config) { c.Rows = 3 },
 		"multiple":     func(c *Config) { c.Dim = 7 },
 		"101 per cent": func(c *Config) { c.Misses = 101 },

@@ -97,7 +97,7 @@ func lay(c *Config, ids []uint32, f *finder) (bed, error) {
 	if c.Device == DeviceGPU {
 		return newCard(c, ids, f)
 	}
-	return newHostBed(c, ids, f)
+	return newArenas(c, ids, f)
 }
 
 func loop(work func() (float64, error)) turns.Loop {
@@ -152,14 +152,22 @@ func checkGathered(c *Config, b bed, ids []uint32, apart bool) (sum string, err 
 	return fmt.Sprintf("%08x", hash.Sum32()), nil
 }
 
+// limitNote says what the limits are.
+func limitNote(c *Config) string {
+	if c.library() != "" {
+		return "limit: a copy of as many bytes within the host's memory, as a table of functions has none within the device's; batches come from the host's memory and go there, as a server's do"
+	}
+	return "limit: a copy of as many bytes within the same memory, of fill one from the host's memory (pinned, on a GPU)"
+}
+
 func notes(c *Config, b bed, s *steps) []string {
 	return []string{
 		"device: " + b.name(),
-		"limit: a copy of as many bytes within the same memory, of fill one from the host's memory (pinned, on a GPU)",
+		limitNote(c),
 		fmt.Sprintf("batches of %d rows of %d floats among %d", c.Rows, c.Dim, c.total()),
 		"update: a row and its accumulators read and written, its gradient read; the limit copies as many bytes as that moves",
 		fmt.Sprintf("rows apart: into every other row of a matrix of %d floats a row", apartBy*c.Dim),
-		"find and gather: one launch for keys and rows, by the index's image on a GPU, by the index itself on the twin",
+		"find and gather: one launch for keys and rows, by the index's image on a GPU, by the index itself on the twin in the host's memory",
 		fmt.Sprintf("step: lookup, gather to the host's memory and update of %d rows, %d of them copied in ahead of it; the limit is the same with all rows there", s.n, s.fresh),
 		turns.Note,
 	}

@@ -110,13 +110,13 @@ func newCards(ctx context.Context, c *Config, n int) (_ *cards, err error) {
 // cardRows is a card's part of the table, with room for all of it.
 func cardRows(c *Config, index, rows int) (tiers.Rows, error) {
 	spec := table.Spec{Name: "spread", ID: 3, Dim: c.Dim, Optimizer: table.Optimizer{Kind: table.AdaGrad}}
-	below, err := tiers.NewMemory(spec, c.Seed, tiers.MemoryConfig{Node: -1, Tracked: true})
+	device, err := c.device(index)
 	if err != nil {
 		return nil, err
 	}
-	var device hbm.Device = hbm.Host{Node: -1}
-	if c.Device == DeviceGPU {
-		device = &gpu.Device{Index: index, Library: c.Library}
+	below, err := tiers.NewMemory(spec, c.Seed, tiers.MemoryConfig{Node: -1, Tracked: true})
+	if err != nil {
+		return nil, err
 	}
 	room := int64(spreadBatches*rows) * int64(2*spec.RowBytes()+64)
 	cache, err := hbm.New(below, hbm.Config{Device: device, MaxBytes: room, BatchRows: rows, Node: -1})

@@ -6,7 +6,6 @@ import (
 
 	"psrt/tiers"
 	"psrt/tiers/hbm"
-	"psrt/tiers/hbm/gpu"
 	"psrt/tiers/table"
 )
 
@@ -38,9 +37,9 @@ func newSteps(c *Config) (*steps, error) {
 	s := &steps{n: max(16, min(stepRows, c.Rows/stepShare))}
 	s.fresh = s.n * c.Misses / 100
 	spec := table.Spec{Name: "step", ID: 2, Dim: c.Dim, Optimizer: table.Optimizer{Kind: table.AdaGrad}}
-	var device hbm.Device = hbm.Host{Node: -1}
-	if c.Device == DeviceGPU {
-		device = &gpu.Device{Index: c.Index, Library: c.Library}
+	device, err := c.device(c.Index)
+	if err != nil {
+		return nil, err
 	}
 	below, err := tiers.NewMemory(spec, c.Seed, tiers.MemoryConfig{Node: -1, Tracked: true})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 func newHBM() *cobra.Command {
 	o := &options{}
 	cfg := hbm.Config{}
-	device := cli.NewChoice(hbm.DeviceGPU, hbm.DeviceGPU, hbm.DeviceHost)
 	c := &cobra.Command{
 		Use: "hbm", Args: noArgs, Short: "GPU memory: rows gathered, filled and updated, beside copies of the same bytes",
 		Long: `Rows of embeddings in a GPU's memory: a batch's rows found and gathered, filled
@@ -23,13 +22,14 @@ rows are copied in ahead beside one whose rows are all there.
 The limits are measured in the same run, in turns: copies of the same bytes in
 the same memory, from pinned memory for fill. What is gathered is compared. On a
 machine without a GPU it says why not; --device host measures the twin of a GPU,
-rows in the host's memory, worked on by one thread.`,
-		Example: "  psbench hbm\n  psbench hbm --device host --rows 65536\n  psbench hbm --device host --rows 65536 --cards 4\n  psbench hbm --dim 16 --misses 30 --json hbm.json",
+rows in the host's memory, worked on by one thread; --device so:FILE an accelerator
+of yours, as a server uses it: batches come from the host's memory and go there.`,
+		Example: "  psbench hbm\n  psbench hbm --device host --rows 65536\n  psbench hbm --device host --rows 65536 --cards 4\n  psbench hbm --device so:./mine.so --rows 65536\n  psbench hbm --dim 16 --misses 30 --json hbm.json",
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.Var(device, "device", "a GPU, or its twin in the host's memory")
-	fl.IntVar(&cfg.Index, "gpu", 0, "the driver's number of the GPU (with --cards: 0, the first of them)")
+	fl.StringVar(&cfg.Device, "device", hbm.DeviceGPU, "`gpu|host|so:FILE`: a GPU, its twin in the host's memory, or an accelerator by the table of functions in a library of yours")
+	fl.IntVar(&cfg.Index, "gpu", 0, "the driver's number of the GPU, or the library's of its device (with --cards: 0, the first of them)")
 	fl.IntVar(&cfg.Rows, "rows", 1<<20, "rows of a batch; there are four times as many")
 	fl.IntVar(&cfg.Dim, "dim", 64, "floats of a row")
 	fl.IntVar(&cfg.Misses, "misses", 10, "per cent of a step's rows that are not there and are copied in ahead")
@@ -39,7 +39,6 @@ rows in the host's memory, worked on by one thread.`,
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		cfg.Device = device.Value
 		return cli.InterruptedOr(ctx, o.runHBM(ctx, cfg))
 	}
 	return c
