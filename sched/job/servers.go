@@ -152,8 +152,19 @@ func HostServers(ctx context.Context, addr string, cfg ServersConfig) (store coo
 func EtcdServers(ctx context.Context, cfg ServersConfig, sc StoreConfig, keeper bool) (store coord.Coordinator, first bool, err error) {
 	sc.Ranks = true
 	s, err := openStore(ctx, sc, cfg.Token, false)
-	if err != nil || !keeper {
-		return s, false, err
+	if err != nil {
+		return nil, false, err
+	}
+	if !keeper {
+		lives, end, err := knocker(cfg.Token)
+		if err == nil {
+			err = awaitCleared(ctx, s, lives, sc.Note)
+			end()
+		}
+		if err != nil {
+			return nil, false, errors.Join(err, s.Close())
+		}
+		return s, false, nil
 	}
 	if there, err := serving(ctx, s); err == nil && len(there) > 0 && sc.Note != nil {
 		sc.Note(fmt.Sprintf("servers (%s) are registered in this etcd: looking for %v whether they live", numbers(there), vacantWithin))
