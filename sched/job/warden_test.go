@@ -147,7 +147,7 @@ func TestFewOffer(t *testing.T) {
 	job := &train.Job{Servers: 3 * offers, Workers: 1, Replicas: 2, Groups: 4}
 	var all []*keeper
 	for r := range 3 * offers {
-		k := &keeper{cfg: &RankConfig{Rank: r, Coord: store, keepingTTL: 3 * time.Second}, job: job, store: unowned{store}, known: waysTo("", nil)}
+		k := &keeper{cfg: &RankConfig{Rank: r, Coord: store, keepingTTL: 10 * time.Second}, job: job, store: unowned{store}, known: waysTo("", nil)}
 		if err := k.guard(ctx); err != nil {
 			t.Fatal(err)
 		}
