@@ -27,7 +27,7 @@ func commandTogether(t *testing.T, dir, command string, ranks ...[]string) []out
 	out := make([]outcome, len(ranks))
 	var wg sync.WaitGroup
 	for r, flags := range ranks {
-		args := append([]string{command, "--rank", fmt.Sprint(r), "--world-size", fmt.Sprint(len(ranks)), "--coordinator", addr, "--token-file", token, "--join-timeout", "20s"}, flags...)
+		args := append([]string{command, "--rank", fmt.Sprint(r), "--world-size", fmt.Sprint(len(ranks)), "--coordinator", addr, "--token-file", token, "--join-timeout", "2m"}, flags...)
 		wg.Go(func() { out[r] = psrt(t, args...) })
 	}
 	wg.Wait()
@@ -58,7 +58,7 @@ func TestFlagsOfRanksByHand(t *testing.T) {
 			t.Parallel()
 			out := together(t, t.TempDir(), c.ranks[:]...)
 			for r, o := range out {
-				if o.code == 0 || o.took > 30*time.Second || o.stdout != "" || r == c.bad && (o.code != 2 || !strings.Contains(o.stderr, c.want)) {
+				if o.code == 0 || o.took > 90*time.Second || o.stdout != "" || r == c.bad && (o.code != 2 || !strings.Contains(o.stderr, c.want)) {
 					t.Errorf("rank %d: exit %d after %v, stdout %q, want %q in: %s", r, o.code, o.took, o.stdout, c.want, o.stderr)
 				}
 			}
