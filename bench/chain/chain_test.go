@@ -79,7 +79,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%+v %+v", row, c)
 		}
 		switch {
-		case i < len(roles) && (row.Op != "kill "+roles[i] || !(c.PredictedSeconds > 0.5) || !(c.DetectMillis > 0 && c.JoinedMillis >= c.DetectMillis && c.RecoverySeconds >= c.JoinedMillis/1e3)):
+		case i < len(roles) && (row.Op != "kill "+roles[i] || !(c.PredictedSeconds > 0) || !(c.DetectMillis > 0 && c.JoinedMillis >= c.DetectMillis && c.RecoverySeconds >= c.JoinedMillis/1e3)):
 			t.Errorf("%s: %+v", row.Op, c)
 		case i == len(roles) && !(c.MovedShare > 0 && c.MovedShare < 1):
 			t.Errorf("%s: %+v", row.Op, c)
