@@ -136,8 +136,11 @@ func (e *RefusedError) Error() string {
 // remedied adds what helps where a table is full; a device that is too small for a batch
 // says itself which of its flags does.
 func remedied(refusal string) string {
-	if strings.Contains(refusal, "raise --hbm-budget") {
+	switch {
+	case strings.Contains(refusal, "raise --hbm-budget"):
 		return refusal
+	case strings.Contains(refusal, "ssd: the store is full"):
+		return refusal + "; raise --ssd-limit, add servers or lower --dim"
 	}
 	return refusal + "; raise --mem-budget, add servers or lower --dim"
 }
