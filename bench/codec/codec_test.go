@@ -18,7 +18,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Rows) != 38 || r.Suite != "codec" || r.Version != report.Version {
+		if len(r.Rows) != 42 || r.Suite != "codec" || r.Version != report.Version {
 			t.Fatalf("%d rows of suite %q", len(r.Rows), r.Suite)
 		}
 		all := ""

@@ -64,6 +64,7 @@ func (g *floats) codings() []coding {
 	return []coding{
 		{"read alone, as much as an encoder reads", func() { g.read = kernels.Scan(g.src) }, func() uint32 { return math.Float32bits(g.read) }},
 		{"write alone, as much as a decoder writes", func() { clear(g.back) }, back},
+		{"memcpy of the C library", func() { codec.Memcpy(g.back, g.src) }, back},
 		{"fp16, encode", func() { codec.EncodeHalf(g.half, g.exps, g.src, g.width) }, halves},
 		{"fp16, decode", func() { codec.DecodeHalf(g.back, g.half, g.exps, g.width) }, back},
 		{"int8, encode", func() { codec.EncodeByte(g.bytes, g.scales, g.src, g.width) }, bytes},

@@ -129,7 +129,7 @@ func notes(c *Config, speeds, allocations []string) []string {
 	return []string{
 		"limit: memcpy of as many bytes between two rings of slots of the same shape; what is read in place was not copied, and can be faster",
 		fmt.Sprintf("pull with keys: %d keys behind the request; push by ticket: gradients of %d rows of %d floats and no keys", c.Keys, ticketRows, ticketDim),
-		"fp16 and int8: gradients compressed as --compress does; bytes are those of the floats, the limit a memcpy of them; read alone is the ceiling of an encoder, whatever it writes, and write alone (zeros) that of a decoder",
+		"fp16 and int8: gradients compressed as --compress does; bytes are those of the floats, the limit a memcpy of them; read alone is the ceiling of an encoder, whatever it writes, and write alone (zeros) that of a decoder; the memcpy of the C library may be slower than the limit, which is Go's",
 		"the control frame goes through a connection that is memory; not measured: the JSON inside, for which no step waits",
 		turns.Note,
 		"keys a second: " + strings.Join(speeds, "; "),

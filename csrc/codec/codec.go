@@ -36,6 +36,17 @@ func DecodeByte(dst []float32, codes []byte, scales []float32, width int) {
 // the order of the magnitudes, and from 0x7f800000 on not finite.
 func Peaks(peaks []uint32, src []float32, width int) { Best().Peaks(peaks, src, width) }
 
+// Memcpy copies as the C library does, or where there is no cgo as Go does: what some would
+// measure a codec by.
+func Memcpy(dst, src []float32) {
+	if len(dst) != len(src) {
+		panic(fmt.Sprintf("codec: a copy of %d floats to %d", len(src), len(dst)))
+	}
+	if len(src) > 0 {
+		memcpy(dst, src)
+	}
+}
+
 // EncodeHalf is the package's EncodeHalf at this level, and so on.
 func (l Level) EncodeHalf(codes, exps []byte, src []float32, width int) {
 	check("halves", len(src), width, len(codes), 2, len(exps))

@@ -19,4 +19,7 @@ void psrt_byte_decode(int32_t level, float *dst, const int8_t *codes, const floa
 /* The greatest magnitude of each group, as the bits of a float. */
 void psrt_peaks(int32_t level, uint32_t *peaks, const float *src, int64_t n, int64_t width);
 
+/* The C library's, of n floats. */
+void psrt_memcpy(float *dst, const float *src, int64_t n);
+
 #endif

@@ -15,6 +15,8 @@ package codec
 // #cgo nocallback psrt_byte_decode
 // #cgo noescape psrt_peaks
 // #cgo nocallback psrt_peaks
+// #cgo noescape psrt_memcpy
+// #cgo nocallback psrt_memcpy
 // #include "codec.h"
 import "C"
 
@@ -36,6 +38,10 @@ func flag(b bool) C.int32_t {
 		return 1
 	}
 	return 0
+}
+
+func memcpy(dst, src []float32) {
+	C.psrt_memcpy(floats(dst), floats(src), C.int64_t(len(src)))
 }
 
 func (l Level) encodeHalf(codes, exps []byte, src []float32, width int, stream bool) {

@@ -5,6 +5,8 @@ package codec
 // Best is the fastest level of this build and CPU.
 func Best() Level { return Go }
 
+func memcpy(dst, src []float32) { copy(dst, src) }
+
 func (Level) encodeHalf(codes, exps []byte, src []float32, width int, _ bool) {
 	plainEncodeHalf(codes, exps, src, width)
 }

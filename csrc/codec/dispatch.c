@@ -1,4 +1,5 @@
 /* From a level number to the form of the codec. */
+#include <string.h>
 #include "codec.h"
 
 #define DECLARE(form)                                                                                            \
@@ -53,3 +54,5 @@ void psrt_peaks(int32_t level, uint32_t *peaks, const float *src, int64_t n, int
 {
 	CALL(level, psrt_peaks, peaks, src, n, width);
 }
+
+void psrt_memcpy(float *dst, const float *src, int64_t n) { memcpy(dst, src, (size_t)n * sizeof *dst); }
