@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"psrt/csrc/seedtest"
@@ -164,6 +165,54 @@ func TestLineSettlesThreads(t *testing.T) {
 	}
 	if s := l.Meter.Summary(Stage{}); s.ReadThreads != 3 || s.ComputeThreads != 2 {
 		t.Errorf("summary %+v", s)
+	}
+}
+
+// link is work whose pushes are answered long after they were posted.
+type link struct {
+	steps, next int
+	compute     time.Duration
+	push        time.Duration
+	answer      []time.Time // of the pushes, by step
+}
+
+func (l *link) Next(context.Context, bool) (int, State, error) {
+	if l.next == l.steps {
+		return 0, End, nil
+	}
+	l.next++
+	return l.next - 1, Got, nil
+}
+
+func (l *link) Pull(context.Context, int) error { return nil }
+func (l *link) Pulled(int, bool) (bool, error)  { return true, nil }
+func (l *link) Compute(int, func() error) error { time.Sleep(l.compute); return nil }
+func (l *link) Retire(int) error                { return nil }
+func (l *link) Poll() error                     { return nil }
+func (l *link) Push(int) error                  { l.answer = append(l.answer, time.Now().Add(l.push)); return nil }
+func (l *link) Pushed(s int, wait bool) (bool, error) {
+	if wait {
+		time.Sleep(time.Until(l.answer[s]))
+	}
+	return !time.Now().Before(l.answer[s]), nil
+}
+
+// A push that is under way for longer than a step holds the line up where one may be
+// unanswered (two steps take a step and a push), and does not where two may. In virtual time.
+func TestLinePushes(t *testing.T) {
+	const compute, push = 5 * time.Millisecond, 9 * time.Millisecond
+	for pushes, want := range map[int]time.Duration{0: compute + push, 1: (compute + push) / 2, 2: compute} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &link{steps: 1000, compute: compute, push: push}
+			l := Line{Depth: settle.NewDepth(1, 1), Pushes: pushes, Meter: &Meter{}}
+			began := time.Now()
+			if err := Run(t.Context(), &l, w); err != nil {
+				t.Fatal(err)
+			}
+			if each := time.Since(began) / 1000; each < want || each > want+want/50 {
+				t.Errorf("%d pushes: a step takes %v, want %v", pushes, each, want)
+			}
+		})
 	}
 }
 
