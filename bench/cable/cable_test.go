@@ -84,7 +84,8 @@ func switches(ctx context.Context, from *json.Decoder, to *json.Encoder) error {
 		if s.Err != "" {
 			return 0, errors.New(s.Err)
 		}
-		return Stream(s.Stream, 300*time.Millisecond)
+		// So long that what piles up while the receiver has no core, at its begin or end, is little of it.
+		return Stream(s.Stream, 3*time.Second)
 	}()
 	s := said{Rate: rate}
 	if err != nil {

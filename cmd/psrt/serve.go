@@ -123,7 +123,10 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	}
 	if f.coordinator != "" {
 		group, leave, err := f.join(ctx, cfg.Token)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil && !launched():
+			return nil // a signal is how a server ends, and nothing has begun
+		case err != nil:
 			return cli.InterruptedOr(ctx, err)
 		}
 		defer leave()

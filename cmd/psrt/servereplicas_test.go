@@ -267,10 +267,10 @@ func TestReplicasRefused(t *testing.T) {
 }
 
 // Who is ended while it waits for the other servers has not failed: the first, to which
-// they come, and the second, to whom the first says nothing.
+// they come, and the second, to whom the first says nothing, with replicas and without.
 func TestReplicasEndedBeforeTheyBegin(t *testing.T) {
-	begin := func(rank, meet string) *exec.Cmd {
-		cmd := command(t.Context(), "serve", "--token-file", filepath.Join(t.TempDir(), "token"), "--servers", "2", "--replicas", "2", "--rank", rank,
+	begin := func(rank, replicas, meet string) *exec.Cmd {
+		cmd := command(t.Context(), "serve", "--token-file", filepath.Join(t.TempDir(), "token"), "--servers", "2", "--replicas", replicas, "--rank", rank,
 			"--coordinator", meet, "--listen", "127.0.0.1:0")
 		cmd.Stdout, cmd.Stderr = new(strings.Builder), new(strings.Builder)
 		must(t, cmd.Start())
@@ -284,7 +284,7 @@ func TestReplicasEndedBeforeTheyBegin(t *testing.T) {
 		}
 	}
 	meet := freeAddr(t)
-	cmd := begin("0", meet)
+	cmd := begin("0", "2", meet)
 	for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("tcp", meet)
 		if err == nil {
@@ -300,11 +300,13 @@ func TestReplicasEndedBeforeTheyBegin(t *testing.T) {
 	must(t, err)
 	defer mute.Close()
 	must(t, mute.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
-	cmd = begin("1", mute.Addr().String())
-	c, err := mute.Accept()
-	must(t, err)
-	defer c.Close()
-	end(cmd)
+	for _, replicas := range []string{"1", "2"} {
+		cmd = begin("1", replicas, mute.Addr().String())
+		c, err := mute.Accept()
+		must(t, err)
+		end(cmd)
+		c.Close()
+	}
 }
 
 // Servers with replicas go on with what one has saved, and refuse it where a part is damaged.
