@@ -263,10 +263,6 @@ const (
 	// Stuck: Nodes, the joiner, has taken nothing of its copy for Options.StuckTicks in
 	// Epoch; let it go, for others wait for it.
 	Stuck
-	// Unreached: no connection for data can be made to Nodes, one member that answers
-	// otherwise: the one behind this node, or this node itself where it is the head. The
-	// shell's word, not the machine's.
-	Unreached
 	// LostState: this node should have the group's rows and has not; cut it out.
 	LostState
 	// Deposed: the group is not this node's any more; its state was cleared.
@@ -276,7 +272,7 @@ const (
 )
 
 func (k ReportKind) String() string {
-	return [...]string{"?", "need map", "fence", "caught", "held", "stuck", "unreached", "lost state", "deposed", "told"}[k]
+	return [...]string{"?", "need map", "fence", "caught", "held", "stuck", "lost state", "deposed", "told"}[k]
 }
 
 // Report is one of them.

@@ -139,6 +139,8 @@ func remedied(refusal string) string {
 	switch {
 	case strings.Contains(refusal, "raise --hbm-budget"):
 		return refusal
+	case strings.Contains(refusal, "growing failed"): // the disk, not the limit
+		return refusal + "; free room on the disks of --ssd, add servers or lower --dim"
 	case strings.Contains(refusal, "ssd: the store is full"):
 		return refusal + "; raise --ssd-limit, add servers or lower --dim"
 	}

@@ -16,11 +16,8 @@ type View struct {
 	Leaving  func(Node) bool // asked to go: alive, and to be emptied; may be nil
 	Waits    func(Node) bool // was cut out, and is not taken in again as yet; may be nil
 	Lost     map[int][]Node  // by group: members that have said they lack its rows, in its epoch
-	// Apart, likewise, are members that are alive and have the rows, but that nobody can
-	// send any to.
-	Apart   map[int][]Node
-	Reports place.Reports
-	Limits  place.Limits
+	Reports  place.Reports
+	Limits   place.Limits
 }
 
 // Decide is the map that should replace v.Map in the store, if the store still has
@@ -31,13 +28,17 @@ func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
 		i, ok := slices.BinarySearchFunc(v.Servers, s.ID, func(s place.Server, id int) int { return cmp.Compare(s.ID, id) })
 		return ok && v.Servers[i].Gen == s.Gen && !v.Suspects(Node{Server: s.ID, Gen: s.Gen})
 	}
-	// After that: who is silent has its rows, and who lacks them must not be what is left.
-	next, lost = v.without(v.Lost).Cut(func(s place.Server) bool { return !alive(s) })
-	if len(next.Changed()) > 0 {
-		return next, nil, lost
+	whole := v.Map
+	for g, nodes := range v.Lost {
+		for _, n := range nodes {
+			if i := v.Map.Index(n.Server); i >= 0 && v.Map.Servers[i].Gen == n.Gen {
+				whole = whole.Without(g, n.Server)
+			}
+		}
 	}
-	// And after that, in an epoch of its own: whoever is left for it lives, and has the rows.
-	if next = v.without(v.Apart); len(next.Changed()) > 0 {
+	// After that: who is silent has its rows, and who lacks them must not be what is left.
+	next, lost = whole.Cut(func(s place.Server) bool { return !alive(s) })
+	if len(next.Changed()) > 0 {
 		return next, nil, lost
 	}
 	servers := v.usable(alive)
@@ -53,19 +54,6 @@ func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
 		next = nil
 	}
 	return next, moves, lost
-}
-
-// without is the map without those members.
-func (v View) without(members map[int][]Node) *place.Chains {
-	next := v.Map
-	for g, nodes := range members {
-		for _, n := range nodes {
-			if i := v.Map.Index(n.Server); i >= 0 && v.Map.Servers[i].Gen == n.Gen {
-				next = next.Without(g, n.Server)
-			}
-		}
-	}
-	return next
 }
 
 // usable are the servers that groups may lie on. Who is asked to go stays as long as

@@ -188,42 +188,6 @@ func TestDecideLost(t *testing.T) {
 	}
 }
 
-// Who is alive and cannot be sent any rows goes when nobody is silent and nobody lacks
-// them, so that whoever is left has them; the last one stays.
-func TestDecideApart(t *testing.T) {
-	servers := []place.Server{{ID: 0, Lanes: 1, Gen: 1, Host: "a"}, {ID: 1, Lanes: 1, Gen: 1, Host: "b"}}
-	c, err := place.NewChains(place.ChainsConfig{Slots: 64, Groups: 1, Replicas: 2}, servers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Epoch, c.Began, c.Groups[0].Since = 1, 1, 1
-	chain := c.Groups[0].Chain
-	node := func(i int) Node { return Node{Server: chain[i].Server, Gen: 1} }
-	for _, x := range []struct {
-		what        string
-		apart, lost []Node
-		silent      int
-		chain       []place.Member
-	}{
-		{"the second is behind a firewall", []Node{node(1)}, nil, -1, chain[:1]},
-		{"the first is", []Node{node(0)}, nil, -1, chain[1:]},
-		{"both are", []Node{node(0), node(1)}, nil, -1, chain[1:]},
-		{"the second is, and the first has lost its rows", []Node{node(1)}, []Node{node(0)}, -1, chain[1:]},
-		{"the second is, and the first is silent", []Node{node(1)}, nil, 0, chain[1:]},
-		{"the process before it was", []Node{{Server: chain[1].Server, Gen: 9}}, nil, -1, nil},
-	} {
-		next, _, _ := Decide(View{Map: c, Servers: servers, Apart: map[int][]Node{0: x.apart}, Lost: map[int][]Node{0: x.lost},
-			Suspects: func(n Node) bool { return x.silent >= 0 && n == node(x.silent) }})
-		switch {
-		case next == nil && x.chain != nil:
-			t.Errorf("%s: all stays", x.what)
-		case next == nil:
-		case len(next.Groups[0].Chain) != 1 || x.chain == nil || next.Groups[0].Chain[0].Server != x.chain[0].Server:
-			t.Errorf("%s: the chain is %v, want %v", x.what, next.Groups[0].Chain, x.chain)
-		}
-	}
-}
-
 // Who is asked to go does not while the only others have to wait: a chain would be
 // shorter for it. Where there are none it goes.
 func TestDecideLeaving(t *testing.T) {

@@ -35,8 +35,6 @@ const (
 	SaidHeld   = "held"   // nothing is under way, nothing is let in
 	SaidStuck  = "stuck"  // of the tail: the joiner takes nothing of its copy
 	SaidLost   = "lost"   // the member should have the rows and has not
-	SaidApart  = "apart"  // no connection for data can be made to the member behind
-	SaidShut   = "shut"   // of the head: workers can make none to it
 )
 
 // Said is one of these; it is repeated with every beat while the epoch lasts.

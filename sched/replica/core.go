@@ -169,7 +169,7 @@ func (c *core) hear(from place.Node, said []psmsg.Said) {
 			continue
 		}
 		switch s.What {
-		case psmsg.SaidCaught, psmsg.SaidHeld, psmsg.SaidStuck, psmsg.SaidLost, psmsg.SaidApart, psmsg.SaidShut:
+		case psmsg.SaidCaught, psmsg.SaidHeld, psmsg.SaidStuck, psmsg.SaidLost:
 			if k := (saying{s.Group, s.What, from}); len(c.said) < maxSaid || c.said[k] != 0 {
 				c.said[k] = max(c.said[k], s.Epoch)
 			}
@@ -240,10 +240,6 @@ func (c *core) report(r report, now time.Duration) (wants bool) {
 		what = psmsg.SaidStuck
 	case chain.LostState:
 		what = psmsg.SaidLost
-	case chain.Unreached:
-		if what = psmsg.SaidApart; r.Nodes[0] == c.self {
-			what = psmsg.SaidShut
-		}
 	}
 	if what != "" {
 		c.hear(c.self, []psmsg.Said{{Group: r.group, Epoch: r.Epoch, What: what}})
@@ -277,33 +273,7 @@ func (c *core) lacks(group int, n place.Node, next *place.Chains) bool {
 	if g.Joiner != nil && c.chains.Node(g.Joiner.Server) == n {
 		return next.Index(n.Server) >= 0
 	}
-	if c.said[saying{group, psmsg.SaidLost, n}] >= max(1, g.Since) {
-		return true
-	}
-	return slices.Contains(c.apart()[group], n) && next.Index(n.Server) >= 0
-}
-
-// apart are, by group, members that answer beats and to which no data can go, as the one
-// before them says, or a head of itself.
-func (c *core) apart() map[int][]place.Node {
-	all := map[int][]place.Node{}
-	for k, epoch := range c.said {
-		g := &c.chains.Groups[k.group]
-		at := g.Position(k.from.Server)
-		if epoch != g.Since || at < 0 || c.chains.Node(k.from.Server) != k.from {
-			continue
-		}
-		switch {
-		case k.what == psmsg.SaidShut && at == 0:
-			all[k.group] = append(all[k.group], k.from)
-		case k.what == psmsg.SaidApart && at+1 < len(g.Chain):
-			all[k.group] = append(all[k.group], c.chains.Node(g.Chain[at+1].Server))
-		}
-	}
-	for _, nodes := range all {
-		slices.SortFunc(nodes, func(a, b place.Node) int { return cmp.Compare(a.Server, b.Server) })
-	}
-	return all
+	return c.said[saying{group, psmsg.SaidLost, n}] >= max(1, g.Since)
 }
 
 // tail is who answers for what a joiner has.

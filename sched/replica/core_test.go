@@ -30,7 +30,6 @@ type script struct {
 	cut   map[[2]int]bool // from, to
 	noKey map[int]bool    // does not reach the store
 	deaf  map[int]bool    // takes no rows
-	shut  map[int]bool    // its port for data is closed: takes no rows, and as a head no workers
 	later []event
 	gone  map[int]map[int][]place.Node // by server and group: whom its machine knows to have been cut out
 	store *place.Chains
@@ -52,7 +51,7 @@ func newScript(t *testing.T, servers, replicas int) *script {
 }
 
 func newScriptOf(t *testing.T, servers, replicas int, times member.Times) *script {
-	s := &script{t: t, times: times, last: map[int]time.Duration{}, cores: map[int]*core{}, away: map[int]bool{}, cut: map[[2]int]bool{}, noKey: map[int]bool{}, deaf: map[int]bool{}, shut: map[int]bool{}, gone: map[int]map[int][]place.Node{},
+	s := &script{t: t, times: times, last: map[int]time.Duration{}, cores: map[int]*core{}, away: map[int]bool{}, cut: map[[2]int]bool{}, noKey: map[int]bool{}, deaf: map[int]bool{}, gone: map[int]map[int][]place.Node{},
 		first: place.ChainsConfig{Slots: 16, Groups: 4, Replicas: replicas, AllowSameHost: true}}
 	for id := range servers {
 		s.start(id, 1)
@@ -207,16 +206,7 @@ func (s *script) tick(c *core) {
 		if c.chains == nil || !s.whole(c, g) {
 			continue
 		}
-		now := &c.chains.Groups[g]
-		if at := now.Position(c.self.Server); at >= 0 && len(now.Chain) > 1 {
-			if at+1 < len(now.Chain) && s.shut[now.Chain[at+1].Server] {
-				c.report(report{g, chain.Report{Kind: chain.Unreached, Epoch: now.Since, Nodes: []place.Node{c.chains.Node(now.Chain[at+1].Server)}}}, s.now)
-			}
-			if at == 0 && s.shut[c.self.Server] {
-				c.report(report{g, chain.Report{Kind: chain.Unreached, Epoch: now.Since, Nodes: []place.Node{c.self}}}, s.now)
-			}
-		}
-		switch {
+		switch now := &c.chains.Groups[g]; {
 		case now.Joiner == nil:
 		case !s.deaf[now.Joiner.Server] && c.has(c.chains, g) && now.Position(c.self.Server) < 0:
 			c.report(report{g, chain.Report{Kind: chain.Caught, Epoch: now.Since}}, s.now)
@@ -348,43 +338,6 @@ func TestScriptDeaf(t *testing.T) {
 	s.deaf[3] = false
 	s.run(5 * time.Minute)
 	s.wants("server 3 has one, too", n(3) > 0 && s.full())
-}
-
-// A server that answers beats, and whose port for data is closed, is in no chain any more
-// within a second, as the head of none and behind nobody; it is tried less and less often,
-// and has its share again when the port is open. Nothing is lost if all ports are closed.
-func TestScriptShut(t *testing.T) {
-	for shut := range 3 {
-		s := newScript(t, 3, 2)
-		close := func(is bool) { s.shut[shut], s.deaf[shut] = is, is }
-		close(true)
-		s.run(time.Second)
-		for g := range s.store.Groups {
-			s.wants(fmt.Sprintf("group %d goes on without server %d", g, shut), s.store.Groups[g].Position(shut) < 0 && len(s.store.Groups[g].Chain) > 0)
-		}
-		s.run(10 * time.Second)
-		for g := range s.store.Groups {
-			s.wants(fmt.Sprintf("group %d still does", g), s.store.Groups[g].Position(shut) < 0 && len(s.store.Groups[g].Chain) > 0)
-		}
-		s.wants(fmt.Sprintf("it is tried, and not for ever: epoch %d", s.store.Epoch), s.store.Epoch > 4 && s.store.Epoch < 40)
-		close(false)
-		s.run(20 * time.Second)
-		has := 0
-		for g := range s.store.Groups {
-			if s.store.Groups[g].Position(shut) >= 0 {
-				has++
-			}
-		}
-		s.wants(fmt.Sprintf("server %d has a share again", shut), has > 0 && s.full())
-	}
-	s := newScript(t, 3, 2)
-	for id := range 3 {
-		s.shut[id], s.deaf[id] = true, true
-	}
-	s.run(10 * time.Second)
-	for g := range s.store.Groups {
-		s.wants(fmt.Sprintf("group %d has a member", g), len(s.store.Groups[g].Chain) == 1)
-	}
 }
 
 // A server that does not reach the store follows the others' maps.

@@ -46,7 +46,6 @@ func (c *core) decide(now time.Duration) (p proposal) {
 	if seen := c.look(&view); c.last.seen == nil || !slices.Equal(seen, c.last.seen) {
 		failed := view.Reports.Failed
 		view.Reports, view.Lost = c.reports()
-		view.Apart = c.apart()
 		view.Reports.Failed = failed
 		c.last = decision{seen: seen}
 		c.last.next, c.last.moves, c.last.lost = member.Decide(view)

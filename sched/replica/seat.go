@@ -164,9 +164,6 @@ func (m *Member) report(r report) {
 	wants := m.core.report(r, m.now())
 	if len(m.core.said) != said {
 		m.hurry()
-		if r.Kind == chain.Unreached {
-			m.note(m.apartNote(&r))
-		}
 		if r.Kind == chain.Stuck {
 			m.note(fmt.Sprintf("group %d: server %d has taken nothing of its copy for minutes: it is let go, and tried again less and less often; see whether it can be reached where it listens for data",
 				r.group, r.Nodes[0].Server))
@@ -175,15 +172,6 @@ func (m *Member) report(r report) {
 	if wants {
 		m.fetch(nil)
 	}
-}
-
-// apartNote tells whose port for data is closed. With mu.
-func (m *Member) apartNote(r *report) string {
-	who := fmt.Sprintf("server %d answers, and server %d", r.Nodes[0].Server, m.core.self.Server)
-	if r.Nodes[0] == m.core.self {
-		who = fmt.Sprintf("this server, %d, is heard by workers, and none", m.core.self.Server)
-	}
-	return fmt.Sprintf("group %d: %s can make no connection for data to it: the group goes on without it, and it is tried again less and less often; open its host's ports to those of the job", r.group, who)
 }
 
 // lost tells, once, why a group's rows are not here. With mu.

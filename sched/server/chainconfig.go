@@ -23,9 +23,6 @@ type ChainConfig struct {
 	// OnReport is told what has to be done about the group, in the lane's goroutine: it
 	// must not wait.
 	OnReport func(chain.Report)
-	// LinkPatience is for how long no connection for data may be made before others are to
-	// go on without whom it should reach; 0: 15 s.
-	LinkPatience time.Duration
 	// Send carries messages to other members, for tests; they come back by Deliver. nil:
 	// over links of the lane's own.
 	Send func(chain.Message)

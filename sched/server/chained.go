@@ -64,8 +64,7 @@ type chained struct {
 	leaseUntil time.Time
 
 	peers peers
-	doors unlinked // of workers to this member as the head
-	heard bool     // something came over a link in this turn
+	heard bool // something came over a link in this turn
 
 	mu    sync.Mutex
 	inbox []chain.Message
@@ -215,7 +214,6 @@ func (c *chained) turn(now time.Time) (some bool) {
 	due := !now.Before(c.nextTick)
 	if due {
 		c.m.Tick()
-		c.missLinks(now)
 		c.nextTick = now.Add(tickIdle)
 		c.publish()
 		some = true

@@ -20,23 +20,21 @@ type chainWorker struct {
 	raws   []*raw
 	seq    []uint64
 	known  []bool // seq
-	door   door
 	// unanswered are pushes to servers without replicas.
 	unanswered []int
 }
 
 func (w *chainWorld) worker(number int, client uint64) *chainWorker {
-	k := &chainWorker{w: w, number: number, client: client, raws: make([]*raw, w.cfg.groups), seq: make([]uint64, w.cfg.groups), known: make([]bool, w.cfg.groups), unanswered: make([]int, w.cfg.groups)}
-	var err error
-	k.host, err = dial.New(w.hostConfig(&k.door))
+	h, err := dial.New(dial.Config{Transport: w.cfg.transport, Token: w.token, Listen: "127.0.0.1:0"})
 	must(w.t, err)
+	k := &chainWorker{w: w, number: number, client: client, host: h, raws: make([]*raw, w.cfg.groups), seq: make([]uint64, w.cfg.groups), known: make([]bool, w.cfg.groups), unanswered: make([]int, w.cfg.groups)}
 	w.t.Cleanup(func() {
 		for _, r := range k.raws {
 			if r != nil {
 				r.close()
 			}
 		}
-		k.host.Close()
+		h.Close()
 	})
 	return k
 }

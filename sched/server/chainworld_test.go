@@ -34,7 +34,6 @@ type chainWorld struct {
 	groups   []chain.Config
 	nextGen  uint64
 	caught   atomic.Uint64 // reports
-	apart    []chain.Node  // whom others, or they themselves, have reported as not reached
 }
 
 type chainWorldConfig struct {
@@ -47,7 +46,7 @@ type chainWorldConfig struct {
 	change          func(*Config) // of each server
 	plain           bool          // servers without replicas
 	rows            int           // of a group, 0: 30
-	linkPatience    time.Duration // ChainConfig's
+	doors           bool          // servers reach each other's data through their chainNode.door
 }
 
 // chainNode is one server process.
@@ -104,7 +103,11 @@ func (w *chainWorld) start() *chainNode {
 	w.nextGen++
 	n := &chainNode{w: w, node: chain.Node{Server: int(w.nextGen), Gen: w.nextGen}, frozen: make([]chan struct{}, w.cfg.groups)}
 	var err error
-	n.host, err = dial.New(w.hostConfig(&n.door))
+	host := dial.Config{Transport: w.cfg.transport, Token: w.token, Listen: "127.0.0.1:0"}
+	if w.cfg.doors {
+		host.Transports = n.door.transports()
+	}
+	n.host, err = dial.New(host)
 	must(w.t, err)
 	n.listen, err = n.host.Listen("127.0.0.1:0")
 	must(w.t, err)
@@ -124,15 +127,6 @@ func (w *chainWorld) start() *chainNode {
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
 	return n
-}
-
-// hostConfig is of a process.
-func (w *chainWorld) hostConfig(d *door) dial.Config {
-	c := dial.Config{Transport: w.cfg.transport, Token: w.token, Listen: "127.0.0.1:0"}
-	if w.cfg.linkPatience > 0 {
-		c.Transports = d.transports()
-	}
-	return c
 }
 
 // config is of the server of a group, replicated or not.
@@ -163,7 +157,7 @@ func (n *chainNode) open(group int) *Server {
 		must(w.t, err)
 		return s
 	}
-	c.Chain = &ChainConfig{Self: n.node, Group: group, Options: w.cfg.options, LinkPatience: w.cfg.linkPatience, Dial: w.addr, OnReport: func(r chain.Report) { w.report(n, group, r) }}
+	c.Chain = &ChainConfig{Self: n.node, Group: group, Options: w.cfg.options, Dial: w.addr, OnReport: func(r chain.Report) { w.report(n, group, r) }}
 	s, err := New(c)
 	must(w.t, err)
 	return s
@@ -232,10 +226,6 @@ func (w *chainWorld) report(n *chainNode, group int, r chain.Report) {
 		go n.servers[group].Fenced(r.Epoch)
 	case chain.Caught:
 		go w.caughtUp(group, r)
-	case chain.Unreached:
-		w.mu.Lock()
-		w.apart = append(w.apart, r.Nodes...)
-		w.mu.Unlock()
 	case chain.LostState:
 		w.t.Logf("server %d, group %d: its copy is lost: %s", n.node.Server, group, n.servers[group].ChainStats().Failed)
 	}

@@ -266,9 +266,6 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		failed = errors.Join(failed, err)
 		return cfg
 	}, welcome)
-	if s.cfg.Chain != nil && failed == nil {
-		s.lanes[0].chain.entered(sessions[0] != nil, err)
-	}
 	if err = errors.Join(failed, err); err != nil {
 		for i, ses := range sessions {
 			if ses != nil {

@@ -124,7 +124,7 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	case r.fetch.left > 0:
 		return one(whose, stall.Completion, fmt.Sprintf(", of which %d bytes have not come; %s", r.fetch.left, l.heard(r.s.worker, now)))
 	case l.chain != nil && is(l.chain.waiting[r.s.worker]):
-		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d%s", l.chain.m.LogOps(), l.chain.peers.after.why(now)))
+		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d%s", l.chain.m.LogOps(), l.chain.notLinked(now)))
 	case l.chain != nil && is(l.parked) && !l.chain.mayRead():
 		return one("the lease of "+l.name(), stall.Replica, ": it has not heard of enough servers lately")
 	case l.chain != nil && is(r.s.order):
