@@ -34,6 +34,9 @@ func Against(c *plan.Cluster, run *train.Result) ([]Compared, error) {
 	if steps < 1 || !(run.TrainSeconds > 0) {
 		return nil, fmt.Errorf("calibrate: a run of %d steps in %g s: it has trained nothing; give the JSON of psrt train", run.Pipeline.Steps, run.TrainSeconds)
 	}
+	if run.Checkpoints != nil && run.Checkpoints.ResumedFrom > 0 {
+		return nil, fmt.Errorf("calibrate: the run went on from checkpoint %d: its examples are all, its steps those since then; give the JSON of one that began anew", run.Checkpoints.ResumedFrom)
+	}
 	batch := float64(run.Examples) / steps
 	ranks := 0 // the run's dense ones
 	if run.Heter != nil {

@@ -84,6 +84,7 @@ func TestAgainstAnotherJob(t *testing.T) {
 		"1020 examples a":     func(r *train.Result) { r.Examples = 51_000 },
 		"job.batch of 1000":   func(r *train.Result) { r.Examples = 25_000 },
 		"990 examples a step": func(r *train.Result) { r.Epochs = nil },
+		"from checkpoint 4":   func(r *train.Result) { r.Checkpoints = &train.Checkpoints{ResumedFrom: 4} },
 	} {
 		r := twice(c)
 		spoil(r)

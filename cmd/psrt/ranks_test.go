@@ -89,7 +89,7 @@ func TestRanksThatDoNotMeet(t *testing.T) {
 	stranger := psrt(t, args(other, "--rank", "1", "--join-timeout", "4m")...) // as long as rank 0 takes to listen
 	over()
 	_ = waiting.Wait() // killed
-	first := psrt(t, args(token, "--rank", "0", "--join-timeout", "1s")...)
+	first := psrt(t, args(token, "--rank", "0", "--join-timeout", "10s")...)
 	for _, c := range []struct {
 		name string
 		got  outcome

@@ -14,6 +14,9 @@ func TestRemedied(t *testing.T) {
 	if got := remedied(" (ssd: the store is full: limit 9 bytes)"); !strings.HasSuffix(got, "; raise --ssd-limit, add servers or lower --dim") {
 		t.Errorf("of a full disk %q is said", got)
 	}
+	if got := remedied(" (ssd: the store is full: limit 9 bytes; growing failed: no space left on device)"); !strings.HasSuffix(got, "; free room on the disks of --ssd, add servers or lower --dim") {
+		t.Errorf("of a full file system %q is said", got)
+	}
 	if got := remedied(" (9 rows fit; use smaller batches or raise --hbm-budget)"); strings.Contains(got, "--mem-budget") {
 		t.Error(got)
 	}

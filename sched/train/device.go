@@ -68,7 +68,7 @@ func gpuNumber(kind string) (number int, is bool) {
 	return number, err == nil && strconv.Itoa(number) == kind
 }
 
-// pick is a device of a server; turn counts those of all servers.
+// pick is a device of a server; turn counts those of its kind, of all servers.
 func pick(kind string, rank Rank, turn int) (device hbm.Device, release func(), err error) {
 	release = func() {}
 	number, numbered := gpuNumber(kind)
@@ -94,7 +94,16 @@ func (d *Device) forServer(j *Job, rank Rank) (_ *server.Device, release func())
 	var held []func()
 	var refused error
 	for i, kind := range kinds {
-		device, release, err := pick(kind, rank, rank.Index*len(kinds)+i)
+		alike, before := 0, 0
+		for k, other := range kinds {
+			if other == kind {
+				alike++
+				if k < i {
+					before++
+				}
+			}
+		}
+		device, release, err := pick(kind, rank, rank.Index*alike+before)
 		if err != nil {
 			if refused == nil {
 				refused = err

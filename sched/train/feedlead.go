@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -235,7 +236,13 @@ func (l *leader) look(now time.Time) {
 	if err == nil {
 		l.ready, l.trouble = ready, time.Time{}
 		if len(l.done) > l.known {
-			maps.DeleteFunc(l.done, func(_ string, found int) bool { return found < l.looks })
+			maps.DeleteFunc(l.done, func(path string, found int) bool {
+				if found == l.looks {
+					return false
+				}
+				_, err := os.Lstat(path) // a pattern's look does not say what it could not list
+				return errors.Is(err, fs.ErrNotExist)
+			})
 		}
 		return
 	}

@@ -37,7 +37,7 @@ func Run(t *testing.T, make Factory) {
 
 // within bounds a test's calls.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
