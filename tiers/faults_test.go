@@ -106,7 +106,7 @@ func (f *faulted) compare() {
 		f.t.Fatal(err)
 	}
 	err = f.m.Range(func(key uint64, row []float32) bool {
-		if w := want[key]; w != nil && !slices.Equal(w, row) {
+		if w := want[key]; w != nil && !sameBits(w, row) {
 			f.t.Errorf("key %d: %v, want %v", key, row, w)
 			return false
 		}
