@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strings"
 	"testing"
 
 	"psrt/sched/psmsg"
@@ -20,5 +21,22 @@ func TestServerEndsInACut(t *testing.T) {
 	w.stop()
 	if err := <-done; err == nil {
 		t.Error("there are parts of a cut that nobody reached")
+	}
+}
+
+// A job that has failed does not bring the step of a cut that is not begun, which ends;
+// what is begun is given whole.
+func TestCutGivenUp(t *testing.T) {
+	w := newWorld(t, worldConfig{transport: "shm", servers: 1, lanes: 2, workers: 1, tables: []table.Spec{sumTable(1, 2)}, tracked: true})
+	conn := w.open(0).servers[0].conn
+	for _, step := range []uint64{0, 1 << 40} {
+		must(t, conn.Call(t.Context(), psmsg.MethodCut, psmsg.CutRequest{Step: step, Scores: true}, nil))
+		must(t, conn.Call(t.Context(), psmsg.MethodCutDone, psmsg.CutDoneRequest{Untaken: true}, nil))
+		err := conn.Call(t.Context(), psmsg.MethodCutParts, nil, nil)
+		if step == 0 {
+			must(t, err)
+		} else if err == nil || !strings.Contains(err.Error(), "given up") {
+			t.Errorf("the parts of a cut that was given up: %v", err)
+		}
 	}
 }

@@ -213,4 +213,7 @@ type CutRequest struct {
 // next delta too.
 type CutDoneRequest struct {
 	Committed bool `json:"committed"`
+	// Untaken is of a job that has failed: only lanes that have not come to the cut's step
+	// give it up; the others go on writing.
+	Untaken bool `json:"untaken,omitempty"`
 }

@@ -122,12 +122,20 @@ func (s *Server) CutParts(ctx context.Context) (psmsg.SaveReply, error) {
 	return rep, err
 }
 
-// CutDone ends the cut.
+// CutDone ends the cut, or what of it is not begun.
 func (s *Server) CutDone(req psmsg.CutDoneRequest) error {
 	s.cutMu.Lock()
 	defer s.cutMu.Unlock()
 	if s.cut == nil {
 		return nil
+	}
+	if req.Untaken {
+		return s.each(func(l *lane) error {
+			if l.cut != nil && !l.cut.taken {
+				l.endCut(false)
+			}
+			return nil
+		})
 	}
 	err := s.each(func(l *lane) error { l.endCut(req.Committed); return nil })
 	s.cut.cancel()

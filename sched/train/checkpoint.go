@@ -84,6 +84,7 @@ type saver struct {
 	missed  int          // that were due there, since the last one was begun
 	begun   bool         // one was, ever; or it was told why none is
 	running chan outcome // of the one under way, nil if there is none
+	giveUp  func()       // has servers end what they have not begun of it
 	sum     Checkpoints
 	pace    pace
 }
@@ -166,6 +167,11 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	}
 	s.w.unsent.ordered(order)
 	s.running = make(chan outcome, 1)
+	s.giveUp = func() {
+		ctx, cancel := context.WithTimeout(ctx, givingUpWithin)
+		defer cancel()
+		_, _ = callEach[struct{}](ctx, k, psmsg.MethodCutDone, psmsg.CutDoneRequest{Untaken: true}) // whoever does not hear it is gone
+	}
 	go func() {
 		o := outcome{number: next.Number()}
 		o.pause, o.err = s.commit(ctx, k, next, pos, cut)
@@ -254,7 +260,15 @@ func (s *saver) settle() {
 	}
 }
 
+// givingUpWithin is for how long servers of a job that has failed are asked.
+const givingUpWithin = 10 * time.Second
+
+// close waits for the checkpoint under way where its cut is there. Whoever has failed does
+// not bring the step that a cut waits for.
 func (s *saver) close() error {
+	if s.running != nil {
+		s.giveUp()
+	}
 	s.settle()
 	return s.h.Close()
 }
