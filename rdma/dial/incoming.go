@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma"
@@ -154,9 +155,11 @@ func (e controlError) Unwrap() error { return e.error }
 // wait for its deadline where the transport notices.
 func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 	connected := make(chan error, 1)
+	var failed atomic.Bool // before the peer could hear of it: the cause
 	go func() {
 		err := in.host.connectAll(eps, addresses, in.soon())
 		if err != nil {
+			failed.Store(true)
 			closeAll(eps)
 		}
 		connected <- err
@@ -164,16 +167,13 @@ func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 	var theirs outcomeMsg
 	// The peer sends it after its own connecting, which has a step's time.
 	_, lost := readMsg(in.control, time.Now().Add(2*in.host.cfg.StepTimeout), map[uint8]any{kindOutcome: &theirs})
-	var mine error
-	select {
-	case mine = <-connected: // before the peer: the cause, if it is a failure
-	default:
-		if lost != nil || theirs.Error != "" {
-			closeAll(eps)
-		}
-		if mine = <-connected; theirs.Error != "" {
-			mine = nil // the consequence of the peer's
-		}
+	cause := failed.Load()
+	if !cause && (lost != nil || theirs.Error != "") {
+		closeAll(eps)
+	}
+	mine := <-connected
+	if !cause && theirs.Error != "" {
+		mine = nil // the consequence of the peer's
 	}
 	switch {
 	case lost != nil:
