@@ -141,3 +141,11 @@ type Queue interface {
 	Wake()
 	Close() error
 }
+
+// Attended is a Queue of a transport that moves bytes with the CPU and has a goroutine
+// for that while nobody waits for the queue. Take is Poll that leaves them to it: for who
+// has better to do than to move bytes, and sees what they brought a little later.
+type Attended interface {
+	Queue
+	Take(cs []Completion) int
+}

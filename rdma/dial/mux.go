@@ -114,11 +114,23 @@ func (m *Mux) help(x muxQueue) {
 }
 
 // Poll takes completions of all queues, beginning with another one each time.
-func (m *Mux) Poll(cs []rdma.Completion) int {
+func (m *Mux) Poll(cs []rdma.Completion) int { return m.poll(cs, rdma.Queue.Poll) }
+
+// Take is Poll that moves no bytes where a queue has somebody for that (rdma.Attended).
+func (m *Mux) Take(cs []rdma.Completion) int {
+	return m.poll(cs, func(q rdma.Queue, cs []rdma.Completion) int {
+		if a, ok := q.(rdma.Attended); ok {
+			return a.Take(cs)
+		}
+		return q.Poll(cs)
+	})
+}
+
+func (m *Mux) poll(cs []rdma.Completion, take func(rdma.Queue, []rdma.Completion) int) int {
 	list := *m.queues.Load()
 	n := 0
 	for i := range list {
-		n += list[(m.turn+i)%len(list)].queue.Poll(cs[n:])
+		n += take(list[(m.turn+i)%len(list)].queue, cs[n:])
 		if n == len(cs) {
 			break
 		}

@@ -2,6 +2,7 @@ package dial
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,6 +43,54 @@ func TestMuxTwoDomains(t *testing.T) {
 	}
 	if took := time.Since(begin); took < 25*time.Millisecond || took > 30*time.Second {
 		t.Errorf("an idle Wait of 30 ms took %v", took)
+	}
+}
+
+// tended is a queue that tells how it was asked.
+type tended struct {
+	rdma.Queue
+	asked []string
+}
+
+func (q *tended) Poll(cs []rdma.Completion) int {
+	q.asked = append(q.asked, "poll")
+	return q.Queue.Poll(cs)
+}
+
+func (q *tended) Take(cs []rdma.Completion) int {
+	q.asked = append(q.asked, "take")
+	return copy(cs, []rdma.Completion{{ID: 7}})
+}
+
+// Take leaves it to those who move bytes where a queue has somebody for that, and polls
+// those that have nobody.
+func TestMuxTake(t *testing.T) {
+	m := NewMux(16)
+	defer m.Close()
+	var queues []rdma.Queue
+	for range 2 {
+		d, err := openLoopback()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		q, err := m.Queue(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues = append(queues, q)
+	}
+	with, without := &tended{Queue: queues[0]}, &tended{Queue: queues[1]}
+	m.queues.Store(&[]muxQueue{{queue: with}, {queue: struct{ rdma.Queue }{without}}})
+	var cs [4]rdma.Completion
+	if n := m.Take(cs[:]); n != 1 || cs[0].ID != 7 {
+		t.Errorf("Take: %d completions, the first %+v, want one of ID 7", n, cs[0])
+	}
+	if n := m.Poll(cs[:]); n != 0 {
+		t.Errorf("Poll: %d completions, want none", n)
+	}
+	if a, b := fmt.Sprint(with.asked), fmt.Sprint(without.asked); a != "[take poll]" || b != "[poll poll]" {
+		t.Errorf("who has somebody was asked %s, who has nobody %s", a, b)
 	}
 }
 

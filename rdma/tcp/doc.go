@@ -26,7 +26,8 @@
 // patience has learnt, yielding the core in between, then blocks (wait.go).
 // While the polling goroutine is not in Wait, arrivals wake a keeper that does
 // the same in its place (keeper.go, sleeper.go), so that one-sided requests are
-// served whatever their target's owner is busy with. Nothing in the engine
+// served whatever their target's owner is busy with. Who computes calls Take, which
+// leaves the bytes to the keeper while that one gets a core. Nothing in the engine
 // waits: a link that cannot go on remembers its stage (answer.go), and what lets
 // it go on (bytes, room, a receive, its turn) resumes it.
 //

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // maxEvents is how many connections one look finds ready; the next finds more.
@@ -32,10 +33,12 @@ type engine struct {
 	standIn  *sleeper // the keeper's; armed while not attended
 	duty     sync.Mutex
 	attended atomic.Bool // the polling goroutine is in Wait
+	began    time.Time
+	kept     atomic.Int64 // ns after began: when the keeper has looked last
 }
 
 func (e *engine) init(q *queue) error {
-	e.q = q
+	e.q, e.began = q, time.Now()
 	var err error
 	if e.epoll, err = newEpoll(maxEvents); err != nil {
 		return err

@@ -22,6 +22,7 @@ func (q *queue) keep() {
 			q.role.Lock()
 			moved := q.progress()
 			q.role.Unlock()
+			q.kept.Store(int64(time.Since(q.began)))
 			if moved {
 				last = time.Now()
 			} else if !linger || q.attended.Load() || time.Since(last) > spinTime {
@@ -36,6 +37,15 @@ func (q *queue) keep() {
 		}
 		q.duty.Unlock()
 	}
+}
+
+// lateAfter is how long the keeper may not have looked before Take does. Where nothing has
+// come for so long, Take asks in vain, as Poll does: a system call.
+const lateAfter = 2 * time.Millisecond
+
+// keeperLate says whether it is that long.
+func (q *queue) keeperLate() bool {
+	return int64(time.Since(q.began))-q.kept.Load() > int64(lateAfter)
 }
 
 // arrive: the polling goroutine has come to Wait.

@@ -32,6 +32,48 @@ func TestProgressWithoutPolling(t *testing.T) {
 	}
 }
 
+// take gives the next completion by Take alone.
+func (s *side) take(t *testing.T) rdma.Completion {
+	t.Helper()
+	var cs [1]rdma.Completion
+	for end := time.Now().Add(time.Minute); s.q.(rdma.Attended).Take(cs[:]) == 0; time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing has come, with one side in Take")
+		}
+	}
+	return cs[0]
+}
+
+// Who only takes gets everything: what the keeper has moved, and where it does not come to
+// that (here as somebody has what it needs to go on) what Take then moves.
+func TestTake(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		a, b := newPair(t, pairConfig{})
+		if stuck {
+			for _, s := range []*side{a, b} {
+				q := s.q.(*queue)
+				q.duty.Lock()
+				defer q.duty.Unlock()
+			}
+		}
+		var none []rdma.Completion
+		if n := a.q.(rdma.Attended).Take(none); n != 0 {
+			t.Errorf("%d completions where there is room for none", n)
+		}
+		for i := range 64 {
+			b.recv(rdma.Recv{ID: uint64(i)})
+			a.mem[0] = byte(i + 1)
+			a.post(rdma.WR{ID: uint64(i), Op: rdma.OpWriteImm, Signaled: true, Local: a.mem[:1], Remote: b.reg.Remote().Slice(0, 1)})
+			if c := b.take(t); c.ID != uint64(i) || c.Status != rdma.StatusOK || b.mem[0] != byte(i+1) {
+				t.Fatalf("stuck %v: %+v of receive %d, %d there", stuck, c, i, b.mem[0])
+			}
+			if c := a.take(t); c.ID != uint64(i) || c.Status != rdma.StatusOK {
+				t.Fatalf("stuck %v: %+v of request %d", stuck, c, i)
+			}
+		}
+	}
+}
+
 // The keeper and a polling goroutine that comes and goes hand the work to each
 // other without losing any.
 func TestKeeperTakesTurns(t *testing.T) {

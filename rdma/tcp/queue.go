@@ -99,14 +99,31 @@ func (q *queue) Poll(cs []rdma.Completion) int {
 		return 0
 	}
 	q.letGo()
+	if q.count.Load() == 0 && q.role.TryLock() {
+		q.progress()
+		q.role.Unlock()
+	}
+	return q.pop(cs)
+}
+
+// Take leaves it to the keeper to move bytes, unless that one has not for a while: it may
+// get no core where all of them compute. What was held leaves, as with Poll.
+func (q *queue) Take(cs []rdma.Completion) int {
+	if len(cs) == 0 {
+		return 0
+	}
+	q.letGo()
+	if q.count.Load() == 0 && q.keeperLate() && q.role.TryLock() {
+		q.progress()
+		q.role.Unlock()
+	}
+	return q.pop(cs)
+}
+
+// pop moves completions out of the ring.
+func (q *queue) pop(cs []rdma.Completion) int {
 	if q.count.Load() == 0 {
-		if q.role.TryLock() {
-			q.progress()
-			q.role.Unlock()
-		}
-		if q.count.Load() == 0 {
-			return 0
-		}
+		return 0
 	}
 	q.mu.Lock()
 	n := min(int(q.count.Load()), len(cs))

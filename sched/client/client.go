@@ -353,6 +353,15 @@ func (c *Client) Poll() error {
 	return c.followUp(time.Now().Add(c.cfg.Timeout))
 }
 
+// Glance is Poll by who computes meanwhile: it moves no bytes where the transport has
+// somebody for that.
+func (c *Client) Glance() error {
+	c.lock()
+	defer c.unlock()
+	c.handle(c.mux.Take)
+	return c.followUp(time.Now().Add(c.cfg.Timeout))
+}
+
 // followUp does what the completions just handled call for.
 func (c *Client) followUp(deadline time.Time) error {
 	if err := c.repair(deadline); err != nil {
@@ -447,7 +456,10 @@ func (c *Client) collect() {
 }
 
 // drain handles all completions at hand.
-func (c *Client) drain() int {
+func (c *Client) drain() int { return c.handle(c.mux.Poll) }
+
+// handle handles those that poll gives.
+func (c *Client) handle(poll func([]rdma.Completion) int) int {
 	total := 0
 	for len(c.backlog) > 0 {
 		comp := c.backlog[0]
@@ -456,7 +468,7 @@ func (c *Client) drain() int {
 		total++
 	}
 	for {
-		n := c.mux.Poll(c.cs[:])
+		n := poll(c.cs[:])
 		for i := range c.cs[:n] {
 			c.complete(&c.cs[i])
 		}

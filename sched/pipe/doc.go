@@ -13,7 +13,7 @@
 //	Pull      posted while the steps before it are computed, at most Depth ahead
 //	Pulled    its values are here
 //	Compute   on the goroutine that runs the line; it calls tick between its parts,
-//	          so that answers are handled meanwhile
+//	          so that answers are handled meanwhile, whose bytes Work may leave to others
 //	Push      posted; at most Pushes of them are unanswered when the next step begins
 //	Retire    the push is answered: the step's memory is free
 //

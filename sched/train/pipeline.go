@@ -85,12 +85,13 @@ func (s streaming) Pulled(b *batch, wait bool) (bool, error) {
 // Poll handles what servers have answered.
 func (s streaming) Poll() error { return s.w.poll() }
 
-// poll handles what servers, or who asks them, have answered.
+// poll handles what servers, or who asks them, have answered. Who computes has better to
+// do than to move bytes.
 func (w *worker) poll() error {
 	if w.carried != nil {
 		return w.carried.poll()
 	}
-	return w.client.Poll()
+	return w.client.Glance()
 }
 
 // done says whether calls are answered.
