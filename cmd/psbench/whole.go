@@ -113,6 +113,9 @@ func newWholePart() *cobra.Command {
 		Short:  "Another process of train; started by psbench itself",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE:   func(_ *cobra.Command, args []string) error { return whole.ServePart(args[0], os.Stdin, os.Stdout) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			cli.MakeRoom() // as psrt does
+			return whole.ServePart(args[0], os.Stdin, os.Stdout)
+		},
 	}
 }

@@ -19,6 +19,7 @@ var (
 )
 
 func main() {
+	cli.MakeRoom()
 	root := newRoot()
 	root.SetArgs(cli.JoinJSON(os.Args[1:]))
 	if code := cli.Exit(os.Stderr, "psrt", root.Execute()); code != 0 {
