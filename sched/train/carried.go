@@ -104,7 +104,7 @@ func (a *carried) open(ctx context.Context, cfg client.Config) (*client.Client, 
 
 func (a *carried) config() combine.Config {
 	r := a.w.rank
-	return combine.Config{Group: a.group, Self: r.Index, Steps: sets(a.w.line.Depth.Most()), Plans: plansOf(a.w.job.LookAhead), Node: r.Node,
+	return combine.Config{Group: a.group, Self: r.Index, Steps: a.w.job.sets(a.w.line.Depth.Most()), Plans: plansOf(a.w.job.LookAhead), Node: r.Node,
 		Timeout: r.timeout(), Silence: a.w.job.Silence(), Stall: r.Stall, OnPanic: r.Host.OnPanic()}
 }
 

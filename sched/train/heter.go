@@ -125,7 +125,7 @@ func (j *Job) linkShape(m *model.Model, worker, dense int) (heter.Shape, bool, e
 // linkSlots is how many steps may be between the halves: all that a line has pulled or
 // not pushed; and those that are kept for a process that takes another's place.
 func (j *Job) linkSlots() int {
-	n := sets(j.newLine().Depth.Most())
+	n := j.sets(j.newLine().Depth.Most())
 	if j.Survives() {
 		n += keptSteps
 	}

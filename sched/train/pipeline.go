@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"psrt/sched/client"
+	"psrt/sched/clock"
 	"psrt/sched/pipe"
 	"psrt/sched/pipe/settle"
 	"psrt/sched/train/metric"
@@ -18,7 +20,8 @@ import (
 const (
 	deepASP    = 4
 	deepSSP    = 2
-	pushesLeft = 1
+	pushesASP  = 2 // see pushes
+	pushesLeft = 1 // else
 )
 
 // newLine is how this job's workers run their steps. In BSP a pull further ahead would
@@ -34,11 +37,24 @@ func (j *Job) newLine() pipe.Line {
 			most = min(most, deepSSP)
 		}
 	}
-	return pipe.Line{Depth: settle.NewDepth(1, most), Pushes: pushesLeft, Meter: &pipe.Meter{}}
+	return pipe.Line{Depth: settle.NewDepth(1, most), Pushes: j.pushes(), Meter: &pipe.Meter{}}
+}
+
+// pushes is how many are unanswered when a step begins. With two of them a worker computes
+// on where a push is under way for longer than a step: over a link, and with a server that
+// is busy with others. Only where nothing counts on the one before having arrived, as do
+// clocks, days, gradients that workers or dense ranks add, who pulls for others, and who
+// goes on for a worker that died.
+func (j *Job) pushes() int {
+	free := !slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return m.Most >= 0 })
+	if free && j.Lifecycle == nil && j.Checkpoint == nil && j.Stream == nil && !j.reduces() && j.Heter == 0 && !j.combines() && !j.Survives() {
+		return pushesASP
+	}
+	return pushesLeft
 }
 
 // sets is how many batches a line of a depth has in use when it takes another.
-func sets(depth int) int { return depth + 1 + pushesLeft }
+func (j *Job) sets(depth int) int { return depth + 1 + j.pushes() }
 
 func (w *worker) newBatch() (*batch, error) {
 	b, err := newBatch(w.client, w.spec, w.model.Layout().Total, w.blocks, w.share.Last-w.share.First)

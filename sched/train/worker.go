@@ -168,8 +168,8 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 		return nil, err
 	}
 	w.blocks = len(blocks)
-	w.free = make(chan *batch, sets(w.line.Depth.Most()))
-	for range sets(w.line.Depth.Now()) {
+	w.free = make(chan *batch, job.sets(w.line.Depth.Most()))
+	for range job.sets(w.line.Depth.Now()) {
 		b, err := w.newBatch()
 		if err != nil {
 			w.close()
