@@ -54,6 +54,14 @@ func (d *data) job(sync string, how compress.Choice) *train.Job {
 	}
 }
 
+// surviving is the job as psrt train has it by default: another process may go on for a
+// worker that dies, which holds its pushes closer together.
+func (d *data) surviving() *train.Job {
+	j := d.job(train.ASP, compress.Choice{})
+	j.OnWorkerLoss = train.LossRestart
+	return j
+}
+
 // crew is the job of several workers in BSP, which pull and push as one or each for itself.
 func (d *data) crew(combine string) *train.Job {
 	j := d.job(train.BSP, compress.Choice{})

@@ -161,6 +161,8 @@ func (m *measured) notes(d *data) []string {
 		"arithmetic alone: rows are neither pulled nor updated",
 		fmt.Sprintf("examples/s: psrt %.0f, rival %.0f, rows on this host %.0f, arithmetic alone %.0f", speed(ours), speed(classicSide), speed(localSide), speed(bareSide)),
 		fmt.Sprintf("psrt over the link: %.2f x the rival (bar 2), %.3f of rows on this host (bar 0.9), %.3f of the arithmetic alone; medians of each round's own", m.against(classicSide), m.against(localSide), m.against(bareSide)),
+		fmt.Sprintf("with --on-worker-loss restart, psrt train's default where it starts the ranks: %.0f examples/s, %.2f x the rival, %.3f of rows on this host; the others have --on-worker-loss end, with which more pushes may be unanswered",
+			speed(survivingSide), m.ratio(survivingSide, classicSide), m.ratio(survivingSide, localSide)),
 		fmt.Sprintf("of its last turn psrt over the link was %s; with rows on this host %s", m.stood(ours), m.stood(localSide)),
 	}, append(m.compressed(), m.crewed()...)...)
 }

@@ -119,12 +119,13 @@ const (
 	classicSide
 	localSide
 	bareSide
+	survivingSide
 	sidesAll
 )
 
 // names are of all sides.
 func (c *Config) names() []string {
-	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone"}
+	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone", "psrt over the link, a worker's death survived"}
 	for _, how := range c.Compress {
 		all = append(all, all[ours]+", "+how.String())
 	}
@@ -143,6 +144,7 @@ func (st *station) sides() (all []side) {
 		st.rival,
 		func(ctx context.Context) (outcome, error) { return st.local(ctx, train.ASP) },
 		st.bare,
+		func(ctx context.Context) (outcome, error) { return st.job(ctx, st.data.surviving()) },
 	}
 	for _, how := range st.cfg.Compress {
 		trains = append(trains, func(ctx context.Context) (outcome, error) { return st.over(ctx, train.ASP, how) })

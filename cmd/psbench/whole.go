@@ -31,9 +31,10 @@ func newWhole() *cobra.Command {
 	c := &cobra.Command{
 		Use: "train", Args: noArgs, Short: "Train: a whole training over a limited link, beside a classic parameter server and beside local rows",
 		Long: `One worker trains with one server at the other end of a link, as psrt train
-does (--sync asp); in turns with it a worker that pulls, computes and pushes one
-after the other, with a parameter server of the classic kind; psrt with its server
-on this host, over shared memory; and the arithmetic alone. All compute the same.
+does (--sync asp), with --on-worker-loss end, and once more with restart, the default
+where psrt train starts the ranks; in turns with it a worker that pulls, computes and
+pushes one after the other, with a parameter server of the classic kind; psrt with its
+server on this host, over shared memory; and the arithmetic alone. All compute the same.
 
 Before that psrt trains in bsp over the link and on this host: both must give one
 digest, and the rival must have that training's loss.
