@@ -127,6 +127,16 @@ func TestMetricsOfARunningJob(t *testing.T) {
 		return s[`psrt_worker_examples_total{rank="worker 0"}`] + s[`psrt_worker_examples_total{rank="worker 1"}`]
 	}
 	last := r.shows("more was trained", func(s map[string]float64) bool { return examples(s) > examples(first) })
+	busy := func(s map[string]float64, stage string) float64 {
+		key := func(worker int) string {
+			return fmt.Sprintf(`psrt_worker_pipeline_busy_seconds_total{rank="worker %d",stage=%q}`, worker, stage)
+		}
+		return s[key(0)] + s[key(1)]
+	}
+	stages := []string{"read", "pull", "compute", "push"}
+	last = r.shows("all stages have taken time", func(s map[string]float64) bool {
+		return !slices.ContainsFunc(stages, func(stage string) bool { return busy(s, stage) == 0 })
+	})
 	g.let(t, passes)
 	for s := last; s != nil; s = r.scrape() {
 		if s[`psrt_ranks_missing{rank="launcher"}`] == 0 {
@@ -155,6 +165,16 @@ func TestMetricsOfARunningJob(t *testing.T) {
 	}
 	if moved <= 0 {
 		t.Error("nothing has moved between two scrapes")
+	}
+	for _, s := range res.Pipeline.Stages {
+		if n := busy(last, s.Name); n > s.Seconds+1 || n == 0 || n < busy(first, s.Name) {
+			t.Errorf("%s: %g s, then %g, and at the end %g", s.Name, busy(first, s.Name), n, s.Seconds)
+		}
+	}
+	for w := range 2 {
+		if n, there := last[fmt.Sprintf(`psrt_worker_pipeline_overlap{rank="worker %d"}`, w)]; !there || n < 0 || n > 1 {
+			t.Errorf("worker %d's overlap is %g, %v", w, n, there)
+		}
 	}
 	if n := examples(last); n > float64(res.Examples) || n == 0 {
 		t.Errorf("%g examples, at the end %d", n, res.Examples)

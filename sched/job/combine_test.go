@@ -95,6 +95,9 @@ func TestCombinedOnDisks(t *testing.T) {
 	if res.Digest != want.Digest || *res.AUC != *want.AUC {
 		t.Errorf("digest %s, AUC %v; in memory %s, %v", res.Digest, *res.AUC, want.Digest, *want.AUC)
 	}
+	if s := res.Pipeline.Stages; len(s) != 5 || s[1].Name != "announce" || !(s[1].Mean > 0) {
+		t.Errorf("announcements take no time: %+v", s)
+	}
 	if s := res.Storage; s == nil || res.ServerUse[0].AnnouncedKeys == 0 || res.Checkpoints == nil || res.Checkpoints.Written == 0 {
 		t.Errorf("on disks: %+v; %d keys announced; checkpoints %+v", s, res.ServerUse[0].AnnouncedKeys, res.Checkpoints)
 	}

@@ -17,6 +17,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"psrt/sched/pipe"
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 	"psrt/sched/usage"
@@ -344,7 +345,7 @@ func TestNamesAreDocumented(t *testing.T) {
 	r.Server(s)
 	r.Stalls(stall.New(stall.Config{After: time.Minute}))
 	r.Worker(func() Worker {
-		return Worker{Calls: map[psmsg.Kind]usage.Counts{psmsg.KindPush: {}}}
+		return Worker{Calls: map[psmsg.Kind]usage.Counts{psmsg.KindPush: {}}, Pipeline: pipe.Summary{Stages: []pipe.Stage{{Name: "read"}}}}
 	})
 	all, err := NewJob(r, nil).Gather()
 	if err != nil {

@@ -9,6 +9,7 @@
 //
 // # The life of a step
 //
+//	Announce  where whoever reads tells servers what will be pulled, steps ahead
 //	Next      whoever reads has it ready; the line waits only when it has nothing else
 //	Pull      posted while the steps before it are computed, at most Depth ahead
 //	Pulled    its values are here

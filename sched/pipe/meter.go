@@ -15,6 +15,7 @@ import (
 type Meter struct {
 	steps, depth        atomic.Int64
 	threads             atomic.Int64 // that read, above 32 bits of those that compute
+	announce            flight       // of steps that have not begun
 	pull, push          flight
 	compute             timed
 	queued              timed // values that were here before they were wanted
@@ -45,7 +46,7 @@ func (t *timed) stage(name string, busy float64) Stage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	times := t.each.Times()
-	return Stage{Name: name, Seconds: busy, Mean: times.Mean, P95: times.P95}
+	return Stage{Name: name, Seconds: busy, Sum: t.total.seconds(), Mean: times.Mean, P95: times.P95}
 }
 
 // flight is what may be under way several times at once.
@@ -90,6 +91,7 @@ type Stage struct {
 	// stage; Seconds is that time, over all workers.
 	Busy    float64 `json:"busy"`
 	Seconds float64 `json:"seconds"`
+	Sum     float64 `json:"-"`      // of all steps' times in it, which overlap; before Merge
 	Mean    float64 `json:"mean_s"` // that one step was in it
 	P95     float64 `json:"p95_s,omitempty"`
 }
@@ -105,6 +107,7 @@ type Summary struct {
 	Stages         []Stage `json:"stages"`
 	// QueueSeconds is how long a step's values waited to be computed, on average.
 	QueueSeconds float64 `json:"queue_s"`
+	QueuedSum    float64 `json:"-"` // of all steps; before Merge
 	// The line stood still for a step to be read, for values and for room to push:
 	// shares of the training time.
 	WaitInput  float64 `json:"wait_input"`
@@ -116,11 +119,16 @@ type Summary struct {
 func (m *Meter) Summary(read Stage) Summary {
 	s := Summary{Steps: m.steps.Load()}
 	s.Depth, s.ReadThreads, s.ComputeThreads = m.Settled()
-	s.Stages = []Stage{read,
+	s.Stages = []Stage{read}
+	if told := m.announce.stage("announce", m.announce.under.Busy().Seconds()); told.Sum > 0 {
+		s.Stages = append(s.Stages, told)
+	}
+	s.Stages = append(s.Stages,
 		m.pull.stage("pull", m.pull.under.Busy().Seconds()),
 		m.compute.stage("compute", m.compute.total.seconds()),
-		m.push.stage("push", m.push.under.Busy().Seconds())}
-	s.QueueSeconds = m.queued.stage("", 0).Mean
+		m.push.stage("push", m.push.under.Busy().Seconds()))
+	queued := m.queued.stage("", 0)
+	s.QueueSeconds, s.QueuedSum = queued.Mean, queued.Sum
 	s.WaitInput, s.WaitValues, s.WaitPush = m.Waits()
 	return s
 }
@@ -155,9 +163,11 @@ func Merge(all []Summary, span float64) (sum Summary) {
 		sum.WaitInput += s.WaitInput / n / span
 		sum.WaitValues += s.WaitValues / n / span
 		sum.WaitPush += s.WaitPush / n / span
-		for i, st := range s.Stages {
-			if i == len(sum.Stages) {
-				sum.Stages = append(sum.Stages, Stage{Name: st.Name})
+		for at, st := range s.Stages {
+			i := slices.IndexFunc(sum.Stages, func(have Stage) bool { return have.Name == st.Name })
+			if i < 0 { // one that not all have keeps its place
+				i = min(at, len(sum.Stages))
+				sum.Stages = slices.Insert(sum.Stages, i, Stage{Name: st.Name})
 			}
 			to := &sum.Stages[i]
 			to.Seconds += st.Seconds

@@ -268,7 +268,7 @@ func TestWriteTrace(t *testing.T) {
 			t.Errorf("the reading takes %d µs, want 1000", e.Dur)
 		}
 	}
-	if count["M"] != 10 || count["b"] != 1 || count["e"] != 1 || count["X"] != 2 {
+	if count["M"] != 2*(1+lanes) || count["b"] != 1 || count["e"] != 1 || count["X"] != 2 {
 		t.Errorf("phases %v", count)
 	}
 }

@@ -13,13 +13,14 @@ import (
 // Lanes of a trace, in the order in which they are shown.
 const (
 	laneRead = iota
+	laneAnnounce
 	lanePull
 	laneCompute
 	lanePush
 	lanes
 )
 
-var laneNames = [lanes]string{"read", "pull", "compute", "push"}
+var laneNames = [lanes]string{"read", "announce", "pull", "compute", "push"}
 
 // traceLeast is the shortest wait that is worth a span.
 const traceLeast = 20 * time.Microsecond
@@ -56,6 +57,16 @@ func (t *Trace) number() uint64 {
 	defer t.mu.Unlock()
 	t.begun++
 	return t.begun
+}
+
+// after is the number that a step gets which begins so many steps behind the newest one.
+func (t *Trace) after(behind int) uint64 {
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.begun + uint64(behind)
 }
 
 func (t *Trace) span(name string, lane int, step uint64, from, to time.Time) {
@@ -123,7 +134,7 @@ func WriteTrace(w io.Writer, workers [][]Span) error {
 			if s.Step > 0 {
 				e.Args = map[string]any{"step": s.Step}
 			}
-			if s.Lane == lanePull || s.Lane == lanePush { // several at once
+			if s.Lane == laneAnnounce || s.Lane == lanePull || s.Lane == lanePush { // several at once
 				e.Name += " of step " + strconv.Itoa(int(s.Step))
 				e.ID, e.Phase = uint64(i)<<32|s.Step, "b"
 				end := e

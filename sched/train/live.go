@@ -39,6 +39,6 @@ func (w *worker) metrics() metrics.Worker {
 		Examples: w.meter.examples.Load(), Steps: w.live.steps.Load(),
 		IO: spent[0], Comm: spent[1], Compute: spent[2],
 		KeysOut: w.live.keysOut.Load(), GradsOut: w.live.gradsOut.Load(),
-		Calls: w.live.calls.Read(),
+		Calls: w.live.calls.Read(), Pipeline: w.pipeline(),
 	}
 }

@@ -28,6 +28,7 @@ func (w *worker) seconds() [3]float64 {
 func (w *worker) pipeline() pipe.Summary {
 	m := w.line.Meter
 	read := pipe.Stage{Name: "read", Seconds: w.meter.io.Busy().Seconds()}
+	read.Sum = read.Seconds
 	s := m.Summary(read)
 	if s.Steps > 0 {
 		s.Stages[0].Mean = read.Seconds / float64(s.Steps)

@@ -5,16 +5,18 @@ import (
 	"psrt/sched/client"
 	"psrt/sched/combine"
 	"psrt/sched/dataset"
+	"psrt/sched/pipe"
 )
 
 // plan is a step that has been read and not begun: its keys, and where each is
 // used. It is small beside a batch, so that many may be ahead.
 type plan struct {
 	step *dataset.Step
-	set  *client.Rows // keys only
-	told client.Call  // the servers, that they will be pulled
-	slot int          // among the queue's plans
-	via  combine.Ask  // with a carrier: told, by it
+	set  *client.Rows      // keys only
+	told client.Call       // the servers, that they will be pulled
+	note pipe.Announcement // that they are being told
+	slot int               // among the queue's plans
+	via  combine.Ask       // with a carrier: told, by it
 
 	occ  [][]int32  // by leaf: occurrence -> leaf-unique number
 	keys [][]uint64 // by leaf: unique keys

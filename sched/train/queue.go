@@ -153,6 +153,7 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 		if err := q.poll(); err != nil { // answers make room for announcements
 			return false, err
 		}
+		q.hear()
 	}
 	for !q.last && q.begun <= q.ahead && !q.passOver() {
 		got, ok, there, err := q.receive(ctx, wait)
@@ -177,6 +178,7 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 			if err := q.w.announce(got.p, at); err != nil {
 				return false, err
 			}
+			got.p.note = q.w.line.Announce(q.begun)
 		}
 	}
 	return true, nil
@@ -259,11 +261,21 @@ func (w *worker) announce(p *plan, clock uint64) error {
 }
 
 func (w *worker) announced(p *plan) error {
+	defer w.line.Told(&p.note)
 	if w.carried != nil {
 		_, err := w.carried.done(true, &p.via)
 		return err
 	}
 	return w.client.Wait(&p.told)
+}
+
+// hear notes which announcements have been answered.
+func (q *queue) hear() {
+	for _, s := range q.steps {
+		if s.p != nil && s.p.told.Done() && s.p.via.Done() {
+			q.w.line.Told(&s.p.note)
+		}
+	}
 }
 
 // end stops the planner and frees all plans.
