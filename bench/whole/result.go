@@ -163,6 +163,8 @@ func (m *measured) notes(d *data) []string {
 		fmt.Sprintf("psrt over the link: %.2f x the rival (bar 2), %.3f of rows on this host (bar 0.9), %.3f of the arithmetic alone; medians of each round's own", m.against(classicSide), m.against(localSide), m.against(bareSide)),
 		fmt.Sprintf("with --on-worker-loss restart, psrt train's default where it starts the ranks: %.0f examples/s, %.2f x the rival, %.3f of rows on this host; the others have --on-worker-loss end, with which more pushes may be unanswered",
 			speed(survivingSide), m.ratio(survivingSide, classicSide), m.ratio(survivingSide, localSide)),
+		fmt.Sprintf("ceiling: rows on this host while as many bytes cross the link each way, over plain sockets, and are dropped: %.3f of rows on this host alone; psrt over the link has %.3f of it",
+			m.ratio(besideSide, localSide), m.against(besideSide)),
 		fmt.Sprintf("of its last turn psrt over the link was %s; with rows on this host %s", m.stood(ours), m.stood(localSide)),
 	}, append(m.compressed(), m.crewed()...)...)
 }

@@ -26,12 +26,14 @@ type serverOrder struct {
 	Store  string // of a turn of the trainer: where its ranks meet
 	World  int    // likewise: how many they are
 	Rival  bool   // a turn of the rival: an empty table
+	// Traffic, if not 0, is a turn of the link's bytes alone: so many each way a step.
+	Traffic int64
 }
 
 // serverSays answers an order; that of a turn of the trainer when it is over.
 type serverSays struct {
 	Err    string
-	Addr   string // of the rival's table
+	Addr   string // of the rival's table, or where bytes are exchanged
 	Stream string // where plain streams are counted
 }
 
@@ -58,9 +60,12 @@ func serveServer(ctx context.Context, from *json.Decoder, to *json.Encoder) erro
 			return nil // the station's end is the end
 		}
 		says = serverSays{}
-		if o.Rival {
+		switch {
+		case o.Rival:
 			says.Addr, err = s.rival(ctx)
-		} else {
+		case o.Traffic > 0:
+			says.Addr, err = s.traffic(ctx, o.Traffic)
+		default:
 			err = s.rank(ctx, o.Store, o.World)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"psrt/bench/cable"
 	"psrt/bench/child"
@@ -37,7 +38,10 @@ type station struct {
 	token  []byte
 	server *child.Child
 	stream string // where plain streams are counted
-	say    func(stationSays) error
+	// What a step moves each way, and takes with local rows; of calibrate.
+	stepBytes int64
+	stepTime  time.Duration
+	say       func(stationSays) error
 }
 
 func serveStation(ctx context.Context, from *json.Decoder, to *json.Encoder) error {
@@ -120,12 +124,13 @@ const (
 	localSide
 	bareSide
 	survivingSide
+	besideSide
 	sidesAll
 )
 
 // names are of all sides.
 func (c *Config) names() []string {
-	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone", "psrt over the link, a worker's death survived"}
+	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone", "psrt over the link, a worker's death survived", "rows on this host, beside the link's bytes"}
 	for _, how := range c.Compress {
 		all = append(all, all[ours]+", "+how.String())
 	}
@@ -145,6 +150,7 @@ func (st *station) sides() (all []side) {
 		func(ctx context.Context) (outcome, error) { return st.local(ctx, train.ASP) },
 		st.bare,
 		func(ctx context.Context) (outcome, error) { return st.job(ctx, st.data.surviving()) },
+		st.beside,
 	}
 	for _, how := range st.cfg.Compress {
 		trains = append(trains, func(ctx context.Context) (outcome, error) { return st.over(ctx, train.ASP, how) })
@@ -175,6 +181,7 @@ func (st *station) calibrate(ctx context.Context, m *measured) error {
 	if err != nil {
 		return err
 	}
+	st.stepBytes, st.stepTime = int64(m.bytes), max(time.Microsecond, time.Duration(out.seconds/float64(st.cfg.Steps)*1e9))
 	if st.cfg.Link == cable.Veth && st.cfg.RateBits == 0 {
 		st.cfg.RateBits = int64(8 * m.bytes * float64(st.cfg.Steps) / (out.seconds * st.cfg.LinkShare))
 		if st.cfg.RateBits < minRateBits || st.cfg.RateBits > maxRateBits {

@@ -34,7 +34,9 @@ func newWhole() *cobra.Command {
 does (--sync asp), with --on-worker-loss end, and once more with restart, the default
 where psrt train starts the ranks; in turns with it a worker that pulls, computes and
 pushes one after the other, with a parameter server of the classic kind; psrt with its
-server on this host, over shared memory; and the arithmetic alone. All compute the same.
+server on this host, over shared memory; that again while a step's bytes cross the link
+over plain sockets and are dropped, the ceiling of any trainer that needs them; and the
+arithmetic alone. All compute the same.
 
 Before that psrt trains in bsp over the link and on this host: both must give one
 digest, and the rival must have that training's loss.
