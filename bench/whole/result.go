@@ -114,9 +114,9 @@ func (m *measured) ratio(side, other int) float64 {
 
 // compressed is what each way of compressing brought.
 func (m *measured) compressed() (notes []string) {
-	for i, how := range m.cfg.Compress {
+	for i := range m.cfg.Compress {
 		side := int(sidesAll) + i
-		text := fmt.Sprintf("compress %s: %.3f x the speed without", how, m.ratio(side, ours))
+		text := fmt.Sprintf("%s: %.3f x the speed without", m.cfg.names()[side], m.ratio(side, ours))
 		if p := m.packed[side]; p != nil {
 			text += fmt.Sprintf(", %.2f of the gradients' bytes (%s)", float64(p.PackedBytes)/float64(max(1, p.FloatBytes)), p.Code)
 		}

@@ -132,7 +132,11 @@ const (
 func (c *Config) names() []string {
 	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone", "psrt over the link, a worker's death survived", "rows on this host, beside the link's bytes"}
 	for _, how := range c.Compress {
-		all = append(all, all[ours]+", "+how.String())
+		name := all[ours] + ", " + how.String()
+		if how.Merge > 1 {
+			name += fmt.Sprintf(", %d steps merged", how.Merge)
+		}
+		all = append(all, name)
 	}
 	if c.Crew > 0 {
 		all = append(all, fmt.Sprintf("%d workers over the link, bsp", c.Crew), fmt.Sprintf("%d workers as one host, bsp", c.Crew))

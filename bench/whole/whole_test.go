@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 			if last := r.Notes[len(r.Notes)-1]; !strings.Contains(last, "3 workers as one host: ") || strings.Contains(last, "(0 a step") {
 				t.Errorf("%q", last)
 			}
-			if last := r.Notes[len(r.Notes)-2]; !strings.Contains(last, "compress fp16: ") || !strings.Contains(last, " of the gradients' bytes (fp16)") {
+			if last := r.Notes[len(r.Notes)-2]; !strings.Contains(last, "over the link, fp16: ") || !strings.Contains(last, " of the gradients' bytes (fp16)") {
 				t.Errorf("%q", last)
 			}
 			for i, row := range r.Rows {

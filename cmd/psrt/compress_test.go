@@ -166,6 +166,16 @@ func TestCompressFlag(t *testing.T) {
 		{"--compress topk:2", "want topk:R"},
 		{"--compress int8 --audit " + t.TempDir(), "leave out one of them"},
 		{"--compress topk:0.1 --on-worker-loss restart", "use fp16 or int8"},
+		{"--merge-pushes 1", "want off, auto, or 2 to 8"},
+		{"--merge-pushes 2 --sync bsp", "or ssp with --staleness 2 or more"},
+		{"--merge-pushes 3 --sync ssp --staleness 2", "give --staleness 3 or more"},
+		{"--merge-pushes auto --sync ssp --staleness 1 --optimizer sgd", "give --staleness 2 or more"},
+		{"--merge-pushes auto --sync asp --optimizer adam", "use sgd or adagrad"},
+		{"--merge-pushes 2 --sync asp --compress topk:0.1", "topk keeps rows by itself"},
+		{"--merge-pushes auto --sync asp --optimizer sgd --compress auto", "leave one of them out"},
+		{"--merge-pushes 2 --sync asp --on-worker-loss restart", "--merge-pushes 2 with --on-worker-loss restart"},
+		{"--merge-pushes 2 --sync asp --workers 2 --combine host", "what a worker keeps is pushed in steps of its own"},
+		{"--merge-pushes 2 --sync asp --audit " + t.TempDir(), "--merge-pushes 2 with --audit"},
 		{"--compress topk:0.1 --sync bsp --stream --resume --checkpoint " + t.TempDir(), "resume with --compress fp16"},
 	} {
 		if o := psrt(t, append([]string{"train", "--data", data}, strings.Fields(c.args)...)...); o.code != 2 || !strings.Contains(o.stderr, c.says) {

@@ -43,6 +43,7 @@ func lossForms() []lossForm {
 		{form: "`--combine host`", flags: "--combine host", says: "no other process can take a rank's part"},
 		{form: "`--dense mixed`", flags: "--dense mixed --model deepfm --hidden 16", says: "who goes on for a worker has not measured"},
 		{form: "`--compress topk`", flags: "--compress topk:0.1", says: "what a worker has not sent yet is lost with it"},
+		{form: "`--merge-pushes`", flags: "--sync asp --merge-pushes 2", says: "what a worker has not sent yet is lost with it"},
 		{form: "`--heter` in ssp and asp", flags: "--heter --model deepfm --hidden 16 --sync asp", says: "a dense rank's pushes have an order that nobody else knows"},
 		{form: "`--table-sync` with one table in bsp", flags: "--sync asp --table-sync dense=bsp", says: "does not go with --on-worker-loss"},
 		{form: "`--colocate`", flags: "--workers 1 --colocate", says: "takes its server's rows with it"},

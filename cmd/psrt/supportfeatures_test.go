@@ -58,6 +58,7 @@ func features() []*supported {
 		{name: "mixed-resumed", flags: "--dense mixed --model deepfm --hidden 16,8 --checkpoint DIR/history --checkpoint-every 5steps", like: deepFeature, check: resumes},
 		{name: "mixed-lifecycle", flags: "--dense mixed --accessor DIR/data/life.yaml", like: lifeFeature, check: hasLife},
 		{name: "combine", flags: "--combine host", like: plainFeature, check: isCombined},
+		{name: "merge-pushes", flags: "--merge-pushes 2", check: isMerged},
 	}
 }
 
@@ -120,6 +121,13 @@ func isHalved(t *testing.T, r *supportRun) {
 func isCombined(t *testing.T, r *supportRun) {
 	if c := r.res.Combined; c == nil || len(c.Hosts) != 1 || c.RowsPulled >= c.RowsAsked || c.RowsPushed >= c.RowsGiven {
 		t.Errorf("combined: %+v", c)
+	}
+}
+
+// isMerged: rows went with those of a later step, and none are left.
+func isMerged(t *testing.T, r *supportRun) {
+	if u := r.res.Compress; u == nil || u.Merge == nil || u.Merge.Merged == 0 || u.Merge.Rows == 0 || u.KeptRows > 0 {
+		t.Errorf("compression: %+v", u)
 	}
 }
 

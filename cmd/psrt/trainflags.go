@@ -249,8 +249,8 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err := f.workersLost.describe(c, j, f.colocate); err != nil {
 		return nil, "", err
 	}
-	f.compress.settle(c, j)
 	f.sync.describe(c, j)
+	f.compress.settle(c, j)
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
 		return nil, "", err
 	}

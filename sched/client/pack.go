@@ -6,6 +6,7 @@ import (
 
 	"psrt/rdma/mem"
 	"psrt/sched/compress"
+	"psrt/sched/compress/span"
 	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
@@ -16,6 +17,8 @@ import (
 type press struct {
 	choice compress.Choice
 	auto   *compress.Auto // nil: the code is chosen
+	merge  *span.Span     // nil: steps are not merged
+	held   bool           // the rows of the running step are kept
 	began  time.Time
 	all    bool // nothing is left for later
 	most   int  // rows of the largest step so far
@@ -44,6 +47,17 @@ type CompressStats struct {
 	LateRows    uint64  `json:"late_rows"`    // sent in a later step than that of their gradients
 	KeptRows    int     `json:"kept_rows"`    // now
 	Seconds     float64 `json:"seconds"`      // that it took
+	// Merge is nil where steps are not merged.
+	Merge *MergeStats `json:"merge,omitempty"`
+}
+
+// MergeStats counts what merging steps did.
+type MergeStats struct {
+	Steps   int    `json:"steps"`   // that are sent together in the end
+	Changes int    `json:"changes"` // of that number
+	Merged  uint64 `json:"merged"`  // pushes whose rows went, all or some, with those of a later one
+	Rows    uint64 `json:"rows"`    // that were not sent, as the same rows were in a later step
+	Waiting uint64 `json:"waiting"` // pushes that found an earlier one not answered
 }
 
 // keptBytes bounds what one table's rows that are not sent yet take.
@@ -56,6 +70,9 @@ func newPress(choice compress.Choice) *press {
 	p := &press{choice: choice, kept: map[uint32]*kept{}, began: time.Now()}
 	if choice.Auto {
 		p.auto = &compress.Auto{}
+	}
+	if choice.Merge > 1 {
+		p.merge, p.stats.Merge = span.New(choice.Merge, !choice.MergeAuto), &MergeStats{}
 	}
 	return p
 }
@@ -81,18 +98,31 @@ func (p *press) code() compress.Code {
 }
 
 // step says that a step's rows are pushed. Where servers read the worker's memory itself
-// there is no link.
+// there is no link: nothing is found out about it then, and nothing merged by itself.
 func (c *Client) step() {
 	p := c.press
-	if p.auto == nil {
-		return
+	now, linked := time.Since(p.began).Seconds(), slices.ContainsFunc(c.lanes, func(l *laneConn) bool { return !l.mapped })
+	if p.auto != nil && linked {
+		p.auto.Next(now)
 	}
-	for _, l := range c.lanes {
-		if !l.mapped {
-			p.auto.Next(time.Since(p.began).Seconds())
-			return
+	if p.held = false; p.merge != nil && (linked || !p.choice.MergeAuto) {
+		waiting := c.pushing()
+		if p.held = !p.merge.Next(now, waiting); waiting {
+			p.stats.Merge.Waiting++
 		}
 	}
+}
+
+// pushing says whether rows that were pushed have not been answered.
+func (c *Client) pushing() bool {
+	for _, l := range c.lanes {
+		for i := range l.parts {
+			if p := &l.parts[i]; p.active && p.kind == psmsg.KindPush {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // SendAll has pushes leave nothing behind for later ones, or stop doing so: before the
@@ -137,6 +167,11 @@ func (c *Client) Compressed() CompressStats {
 	s.Code = c.press.choice.String()
 	if c.press.auto != nil {
 		s.Code += ": " + c.press.auto.Taken().String()
+	}
+	if m := c.press.merge; m != nil {
+		all := *s.Merge
+		s.Merge = &all
+		s.Merge.Steps, s.Merge.Changes = m.Taken(), m.Changes()
 	}
 	for _, k := range c.press.kept {
 		s.KeptRows += k.rows.Kept()
@@ -225,23 +260,57 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	c.step()
 	able := c.packs()
 	var sent []bool
-	if p.choice.Code == compress.Top {
+	if p.choice.Keeps() {
 		k, err := c.keptOf(r.spec)
 		if err != nil {
 			return err
 		}
-		if err := c.pushLate(k, clock, call); err != nil {
+		p.sent = grow(p.sent, r.n)
+		if sent, err = c.chooseRows(k, r, able, clock, call); err != nil {
 			return err
 		}
-		p.sent = grow(p.sent, r.n)
-		sent = p.sent
-		k.rows.Choose(r.keys[:r.n], r.grads[:r.n*width], p.choice.Share, p.all || !able, sent)
 	}
 	if !able || sent == nil && p.code() == compress.Floats {
 		p.stats.PackedBytes += uint64(r.n * width * 4)
 		return nil
 	}
 	return c.pack(r, sent)
+}
+
+// chooseRows says which rows are sent now. What was kept of others and is due goes out
+// before them, under the same call.
+func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Call) ([]bool, error) {
+	p, grads := c.press, r.grads[:r.n*r.spec.PushFloats()]
+	all := p.all || !able
+	if p.merge == nil {
+		err := c.pushLate(k, all, clock, call)
+		k.rows.Choose(r.keys[:r.n], grads, p.choice.Share, all, p.sent)
+		return p.sent, err
+	}
+	before := k.rows.Kept()
+	if p.held && !all {
+		if err := c.pushLate(k, false, clock, call); err != nil {
+			return nil, err
+		}
+		before = k.rows.Kept()
+		k.rows.Hold(r.keys[:r.n], grads, p.sent)
+		sent := 0
+		for _, is := range p.sent {
+			if is {
+				sent++
+			}
+		}
+		p.stats.Merge.Merged++
+		p.stats.Merge.Rows += uint64(r.n - sent - (k.rows.Kept() - before))
+		return p.sent, nil
+	}
+	if before == 0 {
+		return nil, nil
+	}
+	// What of this step's rows was kept goes with them, and the rest by keys.
+	k.rows.Take(r.keys[:r.n], grads)
+	p.stats.Merge.Rows += uint64(before - k.rows.Kept())
+	return nil, c.pushLate(k, true, clock, call)
 }
 
 // keptOf is what was not sent yet of a table.
@@ -260,8 +329,8 @@ func (c *Client) keptOf(spec table.Spec) (*kept, error) {
 }
 
 // pushLate pushes rows that are due, and were not asked for in this step.
-func (c *Client) pushLate(k *kept, clock uint64, call *Call) error {
-	keys, rows := k.rows.Due(c.press.all || !c.packs(), c.press.limit)
+func (c *Client) pushLate(k *kept, all bool, clock uint64, call *Call) error {
+	keys, rows := k.rows.Due(all, c.press.limit)
 	if len(keys) == 0 {
 		return nil
 	}
@@ -281,7 +350,13 @@ func (c *Client) pushLate(k *kept, clock uint64, call *Call) error {
 	for i, at := range k.index[0] {
 		copy(r.grads[int(at)*width:(int(at)+1)*width], rows[i*width:(i+1)*width])
 	}
-	c.press.stats.PackedBytes += uint64(len(rows) * 4)
+	if c.packs() && c.press.code() != compress.Floats {
+		if err := c.pack(r, nil); err != nil {
+			return err
+		}
+	} else {
+		c.press.stats.PackedBytes += uint64(len(rows) * 4)
+	}
 	return c.issueRows(r, clock, false, call)
 }
 

@@ -142,21 +142,23 @@ func TestPackedDigest(t *testing.T) {
 	}
 }
 
-// With topk all that was given is applied in the end: the sums are those of a run
-// without it.
-func TestTopLosesNothing(t *testing.T) {
-	var sums [2]table.Digest
-	for i, choice := range []compress.Choice{{}, {Code: compress.Top, Share: .05}} {
-		p := packing{workers: 2, rounds: 10, spec: sumTable(2, 4), choice: choice, whole: true}
+// With topk, or several steps merged, all that was given is applied in the end, also where
+// connections break: the sums are those of a run without it.
+func TestKeptLosesNothing(t *testing.T) {
+	var sums []table.Digest
+	for i, choice := range []compress.Choice{{}, {Code: compress.Top, Share: .05}, {Merge: 3}, {Merge: 8}, {Merge: 4, MergeAuto: true}, {Merge: 3}} {
+		p := packing{workers: 2, rounds: 10, spec: sumTable(2, 4), choice: choice, whole: true, breaks: i == 5, keyed: i == 3}
 		w := newWorld(t, worldConfig{transport: "tcp", servers: 2, lanes: 1, workers: 2, tables: []table.Spec{p.spec}, dense: 500})
 		stats := p.train(t, w)
-		if late := stats[0].LateRows; (late > 0) != choice.On() {
-			t.Errorf("%v: %d rows were late", choice, late)
+		if late := stats[0].LateRows; (late > 0) != (choice.On() && !choice.MergeAuto) || stats[0].KeptRows > 0 {
+			t.Errorf("%+v: %+v", choice, stats[0])
 		}
-		sums[i] = w.digest()
-	}
-	if sums[0] != sums[1] {
-		t.Error("other sums")
+		if m := stats[0].Merge; (m != nil) != (choice.Merge > 1) || m != nil && (m.Merged > 0 && m.Rows > 0) == choice.MergeAuto {
+			t.Errorf("%+v: %+v", choice, m)
+		}
+		if sums = append(sums, w.digest()); sums[i] != sums[0] {
+			t.Errorf("%+v: other sums", choice)
+		}
 	}
 }
 

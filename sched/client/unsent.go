@@ -18,13 +18,13 @@ const unsentVersion = 1
 
 var unsentHead = append([]byte("psrt unsent"), unsentVersion)
 
-// Unsent is what topk has not sent yet, for a process that goes on from where this one
+// Unsent is what topk, or who merges steps, has not sent yet, for a process that goes on from where this one
 // stands between two steps; nil where nothing is kept for later steps.
 func (c *Client) Unsent() []byte {
 	c.lock()
 	defer c.unlock()
 	p := c.press
-	if p == nil || p.choice.Code != compress.Top {
+	if p == nil || !p.choice.Keeps() {
 		return nil
 	}
 	b := binary.LittleEndian.AppendUint64(unsentHead[:len(unsentHead):len(unsentHead)], uint64(p.most))
@@ -43,7 +43,7 @@ func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
 	c.lock()
 	defer c.unlock()
 	p := c.press
-	if p == nil || p.choice.Code != compress.Top {
+	if p == nil || !p.choice.Keeps() {
 		return fmt.Errorf("client: worker %d keeps nothing for later steps", c.worker)
 	}
 	if len(b) < len(unsentHead)+8 || string(b[:len(unsentHead)]) != string(unsentHead) {

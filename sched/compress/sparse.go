@@ -85,6 +85,31 @@ func (s *Sparse) drop(key uint64, slot int32) {
 // Choose adds to rows what was kept of them and says which are sent: a share, or all
 // with all; sent has room for all.
 func (s *Sparse) Choose(keys []uint64, rows []float32, share float64, all bool, sent []bool) {
+	least := portion(len(keys), share)
+	if all {
+		least = len(keys)
+	}
+	s.choose(keys, rows, least, sent)
+}
+
+// Hold adds to rows what was kept of them and keeps all for which there is room; sent, as
+// of Choose, is what is not.
+func (s *Sparse) Hold(keys []uint64, rows []float32, sent []bool) { s.choose(keys, rows, 0, sent) }
+
+// Take adds to rows, all of which are sent, what was kept of them.
+func (s *Sparse) Take(keys []uint64, rows []float32) {
+	each := s.heads + s.width
+	for i, key := range keys {
+		if slot, ok := s.index[key]; ok {
+			s.add(rows[i*each:(i+1)*each], s.row(slot))
+			s.drop(key, slot)
+		}
+	}
+	s.tidy()
+}
+
+// choose sends least of the rows, or more.
+func (s *Sparse) choose(keys []uint64, rows []float32, least int, sent []bool) {
 	each, n := s.heads+s.width, len(keys)
 	room := s.capacity - len(s.index)
 	for i, k := range keys {
@@ -94,10 +119,7 @@ func (s *Sparse) Choose(keys []uint64, rows []float32, share float64, all bool, 
 		}
 		sent[i] = false
 	}
-	k := max(portion(n, share), n-room)
-	if all {
-		k = n
-	}
+	k := max(least, n-room)
 	s.peaks = grow(s.peaks, n)
 	tails := rows
 	if s.heads > 0 {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"psrt/sched/client"
-	"psrt/sched/compress"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
 )
@@ -199,7 +198,7 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 	}
 	if err == nil {
 		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies, s.w.carriers)
-		pos.Top = s.w.job.Compress.Code == compress.Top
+		pos.Top = s.w.job.Compress.Keeps()
 		m.Position, err = json.Marshal(pos)
 	}
 	files, unsaved := s.unsent(ctx, next.Number()) // of one that has failed, too: workers write theirs nevertheless

@@ -3,8 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-
-	"psrt/sched/compress"
 )
 
 // Whether the workers of a host pull and push as one; see carried.
@@ -35,8 +33,8 @@ func (j *Job) apart() error {
 		with, why = "--sharding "+ShardDynamic, "workers would make other numbers of steps"
 	case j.Survives():
 		with, why = "--on-worker-loss "+j.OnWorkerLoss, fmt.Sprintf("no other process can take a rank's part; say --on-worker-loss %s", LossEnd)
-	case j.Compress.Code == compress.Top:
-		with, why = "--compress topk", "what a worker keeps is pushed in steps of its own"
+	case j.Compress.Keeps():
+		with, why = j.Compress.Flag(), "what a worker keeps is pushed in steps of its own"
 	case j.Lifecycle != nil:
 		with, why = "--accessor", "the ends of days are agreed on by workers at the servers"
 	case j.Hot.Rows > 0:

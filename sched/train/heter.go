@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"psrt/sched/compress"
 	"psrt/sched/heter"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
@@ -72,8 +71,8 @@ func (j *Job) validateHeter() error {
 		return fmt.Errorf("train: --dense-ranks %d, want 1 to 1024", j.Heter)
 	case j.Dense != "" && j.Dense != DensePS:
 		return fmt.Errorf("train: --heter with --dense %s: dense ranks push to the servers; use --dense %s", j.Dense, DensePS)
-	case j.Compress.Code == compress.Top:
-		return fmt.Errorf("train: --heter with --compress topk: the step that pushes what was kept has no activations; use none, fp16, int8 or auto")
+	case j.Compress.Keeps():
+		return fmt.Errorf("train: --heter with --compress topk or --merge-pushes: the step that pushes what was kept has no activations; use none, fp16, int8 or auto")
 	case j.OnWorkerLoss == LossContinue:
 		return fmt.Errorf("train: --heter with --on-worker-loss %s: a worker has no layers to go on with for a dense rank; use %s, or %s", LossContinue, LossRestart, LossEnd)
 	case j.Survives() && !j.bsp():

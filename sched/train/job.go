@@ -149,7 +149,7 @@ func (j *Job) staleness() int {
 	case BSP:
 		return 0
 	case SSP:
-		return j.Staleness
+		return j.Staleness - max(0, j.Compress.Merge-1) // workers send so much later by themselves
 	}
 	return server.Async
 }

@@ -234,7 +234,7 @@ func (t *training) Retire(b *batch) (err error) {
 		of   string
 	}{{b.push.Refused + b.carried.Refused, "table " + b.spec.Name}, {b.pushDense.Refused + b.pushSum.Refused + b.carried.RefusedDense, "the dense parameters"}} {
 		if r.rows > 0 && err == nil {
-			err = fmt.Errorf("train: worker %d, epoch %d, step %d since the start: the gradients of %d rows of %s are not finite; lower --lr or look for extreme values in the data", t.w.rank.Index, t.epoch+1, b.clock+1, r.rows, r.of)
+			err = fmt.Errorf("train: worker %d, epoch %d, step %d since the start%s: the gradients of %d rows of %s are not finite; lower --lr or look for extreme values in the data", t.w.rank.Index, t.epoch+1, b.clock+1, t.w.job.orBefore(), r.rows, r.of)
 		}
 	}
 	t.w.free <- b

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"psrt/csrc/probe"
-	"psrt/sched/compress"
 	"psrt/sched/dataset"
 	"psrt/sched/pipe"
 	"psrt/sched/stall"
@@ -185,10 +184,10 @@ func (q *queue) fill(ctx context.Context, wait bool) (bool, error) {
 }
 
 // passOver says that all of a pass is here, of a stream, whose next one may be long in
-// coming, or with topk, which has steps of its own between passes: what would be announced
+// coming, or where rows are kept, with steps of their own between passes: what would be announced
 // for the next one would be of other steps.
 func (q *queue) passOver() bool {
-	return (q.w.job.Stream != nil || q.w.job.Compress.Code == compress.Top) && len(q.steps) > 0 && q.steps[len(q.steps)-1].err != nil
+	return (q.w.job.Stream != nil || q.w.job.Compress.Keeps()) && len(q.steps) > 0 && q.steps[len(q.steps)-1].err != nil
 }
 
 // receive takes from the planner; there is false where it has nothing and nobody is to

@@ -14,7 +14,7 @@ import (
 	"psrt/tiers/table"
 )
 
-// With topk a worker keeps what it has not sent yet. A checkpoint has that of each worker
+// With topk, and where steps are merged, a worker keeps what it has not sent yet. A checkpoint has that of each worker
 // beside its parts, as it was between the same two steps, so that a job goes on from it as
 // if nothing had happened. Worker 0 says that a checkpoint begins before it tells the
 // servers. In BSP it does so only while it has the step in front still to push (see hold):
@@ -41,10 +41,13 @@ type unsentSaid struct {
 	Failure string      `json:"failure,omitempty"`
 }
 
+// keepers are the flags with which checkpoints have something beside them.
+const keepers = "--compress topk or --merge-pushes"
+
 // savesUnsent says whether checkpoints have what workers have not sent. A stream's may be
 // behind the last step that there is.
 func (j *Job) savesUnsent() bool {
-	return j.Compress.Code == compress.Top && j.Checkpoint != nil && j.Stream == nil
+	return j.Compress.Keeps() && j.Checkpoint != nil && j.Stream == nil
 }
 
 // unsentLook bounds a look for the word: where it fails, so does the checkpoint, and
@@ -279,12 +282,12 @@ func (s *saver) unsentOf(ctx context.Context, key string, worker int) (file ckpt
 // position is at.
 func (w *worker) findUnsent(m *ckpt.Model, at *position) (some bool, err error) {
 	j := w.job
-	was := fmt.Sprintf("checkpoint %d in %s was written with --compress %s by %d workers", m.Number, m.Dir(), compress.Top, len(m.Beside))
+	was := fmt.Sprintf("checkpoint %d in %s was written with %s by %d workers", m.Number, m.Dir(), keepers, len(m.Beside))
 	switch {
 	case len(m.Beside) == 0 && !at.Top:
 		return false, nil
 	case len(m.Beside) == 0:
-		was = fmt.Sprintf("checkpoint %d in %s was written with --compress %s, and nothing of what workers had not sent yet is beside it", m.Number, m.Dir(), compress.Top)
+		was = fmt.Sprintf("checkpoint %d in %s was written with %s, and nothing of what workers had not sent yet is beside it", m.Number, m.Dir(), keepers)
 		if j.savesUnsent() && j.bsp() {
 			return false, &InputError{fmt.Errorf("train: %s: the model would not be that of a job that nobody stopped; give --compress fp16, int8 or none, or --sync %s or %s, to go on without", was, SSP, ASP)}
 		}
