@@ -79,6 +79,7 @@ struct block {
 
 static struct stream legacy = { NULL, &legacy.first, NULL };
 static struct stream *streams = &legacy;
+static struct stream *ended; /* events may name them */
 static struct block *blocks;
 
 /* Where the device's memory is fenced: addresses nobody may touch, and where the
@@ -435,7 +436,9 @@ int cuStreamDestroy_v2(void *at)
 			p = &(*p)->next;
 		if (*p) {
 			all();
-			*p = ((struct stream *)at)->next; /* events may name it: it is left */
+			*p = ((struct stream *)at)->next;
+			((struct stream *)at)->next = ended;
+			ended = at;
 		} else {
 			r = INVALID;
 		}
@@ -604,7 +607,16 @@ int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void
 	});
 }
 
-int cuModuleUnload(void *m) { CALL({ all(); free(m); }); }
+static int finish_all(void) { CALL({ all(); }); }
+
+/* The text goes with a device that has failed, too: nobody has it any more. */
+int cuModuleUnload(void *m)
+{
+	int r = finish_all();
+	if (depth >= 1)
+		free(m);
+	return r;
+}
 
 int cuModuleGetFunction(void **f, void *m, const char *name)
 {
