@@ -31,6 +31,16 @@ func Load(path string) (*Library, error) {
 	return &Library{ops, C.GoString(ops.name)}, nil
 }
 
+// Of is a table that this program has itself, a psrt_accel_ops; nil is none.
+func Of(table unsafe.Pointer) (*Library, error) {
+	ops := (*C.psrt_accel_ops)(table)
+	var why [512]C.char
+	if C.psrt_accel_check(ops, &why[0], C.size_t(len(why))) == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNotSupported, C.GoString(&why[0]))
+	}
+	return &Library{ops, C.GoString(ops.name)}, nil
+}
+
 func (l *Library) failed(call string, r C.int32_t) error {
 	if r == 0 {
 		return nil
@@ -52,7 +62,10 @@ func (l *Library) Devices() (int, error) {
 // Open takes a device, by its number.
 func (l *Library) Open(index int) (*Device, error) {
 	d := &Device{l: l}
-	return d, l.failed(fmt.Sprintf("open of device %d", index), C.psrt_accel_open(l.ops, C.int32_t(index), &d.at))
+	if err := l.failed(fmt.Sprintf("open of device %d", index), C.psrt_accel_open(l.ops, C.int32_t(index), &d.at)); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // Device is one that was opened. One goroutine at a time uses it.
@@ -106,7 +119,10 @@ type Event struct {
 // NewEvent makes one.
 func (d *Device) NewEvent() (*Event, error) {
 	e := &Event{d: d}
-	return e, d.l.failed("event", C.psrt_accel_event(d.l.ops, d.at, &e.at))
+	if err := d.l.failed("event", C.psrt_accel_event(d.l.ops, d.at, &e.at)); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Passed says whether the event's moment has come; one never recorded has passed.
@@ -130,7 +146,10 @@ type Stream struct {
 // NewStream makes one.
 func (d *Device) NewStream() (*Stream, error) {
 	s := &Stream{d: d}
-	return s, d.l.failed("stream", C.psrt_accel_stream(d.l.ops, d.at, &s.at))
+	if err := d.l.failed("stream", C.psrt_accel_stream(d.l.ops, d.at, &s.at)); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Close ends it, when its work is done.

@@ -14,10 +14,10 @@ static int whole(const psrt_accel_ops *o)
 	       o->rows_to_host && o->fill && o->run;
 }
 
-static int check(const psrt_accel_ops *o, char *why, size_t room)
+int psrt_accel_check(const psrt_accel_ops *o, char *why, size_t room)
 {
 	if (!o)
-		snprintf(why, room, "psrt_accel_get returned NULL");
+		snprintf(why, room, "there is no table: psrt_accel_get returned NULL");
 	else if (o->abi != PSRT_ACCEL_ABI)
 		snprintf(why, room, "it was built for version %u of psrt_accel.h, this psrt knows %u: build it with the header of this psrt", o->abi, PSRT_ACCEL_ABI);
 	else if (o->size < OPS_V1)
@@ -46,7 +46,7 @@ const psrt_accel_ops *psrt_accel_load(const char *path, char *why, size_t room)
 	if (!get)
 		snprintf(why, room, "it exports no psrt_accel_get");
 	const psrt_accel_ops *o = get ? get() : NULL;
-	if (get && check(o, why, room))
+	if (get && psrt_accel_check(o, why, room))
 		return o;
 	dlclose(library);
 	return NULL;

@@ -6,6 +6,9 @@
 /* NULL with why. The library stays for the life of the process: work may be under way. */
 const psrt_accel_ops *psrt_accel_load(const char *path, char *why, size_t room);
 
+/* 1 where a table is a whole one of this version, else 0 with why. */
+int psrt_accel_check(const psrt_accel_ops *o, char *why, size_t room);
+
 /* What Go calls, as it calls no pointers. A handle is a number to it: a library may give
  * small ones, which Go takes for a broken pointer where it keeps them as one. */
 const char *psrt_accel_text(const psrt_accel_ops *o, int32_t result);

@@ -1,5 +1,6 @@
-/* psrt_accel.h - the interface of an accelerator of your own, whose memory psrt keeps
- * rows of coming batches in.
+/* psrt_accel.h - the interface of an accelerator, whose memory psrt keeps rows of coming
+ * batches in. CUDA is one (csrc/cuda/table.c), the twin of the tests another
+ * (csrc/accel/testdata/twin.c), and you may write your own.
  *
  * Compile it as a shared library that exports psrt_accel_get, and name the file:
  *

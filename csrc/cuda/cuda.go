@@ -59,5 +59,13 @@ type Ptr uint64
 // Add is the address n bytes behind p.
 func (p Ptr) Add(n int) Ptr { return p + Ptr(n) }
 
+// Kernels are what Accelerator runs: PTX text, the names in it by their numbers, how many
+// threads do a row, and how many are a block.
+type Kernels struct {
+	Text                string
+	Names               []string
+	Lanes, BlockThreads int
+}
+
 // maxBlocks bounds a launch in the one dimension that is used.
 const maxBlocks = 1<<31 - 1

@@ -2,9 +2,9 @@
 
 package cuda
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -I${SRCDIR}/../accel
 // #cgo LDFLAGS: -ldl -lpthread
-// #include "cuda.h"
+// #include "table.h"
 // #include <stdlib.h>
 import "C"
 
@@ -14,7 +14,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"unsafe"
+
+	"psrt/csrc/accel"
 )
 
 // Driver is the loaded library.
@@ -40,6 +43,16 @@ func Load(path string) (*Driver, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNotSupported, C.GoString(&why[0]))
 	}
 	return &Driver{}, nil
+}
+
+// Accelerator is the driver as a table of functions, whose kernels are k: those that are
+// given first stay for the life of the process. That accel is imported has this package
+// built again where the table's header changes.
+func (d *Driver) Accelerator(k Kernels) (*accel.Library, error) {
+	text, names := C.CString(k.Text), C.CString(strings.Join(k.Names, " "))
+	defer C.free(unsafe.Pointer(text))
+	defer C.free(unsafe.Pointer(names))
+	return accel.Of(unsafe.Pointer(C.psrt_cuda_table(text, names, C.uint32_t(k.Lanes), C.uint32_t(k.BlockThreads))))
 }
 
 // Version is the newest CUDA that the driver knows, such as 12040 for 12.4.
@@ -179,15 +192,6 @@ func (s *Stream) ToDevice(to Ptr, from []byte) error {
 // ToHost copies to host memory that is not Go's and stays.
 func (s *Stream) ToHost(to []byte, from Ptr) error {
 	return failed("cuMemcpyDtoHAsync", C.psrt_cuda_to_host(&s.d.at, unsafe.Pointer(unsafe.SliceData(to)), C.uint64_t(from), C.uint64_t(len(to)), s.at))
-}
-
-// RowsToHost copies n rows of width bytes that lie together to host memory that is
-// not Go's and stays, each pitch bytes further on.
-func (s *Stream) RowsToHost(to []byte, pitch int, from Ptr, width, n int) error {
-	if n < 1 || width < 1 || pitch < width || len(to) < (n-1)*pitch+width {
-		return fmt.Errorf("cuda: a copy of %d rows of %d bytes, %d apart, to %d bytes", n, width, pitch, len(to))
-	}
-	return failed("cuMemcpy2DAsync", C.psrt_cuda_rows_to_host(&s.d.at, unsafe.Pointer(unsafe.SliceData(to)), C.uint64_t(pitch), C.uint64_t(from), C.uint64_t(width), C.uint64_t(n), s.at))
 }
 
 // Within copies on the device.

@@ -6,6 +6,9 @@
 // primary context (the one that PyTorch uses) and leaves it again: goroutines change
 // threads, contexts are a thread's. It must not know rows, or what kernels do.
 //
+// Accelerator is the driver as an instance of csrc/accel's table (table.c), by which rows
+// are worked on; the calls below it are for those who need more of CUDA than a table has.
+//
 // The life of a piece of work:
 //
 //	Load, Driver.Open     the library, a device

@@ -78,6 +78,7 @@ extern struct psrt_cu psrt_cu;
 /* Values of cuda.h, as the driver's documentation has them. */
 enum {
 	PSRT_CU_INVALID_VALUE = 1,
+	PSRT_CU_OUT_OF_MEMORY = 2,
 	PSRT_CU_NOT_READY = 600,
 	PSRT_CU_NOT_SUPPORTED = 801,
 	PSRT_CU_MAJOR = 75, /* attributes: compute capability */

@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"psrt/csrc/accel"
-	"psrt/csrc/cuda"
 	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
 	"psrt/rdma/mem"
@@ -40,7 +39,7 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows), index: index}
 	a.size = a.lay.bytes(rows)
 	if err := a.take(); err != nil {
-		if cuda.IsOutOfMemory(err) || accel.IsOutOfMemory(err) {
+		if accel.IsOutOfMemory(err) {
 			free, total, _ := dev.Room()
 			err = fmt.Errorf("%w: table %q wants %d bytes of %s, of whose %d there are %d free; lower --hbm-budget, or end what else uses it", err, spec.Name, a.size, d.Name(), total, free)
 		}
@@ -61,15 +60,15 @@ const (
 )
 
 type arena struct {
-	dev     driven
+	dev     *accel.Device
 	acc     *accessor.Accessor
 	lay     layout
 	rows    int
 	size    int
-	stream  stream
+	stream  *accel.Stream
 	index   *probe.Bounded
-	memory  cuda.Ptr
-	image   cuda.Ptr // of the index
+	memory  uint64
+	image   uint64 // of the index
 	stage   [stages]stage
 	next    hbm.Fence // of the next piece
 	buffers [][]byte
@@ -81,42 +80,42 @@ type arena struct {
 
 // stage is what one piece of a batch takes on its way.
 type stage struct {
-	at                cuda.Ptr // numbers of rows, floats, keys, the count of refused
-	flat, keys, count cuda.Ptr
+	at                uint64 // numbers of rows, floats, keys, the count of refused
+	flat, keys, count uint64
 	ids               []uint32 // pinned, as what follows
 	words             []uint64 // keys, or buckets of the index
 	refused           []uint64
 	host              []byte // all of them
-	over              event
+	over              *accel.Event
 	fence             hbm.Fence // of the piece that used it last, 0: it is over
 	whole             *int      // where its refused are added, nil: it has none
 	found             []uint32  // where the rows that it found go, nil: it found none
 }
 
 func (a *arena) take() (err error) {
-	if a.stream, err = a.dev.stream(); err != nil {
+	if a.stream, err = a.dev.NewStream(); err != nil {
 		return err
 	}
 	if a.memory, err = a.dev.Alloc(a.size); err != nil {
 		return err
 	}
-	a.image = a.memory.Add(align(4 * a.lay.stride * a.rows))
+	a.image = a.memory + uint64(align(4*a.lay.stride*a.rows))
 	if err := a.stream.Fill(a.image, 0, indexBytes(a.rows)); err != nil {
 		return err
 	}
-	at := a.image.Add(indexBytes(a.rows))
+	at := a.image + uint64(indexBytes(a.rows))
 	for i := range a.stage {
 		s := &a.stage[i]
-		s.at, s.flat = at, at.Add(a.lay.idBytes())
-		s.keys = s.flat.Add(a.lay.flatBytes())
-		s.count = s.keys.Add(8 * a.lay.words())
-		at = at.Add(a.lay.stageBytes())
+		s.at, s.flat = at, at+uint64(a.lay.idBytes())
+		s.keys = s.flat + uint64(a.lay.flatBytes())
+		s.count = s.keys + uint64(8*a.lay.words())
+		at += uint64(a.lay.stageBytes())
 		if s.host, err = a.dev.HostAlloc(8 + 8*a.lay.words() + 4*a.lay.piece); err != nil {
 			return err
 		}
 		s.refused, s.words = mem.Uint64s(s.host[:8]), mem.Uint64s(s.host[8:8+8*a.lay.words()])
 		s.ids = mem.Uint32s(s.host[8+8*a.lay.words():])
-		if s.over, err = a.dev.event(); err != nil {
+		if s.over, err = a.dev.NewEvent(); err != nil {
 			return err
 		}
 	}
@@ -150,7 +149,7 @@ var errHangs = errors.New("gpu: the card hangs")
 
 // await waits for an event, not for ever: a card that hangs has failed. It sleeps
 // longer and longer between two looks.
-func await(over event) error {
+func await(over interface{ Passed() (bool, error) }) error {
 	begin := time.Now()
 	for nap := time.Duration(0); ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
 		switch done, err := over.Passed(); {
@@ -195,10 +194,10 @@ func (a *arena) pieces(n, most, width int, do func(s *stage, first int, b *ptx.B
 		if a.retire(s); a.failed != nil {
 			break
 		}
-		b := &ptx.Batch{Rows: uint64(a.memory), Flat: uint64(s.flat), IDs: uint64(s.at), Stride: a.lay.stride, Count: a.rows,
+		b := &ptx.Batch{Rows: a.memory, Flat: s.flat, IDs: s.at, Stride: a.lay.stride, Count: a.rows,
 			N: min(n-first, most), Width: width, Step: width}
 		s.fence = a.next
-		if a.fail(do(s, first, b)) || a.fail(a.stream.record(s.over)) {
+		if a.fail(do(s, first, b)) || a.fail(a.stream.Record(s.over)) {
 			break
 		}
 	}
@@ -222,7 +221,7 @@ func pieceOf(host []float32, first, n, width, step int) piece {
 }
 
 func (a *arena) launch(kernel, rows int) error {
-	return a.stream.run(kernel, rows, a.bytes)
+	return a.stream.Run(kernel, rows, a.bytes)
 }
 
 func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
@@ -260,7 +259,7 @@ func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm
 		copy(s.words, keys[first:first+b.N])
 		s.found = slots[first : first+b.N]
 		out := a.goesTo(b, pieceOf(dst, first, b.N, b.Width, step))
-		at := ptx.Index{Keys: uint64(s.keys), Buckets: uint64(a.image)}
+		at := ptx.Index{Keys: s.keys, Buckets: a.image}
 		at.Seed, at.Homes, at.Count = a.index.Hash()
 		kernel := findRows
 		if parts := a.acc.Parts(); parts != nil {
@@ -281,7 +280,7 @@ func (a *arena) refresh() {
 			most := min(len(s.ids), len(s.words)*8/probe.BucketBytes)
 			b.N = a.index.Take(s.ids[:most], mem.Bytes(s.words))
 			_, _, buckets := a.index.Hash()
-			b.Rows, b.Stride, b.Count, b.Flat = uint64(a.image), width, buckets, uint64(s.keys)
+			b.Rows, b.Stride, b.Count, b.Flat = a.image, width, buckets, s.keys
 			a.bytes = b.Append(a.bytes[:0])
 			return errors.Join(a.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
 				a.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), a.launch(putRows, b.N))
@@ -345,9 +344,9 @@ func (a *arena) update(slots []uint32, grads []float32, refused *int) {
 		s.whole = refused
 		kernel := updateRows
 		if parts := a.acc.Parts(); parts != nil {
-			kernel, a.bytes = updateParts, b.AppendUpdateParts(a.bytes[:0], parts, uint64(s.count))
+			kernel, a.bytes = updateParts, b.AppendUpdateParts(a.bytes[:0], parts, s.count)
 		} else {
-			a.bytes = b.AppendUpdate(a.bytes[:0], a.acc.Rule(), uint64(s.count))
+			a.bytes = b.AppendUpdate(a.bytes[:0], a.acc.Rule(), s.count)
 		}
 		return errors.Join(a.stream.Fill(s.count, 0, 8), a.stream.ToDevice(s.flat, p.flat), a.launch(kernel, b.N),
 			a.stream.ToHost(mem.Bytes(s.refused), s.count))

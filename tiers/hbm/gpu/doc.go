@@ -2,8 +2,8 @@
 // on by the kernels of csrc/ptx.
 //
 // It owns the arena on the device, the staging between the host and it, and the
-// stream. The device is a GPU by CUDA, or what a library's table of functions drives
-// (csrc/accel): see driven. It must not know which rows are there, or why.
+// stream. The device is driven by a table of functions (csrc/accel): CUDA's, or that of
+// somebody's library. It must not know which rows are there, or why.
 //
 // The life of a call on an arena: its batch is cut into pieces. For each, the next
 // of a few stages is taken, after the work that used it last is over; the list of

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"psrt/csrc/accel"
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/tiers"
@@ -28,8 +29,8 @@ var faults = map[string]struct {
 }{
 	"no room": {[]string{"PSRT_FAKE_CUDA_BYTES=100000"}, func(t *testing.T) {
 		_, err := openCache(t)
-		var refused *cuda.Error
-		if !errors.Is(err, hbm.ErrDevice) || !errors.As(err, &refused) || !cuda.IsOutOfMemory(err) || !strings.Contains(err.Error(), "--hbm-budget") {
+		var refused *accel.Error
+		if !errors.Is(err, hbm.ErrDevice) || !errors.As(err, &refused) || !accel.IsOutOfMemory(err) || !strings.Contains(err.Error(), "CUDA_ERROR_OUT_OF_MEMORY") || !strings.Contains(err.Error(), "--hbm-budget") {
 			t.Errorf("no room gives %v", err)
 		}
 	}},
