@@ -62,7 +62,7 @@ iproute2; --link none measures over loopback and takes nothing.`,
 	fl.Uint64Var(&cfg.Vocab, "vocab", 1_000_000, "ids in all")
 	fl.Float64Var(&cfg.Zipf, "zipf", 1.1, "exponent of their power law")
 	fl.IntVar(&cfg.Batch, "batch", 4096, "examples of a step")
-	fl.StringSliceVar(&ways, "compress", nil, "ways of sending gradients that take turns, too: fp16, int8, topk:R, auto")
+	fl.StringSliceVar(&ways, "compress", nil, "ways of sending gradients that take turns, too: fp16, int8, topk:R, topk:R:N, auto")
 	fl.IntVar(&cfg.Crew, "combine", 0, "so many workers take turns, too, in bsp: each for itself, and all as one host (psrt train --combine host)")
 	fl.IntSliceVar(&merged, "merge-pushes", nil, "numbers of steps whose rows are sent together, which take turns, too: 2 to 8")
 	fl.IntVar(&cfg.Steps, "steps", 100, "of each turn")

@@ -33,7 +33,7 @@ func TestCompress(t *testing.T) {
 		code       string
 		most       float64 // of the floats' bytes
 		loss, rows float64
-	}{{"fp16", .6, 5e-4, 0}, {"int8", .4, 5e-4, 0}, {"topk:0.5", .9, .02, 1}} {
+	}{{"fp16", .6, 5e-4, 0}, {"int8", .4, 5e-4, 0}, {"topk:0.5", .9, .02, 1}, {"topk:0.2:2", .9, .02, 1}} {
 		t.Run(c.code, func(t *testing.T) {
 			one := run("--transport tcp --compress " + c.code)
 			if u := one.Compress; u == nil || u.Code != c.code || float64(u.PackedBytes) > c.most*float64(u.FloatBytes) || u.KeptRows != 0 || (u.LateRows > 0) != (c.rows > 0) {
@@ -162,8 +162,10 @@ func TestTopDays(t *testing.T) {
 func TestCompressFlag(t *testing.T) {
 	data := write(t, t.TempDir(), "train.libffm", rows(200, 1))
 	for _, c := range []struct{ args, says string }{
-		{"--compress fp8", "none of auto, none, fp16, int8 and topk:R"},
+		{"--compress fp8", "none of auto, none, fp16, int8, topk:R and topk:R:N"},
 		{"--compress topk:2", "want topk:R"},
+		{"--compress topk:0.1:few", "want topk:R"},
+		{"--compress topk:0.1:-1", "0 to 1000"},
 		{"--compress int8 --audit " + t.TempDir(), "leave out one of them"},
 		{"--compress topk:0.1 --on-worker-loss restart", "use fp16 or int8"},
 		{"--merge-pushes 1", "want off, auto, or 2 to 8"},

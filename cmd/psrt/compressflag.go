@@ -19,7 +19,7 @@ type compressFlag struct {
 }
 
 func (f *compressFlag) register(fl *pflag.FlagSet) {
-	fl.Var(f, "compress", "how gradients travel: none, fp16, int8 (a scale a row), topk:R (the share R of rows with the greatest, the rest later), auto (the fastest of the first three)")
+	fl.Var(f, "compress", "how gradients travel: none, fp16, int8 (a scale a row), topk:R (the share R of rows with the greatest, the rest later), topk:R:N (the share falls to R in the first N epochs), auto (the fastest of the first three)")
 	fl.Var(&f.merge, "merge-pushes", "with asp and ssp, how many steps' gradients of rows are added up before they are sent: off, 2 to 8, or auto, up to 4 where a link is the bottleneck (not with adam and ftrl)")
 }
 

@@ -20,9 +20,10 @@ type press struct {
 	merge  *span.Span     // nil: steps are not merged
 	held   bool           // the rows of the running step are kept
 	began  time.Time
-	all    bool // nothing is left for later
-	most   int  // rows of the largest step so far
-	limit  int  // rows that one push brings late; 0: any number
+	share  float64 // of topk, now
+	all    bool    // nothing is left for later
+	most   int     // rows of the largest step so far
+	limit  int     // rows that one push brings late; 0: any number
 	kept   map[uint32]*kept
 	dense  compress.Dense
 	work   compress.Scratch
@@ -67,7 +68,7 @@ func newPress(choice compress.Choice) *press {
 	if !choice.On() {
 		return nil
 	}
-	p := &press{choice: choice, kept: map[uint32]*kept{}, began: time.Now()}
+	p := &press{choice: choice, share: choice.ShareIn(0), kept: map[uint32]*kept{}, began: time.Now()}
 	if choice.Auto {
 		p.auto = &compress.Auto{}
 	}
@@ -135,6 +136,16 @@ func (c *Client) SendAll(on bool) {
 		if !on {
 			c.press.limit = 0
 		}
+	}
+}
+
+// Pass says that a pass over the data begins, the first of which is 0: topk's share may be
+// another one in each.
+func (c *Client) Pass(pass int) {
+	c.lock()
+	defer c.unlock()
+	if c.press != nil {
+		c.press.share = c.press.choice.ShareIn(pass)
 	}
 }
 
@@ -284,7 +295,7 @@ func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Cal
 	all := p.all || !able
 	if p.merge == nil {
 		err := c.pushLate(k, all, clock, call)
-		k.rows.Choose(r.keys[:r.n], grads, p.choice.Share, all, p.sent)
+		k.rows.Choose(r.keys[:r.n], grads, p.share, all, p.sent)
 		return p.sent, err
 	}
 	before := k.rows.Kept()
@@ -510,7 +521,7 @@ func (c *Client) packDense(d *Dense) error {
 		if p.choice.Code == compress.Top {
 			code = compress.Top
 			all := p.all || !able
-			keep = p.dense.Choose(d.grads, blocks, offsets, p.choice.Share, all)
+			keep = p.dense.Choose(d.grads, blocks, offsets, p.share, all)
 			if all {
 				code = compress.Floats
 			}

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,10 @@ func (c Code) String() string {
 type Choice struct {
 	Code  Code    `json:"code,omitempty"`
 	Share float64 `json:"share,omitempty"` // of Top: how many are sent
-	Auto  bool    `json:"auto,omitempty"`  // Floats, Half or Byte, whatever is fastest
+	// Warm is the passes over the data in which the share of Top falls to Share: in the
+	// first one all is sent. What a model learns at first most gradients take part in.
+	Warm int  `json:"warm,omitempty"`
+	Auto bool `json:"auto,omitempty"` // Floats, Half or Byte, whatever is fastest
 	// Merge is how many steps' rows are added up at most before they are sent; 0 and 1:
 	// each step's are sent. MergeAuto finds out how many make steps shortest.
 	Merge     int  `json:"merge,omitempty"`
@@ -60,7 +64,18 @@ func (c Choice) Flag() string {
 	return strings.Join(flags, " ")
 }
 
-// Parse reads auto, none, fp16, int8 or topk:R.
+// ShareIn is the share of Top in a pass over the data, the first of which is 0.
+func (c Choice) ShareIn(pass int) float64 {
+	if pass >= c.Warm {
+		return c.Share
+	}
+	return math.Pow(c.Share, float64(pass)/float64(c.Warm))
+}
+
+// mostWarm bounds what Parse reads.
+const mostWarm = 1000
+
+// Parse reads auto, none, fp16, int8, topk:R or topk:R:WARM.
 func Parse(s string) (Choice, error) {
 	switch s {
 	case "", "none":
@@ -72,24 +87,28 @@ func Parse(s string) (Choice, error) {
 	case "int8":
 		return Choice{Code: Byte}, nil
 	}
-	if share, ok := strings.CutPrefix(s, "topk:"); ok {
+	if rest, ok := strings.CutPrefix(s, "topk:"); ok {
+		share, warm, warms := strings.Cut(rest, ":")
 		r, err := strconv.ParseFloat(share, 64)
 		c := Choice{Code: Top, Share: r}
+		if err == nil && warms {
+			c.Warm, err = strconv.Atoi(warm)
+		}
 		if err == nil {
 			err = c.Check()
 		}
 		if err != nil {
-			return Choice{}, fmt.Errorf("compress: %q: want topk:R with R above 0 and at most 1, as in topk:0.05", s)
+			return Choice{}, fmt.Errorf("compress: %q: want topk:R with R above 0 and at most 1, as in topk:0.05, or topk:R:N with N passes, 0 to %d, in which the share falls to R, as in topk:0.05:3", s, mostWarm)
 		}
 		return c, nil
 	}
-	return Choice{}, fmt.Errorf("compress: %q is none of auto, none, fp16, int8 and topk:R", s)
+	return Choice{}, fmt.Errorf("compress: %q is none of auto, none, fp16, int8, topk:R and topk:R:N", s)
 }
 
 // Check refuses a choice that no Parse gives.
 func (c Choice) Check() error {
 	switch {
-	case c.Code >= codeEnd, c.Auto && c.Code != Floats, c.Code != Top && c.Share != 0:
+	case c.Code >= codeEnd, c.Auto && c.Code != Floats, c.Code != Top && (c.Share != 0 || c.Warm != 0), c.Warm < 0, c.Warm > mostWarm:
 		return fmt.Errorf("compress: no such choice: %+v", c)
 	case c.Code == Top && !(c.Share > 0 && c.Share <= 1):
 		return fmt.Errorf("compress: topk of %g, want more than 0 and at most 1", c.Share)
@@ -107,7 +126,11 @@ func (c Choice) String() string {
 	case c.Auto:
 		return "auto"
 	case c.Code == Top:
-		return "topk:" + strconv.FormatFloat(c.Share, 'g', -1, 64)
+		s := "topk:" + strconv.FormatFloat(c.Share, 'g', -1, 64)
+		if c.Warm > 0 {
+			s += fmt.Sprintf(":%d", c.Warm)
+		}
+		return s
 	}
 	return c.Code.String()
 }

@@ -186,22 +186,3 @@ func FuzzOpen(f *testing.F) {
 		_ = DecodeBlocks(make([]float32, rows), []int{rows}, b)
 	})
 }
-
-func TestParse(t *testing.T) {
-	for s, want := range map[string]Choice{"": {}, "none": {}, "auto": {Auto: true}, "fp16": {Code: Half}, "int8": {Code: Byte}, "topk:0.05": {Code: Top, Share: .05}, "topk:1": {Code: Top, Share: 1}} {
-		got, err := Parse(s)
-		if err != nil || got != want || s != "" && got.String() != s || got.Check() != nil || got.On() != (s != "" && s != "none") {
-			t.Errorf("%q: %+v (%v), %v", s, got, got, err)
-		}
-	}
-	for _, s := range []string{"fp8", "topk", "topk:0", "topk:1.5", "topk:-1", "topk:NaN", "topk:", "int8 "} {
-		if c, err := Parse(s); err == nil {
-			t.Errorf("%q: %+v", s, c)
-		}
-	}
-	for _, c := range []Choice{{Code: 9}, {Code: Half, Auto: true}, {Code: Half, Share: 1}, {Code: Top}} {
-		if c.Check() == nil {
-			t.Errorf("%+v", c)
-		}
-	}
-}

@@ -134,6 +134,9 @@ type training struct {
 
 // epoch trains one pass. It returns when every push has been acknowledged.
 func (w *worker) epoch(ctx context.Context, q *queue, epoch int, acc *metric.Accumulator) error {
+	if w.job.Compress.Keeps() {
+		w.client.Pass(epoch)
+	}
 	return pipe.Run(ctx, &w.line, &training{streaming{w, q}, epoch, acc, w.newProgress(epoch, acc)})
 }
 
