@@ -9,7 +9,7 @@ import (
 
 // purePackages are state machines: all they learn comes in as arguments, all
 // they do goes out as results, so that a test can replay any history.
-var purePackages = []string{"sched/place", "sched/clock", "sched/chain", "sched/member", "sched/fanin", "sched/tree", "sched/pipe/settle", "sched/compress/span", "sched/plan", "sched/ledger", "nccl/hier", "sched/densesplit"}
+var purePackages = []string{"sched/place", "sched/clock", "sched/chain", "sched/member", "sched/fanin", "sched/tree", "sched/pipe/settle", "sched/compress/span", "sched/plan", "sched/ledger", "nccl/hier", "sched/densesplit", "tiers/hbm/deal"}
 
 // impure are imports that reach outside. math/rand (not v2) is seeded by the
 // process.

@@ -101,8 +101,11 @@ type deviceSpread struct {
 	devices int
 }
 
+// anyDevices: their speed says how many have rows.
+const anyDevices = 0
+
 // TestSpreadOverDevices: lanes' rows on devices of their own, four of a kind or of several kinds, are those of
-// memory, and every device has some.
+// memory, and every one of like devices has some.
 func TestSpreadOverDevices(t *testing.T) {
 	base := *sampleJob(t, "fm")
 	base.Dataset, base.Lanes, base.Batch, base.Epochs = "queue", 4, 200, 1
@@ -112,7 +115,7 @@ func TestSpreadOverDevices(t *testing.T) {
 		j.Device = &train.Device{Kind: spread.kinds, Bytes: 1 << 20}
 		res := run(t, j, "shm")
 		s := res.ServerUse[0].Tables[0].Tiers
-		if s == nil || s.DeviceHits+s.DeviceMisses == 0 || s.DeviceBytes > 1<<20 || strings.Count(s.Device, " and ") != spread.devices-1 {
+		if s == nil || s.DeviceHits+s.DeviceMisses == 0 || s.DeviceBytes > 1<<20 || spread.devices != anyDevices && strings.Count(s.Device, " and ") != spread.devices-1 {
 			t.Errorf("%s: %+v, want rows on %d devices", spread.kinds, s, spread.devices)
 		}
 		if res.Digest != want {

@@ -128,8 +128,21 @@ func (d *Device) forServer(j *Job, rank Rank) (_ *server.Device, release func())
 	}
 	device := found[0]
 	if len(found) > 1 {
-		device = hbm.NewCards(found)
+		device = cardsOf(found, d.Bytes, rank)
 	}
 	return &server.Device{Device: device, MaxBytes: d.Bytes, Policy: d.Policy,
 		BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}, release
+}
+
+// cardsOf has unlike devices get lanes by their speed, and says so.
+func cardsOf(all []hbm.Device, bytes int64, rank Rank) *hbm.Cards {
+	speeds := hbm.Speeds(all, bytes)
+	if slices.Min(speeds) != slices.Max(speeds) {
+		said := make([]string, len(all))
+		for i, d := range all {
+			said[i] = fmt.Sprintf("%s: %.3g", d.Name(), speeds[i]/1e6)
+		}
+		rank.emit(Event{Note: fmt.Sprintf("server %d shares lanes among unlike devices by their speed, in million rows a second: %s", rank.Index, strings.Join(said, "; "))})
+	}
+	return hbm.NewCards(all, speeds)
 }

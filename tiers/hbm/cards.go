@@ -3,26 +3,34 @@ package hbm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"psrt/csrc/probe"
 	"psrt/tiers/accessor"
+	"psrt/tiers/hbm/deal"
 	"psrt/tiers/table"
 )
 
 // Cards are several devices as one: each arena lies whole on that of them which has the
-// fewest, so what opens as many arenas as there are devices, a lane's part of a table each, has its
-// rows spread over all. Goroutines may open arenas at once.
+// fewest for its speed, so what opens as many arenas as there are like devices, a lane's part of a
+// table each, has its rows spread over all. Goroutines may open arenas at once.
 type Cards struct {
 	all []Device
 
 	mu   sync.Mutex
-	open []int // arenas, by device
+	open []deal.Load // arenas, by device
 }
 
-// NewCards needs one device at least.
-func NewCards(all []Device) *Cards { return &Cards{all: all, open: make([]int, len(all))} }
+// NewCards needs one device at least, and the Speeds of all.
+func NewCards(all []Device, speeds []float64) *Cards {
+	c := &Cards{all: all, open: make([]deal.Load, len(all))}
+	for i, s := range speeds {
+		c.open[i].Speed = s
+	}
+	return c
+}
 
 // Name is those of all devices, each once.
 func (c *Cards) Name() string {
@@ -67,24 +75,25 @@ func (c *Cards) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRo
 	return nil, errors.Join(refused...)
 }
 
-// take counts an arena of the device with the fewest of those not tried, the first of equals.
+// take counts an arena of the next of those not tried.
 func (c *Cards) take(tried []bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	best := -1
-	for i, n := range c.open {
-		if !tried[i] && (best < 0 || n < c.open[best]) {
-			best = i
+	left := slices.Clone(c.open)
+	for i := range left {
+		if tried[i] {
+			left[i].Speed = -1
 		}
 	}
-	c.open[best]++
+	best := deal.Next(left)
+	c.open[best].Parts++
 	return best
 }
 
 func (c *Cards) leave(at int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open[at]--
+	c.open[at].Parts--
 }
 
 // dealt is an arena of a device with a name, that is counted until it is closed.

@@ -38,7 +38,7 @@ func TestCards(t *testing.T) {
 		cards[i] = &card{Host: hbm.Host{Node: -1}, number: i}
 		all[i] = cards[i]
 	}
-	several := hbm.NewCards(all)
+	several := hbm.NewCards(all, []float64{1, 1, 1})
 	cfg := hbm.Config{Device: several, MaxBytes: 300 * 64, BatchRows: 100, Node: -1}
 	held := make([]*hbm.Cache, 6)
 	on := make([]string, len(held))
@@ -91,7 +91,7 @@ func TestCardsName(t *testing.T) {
 		"card 1 and card 2":                    {&card{number: 1}, &card{number: 2}},
 		"card 5 and 3 of " + hbm.Host{}.Name(): {&card{number: 5}, hbm.Host{}, hbm.Host{}, hbm.Host{}},
 	} {
-		if got := hbm.NewCards(all).Name(); got != want {
+		if got := hbm.NewCards(all, nil).Name(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -5,9 +5,12 @@
  *   cc -O2 -ffp-contract=off -fPIC -shared -I csrc/accel -I csrc/ptx -o twin.so csrc/accel/testdata/twin.c -lm
  *
  * PSRT_TWIN_BYTES  memory of the device (1 GiB)
- * PSRT_TWIN_FAIL   number of the kernel's run from which on every call fails */
+ * PSRT_TWIN_FAIL   number of the kernel's run from which on every call fails
+ *
+ * -DNAP_MS=N makes it slow: it sleeps so long before a kernel. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "psrt_accel.h"
 #include "rows.cu"
@@ -111,6 +114,9 @@ static int32_t run(void *at, void *s, int32_t kernel, uint64_t n, const void *ar
 	const char *fails = getenv("PSRT_TWIN_FAIL");
 	(void)at;
 	(void)s;
+#ifdef NAP_MS
+	nanosleep(&(struct timespec){ NAP_MS / 1000, NAP_MS % 1000 * 1000000L }, NULL);
+#endif
 	if (fails && ++runs >= atol(fails))
 		broken = FAILED;
 	switch (kernel) {

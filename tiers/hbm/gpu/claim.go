@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"psrt/tiers/hbm/deal"
 )
 
 // host is where a machine shows its cards.
@@ -39,7 +41,7 @@ func claim(root string, buses []string, speeds []float64) (card int, release fun
 		}
 	}
 	free := make([]*os.File, len(buses)) // a seat of each card, locked
-	cards := make([]load, len(buses))
+	cards := make([]deal.Load, len(buses))
 	defer func() {
 		for i, f := range free {
 			if f != nil && (err != nil || i != card) {
@@ -48,14 +50,14 @@ func claim(root string, buses []string, speeds []float64) (card int, release fun
 		}
 	}()
 	for i, bus := range buses {
-		cards[i].speed = speeds[i]
+		cards[i].Speed = speeds[i]
 		for _, seat := range seats {
 			f, err := os.Open(filepath.Join(root, strings.ToLower(bus), seat))
 			if err != nil {
 				return 0, nil, err
 			}
 			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-				cards[i].takers++
+				cards[i].Parts++
 				_ = f.Close()
 				continue
 			}
@@ -66,7 +68,7 @@ func claim(root string, buses []string, speeds []float64) (card int, release fun
 			free[i] = f
 		}
 	}
-	card = least(cards)
+	card = deal.Next(cards)
 	mine := free[card]
 	if mine == nil { // more than there are seats: not counted
 		return card, func() {}, nil

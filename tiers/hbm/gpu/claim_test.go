@@ -3,10 +3,7 @@ package gpu
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-
-	"psrt/csrc/seedtest"
 )
 
 // machine is a host whose cards are on some buses.
@@ -66,53 +63,4 @@ func TestClaims(t *testing.T) {
 	if _, _, err := claim(root, []string{"0000:99:00.0"}, like[:1]); err == nil {
 		t.Error("a card that the machine does not show was taken")
 	}
-}
-
-// TestLeast: dealing one by one gives the slowest share that any dealing gives.
-func TestLeast(t *testing.T) {
-	r := seedtest.Rand(t)
-	for range 300 {
-		cards := make([]load, 1+r.IntN(4))
-		for i := range cards {
-			cards[i].speed = float64(1 + r.IntN(9))
-		}
-		servers := 1 + r.IntN(6)
-		for range servers {
-			cards[least(cards)].takers++
-		}
-		if got, want := slowest(cards), best(cards, servers); got != want {
-			t.Fatalf("%d servers on %v: the slowest has %v, it could have %v", servers, cards, got, want)
-		}
-	}
-}
-
-// slowest is the least that one of those who have a card gets of it.
-func slowest(cards []load) float64 {
-	var shares []float64
-	for _, c := range cards {
-		if c.takers > 0 {
-			shares = append(shares, c.speed/float64(c.takers))
-		}
-	}
-	return slices.Min(shares)
-}
-
-// best tries all dealings.
-func best(cards []load, servers int) (most float64) {
-	ways := 1
-	for range servers {
-		ways *= len(cards)
-	}
-	for way := range ways {
-		try := slices.Clone(cards)
-		for i := range try {
-			try[i].takers = 0
-		}
-		for range servers {
-			try[way%len(cards)].takers++
-			way /= len(cards)
-		}
-		most = max(most, slowest(try))
-	}
-	return most
 }

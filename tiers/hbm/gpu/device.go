@@ -26,8 +26,8 @@ type Device struct {
 	// CUDA, "" none; Index is then its number of the device.
 	Accel string
 
-	mu   sync.Mutex
-	name string // once it is known
+	mu          sync.Mutex
+	name, model string // once they are known
 }
 
 // Name says which GPU it is, once Open or Probe has asked.
@@ -40,11 +40,18 @@ func (d *Device) Name() string {
 	return d.name
 }
 
-func (d *Device) named(name string) {
+// Model is what devices have in common that work alike, once Open or Probe has asked.
+func (d *Device) Model() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.model
+}
+
+func (d *Device) named(name, model string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.name == "" {
-		d.name = name
+		d.name, d.model = name, model
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // open takes the device, and learns its name.
 func (d *Device) open() (*accel.Device, error) {
-	l, name, err := d.table()
+	l, name, model, err := d.table()
 	if err != nil {
 		return nil, err
 	}
@@ -20,32 +20,33 @@ func (d *Device) open() (*accel.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.named(name)
+	d.named(name, model)
 	return dev, nil
 }
 
 // table is the functions that drive the device: a library's, or CUDA's; and the device's
-// name.
-func (d *Device) table() (l *accel.Library, name string, err error) {
+// name and model, which is all that one library has, as it names no devices.
+func (d *Device) table() (l *accel.Library, name, model string, err error) {
 	if d.Accel != "" {
 		if l, err = accel.Load(d.Accel); err != nil {
-			return nil, "", err
+			return nil, "", "", err
 		}
-		return l, fmt.Sprintf("device %d of %s (%s)", d.Index, l.Name, d.Accel), nil
+		model = fmt.Sprintf("%s (%s)", l.Name, d.Accel)
+		return l, fmt.Sprintf("device %d of %s", d.Index, model), model, nil
 	}
 	driver, err := cuda.Load(d.Library)
 	if err != nil {
-		return nil, "", err
+		return nil, "", "", err
 	}
 	all, err := driver.Devices()
 	if err != nil {
-		return nil, "", err
+		return nil, "", "", err
 	}
 	if d.Index < 0 || d.Index >= len(all) {
-		return nil, "", fmt.Errorf("gpu: GPU %d of %d, which the driver counts from 0", d.Index, len(all))
+		return nil, "", "", fmt.Errorf("gpu: GPU %d of %d, which the driver counts from 0", d.Index, len(all))
 	}
 	l, err = driver.Accelerator(cuda.Kernels{Text: ptx.Text, Names: ptx.Kernels[:], Lanes: ptx.Lanes, BlockThreads: ptx.BlockThreads})
-	return l, fmt.Sprintf("GPU %d, %s (%s)", d.Index, all[d.Index].Name, all[d.Index].Bus), err
+	return l, fmt.Sprintf("GPU %d, %s (%s)", d.Index, all[d.Index].Name, all[d.Index].Bus), all[d.Index].Name, err
 }
 
 // PickFrom is a device of an accelerator's library for a server: they are taken in turns
