@@ -15,6 +15,7 @@ func TestSpreadOverCards(t *testing.T) {
 	args := strings.Fields("train --data " + supportData(t) + "/rows.libffm --format libffm --model fm --batch 200 --threads 1 --seed 7 --servers 1 --workers 1 --sync bsp --quiet --json --hbm-budget 4MiB --hbm-device")
 	t.Setenv(cuda.Variable, cudatest.Build(t))
 	t.Setenv("PSRT_FAKE_CUDA_DEVICES", "4")
+	t.Setenv("PSRT_FAKE_CUDA_LIKE", "1") // so each has a lane, however fast it is
 	digest := ""
 	for _, cards := range []string{"2", "0,1,2,3"} {
 		o := psrt(t, append(args, cards)...)

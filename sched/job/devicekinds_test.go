@@ -29,6 +29,7 @@ func deviceSpreads(t *testing.T) []deviceSpread {
 	kinds := deviceKinds(t)
 	table, slow := kinds[2], train.DeviceLibrary+acceltest.Build(t, "-DNAP_MS=5")
 	cards := deviceSpread{"0,1,2,3", 4}
+	t.Setenv("PSRT_FAKE_CUDA_LIKE", "1") // so each has a lane, however fast it is
 	if os.Getenv("PSRT_GPU") != "" {
 		cards = deviceSpread{"0", 1}
 	}

@@ -9,6 +9,7 @@
  *
  * PSRT_FAKE_CUDA_BYTES   memory of the device (1 GiB)
  * PSRT_FAKE_CUDA_DEVICES how many there are (1)
+ * PSRT_FAKE_CUDA_LIKE    set: all have one name, as like cards have
  * PSRT_FAKE_CUDA_FAIL    number of the launch from which on every call fails, as
  *                        after a fault of a kernel
  * PSRT_FAKE_CUDA_COPIES  so many copies between host and device go well; with the
@@ -236,7 +237,15 @@ int cuInit(unsigned flags)
 int cuDriverGetVersion(int *v) { *v = 12040; return OK; }
 int cuDeviceGetCount(int *n) { *n = devices; return ready ? OK : NO_INIT; }
 int cuDeviceGet(int *d, int i) { *d = i; return i >= 0 && i < devices && i < DEVICES ? OK : INVALID; }
-int cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "fake device %d", d); return OK; }
+int cuDeviceGetName(char *s, int n, int d)
+{
+	if (getenv("PSRT_FAKE_CUDA_LIKE"))
+		snprintf(s, n, "fake device");
+	else
+		snprintf(s, n, "fake device %d", d);
+	return OK;
+}
+
 int cuDeviceGetPCIBusId(char *s, int n, int d) { snprintf(s, n, "0000:%02x:00.0", d + 1); return OK; }
 int cuDeviceTotalMem_v2(size_t *n, int d) { (void)d; *n = total; return OK; }
 int cuDeviceGetAttribute(int *v, int a, int d) { (void)d; *v = a == 75 ? 9 : 0; return OK; }
