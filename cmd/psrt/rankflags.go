@@ -17,7 +17,7 @@ import (
 // rank 0 alone. These are each rank's own.
 var ownFlags = []string{
 	"rank", "world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous", "tls-ca", "tls-cert", "tls-key", "numa", "quiet", "config", "help", "metrics",
-	"rack", "host-label", "stall-after", "transport", "device", "port", "gid-index", "traffic-class",
+	"rack", "host-label", "weight", "stall-after", "transport", "device", "port", "gid-index", "traffic-class",
 }
 
 // resultFlags are for the rank that has the result: the first worker.
@@ -69,11 +69,11 @@ func (f *trainFlags) agree(c *cobra.Command, j *train.Job) error {
 // onlyWithRank refuses what has no meaning while psrt starts all ranks itself, but for what
 // has another one.
 func (f *trainFlags) onlyWithRank(c *cobra.Command, but ...string) error {
-	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous"} {
+	for _, name := range []string{"world-size", "coordinator", "token-file", "join-timeout", "listen", "interface", "rendezvous", "weight"} {
 		if name == "coordinator" && len(job.Endpoints(f.coordinator)) > 0 || slices.Contains(but, name) {
 			continue
 		}
-		if g := c.Flags().Lookup(name); g.Changed && g.Value.String() != g.DefValue {
+		if g := c.Flags().Lookup(name); g != nil && g.Changed && g.Value.String() != g.DefValue {
 			return cli.Usagef("--%s is for ranks started by hand: give --rank, too, or leave it out to have psrt start all ranks here", name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
+	"psrt/sched/place"
 	"psrt/sched/train"
 )
 
@@ -13,6 +14,7 @@ type replicaFlags struct {
 	replicas, groups int
 	sameHost         bool
 	rack, host       string
+	weight           float64
 	read             *cli.Choice
 }
 
@@ -29,6 +31,15 @@ func (f *replicaFlags) register(fl *pflag.FlagSet) {
 func (f *replicaFlags) labels(fl *pflag.FlagSet) {
 	fl.StringVar(&f.rack, "rack", "", "`name` of this server's rack: replicas are in different racks, where servers have one")
 	fl.StringVar(&f.host, "host-label", "", "`name` of what this server fails together with (the host's name), or of the host in which this worker adds dense gradients first, with --dense allreduce")
+	fl.Float64Var(&f.weight, "weight", 1, "this server's share of the groups of rows, relative to the others' (a host with twice the memory: 2)")
+}
+
+// checkLabels refuses what no server can have.
+func (f *replicaFlags) checkLabels() error {
+	if !(f.weight >= place.MinWeight && f.weight <= place.MaxWeight) { // NaN too
+		return cli.Usagef("--weight %g: want %g to %g; leave a server out to give it nothing", f.weight, float64(place.MinWeight), float64(place.MaxWeight))
+	}
+	return nil
 }
 
 // check refuses what no job can have, and what does nothing.
@@ -43,7 +54,7 @@ func (f *replicaFlags) check(c *cobra.Command, servers int) error {
 	case f.sameHost && f.replicas == 1:
 		return cli.Usagef("--allow-same-host has no effect without --replicas 2 or more: there is one replica of each row")
 	}
-	return nil
+	return f.checkLabels()
 }
 
 // onOneHost refuses replicas that would all be on this machine, where nobody said

@@ -180,7 +180,7 @@ func listServers(f *serverFlags) error {
 func printServers(w io.Writer, v *job.View) error {
 	fmt.Fprintf(w, "%d groups of %d replica(s), %s; map of epoch %d\n\n", v.Groups, v.Replicas, wholeness(v), v.Epoch)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "server\tgroups\tas head\tcoming\thost\track\tpid\taddress\tstate\t")
+	fmt.Fprintln(t, "server\tgroups\tas head\tcoming\tweight\thost\track\tpid\taddress\tstate\t")
 	for _, s := range v.Servers {
 		state := "well"
 		switch {
@@ -189,7 +189,7 @@ func printServers(w io.Writer, v *job.View) error {
 		case !s.Listed:
 			state = "silent"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Host, s.Rack, s.PID, s.Addr, state)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%g\t%s\t%s\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Weight, s.Host, s.Rack, s.PID, s.Addr, state)
 	}
 	return t.Flush()
 }
@@ -250,6 +250,9 @@ func (f *serverFlags) settled(ctx context.Context, k *job.Control, what string, 
 }
 
 func addServer(c *cobra.Command, f *serverFlags, own *trainFlags) error {
+	if err := own.replicas.checkLabels(); err != nil {
+		return err
+	}
 	ctx, stop := cli.Interruptible()
 	defer stop()
 	k, err := f.attach(ctx)
@@ -260,7 +263,7 @@ func addServer(c *cobra.Command, f *serverFlags, own *trainFlags) error {
 	if f.coordinator != "" {
 		return own.serveAdded(ctx, k, f)
 	}
-	for _, name := range []string{"listen", "numa", "rack", "host-label"} {
+	for _, name := range []string{"listen", "numa", "rack", "host-label", "weight"} {
 		if c.Flags().Changed(name) {
 			return cli.Usagef("--%s is for a server that this process is: give --coordinator, too, or leave it out to have the job's launcher start one", name)
 		}
@@ -307,6 +310,6 @@ func (f *trainFlags) serveAdded(ctx context.Context, k *job.Control, at *serverF
 	show := newDisplay(os.Stderr, false)
 	show.note(fmt.Sprintf("server %d of a job of %d servers and %d workers at its start", number, k.Job.Servers, k.Job.Workers))
 	_, err = job.RunAdded(ctx, at.coordinator, number, k, job.RankConfig{Token: token, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(),
-		Listen: f.listen, Node: node, Events: show.event, HostLabel: f.replicas.host, Rack: f.replicas.rack, Store: at.store()})
+		Listen: f.listen, Node: node, Events: show.event, HostLabel: f.replicas.host, Rack: f.replicas.rack, Weight: f.replicas.weight, Store: at.store()})
 	return cli.InterruptedOr(ctx, err)
 }

@@ -42,12 +42,14 @@ func (f *serveFlags) checkReplicas(c *cobra.Command) error {
 	if err := f.replicas.check(c, f.servers); err != nil {
 		return err
 	}
-	labels := f.replicas.rack != "" || f.replicas.host != ""
+	labels := f.replicas.rack != "" || f.replicas.host != "" || c.Flags().Changed("weight")
 	switch {
 	case !f.replicated() && labels:
-		return cli.Usagef("--rack and --host-label are for servers with --replicas or --groups: they say which of them fail together")
+		return cli.Usagef("--rack, --host-label and --weight are for servers with --replicas or --groups: they say which of them fail together, and how many groups each has")
 	case !f.replicated():
 		return nil
+	case c.Flags().Changed("weight") && f.coordinator == "" && !launched():
+		return cli.Usagef("--weight %g: all %d servers that are started here would have it; give it to servers started one by one (--rank, --coordinator)", f.replicas.weight, f.servers)
 	case f.coordinator == "" && !launched():
 		return f.replicas.onOneHost(f.servers)
 	}
@@ -201,7 +203,7 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 	if err != nil || f.replicas.host != "" {
 		host = f.replicas.host
 	}
-	cfg.Replicated = &serve.Replicated{Coord: store, Number: f.rank, First: f.servers, Host: host, Rack: f.replicas.rack,
+	cfg.Replicated = &serve.Replicated{Coord: store, Number: f.rank, First: f.servers, Host: host, Rack: f.replicas.rack, Weight: f.replicas.weight,
 		Chains: place.ChainsConfig{Slots: place.DefaultSlots, Groups: all.GroupCount(), Replicas: f.replicas.replicas, AllowSameHost: f.replicas.sameHost}}
 	s, err := serve.NewReplica(cfg)
 	if err != nil {

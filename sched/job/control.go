@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -115,12 +116,14 @@ type ServerInfo struct {
 	Addr       string `json:"address,omitempty"`
 	Host       string `json:"host,omitempty"`
 	Rack       string `json:"rack,omitempty"`
-	PID        int    `json:"pid,omitempty"`
-	Listed     bool   `json:"registered"` // it has said lately that it lives
-	Leaving    bool   `json:"leaving,omitempty"`
-	Heads      int    `json:"heads"`  // groups whose workers it serves
-	Groups     int    `json:"groups"` // of which it has a replica
-	Joins      int    `json:"joins"`  // which it is copying
+	// Weight is its share of the groups, relative to the others'.
+	Weight  float64 `json:"weight"`
+	PID     int     `json:"pid,omitempty"`
+	Listed  bool    `json:"registered"` // it has said lately that it lives
+	Leaving bool    `json:"leaving,omitempty"`
+	Heads   int     `json:"heads"`  // groups whose workers it serves
+	Groups  int     `json:"groups"` // of which it has a replica
+	Joins   int     `json:"joins"`  // which it is copying
 }
 
 // View is a job's servers at one moment.
@@ -184,7 +187,7 @@ func look(m *place.Chains, listed []replica.Registration) *View {
 	of := func(s place.Server) *ServerInfo {
 		i := at[s.ID]
 		if i == nil {
-			i = &ServerInfo{Server: s.ID, Addr: s.Addr, Host: s.Host, Rack: s.Rack}
+			i = &ServerInfo{Server: s.ID, Addr: s.Addr, Host: s.Host, Rack: s.Rack, Weight: cmp.Or(s.Weight, 1)}
 			at[s.ID] = i
 		}
 		return i

@@ -57,6 +57,8 @@ type RankConfig struct {
 	Hosted *Hosted
 	// HostLabel and Rack say what a server fails together with; "": its host, and no rack.
 	HostLabel, Rack string
+	// Weight is a server's share of the groups, relative to the others'; 0 means 1.
+	Weight float64
 	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
 	OnAdopt func(worker int)
 
@@ -140,7 +142,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	rank.Reach = reach(&cfg)
 	number, serves := serverOf(cfg.Rank, job)
 	if serves {
-		rank.Index, rank.Label, rank.Rack = number, hostLabel(cfg.HostLabel), cfg.Rack
+		rank.Index, rank.Label, rank.Rack, rank.Weight = number, hostLabel(cfg.HostLabel), cfg.Rack, cfg.Weight
 		err = train.RunServer(ctx, job, rank)
 	} else {
 		rank.Index, rank.Label = rank.Index-job.Servers, cfg.HostLabel

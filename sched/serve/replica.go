@@ -39,6 +39,8 @@ type Replicated struct {
 	Chains place.ChainsConfig
 	// Host and Rack are what the server fails together with; Rack may be "".
 	Host, Rack string
+	// Weight is its share of the groups, relative to the others'; 0 means 1.
+	Weight float64
 }
 
 // Keys of Replicated, and of who keeps the servers (sched/serve/keeper).
@@ -95,7 +97,7 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	k := cfg.Replicated
 	clearStale(cfg.Listen)
 	r.member, err = replica.New(replica.Config{
-		ID: k.Number, Host: r.host, Listen: cfg.Listen, Coord: k.Coord, Server: place.Server{Lanes: cfg.Lanes, Host: k.Host, Rack: k.Rack},
+		ID: k.Number, Host: r.host, Listen: cfg.Listen, Coord: k.Coord, Server: place.Server{Lanes: cfg.Lanes, Host: k.Host, Rack: k.Rack, Weight: k.Weight},
 		First: k.Chains, FirstServers: k.First, Open: r.sit, Describe: r.describe, Note: cfg.Log,
 	})
 	if err != nil {

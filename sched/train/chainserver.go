@@ -31,7 +31,7 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 	var noted atomic.Bool
 	m, err := replica.New(replica.Config{
 		ID: rank.Index, Host: rank.Host, Listen: rank.Listen, Coord: rank.Coord,
-		Server: place.Server{Lanes: job.Lanes, Host: rank.Label, Rack: rank.Rack},
+		Server: place.Server{Lanes: job.Lanes, Host: rank.Label, Rack: rank.Rack, Weight: rank.Weight},
 		First:  job.chains(), FirstServers: job.Servers,
 		Open: func(seat replica.Seat) (replica.Group, error) {
 			cfg := part

@@ -18,6 +18,9 @@ const KeyDone = "done"
 // RunServer is a server rank's life: make the lanes, listen, serve until the
 // workers are done.
 func RunServer(ctx context.Context, job *Job, rank Rank) error {
+	if rank.Weight != 0 && rank.Weight != 1 && !job.Chained() {
+		return &InputError{fmt.Errorf("train: server %d has --weight %g, and in this job all servers have equal parts of the rows: give rank 0 --groups or --replicas, or leave --weight out", rank.Index, rank.Weight)}
+	}
 	if job.Predict != nil {
 		return runRows(ctx, job, rank)
 	}

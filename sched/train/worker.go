@@ -35,6 +35,8 @@ type Rank struct {
 	// Label and Rack are what a server fails together with. A worker's label is its
 	// host, in which it adds dense gradients before those of other hosts; "": the machine.
 	Label, Rack string
+	// Weight is a server's share of the groups, relative to the others'; 0 means 1.
+	Weight float64
 	// Timeout bounds every wait for other ranks; 0 means two minutes.
 	Timeout time.Duration
 	// Events receives progress; may be nil. Worker 0 reports for all.
