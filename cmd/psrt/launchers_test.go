@@ -312,13 +312,13 @@ func TestSrun(t *testing.T) {
 		where := t.TempDir()
 		o := onCluster(t, func(ctx context.Context) *exec.Cmd {
 			return s.Command(ctx, "sbatch", "--wait", "--parsable", "--chdir", where,
-				"--export=ALL,PSRT_TEST_MAIN=1,PSRT="+os.Args[0]+",DATA="+flags[2], script)
+				"--export=ALL,PSRT_TEST_MAIN=1,PSRT="+os.Args[0]+",DATA="+flags[2], script, "--servers", "3", "--replicas", "2", "--groups", "4")
 		})
 		id := strings.TrimSpace(o.stdout)
 		log, _ := os.ReadFile(filepath.Join(where, "psrt-"+id+".log"))
 		b, err := os.ReadFile(filepath.Join(where, "psrt-"+id+".json"))
 		var res train.Result
-		if o.code != 0 || err != nil || json.Unmarshal(b, &res) != nil || res.Servers != 2 || res.Workers != 2 || !strings.Contains(string(log), "4 ranks on 4 hosts met by PMIx") {
+		if o.code != 0 || err != nil || json.Unmarshal(b, &res) != nil || res.Servers != 3 || res.Workers != 1 || !strings.Contains(string(log), "4 ranks on 4 hosts met by PMIx") {
 			t.Errorf("exit %d, %v: %s%s", o.code, err, o.stderr, log)
 		}
 	})
