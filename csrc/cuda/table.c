@@ -154,10 +154,11 @@ static int take(const char *ptx, const char *names, uint32_t lanes, uint32_t blo
 	for (char *w = all ? strtok_r(all, " ", &rest) : NULL; w; w = strtok_r(NULL, " ", &rest), n++)
 		if (n < PSRT_ACCEL_KERNELS)
 			name[n] = w;
-	if (!text_of || n != PSRT_ACCEL_KERNELS || !lanes || block < lanes) {
+	int good = text_of && n == PSRT_ACCEL_KERNELS && lanes && block >= lanes;
+	if (!good || kernels.ptx) {
 		free(text_of);
 		free(all);
-		return 0;
+		return good;
 	}
 	kernels.ptx = text_of;
 	kernels.names = all;
@@ -177,7 +178,7 @@ const psrt_accel_ops *psrt_cuda_table(const char *ptx, const char *names, uint32
 		.rows_to_host = rows_to_host, .fill = fill, .run = run,
 	};
 	pthread_mutex_lock(&lock);
-	int known = kernels.ptx || take(ptx, names, lanes, block);
+	int known = take(ptx, names, lanes, block);
 	pthread_mutex_unlock(&lock);
 	return known ? &ops : NULL;
 }
