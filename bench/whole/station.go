@@ -133,7 +133,10 @@ func (c *Config) names() []string {
 	all := []string{"psrt over the link", "rival over the link", "psrt, rows on this host", "arithmetic alone", "psrt over the link, a worker's death survived", "rows on this host, beside the link's bytes"}
 	for _, how := range c.Compress {
 		name := all[ours] + ", " + how.String()
-		if how.Merge > 1 {
+		switch {
+		case how.MergeAuto:
+			name += ", merged by itself"
+		case how.Merge > 1:
 			name += fmt.Sprintf(", %d steps merged", how.Merge)
 		}
 		all = append(all, name)

@@ -25,7 +25,7 @@ func newWhole() *cobra.Command {
 	o := &options{}
 	cfg := whole.Config{}
 	var ways []string
-	var merged []int
+	var merged []string
 	kind := cli.NewChoice(model.DeepFM, model.LR, model.FM, model.WideDeep, model.DeepFM, model.DCN)
 	link := cli.NewChoice(cable.Veth, cable.Veth, cable.None)
 	rate, queue := bits(0), cli.Bytes(512<<10)
@@ -64,7 +64,7 @@ iproute2; --link none measures over loopback and takes nothing.`,
 	fl.IntVar(&cfg.Batch, "batch", 4096, "examples of a step")
 	fl.StringSliceVar(&ways, "compress", nil, "ways of sending gradients that take turns, too: fp16, int8, topk:R, topk:R:N, auto")
 	fl.IntVar(&cfg.Crew, "combine", 0, "so many workers take turns, too, in bsp: each for itself, and all as one host (psrt train --combine host)")
-	fl.IntSliceVar(&merged, "merge-pushes", nil, "numbers of steps whose rows are sent together, which take turns, too: 2 to 8")
+	fl.StringSliceVar(&merged, "merge-pushes", nil, "numbers of steps whose rows are sent together, which take turns, too: 2 to 8, auto")
 	fl.IntVar(&cfg.Steps, "steps", 100, "of each turn")
 	fl.IntVar(&cfg.Rounds, "rounds", 3, "in which all take turns; the medians are shown")
 	fl.Var(link, "link", "veth, a link of its own; none, loopback")
@@ -82,8 +82,12 @@ iproute2; --link none measures over loopback and takes nothing.`,
 			}
 			cfg.Compress = append(cfg.Compress, choice)
 		}
-		for _, n := range merged {
-			cfg.Compress = append(cfg.Compress, compress.Choice{Merge: n})
+		for _, s := range merged {
+			most, auto, err := compress.ParseMerge(s)
+			if err != nil {
+				return cli.Usagef("%w", err)
+			}
+			cfg.Compress = append(cfg.Compress, compress.Choice{Merge: most, MergeAuto: auto})
 		}
 		cfg.Model.Kind, cfg.Link, cfg.RateBits, cfg.QueueBytes = kind.Value, link.Value, int64(rate), int(queue)
 		return cli.InterruptedOr(ctx, o.runWhole(ctx, cfg))

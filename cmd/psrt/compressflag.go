@@ -1,14 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"psrt/sched/compress"
-	"psrt/sched/compress/span"
 	"psrt/sched/train"
 )
 
@@ -51,21 +49,9 @@ type mergeFlag struct {
 }
 
 // Set reads what the user says.
-func (f *mergeFlag) Set(s string) error {
-	switch s {
-	case "off":
-		*f = mergeFlag{}
-		return nil
-	case "auto":
-		*f = mergeFlag{span.Auto, true}
-		return nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 2 || n > span.Most {
-		return fmt.Errorf("want off, auto, or 2 to %d", span.Most)
-	}
-	*f = mergeFlag{n, false}
-	return nil
+func (f *mergeFlag) Set(s string) (err error) {
+	f.most, f.auto, err = compress.ParseMerge(s)
+	return err
 }
 
 // String is what Set reads.

@@ -105,6 +105,21 @@ func Parse(s string) (Choice, error) {
 	return Choice{}, fmt.Errorf("compress: %q is none of auto, none, fp16, int8, topk:R and topk:R:N", s)
 }
 
+// ParseMerge reads off, auto, or a number of steps.
+func ParseMerge(s string) (most int, auto bool, err error) {
+	switch s {
+	case "off":
+		return 0, false, nil
+	case "auto":
+		return span.Auto, true, nil
+	}
+	most, err = strconv.Atoi(s)
+	if err != nil || most < 2 || most > span.Most {
+		return 0, false, fmt.Errorf("compress: %q: want off, auto, or 2 to %d", s, span.Most)
+	}
+	return most, false, nil
+}
+
 // Check refuses a choice that no Parse gives.
 func (c Choice) Check() error {
 	switch {
