@@ -29,6 +29,7 @@ type generation struct {
 	Time     string          `json:"time,omitempty"`
 	For      string          `json:"for,omitempty"` // training, serving
 	Quantise string          `json:"quantise,omitempty"`
+	Compress string          `json:"compress,omitempty"`
 	SHA256   string          `json:"sha256,omitempty"`
 	Digest   string          `json:"digest,omitempty"`
 	Position json.RawMessage `json:"position,omitempty"`
@@ -79,7 +80,7 @@ func generationOf(e ckpt.Entry) generation {
 	if m == nil {
 		return g
 	}
-	g.Kind, g.Step, g.Bytes, g.Time, g.Quantise, g.SHA256, g.Digest, g.Position = m.Kind, m.Step, m.Bytes(), m.Time, m.Quantise, m.SHA256, m.Digest, m.Position
+	g.Kind, g.Step, g.Bytes, g.Time, g.Quantise, g.Compress, g.SHA256, g.Digest, g.Position = m.Kind, m.Step, m.Bytes(), m.Time, m.Quantise, m.Compress, m.SHA256, m.Digest, m.Position
 	if g.Kind == "" {
 		g.Kind = "model"
 	}
@@ -112,6 +113,9 @@ func printGenerations(to io.Writer, list []generation) error {
 		use, parent := g.For, "-"
 		if g.Quantise != "" {
 			use += " " + g.Quantise
+		}
+		if g.Compress != "" {
+			use += " " + g.Compress
 		}
 		switch {
 		case g.Parent != 0:

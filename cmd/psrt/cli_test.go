@@ -186,6 +186,7 @@ func TestBadInput(t *testing.T) {
 		{"no memory", []string{"--data", good, "--mem-budget", "1KiB"}, 1, []string{"of 1024", "raise --mem-budget, "}},
 		{"resume from nowhere", []string{"--data", good, "--resume"}, 2, []string{"--resume", "--checkpoint"}},
 		{"checkpoints at no time", []string{"--data", good, "--checkpoint", dir, "--checkpoint-every", "often"}, 2, []string{"often", "60s", "1000steps"}},
+		{"checkpoints packed somehow", []string{"--data", good, "--checkpoint", dir, "--checkpoint-compress", "gzip"}, 2, []string{"gzip", "lz4", "none"}},
 		{"policy of nothing", []string{"--data", good, "--cache-policy", "lru"}, 2, []string{"--cache-policy", "--ssd"}},
 		{"no such disk", []string{"--data", good, "--ssd", dir + "/no/disk"}, 2, []string{"--ssd", "no"}},
 		{"csv without schema", []string{"--data", good, "--format", "csv"}, 2, []string{"--schema"}},

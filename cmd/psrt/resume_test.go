@@ -8,11 +8,12 @@ import (
 
 	"psrt/csrc/seedtest"
 	"psrt/sched/train"
+	"psrt/tiers/ckpt"
 )
 
 // TestKilledAndResumed: a job whose processes are all killed at any moment, and
 // that goes on each time from its newest checkpoint with another number of
-// servers, ends with the model of one that nobody killed.
+// servers and other files, ends with the model of one that nobody killed.
 func TestKilledAndResumed(t *testing.T) {
 	rng := seedtest.Rand(t)
 	dir := t.TempDir()
@@ -31,7 +32,8 @@ func TestKilledAndResumed(t *testing.T) {
 	want := result(o.stdout)
 	args = append(args, "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "10steps", "--resume")
 	out, kills := killedUntilDone(t, rng, 900*time.Millisecond, func() []string {
-		return append(args, "--servers", string(rune('1'+rng.IntN(3))))
+		compress := []string{compressNone, ckpt.CompressLZ4}[rng.IntN(2)]
+		return append(args, "--servers", string(rune('1'+rng.IntN(3))), "--checkpoint-compress", compress)
 	})
 	res := result(out)
 	if res.Digest != want.Digest || *res.AUC != *want.AUC || res.Examples != want.Examples {

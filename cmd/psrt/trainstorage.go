@@ -13,21 +13,26 @@ import (
 
 	"psrt/cmd/internal/cli"
 	"psrt/sched/train"
+	"psrt/tiers/ckpt"
 	"psrt/tiers/policy"
 )
 
 // snapshotFlags say whether a running job is saved, where and how often.
 type snapshotFlags struct {
-	dir, every string
-	resume     bool
+	dir, every, compress string
+	resume               bool
 }
 
 // checkpointEvery is how often where --checkpoint says nothing else.
 const checkpointEvery = "60s"
 
+// compressNone keeps blocks as they are.
+const compressNone = "none"
+
 func (f *snapshotFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.dir, "checkpoint", "", "`directory`, or s3://bucket/prefix, for snapshots of the running job: a base, then what has changed")
 	fl.StringVar(&f.every, "checkpoint-every", checkpointEvery, "`time or steps` between two, such as 60s or 1000steps")
+	fl.StringVar(&f.compress, "checkpoint-compress", compressNone, "how blocks of the snapshots are packed, `lz4|none`: lz4 where it saves a sixteenth; a psrt from before it cannot read them")
 	fl.BoolVar(&f.resume, "resume", false, "go on from the newest snapshot in --checkpoint, on any number of servers and workers; where there is none, begin anew")
 }
 
@@ -99,7 +104,7 @@ var stepsPattern = regexp.MustCompile(`^([0-9]+) ?steps?$`)
 // describe gives the job's part, nil where nothing is saved.
 func (f *snapshotFlags) describe(c *cobra.Command) (*train.Checkpoint, error) {
 	if f.dir == "" {
-		for _, name := range []string{"checkpoint-every", "resume"} {
+		for _, name := range []string{"checkpoint-every", "checkpoint-compress", "resume"} {
 			if c.Flags().Changed(name) {
 				return nil, cli.Usagef("--%s has no effect without --checkpoint: name the directory of the snapshots", name)
 			}
@@ -107,6 +112,13 @@ func (f *snapshotFlags) describe(c *cobra.Command) (*train.Checkpoint, error) {
 		return nil, nil
 	}
 	k := &train.Checkpoint{Dir: f.dir, Resume: f.resume, Deltas: train.CheckpointDeltas, Keep: train.CheckpointKeep}
+	switch f.compress {
+	case compressNone:
+	case ckpt.CompressLZ4:
+		k.Compress = f.compress
+	default:
+		return nil, cli.Usagef("--checkpoint-compress %s: want %s or %s", f.compress, ckpt.CompressLZ4, compressNone)
+	}
 	if m := stepsPattern.FindStringSubmatch(f.every); m != nil {
 		n, err := strconv.Atoi(m[1])
 		if err != nil || n < 1 {

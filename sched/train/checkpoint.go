@@ -25,6 +25,8 @@ type Checkpoint struct {
 	// deltas stay; 0 keeps all.
 	Deltas int `json:"deltas"`
 	Keep   int `json:"keep,omitempty"`
+	// Compress packs blocks of the files that shrink by it: ckpt.CompressLZ4.
+	Compress string `json:"compress,omitempty"`
 }
 
 // Defaults of Checkpoint.
@@ -45,6 +47,8 @@ func (c *Checkpoint) validate(j *Job) error {
 		return fmt.Errorf("train: --valid keeps the best epoch's model beside the checkpoints, which %s cannot hold; give --out DIR, or leave --valid out", c.Dir)
 	case c.Deltas < 0 || c.Keep < 0:
 		return fmt.Errorf("train: %d deltas to a base, %d bases kept: want 0 or more", c.Deltas, c.Keep)
+	case c.Compress != ckpt.CompressNone && c.Compress != ckpt.CompressLZ4:
+		return fmt.Errorf("train: checkpoints packed by %q, want %s or nothing", c.Compress, ckpt.CompressLZ4)
 	}
 	return nil
 }
@@ -149,7 +153,7 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	if heads := s.w.client.Heads(); !slices.Equal(heads, s.heads) {
 		s.heads, s.deltas = heads, -1
 	}
-	next, err := s.h.Begin(ckpt.NextOptions{Delta: s.deltas >= 0 && s.deltas < s.cfg.Deltas})
+	next, err := s.h.Begin(ckpt.NextOptions{Delta: s.deltas >= 0 && s.deltas < s.cfg.Deltas, Compress: s.cfg.Compress})
 	if err != nil {
 		return err
 	}

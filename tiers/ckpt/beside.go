@@ -97,7 +97,7 @@ func (m *Model) ReadBeside(ctx context.Context, b Beside) ([]byte, error) {
 
 // validBesides checks what is beside the parts, whose names are in files.
 func (m *Manifest) validBesides(files map[string]bool) error {
-	if len(m.Beside) > MaxBesides || len(m.Beside) > 0 && m.Format != FormatHistory {
+	if len(m.Beside) > MaxBesides || len(m.Beside) > 0 && !m.ofHistory() {
 		return fmt.Errorf("%d files beside the parts of format %d", len(m.Beside), m.Format)
 	}
 	for _, b := range m.Beside {

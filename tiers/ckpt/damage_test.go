@@ -114,10 +114,15 @@ func TestGolden(t *testing.T) {
 	check(t, makeModel(1, 6).same(dir))
 }
 
-// TestGoldenHistory opens a history of format 2: a base, two deltas by another
+// TestGoldenHistory opens histories of formats 2 and 3: a base, two deltas by another
 // number of lanes, and one for serving.
 func TestGoldenHistory(t *testing.T) {
-	dir := filepath.Join("testdata", "format2")
+	for name, g := range goldenHistories {
+		t.Run(name, func(t *testing.T) { goldenHistory(t, filepath.Join("testdata", name), g) })
+	}
+}
+
+func goldenHistory(t *testing.T, dir string, g goldenHistoryOf) {
 	if *rewrite {
 		check(t, os.RemoveAll(dir))
 		w := newTwin(42)
@@ -125,7 +130,8 @@ func TestGoldenHistory(t *testing.T) {
 		h, err := OpenHistory(background, dir, HistoryOptions{})
 		check(t, err)
 		for i, o := range []NextOptions{{}, {Delta: true}, {Delta: true}, {Delta: true, Quantise: QuantInt8}} {
-			w.train(12)
+			o.Compress = g.compress
+			w.train(g.events)
 			m, err := w.commit(h, o, 1+i%2)
 			check(t, err)
 			t.Logf("generation %d: digest %s", m.Number, m.Digest)
@@ -134,7 +140,7 @@ func TestGoldenHistory(t *testing.T) {
 		check(t, os.Remove(filepath.Join(dir, ".lock")))
 	}
 	// By generation: the digest of all rows and dense blocks, and the rows.
-	for i, want := range goldenHistory {
+	for i, want := range g.generations {
 		m, err := OpenAt(background, dir, uint64(i+1))
 		check(t, err)
 		n := 0
@@ -154,18 +160,37 @@ func TestGoldenHistory(t *testing.T) {
 		if len(r.Problems) > 0 || len(r.Digests) != 1 && !m.WeightsOnly {
 			t.Errorf("generation %d: %v, %v", i+1, r.Problems, r.Digests)
 		}
+		if saved := savedBytes(t, m); (saved > 0) != (g.compress != CompressNone && m.Quantise == QuantNone) {
+			t.Errorf("generation %d: %d bytes were saved", i+1, saved)
+		}
 	}
 	wellVerified(t, dir)
 }
 
-var goldenHistory = []struct {
+type goldenHistoryOf struct {
+	events      int // between two generations
+	compress    string
+	generations []goldenGeneration
+}
+
+type goldenGeneration struct {
 	digest string
 	rows   int
-}{
-	{"83e040bf40816a05d44b9cce52c0904d7bde13235dc8551408d61de1cfeb88a7", 8},
-	{"13eedc3b96c3bf67a1f4e3081cae277c6481fa67dce64f94d2e0751018761a1b", 17},
-	{"585dec979112011f4bf2f9f93407472b869c0ff88ac835aaf6431060995ce203", 25},
-	{"f6b3f205ac296b072a94eaade5b22cdb0e99d8961fba8c06119c73761a207496", 32},
+}
+
+var goldenHistories = map[string]goldenHistoryOf{
+	"format2": {12, CompressNone, []goldenGeneration{
+		{"83e040bf40816a05d44b9cce52c0904d7bde13235dc8551408d61de1cfeb88a7", 8},
+		{"13eedc3b96c3bf67a1f4e3081cae277c6481fa67dce64f94d2e0751018761a1b", 17},
+		{"585dec979112011f4bf2f9f93407472b869c0ff88ac835aaf6431060995ce203", 25},
+		{"f6b3f205ac296b072a94eaade5b22cdb0e99d8961fba8c06119c73761a207496", 32},
+	}},
+	"format3": {150, CompressLZ4, []goldenGeneration{
+		{"17c283cd52f7025a7564c2412f8fccb869069d383bf41d56e5c83eb6d49cfb1c", 88},
+		{"c392fee93ce12796ac25322e166dff139899e59d7ef1fd93b90e03df0926e4a2", 156},
+		{"e48ec60519da8493293ffcbb090a2bcd243a8e4c93aea97c2481e41d5b9b3dec", 207},
+		{"4a50e459bded71faf828b3b234357a4deb5b79087b7dc5b1c6a2b9d02242dd9e", 232},
+	}},
 }
 
 func TestNewerFormatsAreRefused(t *testing.T) {
@@ -176,7 +201,7 @@ func TestNewerFormatsAreRefused(t *testing.T) {
 		t.Errorf("a manifest of the future: %v", err)
 	}
 	h := header{version: newest + 1, kind: kindRows}
-	if _, err := decodeHeader(h.encode()); err == nil || !strings.Contains(err.Error(), "format 3") {
+	if _, err := decodeHeader(h.encode()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("format %d", newest+1)) {
 		t.Errorf("a part of the future: %v", err)
 	}
 }
@@ -246,7 +271,7 @@ func FuzzPart(f *testing.F) {
 		}
 		f.Add(b, strings.HasPrefix(filepath.Base(path), "d"), int64(3))
 	}
-	deltas, err := filepath.Glob(filepath.Join("testdata", "format2", "parts-*", "*.part"))
+	deltas, err := filepath.Glob(filepath.Join("testdata", "format[23]", "parts-*", "*.part"))
 	if err != nil || len(deltas) == 0 {
 		f.Fatal(err, "no golden parts")
 	}
@@ -295,12 +320,15 @@ func FuzzPart(f *testing.F) {
 		}
 		// As a part of the generation that its header names, a delta's.
 		h, err := decodeHeader(b)
-		if err != nil || h.version != FormatHistory {
+		if err != nil || h.version == FormatModel {
 			return
 		}
-		m.Format, m.Kind, m.Number, m.Generation = FormatHistory, KindDelta, h.number, generationDir(h.number, h.id)
+		m.Format, m.Kind, m.Number, m.Generation = int(h.version), KindDelta, h.number, generationDir(h.number, h.id)
 		m.WeightsOnly = h.flags&flagWeightsOnly != 0
-		switch h.flags &^ flagWeightsOnly {
+		if h.flags&flagLZ4 != 0 {
+			m.Compress = CompressLZ4
+		}
+		switch h.flags &^ (flagWeightsOnly | flagLZ4) {
 		case flagFP16:
 			m.Quantise = QuantFP16
 		case flagInt8:

@@ -2,8 +2,9 @@
 // evaluation, prediction, export and the next job read.
 //
 // It owns the formats, their versions, and two promises: a directory of format
-// 1 holds either the old model or the new one, whole; a history of format 2
-// holds every generation whose commit was acknowledged, whole. It must not know
+// 1 holds either the old model or the new one, whole; a history, whose generations
+// are of format 2 or, where blocks are packed, 3, holds every one whose commit was
+// acknowledged, whole. It must not know
 // tables' storage, placement, the network or what a model computes: rows come
 // and go through callbacks, slots are numbers, the model's description, the
 // job's position and tables' lifecycles are opaque words.
@@ -26,7 +27,7 @@
 // removed by the next Begin: a directory that the manifest does not name and
 // whose LOCK nobody holds.
 //
-// # The life of a generation (format 2)
+// # The life of a generation (formats 2 and 3)
 //
 //	one process           OpenHistory           takes the lock until Close
 //	                      History.Begin         a number, a ticket; writes nothing

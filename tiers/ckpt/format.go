@@ -10,10 +10,11 @@ import (
 const (
 	FormatModel   = 1 // one model in a directory
 	FormatHistory = 2 // bases and deltas
+	FormatPacked  = 3 // the same, with blocks that may be packed
 )
 
 // newest is the highest version that this package reads.
-const newest = FormatHistory
+const newest = FormatPacked
 
 const (
 	headerBytes = 64
@@ -26,6 +27,11 @@ const (
 	flagWeightsOnly = 1
 	flagFP16        = 2 // weights are a scale and halves; format 2
 	flagInt8        = 4 // weights are a scale and bytes; format 2
+	flagLZ4         = 8 // blocks may be packed; format 3
+
+	// What bytes of a block are packed by where it has no rows.
+	idBytes    = 8
+	floatBytes = 4
 
 	headMagic = "PSRTPART"
 	endMagic  = "PSRT-END"
@@ -40,6 +46,8 @@ const (
 	// deletions in a block's number of records says that its records are ids
 	// of rows that are gone; format 2.
 	deletions = 1 << 31
+	// packed there says that the payload is packed; format 3.
+	packed = 1 << 30
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

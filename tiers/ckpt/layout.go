@@ -8,13 +8,13 @@ import (
 )
 
 // Layouts is what parts cover, once for all that cover the same: slots are
-// scattered over lanes, and every table has the same lanes. In a file of format
-// 2 it stands for the parts' Covers: first to last, the latter included, as
+// scattered over lanes, and every table has the same lanes. In a file of a
+// history it stands for the parts' Covers: first to last, the latter included, as
 // "0-3,5,9-12".
 
 // packed is the manifest as it is in a file.
 func (m *Manifest) packed() *Manifest {
-	if m.Format != FormatHistory {
+	if !m.ofHistory() {
 		return m
 	}
 	p := *m
@@ -34,7 +34,7 @@ func (m *Manifest) packed() *Manifest {
 
 // unpack is packed's inverse. Parts share their ranges.
 func (m *Manifest) unpack() error {
-	if m.Format != FormatHistory {
+	if !m.ofHistory() {
 		if m.Layouts != nil {
 			return fmt.Errorf("format %d has layouts", m.Format)
 		}

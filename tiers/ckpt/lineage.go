@@ -24,6 +24,8 @@ type Lineage struct {
 	Merged   *Ref   `json:"merged,omitempty"`
 	Time     string `json:"time,omitempty"` // of its Begin, RFC 3339
 	Quantise string `json:"quantise,omitempty"`
+	// Compress is how blocks are packed that shrink by it.
+	Compress string `json:"compress,omitempty"`
 
 	// SHA256 is the manifest's own, known once it is read or written.
 	SHA256 string `json:"-"`
@@ -114,6 +116,9 @@ func (m *Manifest) validHistory() error {
 		}
 	default:
 		return fmt.Errorf("quantised by %q, known are %s and %s", m.Quantise, QuantFP16, QuantInt8)
+	}
+	if want := map[bool]string{true: CompressLZ4}[m.Format == FormatPacked]; m.Compress != want {
+		return fmt.Errorf("compressed by %q in format %d, want %q", m.Compress, m.Format, want)
 	}
 	if _, err := time.Parse(time.RFC3339Nano, m.Time); err != nil {
 		return fmt.Errorf("time %q: %v", m.Time, err)

@@ -35,7 +35,7 @@ type Manifest struct {
 	Slots       int             `json:"slots"` // of the key space when it was written
 	Tables      []table.Spec    `json:"tables"`
 	Dense       []DenseSpec     `json:"dense"`
-	Layouts     []string        `json:"layouts,omitempty"` // in a file of format 2 only
+	Layouts     []string        `json:"layouts,omitempty"` // in a file of a history only
 	Parts       []Part          `json:"parts"`
 	Beside      []Beside        `json:"beside,omitempty"` // generations only
 }
@@ -144,6 +144,9 @@ func (m *Manifest) recordBytes(s *table.Spec) int {
 	return 8 + s.RowBytes()
 }
 
+// ofHistory: it is a generation of a history.
+func (m *Manifest) ofHistory() bool { return m.Format >= FormatHistory }
+
 // flags are those of its parts of rows; dense ones have no quantised form.
 func (m *Manifest) flags(dense bool) uint32 {
 	f := uint32(0)
@@ -156,6 +159,9 @@ func (m *Manifest) flags(dense bool) uint32 {
 		f |= flagFP16
 	case m.Quantise == QuantInt8:
 		f |= flagInt8
+	}
+	if m.Compress == CompressLZ4 {
+		f |= flagLZ4
 	}
 	return f
 }
@@ -221,7 +227,7 @@ func (m *Manifest) validate() error {
 		if p.Records < 0 || p.Bytes < headerBytes+footerBytes || len(p.SHA256) != 2*sha256.Size {
 			return fmt.Errorf("part %s has %d records, %d bytes, SHA-256 %q", p.File, p.Records, p.Bytes, p.SHA256)
 		}
-		if m.Format == FormatHistory && !p.Dense && p.Records > 0 && len(p.Covers) == 0 {
+		if m.ofHistory() && !p.Dense && p.Records > 0 && len(p.Covers) == 0 {
 			return fmt.Errorf("part %s has %d records and covers no slot", p.File, p.Records)
 		}
 		k := partKey(p.Dense, p.Table)
@@ -229,7 +235,7 @@ func (m *Manifest) validate() error {
 		if !p.Dense {
 			ranges[p.Table] += len(p.Covers)
 		}
-		if m.Format == FormatHistory && ranges[p.Table] > m.Slots {
+		if m.ofHistory() && ranges[p.Table] > m.Slots {
 			return fmt.Errorf("table %d has more ranges of slots than there are slots (%d): some are in two parts", p.Table, m.Slots)
 		}
 		covers[k] = append(covers[k], p.Covers)

@@ -24,7 +24,7 @@ func (h *History) Merge(ctx context.Context, number uint64, workers int) (*Manif
 	if err != nil {
 		return nil, err
 	}
-	n, err := h.Begin(NextOptions{WeightsOnly: m.WeightsOnly})
+	n, err := h.Begin(NextOptions{WeightsOnly: m.WeightsOnly, Compress: m.Compress})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ type NextOptions struct {
 	// does not follow one of these.
 	WeightsOnly bool
 	Quantise    string // QuantNone, QuantFP16 or QuantInt8
+	// Compress packs blocks, where they shrink. A psrt that does not know
+	// format 3 cannot read the generation, nor what follows it.
+	Compress string // CompressNone or CompressLZ4
 }
 
 // ErrNoBase: a delta was asked for and there is nothing it could follow.
@@ -50,8 +53,11 @@ func (h *History) Begin(o NextOptions) (*Next, error) {
 	rand.Read(random[:])
 	n := &Next{h: h}
 	n.as = Manifest{Format: FormatHistory, WeightsOnly: o.WeightsOnly || o.Quantise != QuantNone}
+	if o.Compress != CompressNone {
+		n.as.Format = FormatPacked
+	}
 	n.as.Generation = generationDir(h.last+1, binary.LittleEndian.Uint64(random[:]))
-	n.as.Lineage = Lineage{Number: h.last + 1, Kind: KindBase, Quantise: o.Quantise, Time: time.Now().UTC().Format(time.RFC3339Nano)}
+	n.as.Lineage = Lineage{Number: h.last + 1, Kind: KindBase, Quantise: o.Quantise, Compress: o.Compress, Time: time.Now().UTC().Format(time.RFC3339Nano)}
 	if o.Delta {
 		parent := h.parent.Ref()
 		n.as.Kind, n.as.Parent, n.parent = KindDelta, &parent, h.parent
@@ -93,8 +99,8 @@ func WriterFor(ctx context.Context, t string) (*Writer, error) {
 	if err := json.Unmarshal([]byte(t), &k); err != nil {
 		return nil, fmt.Errorf("ckpt: a ticket %.60q: %w", t, err)
 	}
-	if k.As.Format != FormatHistory {
-		return nil, fmt.Errorf("ckpt: a ticket for format %d, this psrt writes %d; use the same psrt everywhere", k.As.Format, FormatHistory)
+	if !k.As.ofHistory() || k.As.Format > newest {
+		return nil, fmt.Errorf("ckpt: a ticket for format %d, this psrt writes %d to %d; use the same psrt everywhere", k.As.Format, FormatHistory, newest)
 	}
 	if err := k.As.validHistory(); err != nil {
 		return nil, fmt.Errorf("ckpt: a ticket for %s: %w", k.Location, err)

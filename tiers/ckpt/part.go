@@ -25,6 +25,7 @@ type partReader struct {
 	payload []byte
 	count   footer
 	deleted int64 // deletions read so far
+	unpacker
 }
 
 // openPart checks a part's size, header and footer against its manifest.
@@ -132,6 +133,10 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 	if r.m.Kind == KindDelta && !r.part.Dense && records&deletions != 0 {
 		records, gone = records&^deletions, true
 	}
+	isPacked := r.m.Compress == CompressLZ4 && records&packed != 0
+	if isPacked {
+		records &^= packed
+	}
 	if n > maxBlock || int64(n) > r.left-blockHead || records == 0 || uint64(records) > r.count.records || r.count.blocks == 0 {
 		return nil, 0, false, corrupt(r.path, "the block at byte %d states %d bytes and %d records", at, n, records)
 	}
@@ -153,7 +158,23 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 	if gone {
 		r.deleted += int64(records)
 	}
+	if isPacked {
+		if b, err = r.unpack(b, r.record(gone), maxBlock); err != nil {
+			return nil, 0, false, corrupt(r.path, "the block at byte %d: %v", at, err)
+		}
+	}
 	return b, records, gone, nil
+}
+
+// record is the bytes of what the part is a list of.
+func (r *partReader) record(gone bool) int {
+	switch {
+	case r.part.Dense:
+		return floatBytes
+	case gone:
+		return idBytes
+	}
+	return r.m.recordBytes(r.m.Spec(r.part.Table))
 }
 
 // rows calls f for each block: whole records of record bytes, or ids alone.
@@ -169,10 +190,7 @@ func (r *partReader) rows(ctx context.Context, f func(block []byte, record int, 
 		if err != nil {
 			return err
 		}
-		record := r.m.recordBytes(r.m.Spec(r.part.Table))
-		if gone {
-			record = 8
-		}
+		record := r.record(gone)
 		if int64(len(b)) != int64(n)*int64(record) {
 			return corrupt(r.path, "a block of %d records of %d bytes has %d bytes", n, record, len(b))
 		}

@@ -106,7 +106,7 @@ func (s *shelf) manifest(ctx context.Context, number uint64) (*Manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	if m.Format != FormatHistory || m.Number != number {
+	if !m.ofHistory() || m.Number != number {
 		return nil, corrupt(s.fs.Path(name), "it is the manifest of generation %d: generations were repeated or exchanged", m.Number)
 	}
 	s.known[number] = m

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -19,7 +20,7 @@ type Writer struct {
 	ctx context.Context
 	fs  files.FS
 	dir string   // below fs
-	as  Manifest // what all parts have in common: format, generation, kind, weights only, quantised
+	as  Manifest // what all parts have in common: format, generation, kind, weights only, quantised, packed
 }
 
 // NewWriter writes below dir, an Incoming's Path. weightsOnly leaves the
@@ -42,6 +43,9 @@ type partWriter struct {
 	count   footer
 	part    Part
 	err     error
+
+	packer *packer // nil where nothing is packed
+	record int     // bytes
 }
 
 func (w *Writer) open(name string, h header, p Part) (*partWriter, error) {
@@ -58,6 +62,9 @@ func (w *Writer) open(name string, h header, p Part) (*partWriter, error) {
 	pw.f = f
 	h.version, h.flags = uint32(w.as.Format), w.as.flags(p.Dense)
 	h.number, h.id = w.as.Number, w.as.id()
+	if w.as.Compress == CompressLZ4 {
+		pw.packer, pw.record = new(packer), cmp.Or(int(h.record), floatBytes)
+	}
 	pw.write(h.encode())
 	if pw.err != nil {
 		pw.abort()
@@ -88,6 +95,15 @@ func (pw *partWriter) flush() {
 func (pw *partWriter) out(block []byte, records, mark uint32) {
 	if records == 0 {
 		return
+	}
+	if pw.packer != nil {
+		record := pw.record
+		if mark == deletions {
+			record = idBytes
+		}
+		if b := pw.packer.pack(block, record); b != nil {
+			block, mark = b, mark|packed
+		}
 	}
 	h := blockHeader(block[blockHead:], records|mark)
 	copy(block, h[:])
