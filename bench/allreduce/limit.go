@@ -2,8 +2,6 @@ package allreduce
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -12,10 +10,11 @@ import (
 
 // limit is what the machine does by itself: within a host a copy of the vector by
 // every rank at once, which moves as many bytes as an all-reduce of two; over tcp
-// plain streams around the ring, of as many bytes as any all-reduce must send.
+// plain streams around the ring, of as many bytes as any all-reduce must send, from a
+// thread that never sleeps.
 type limit struct {
 	to, from net.Conn
-	sent     chan error
+	stream   *stream
 }
 
 // open dials the next rank and is dialled by the one before.
@@ -34,8 +33,11 @@ func (l *limit) open(listener net.Listener, next string) error {
 		return err
 	}
 	g := <-accepted
-	l.from, l.sent = g.c, make(chan error, 1)
-	return g.err
+	if l.from = g.c; g.err != nil {
+		return g.err
+	}
+	l.stream, err = newStream(l.to, l.from)
+	return err
 }
 
 func (l *limit) close() error {
@@ -54,27 +56,5 @@ func (l *limit) play(r *rank, send, recv []byte) error {
 		j.Run([][]byte{recv}, [][]byte{send})
 		return nil
 	}
-	n := len(send) * 2 * (r.set.Size - 1) / r.set.Size
-	deadline := time.Now().Add(patience)
-	if err := errors.Join(l.to.SetDeadline(deadline), l.from.SetDeadline(deadline)); err != nil {
-		return err
-	}
-	go func() {
-		for left := n; left > 0; {
-			k, err := l.to.Write(send[:min(left, len(send))])
-			if left -= k; err != nil {
-				l.sent <- err
-				return
-			}
-		}
-		l.sent <- nil
-	}()
-	for left := n; left > 0; {
-		k := min(left, len(recv))
-		if _, err := io.ReadFull(l.from, recv[:k]); err != nil {
-			return fmt.Errorf("allreduce: limit: %w", err)
-		}
-		left -= k
-	}
-	return <-l.sent
+	return l.stream.run(send, recv, len(send)*2*(r.set.Size-1)/r.set.Size, time.Now().Add(patience))
 }

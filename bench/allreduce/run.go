@@ -163,8 +163,11 @@ func quantile(v []float64, q float64) float64 {
 func (r *run) notes() []string {
 	notes := []string{
 		"avg: the vector's bytes by the time of a call at the slowest rank, median of its iterations, then of the rounds; busbw: times 2(n-1)/n, what each rank sends and receives",
-		"limit: within a host, every rank copies its vector once, all at once (as many bytes as an all-reduce of two moves); over tcp, plain streams around the ring of 2(n-1)/n vectors",
+		"limit: within a host, every rank copies its vector once, all at once (as many bytes as an all-reduce of two moves); over tcp, plain streams around the ring of 2(n-1)/n vectors, by one thread of a rank that never sleeps",
 		"every element of every rank's result is held against the sum; checksums of all ranks, and of the rival's, are one",
+	}
+	if r.team.bound {
+		notes = append(notes, "each rank has a core of its own, as mpirun binds two by default")
 	}
 	for _, t := range r.team.transports {
 		notes = append(notes, "rank 0 to "+t)

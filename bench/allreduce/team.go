@@ -15,6 +15,7 @@ type team struct {
 	members    []*child.Child
 	kill       func()
 	transports []string // of rank 0
+	bound      bool     // each to a core of its own
 }
 
 func newTeam(ctx context.Context, cfg *Config) (_ *team, err error) {
@@ -31,8 +32,14 @@ func newTeam(ctx context.Context, cfg *Config) (_ *team, err error) {
 		set.Most = max(set.Most, n)
 	}
 	var all everyone
+	cores := cfg.bind()
+	t.bound = cores != nil
 	for set.Rank = range cfg.Ranks {
-		c, err := child.Start(ctx, cfg.Child)
+		command := cfg.Child
+		if t.bound {
+			command.CPUs = cores[set.Rank]
+		}
+		c, err := child.Start(ctx, command)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"psrt/rdma/pin"
 )
 
 // Child is a running child process.
@@ -40,6 +42,7 @@ type Command struct {
 	// takes them away, with all that is in them, when the last process inside
 	// has ended, however that came.
 	Unshare uintptr
+	CPUs    []int // of its threads; nil: all that this process has
 }
 
 // attributes: in a user namespace of its own the child is root.
@@ -73,8 +76,15 @@ func Start(ctx context.Context, c Command) (*Child, error) {
 	go func() {
 		// PR_SET_PDEATHSIG fires when the starting thread ends, so this one stays.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		var err error
+		if c.CPUs == nil {
+			defer runtime.UnlockOSThread()
+		} else { // the child inherits this thread's, and the thread ends with this goroutine
+			err = pin.Hold(c.CPUs)
+		}
+		if err == nil {
+			err = cmd.Start()
+		}
 		outPeer.Close()
 		started <- err
 		if err == nil {

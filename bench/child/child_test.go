@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The test binary is the child when this is set.
@@ -21,6 +23,11 @@ func TestMain(m *testing.M) {
 			}
 			e.Encode(v)
 		}
+	case "cpus":
+		var set unix.CPUSet
+		unix.SchedGetaffinity(0, &set)
+		json.NewEncoder(os.Stdout).Encode(set.Count())
+		os.Exit(0)
 	case "dies":
 		io.WriteString(os.Stderr, "no such device\n")
 		os.Exit(1)
@@ -52,6 +59,34 @@ func TestTalk(t *testing.T) {
 		if err := c.Hear(&got); err != nil || got != want {
 			t.Fatalf("heard %q, %v", got, err)
 		}
+	}
+}
+
+// TestCPUs: a child stays on the CPUs that it is given, and this process does not.
+func TestCPUs(t *testing.T) {
+	var mine unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &mine); err != nil {
+		t.Fatal(err)
+	}
+	one := 0
+	for !mine.IsSet(one) {
+		one++
+	}
+	for _, c := range []struct {
+		cpus []int
+		want int
+	}{{[]int{one}, 1}, {nil, mine.Count()}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ch, err := Start(ctx, Command{Path: os.Args[0], Env: []string{"PSRT_TEST_CHILD=cpus"}, CPUs: c.cpus})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got int
+		if err := ch.Hear(&got); err != nil || got != c.want {
+			t.Errorf("given %v it may run on %d CPUs, %v; want %d", c.cpus, got, err, c.want)
+		}
+		ch.Close(cancel)
 	}
 }
 
