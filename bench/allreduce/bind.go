@@ -9,10 +9,11 @@ import (
 
 // bind gives each of two ranks a core, as mpirun does by default: who sends over the
 // loopback wakes its peer beside itself, and the kernel may leave both on one core for
-// long. More ranks than two mpirun leaves to a whole socket, and so does this. Nil:
-// nobody is bound.
+// long. More ranks than two mpirun leaves to a whole socket, and so does this. Over shm
+// nobody's arrival moves anybody, and to be bound only hurts where others want the core.
+// Nil: nobody is bound.
 func (c *Config) bind() [][]int {
-	if c.Ranks != 2 || c.Collective == NCCL {
+	if c.Transport != "tcp" || c.Ranks != 2 || c.Collective == NCCL {
 		return nil
 	}
 	var set unix.CPUSet

@@ -21,7 +21,9 @@ func TestTwoCores(t *testing.T) {
 			t.Errorf("of CPUs %v: %v, want %v", c.cpus, got, c.want)
 		}
 	}
-	if (&Config{Ranks: 3}).bind() != nil || (&Config{Ranks: 2, Collective: NCCL}).bind() != nil {
-		t.Error("three ranks, or two that add by NCCL, are bound")
+	for _, c := range []Config{{Transport: "tcp", Ranks: 3}, {Transport: "tcp", Ranks: 2, Collective: NCCL}, {Transport: "shm", Ranks: 2}} {
+		if c.bind() != nil {
+			t.Errorf("%d ranks over %s are bound, collective %q", c.Ranks, c.Transport, c.Collective)
+		}
 	}
 }

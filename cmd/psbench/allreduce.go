@@ -26,8 +26,8 @@ func newAllReduce() *cobra.Command {
 the whole sum. The limit is measured in the same run: a copy of the vector by every
 rank for shm, plain streams around the ring for tcp. OpenMPI's MPI_Allreduce takes
 turns with it, round by round, over the same kind of memory or sockets (apt-get
-install openmpi-bin); /rival above 1 says that psrt is faster. Two ranks have a core
-each, as mpirun binds two by default.`,
+install openmpi-bin); /rival above 1 says that psrt is faster. Over tcp two ranks have
+a core each, as mpirun binds two by default.`,
 		Example: `  psbench allreduce
   psbench allreduce --transport tcp --sizes 4K,1M,160000000
   psbench allreduce --ranks 4 --rival=false --json allreduce.json
