@@ -28,8 +28,8 @@ type card struct {
 	n, dim, total            int
 }
 
-// fillPieces is how many pieces a batch is filled in: the copy of one goes beside the
-// kernel of the one before.
+// fillPieces is how many pieces a batch is filled in, as a server does it: copies and
+// kernels take turns in one stream, so none goes beside another.
 const fillPieces = 16
 
 func newCard(c *Config, ids []uint32, f *finder) (bed, error) {
