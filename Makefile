@@ -70,6 +70,7 @@ test: build bin/pslab ## every test; those of RDMA in the lab, too
 	CGO_ENABLED=0 $(GO) build ./...
 	bin/pslab test --timeout 90m $(LAB_TESTS)
 	bin/pslab test --numa --env PSRT_LAB_NUMA=1 --run Placement ./rdma/verbs
+	@.ci/gpu-check.sh --list
 	$(GO) test -timeout 45m ./...
 
 lab: build bin/pslab ## make lab CMD="bin/psbench lat": run it where there are two RDMA devices (docs/lab.md)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every check that needs a GPU, on one. Where there is a Go the checks are built
 # first, into bin/gpu-check; a copy of this tree with that folder needs neither Go, a
-# compiler nor a network.
+# compiler nor a network. --list runs nothing, but says which they are.
 set -eu
 cd "$(dirname "$0")/.."
 # A package, and which of its tests; those that end in Fails have a fake driver, which
@@ -9,23 +9,34 @@ cd "$(dirname "$0")/.."
 checks="tiers/hbm/gpu:.:Fails$
 nccl/gpu:Conformance:^$
 tiers:ThreeTiers:^$
-sched/job:OnDevice|SmallDevice:^$
+sched/job:OnDevice|SmallDevice|SpreadOver:^$
 bench/hbm:Card:^$"
 
+if [ "${1-}" = --list ]; then
+	echo "make test runs these by fakes of a GPU's driver; the driver, the card and its speed are shown by make gpu-check, on one (docs/gpu.md):"
+	for c in $checks; do
+		which=${c#*:}
+		echo "  ${c%%:*}, tests that match ${which%%:*}"
+	done
+	exit
+fi
 if [ -x .cache/bin/go ]; then
 	mkdir -p bin/gpu-check
+	# As csrc/accel/acceltest compiles it, for rows by a library's table of functions.
+	cc -std=gnu11 -O2 -ffp-contract=off -shared -fPIC -Icsrc/accel -Icsrc/ptx -o bin/gpu-check/twin.so csrc/accel/testdata/twin.c -lm
 	for c in $checks; do
 		p=${c%%:*}
 		.cache/bin/go test -c -o "bin/gpu-check/$(echo "$p" | tr / -)" "./$p"
 	done
 fi
-failed=
+failed= twin="$PWD/bin/gpu-check/twin.so"
+[ -f "$twin" ] || { echo "gpu-check: no $twin: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
 for c in $checks; do
 	p=${c%%:*} which=${c#*:}
 	run=${which%%:*} skip=${which#*:}
 	check="$PWD/bin/gpu-check/$(echo "$p" | tr / -)"
 	[ -x "$check" ] || { echo "gpu-check: no $check: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
 	echo "gpu-check: $p"
-	(cd "$p" && PSRT_GPU=1 "$check" -test.v -test.run="$run" -test.skip="$skip" -test.bench=Card -test.timeout=20m) || failed="$failed $p"
+	(cd "$p" && PSRT_GPU=1 PSRT_ACCEL_TWIN="$twin" "$check" -test.v -test.run="$run" -test.skip="$skip" -test.bench=Card -test.timeout=20m) || failed="$failed $p"
 done
 [ -z "$failed" ] || { echo "gpu-check: failed:$failed" >&2; exit 1; }
