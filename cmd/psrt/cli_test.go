@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		etcdMain(dir, os.Getenv("PSRT_TEST_ETCD_URL"))
 	}
 	if os.Getenv("PSRT_TEST_MAIN") != "" {
+		speakAsInstalled()
 		main()
 		os.Exit(0)
 	}

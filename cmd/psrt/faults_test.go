@@ -104,6 +104,12 @@ type victim struct {
 // begin starts a job in a TMPDIR of its own and waits until it has trained an epoch.
 func begin(ctx context.Context, t *testing.T, args ...string) *victim {
 	t.Helper()
+	return beginAs(ctx, t, os.Args[0], args...)
+}
+
+// beginAs is begin with the program that lies at exe.
+func beginAs(ctx context.Context, t *testing.T, exe string, args ...string) *victim {
+	t.Helper()
 	v := &victim{t: t, c: command(ctx, args...), said: &watched{want: "epoch  1", seen: make(chan struct{})}, ended: make(chan struct{})}
 	dir, err := os.MkdirTemp("", "pf") // short: sockets are in it
 	if err != nil {
@@ -111,6 +117,7 @@ func begin(ctx context.Context, t *testing.T, args ...string) *victim {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	v.dir = dir
+	v.c.Path = exe
 	v.c.Env = append(v.c.Env, "TMPDIR="+dir)
 	v.c.Stdout, v.c.Stderr = &v.out, v.said
 	if err := v.c.Start(); err != nil {
@@ -193,6 +200,12 @@ func (v *victim) pid(server int) int {
 // job is over.
 func (v *victim) whole(ctx context.Context, epoch uint64) bool {
 	v.t.Helper()
+	return v.settles(ctx, func(view *job.View) bool { return view.Epoch > epoch && view.Whole() })
+}
+
+// settles waits until the job's servers are as is wants them, or the job is over.
+func (v *victim) settles(ctx context.Context, is func(*job.View) bool) bool {
+	v.t.Helper()
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -202,7 +215,7 @@ func (v *victim) whole(ctx context.Context, epoch uint64) bool {
 		case <-wait.Done():
 		}
 	}()
-	err := v.control.Settle(wait, func(view *job.View) bool { return view.Epoch > epoch && view.Whole() }, func(*job.View) {})
+	err := v.control.Settle(wait, is, func(*job.View) {})
 	switch {
 	case v.over():
 		return false
@@ -211,7 +224,7 @@ func (v *victim) whole(ctx context.Context, epoch uint64) bool {
 			return false
 		}
 		view, _ := v.control.View(context.Background())
-		v.t.Fatalf("its groups are not whole again: %v: %+v: %s", err, view, v.said.text())
+		v.t.Fatalf("its servers are not all there again: %v: %+v: %s", err, view, v.said.text())
 	}
 	return true
 }
@@ -361,14 +374,17 @@ func (v *victim) killEach(ctx context.Context, servers int) (killed int) {
 }
 
 // kill kills a server, and returns when the map knows, or the job is over.
-func (v *victim) kill(ctx context.Context, server int) {
+func (v *victim) kill(ctx context.Context, server int) { v.end(ctx, server, syscall.SIGKILL) }
+
+// end is kill by another signal.
+func (v *victim) end(ctx context.Context, server int, by syscall.Signal) {
 	v.t.Helper()
 	before, err := v.control.View(ctx)
 	pid := v.pid(server)
 	if pid == 0 || err != nil || before.Find(server) == nil { // it may have ended
 		return
 	}
-	_ = syscall.Kill(pid, syscall.SIGKILL)
+	_ = syscall.Kill(pid, by)
 	for !v.over() && ctx.Err() == nil {
 		if view, err := v.control.View(ctx); err == nil && isOut(view, before.Find(server)) {
 			return

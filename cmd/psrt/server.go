@@ -180,7 +180,7 @@ func listServers(f *serverFlags) error {
 func printServers(w io.Writer, v *job.View) error {
 	fmt.Fprintf(w, "%d groups of %d replica(s), %s; map of epoch %d\n\n", v.Groups, v.Replicas, wholeness(v), v.Epoch)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "server\tgroups\tas head\tcoming\tweight\thost\track\tpid\taddress\tstate\t")
+	fmt.Fprintln(t, "server\tgroups\tas head\tcoming\tweight\thost\track\tpid\twire\taddress\tstate\t")
 	for _, s := range v.Servers {
 		state := "well"
 		switch {
@@ -189,7 +189,7 @@ func printServers(w io.Writer, v *job.View) error {
 		case !s.Listed:
 			state = "silent"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%g\t%s\t%s\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Weight, s.Host, s.Rack, s.PID, s.Addr, state)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%g\t%s\t%s\t%d\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Weight, s.Host, s.Rack, s.PID, s.Speaks, s.Addr, state)
 	}
 	return t.Flush()
 }

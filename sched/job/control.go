@@ -124,6 +124,8 @@ type ServerInfo struct {
 	Heads   int     `json:"heads"`  // groups whose workers it serves
 	Groups  int     `json:"groups"` // of which it has a replica
 	Joins   int     `json:"joins"`  // which it is copying
+	// Speaks is the newest version of the wire that its program speaks; 0: the map does not say.
+	Speaks int `json:"speaks,omitempty"`
 }
 
 // View is a job's servers at one moment.
@@ -193,7 +195,8 @@ func look(m *place.Chains, listed []replica.Registration) *View {
 		return i
 	}
 	for _, s := range m.Servers {
-		of(s).Generation = s.Gen
+		i := of(s)
+		i.Generation, i.Speaks = s.Gen, s.Speaks
 	}
 	for _, r := range listed {
 		i := of(r.Server)

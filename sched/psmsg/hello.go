@@ -21,6 +21,21 @@ const (
 	Oldest  = 4
 )
 
+// newest is Newest's, written before anything else runs.
+var newest = Version
+
+// Newest is the newest version that this process speaks: Version, but in a test of the release before.
+func Newest() int { return newest }
+
+// SpeakUpTo has this process say of itself, from its first hello on, that it knows no
+// version after v. It is for tests, in which it is the process of an older program.
+func SpeakUpTo(v int) {
+	if v < chainedSince || v > Version {
+		panic(fmt.Sprintf("psmsg: SpeakUpTo(%d), want %d to %d", v, chainedSince, Version))
+	}
+	newest = v
+}
+
 // Hello is the application's part of the connection handshake.
 type Hello struct {
 	// Protocol is the oldest version that the client speaks, Newest the newest; 0, as
@@ -61,7 +76,7 @@ type Link struct {
 
 // Says is h of a client that speaks the versions of this program.
 func (h Hello) Says() Hello {
-	h.Protocol, h.Newest = Oldest, Version
+	h.Protocol, h.Newest = Oldest, newest
 	if h.Chained {
 		h.Protocol = chainedSince
 	}
@@ -79,7 +94,7 @@ const readsSince = 6
 
 // Spoken is the version that a server of this program and the client speak; an
 // error, for the client to read, where there is none.
-func (h Hello) Spoken() (int, error) { return h.SpokenUpTo(Version) }
+func (h Hello) Spoken() (int, error) { return h.SpokenUpTo(newest) }
 
 // SpokenUpTo is Spoken of a server that speaks no newer version, for the sake of others
 // that must understand what it passes on to them.

@@ -99,7 +99,7 @@ func (c *Config) complete() error {
 		c.Server.Lanes = 1
 	}
 	if c.Server.Speaks == 0 {
-		c.Server.Speaks = psmsg.Version
+		c.Server.Speaks = psmsg.Newest()
 	}
 	if c.Note == nil {
 		c.Note = func(string) {}

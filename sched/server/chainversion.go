@@ -7,7 +7,7 @@ import (
 )
 
 // own is the newest version of the wire that this server speaks.
-func (c *chained) own() int { return cmp.Or(c.cfg.Speak, psmsg.Version) }
+func (c *chained) own() int { return cmp.Or(c.cfg.Speak, psmsg.Newest()) }
 
 // speak notes what all of a chain speak, 0: it is not said, and returns whether that is
 // another version than before.
