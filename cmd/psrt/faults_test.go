@@ -376,21 +376,22 @@ func (v *victim) killEach(ctx context.Context, servers int) (killed int) {
 // kill kills a server, and returns when the map knows, or the job is over.
 func (v *victim) kill(ctx context.Context, server int) { v.end(ctx, server, syscall.SIGKILL) }
 
-// end is kill by another signal.
-func (v *victim) end(ctx context.Context, server int, by syscall.Signal) {
+// end is kill by another signal; false where there was nobody to send it to.
+func (v *victim) end(ctx context.Context, server int, by syscall.Signal) bool {
 	v.t.Helper()
 	before, err := v.control.View(ctx)
 	pid := v.pid(server)
 	if pid == 0 || err != nil || before.Find(server) == nil { // it may have ended
-		return
+		return false
 	}
 	_ = syscall.Kill(pid, by)
 	for !v.over() && ctx.Err() == nil {
 		if view, err := v.control.View(ctx); err == nil && isOut(view, before.Find(server)) {
-			return
+			break
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return true
 }
 
 // isOut says whether the map does without a server's process, as it was before.

@@ -119,6 +119,7 @@ func TestWeightRefused(t *testing.T) {
 		"--weight is for ranks started by hand": "train --data " + data + " --groups 4 --weight 2",
 		"--weight NaN: want":                    "server add --coordinator 127.0.0.1:1 --weight NaN --token-file " + token,
 		"--weight 1e+07: want":                  "server add --coordinator 127.0.0.1:1 --weight 1e7 --token-file " + token,
+		"--weight 0: want":                      "train --data " + data + " --rank 1 --world-size 2 --weight 0 --coordinator 127.0.0.1:1 --token-file " + token,
 		"give rank 0 --groups":                  "train --data " + data + " --servers 1 --workers 1 --rank 0 --world-size 1 --colocate --weight 2 --coordinator " + freeAddr(t) + " --token-file " + token,
 	} {
 		if r := psrt(t, strings.Fields(args)...); r.code != 2 || !strings.Contains(r.stderr, says) {

@@ -115,6 +115,9 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	case f.world < 2 && !f.colocate || f.rank >= f.world && os.Getenv(job.EnvLaunched) == "": // a launcher gives servers that come later the ranks behind
 		return cli.Usagef("--rank %d needs --world-size above it, not %d", f.rank, f.world)
 	}
+	if err := f.replicas.checkLabels(); err != nil { // each rank's own
+		return err
+	}
 	if err := f.together(c, f.world); err != nil {
 		return err
 	}

@@ -75,7 +75,9 @@ func TestRollingUpgrade(t *testing.T) {
 		for s := range servers {
 			passes += perServer
 			g.let(t, passes) // workers push while it ends
-			v.end(ctx, s, syscall.SIGTERM)
+			if !v.end(ctx, s, syscall.SIGTERM) {
+				t.Fatalf("server %d was not found: %s", s, v.said.text())
+			}
 			speak[s] = next
 			v.wholeSpeaking(ctx, speak)
 		}
