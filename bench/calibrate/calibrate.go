@@ -229,7 +229,7 @@ func Measure(ctx context.Context, cfg Config, known plan.Costs) (plan.Costs, err
 	var samples []plan.Sample
 	for i, s := range learned {
 		cfg.Note(fmt.Sprintf("measuring %d of %d: %s", i+1, len(learned), s))
-		d, err := b.positive(ctx, s)
+		d, err := b.median(ctx, s)
 		if err != nil {
 			return known, errors.Join(err, b.close())
 		}
