@@ -279,55 +279,59 @@ const faultLimit = 5 * time.Minute
 func TestServersKilledAndStopped(t *testing.T) {
 	flags, digest := faultJob(t)
 	for _, seed := range faultSeeds(t, 1, 2) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 7))
-			servers, replicas := 3, 2+rng.IntN(2)
-			groups := []int{3, 6, 12}[rng.IntN(3)]
-			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
-			defer cancel()
-			v := begin(ctx, t, append(flags, "--servers", fmt.Sprint(servers), "--workers", fmt.Sprint(1+rng.IntN(3)),
-				"--replicas", fmt.Sprint(replicas), "--groups", fmt.Sprint(groups), "--allow-same-host")...)
-			faults := 0
-			for after := uint64(0); faults < 4 && v.whole(ctx, after); {
-				if rng.IntN(4) == 0 { // one comes, and one goes where it is not too few
-					o := v.server(ctx, "add")
-					if o.code == 0 && v.whole(ctx, 0) {
-						o = v.server(ctx, "remove", fmt.Sprint(v.any(ctx, rng)))
-					}
-					if o.code != 0 && !v.ending() {
-						t.Fatalf("exit %d: %s%s: %s", o.code, o.stdout, o.stderr, v.said.text())
-					}
-					after = 0
-					faults++
-					continue
-				}
-				if faults > 0 {
-					time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond) // the moment is the fault's, not ours
-				}
-				after = v.epoch(ctx)
-				for range 1 + rng.IntN(replicas-1) {
-					s := v.any(ctx, rng)
-					pid := v.pid(s)
-					if pid == 0 || v.over() {
-						continue
-					}
-					faults++
-					if rng.IntN(3) > 0 {
-						t.Logf("server %d (pid %d) is killed", s, pid)
-						_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-						continue
-					}
-					// Long enough to be cut out, so that the next fault finds all whole.
-					long := time.Duration(1000+rng.IntN(2000)) * time.Millisecond
-					t.Logf("server %d (pid %d) is stopped for %v", s, pid, long)
-					_ = syscall.Kill(pid, syscall.SIGSTOP)
-					time.AfterFunc(long, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-				}
-			}
-			v.result(ctx, digest)
-			t.Logf("%d faults", faults)
-		})
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { killAndStop(t, flags, digest, seed, "auto") })
 	}
+	t.Run("quic", func(t *testing.T) { killAndStop(t, flags, digest, faultSeeds(t)[0], "quic") })
+}
+
+func killAndStop(t *testing.T, flags []string, digest string, seed uint64, transport string) {
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 7))
+	servers, replicas := 3, 2+rng.IntN(2)
+	groups := []int{3, 6, 12}[rng.IntN(3)]
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	v := begin(ctx, t, append(flags, "--servers", fmt.Sprint(servers), "--workers", fmt.Sprint(1+rng.IntN(3)),
+		"--transport", transport, "--replicas", fmt.Sprint(replicas), "--groups", fmt.Sprint(groups), "--allow-same-host")...)
+	faults := 0
+	for after := uint64(0); faults < 4 && v.whole(ctx, after); {
+		if rng.IntN(4) == 0 { // one comes, and one goes where it is not too few
+			o := v.server(ctx, "add")
+			if o.code == 0 && v.whole(ctx, 0) {
+				o = v.server(ctx, "remove", fmt.Sprint(v.any(ctx, rng)))
+			}
+			if o.code != 0 && !v.ending() {
+				t.Fatalf("exit %d: %s%s: %s", o.code, o.stdout, o.stderr, v.said.text())
+			}
+			after = 0
+			faults++
+			continue
+		}
+		if faults > 0 {
+			time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond) // the moment is the fault's, not ours
+		}
+		after = v.epoch(ctx)
+		for range 1 + rng.IntN(replicas-1) {
+			s := v.any(ctx, rng)
+			pid := v.pid(s)
+			if pid == 0 || v.over() {
+				continue
+			}
+			faults++
+			if rng.IntN(3) > 0 {
+				t.Logf("server %d (pid %d) is killed", s, pid)
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+				continue
+			}
+			// Long enough to be cut out, so that the next fault finds all whole.
+			long := time.Duration(1000+rng.IntN(2000)) * time.Millisecond
+			t.Logf("server %d (pid %d) is stopped for %v", s, pid, long)
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+			time.AfterFunc(long, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		}
+	}
+	v.result(ctx, digest)
+	t.Logf("%d faults", faults)
 }
 
 // All servers are killed, one after the other, in a job whose rows do not fit into their
