@@ -494,6 +494,9 @@ func (c *Client) packDense(d *Dense) error {
 	d.packed.clear()
 	p.stats.FloatBytes += uint64(d.n * 4)
 	able := c.packs()
+	if p.choice.Code != compress.Top { // what topk had left when this job was stopped
+		p.dense.Take(d.grads)
+	}
 	if !able || p.choice.Code != compress.Top && p.code() == compress.Floats {
 		p.stats.PackedBytes += uint64(d.n * 4)
 		if p.choice.Code != compress.Top {

@@ -2,11 +2,14 @@ package client
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"testing"
 
 	"psrt/sched/compress"
+	"psrt/sched/densemap"
+	"psrt/sched/server"
 	"psrt/tiers/table"
 )
 
@@ -104,5 +107,72 @@ func TestMergeRefusesNaN(t *testing.T) {
 	pull(t, m.c, m.sets[0], m.step, 0)
 	if got := m.sets[0].Values()[0]; got != -1 {
 		t.Errorf("the row beside it is %v, want -1", got)
+	}
+}
+
+// resumable is a job of one worker that ends with what it has not sent.
+type resumable struct {
+	*Client
+	rows  *Rows
+	dense *Dense
+}
+
+var resumableTables = []table.Spec{sumTable(1, 1)}
+
+func newResumable(t *testing.T, choice compress.Choice) *resumable {
+	const dense = 4
+	w := newWorld(t, worldConfig{transport: "shm", servers: 1, lanes: 2, workers: 1, staleness: server.Async, tables: resumableTables, dense: dense})
+	j := &resumable{Client: w.openPacking(0, choice, 0)}
+	j.rows = w.rows(j.Client, resumableTables[0])
+	var err error
+	j.dense, err = j.NewDense(dense, 1)
+	must(t, err)
+	t.Cleanup(j.dense.Close)
+	j.dense.Cut([]densemap.Block{{Len: dense, Rule: "grad"}})
+	return j
+}
+
+// step pushes the gradients of keys and of the dense vector.
+func (j *resumable) step(t *testing.T, clock uint64, grads map[uint64]float32, dense ...float32) {
+	keys := slices.Sorted(maps.Keys(grads))
+	for i, at := range plan(t, j.rows, keys) {
+		j.rows.Grads()[at] = grads[keys[i]]
+	}
+	copy(j.dense.Grads(), dense)
+	var pushed Call
+	must(t, j.PushDense(j.dense, clock, true, &pushed))
+	must(t, j.Wait(&pushed))
+	push(t, j.Client, j.rows, clock)
+}
+
+// Who merges steps and goes on from a checkpoint sends what that one has at once: it is as
+// old as the bound allows. Of one that topk was writing that is dense values, too.
+func TestMergeGoesOnWithUnsent(t *testing.T) {
+	for _, before := range []compress.Choice{{Merge: 3}, {Code: compress.Top, Share: .25}} {
+		a := newResumable(t, before)
+		a.step(t, 0, map[uint64]float32{1: 1, 2: 2, 3: 3, 4: 4}, 8, 1, 2, 4)
+		b := newResumable(t, compress.Choice{Merge: 3})
+		must(t, b.TakeUnsent(a.Unsent(), resumableTables, 4))
+		b.step(t, 0, map[uint64]float32{1: 10, 9: 10}, 0, 0, 0, 0)
+		if n := b.Compressed().KeptRows; n != 0 {
+			t.Errorf("%+v: %d rows are kept for longer", before, n)
+		}
+		var pulled Call
+		must(t, b.PullDense(b.dense, 1, 0, &pulled))
+		must(t, b.Wait(&pulled))
+		keys, want, dense := []uint64{1, 2, 3, 4, 9}, []float32{-11, -2, -3, -4, -10}, []float32{0, 0, 0, 0}
+		if before.Code == compress.Top { // the greatest were sent
+			want[3], dense = 0, []float32{0, -1, -2, -4}
+		}
+		if got := b.dense.Values(); !slices.Equal(got, dense) {
+			t.Errorf("%+v: the dense vector is %v, want %v", before, got, dense)
+		}
+		index := plan(t, b.rows, keys)
+		pull(t, b.Client, b.rows, 1, 0)
+		for i, at := range index {
+			if got := b.rows.Values()[at]; got != want[i] {
+				t.Errorf("%+v: key %d is %v, want %v", before, keys[i], got, want[i])
+			}
+		}
 	}
 }

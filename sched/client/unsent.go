@@ -66,6 +66,9 @@ func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
 		return fmt.Errorf("client: what worker %d kept: %w", c.worker, err)
 	}
 	p.most = int(most)
+	if p.merge != nil && len(p.kept) > 0 { // it is as old as a bound may allow
+		p.merge.Due()
+	}
 	return nil
 }
 

@@ -39,3 +39,11 @@ func (d *Dense) Choose(grads []float32, blocks []Block, offsets []int, share flo
 	}
 	return d.keep
 }
+
+// Take adds what was left to grads, all of which are sent, and keeps nothing.
+func (d *Dense) Take(grads []float32) {
+	for i, f := range d.left {
+		grads[i] += f
+	}
+	d.left = nil
+}

@@ -106,6 +106,10 @@ func (s *Span) Next(now float64, waiting bool) (send bool) {
 	return false
 }
 
+// Due has the next step send: something is kept already, of steps that this Span was not
+// told of.
+func (s *Span) Due() { s.step = s.Now() - 1 }
+
 func (s *Span) measure(now float64, waiting bool) {
 	took := now - s.last
 	s.last = now

@@ -97,6 +97,21 @@ func TestKeepsLess(t *testing.T) {
 	}
 }
 
+// TestDue: what was kept before is not kept for another span.
+func TestDue(t *testing.T) {
+	for most := 1; most <= Most; most++ {
+		for _, fixed := range []bool{false, true} {
+			s := New(most, fixed)
+			if s.Due(); !s.Next(1, false) {
+				t.Errorf("most %d, fixed %v: what is due is kept", most, fixed)
+			}
+			if send, want := s.Next(2, false), !fixed || most == 1; send != want {
+				t.Errorf("most %d, fixed %v: the step behind is sent: %v, want %v", most, fixed, send, want)
+			}
+		}
+	}
+}
+
 // TestFollows: when the link becomes the bottleneck, and is no more, the span follows.
 func TestFollows(t *testing.T) {
 	r := seedtest.Fixed(t, 13)
