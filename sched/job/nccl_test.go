@@ -18,7 +18,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv("PSRT_FAKE_CUDA_DEVICES", "4") // before the fake is loaded
+	if os.Getenv("PSRT_FAKE_CUDA_DEVICES") == "" { // before the fake is loaded; some tests say for their children
+		os.Setenv("PSRT_FAKE_CUDA_DEVICES", "4")
+	}
 	os.Exit(m.Run())
 }
 
