@@ -77,7 +77,7 @@ const loopback = "127.0.0.1:0"
 // Server runs a server of one lane on h and gives its address. The map and where
 // it listens are added to c; its memory may be anywhere.
 func (s *Serving) Server(h *dial.Host, c server.Config) (addr string, err error) {
-	if c.Map, err = oneServer(""); err != nil {
+	if c.Map, err = OneServer(""); err != nil {
 		return "", err
 	}
 	c.Host, c.Listen, c.Node = h, loopback, -1

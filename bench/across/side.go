@@ -82,7 +82,7 @@ func (s *Side) Close() error {
 
 // Connect makes a client of the server of one lane at addr.
 func (s *Side) Connect(ctx context.Context, addr string, worker int) (*client.Client, error) {
-	m, err := oneServer(addr)
+	m, err := OneServer(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *Side) CPUSeconds() (float64, error) {
 	return own + its, err
 }
 
-// oneServer is the map of a single server of one lane.
-func oneServer(addr string) (*place.Map, error) {
+// OneServer is the map of a single server of one lane.
+func OneServer(addr string) (*place.Map, error) {
 	return place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1, Addr: addr}})
 }

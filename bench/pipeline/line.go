@@ -51,18 +51,7 @@ func newWorld(ctx context.Context, p parts, jitter float64, steps int, seed uint
 		all[i] = &step{compute: vary(p.compute), pull: transfer{whole / 2, make(chan struct{})}, push: transfer{whole / 2, make(chan struct{})}}
 		reads[i] = vary(p.read)
 	}
-	w.ends.Go(func() {
-		defer close(w.read)
-		var pace pace
-		for i, s := range all {
-			w.sum[0] += pace.take(reads[i])
-			select {
-			case w.read <- s:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	w.ends.Go(func() { w.sum[0] = deliver(ctx, all, reads, w.read) })
 	w.ends.Go(func() {
 		var pace pace
 		for {
@@ -76,6 +65,21 @@ func newWorld(ctx context.Context, p parts, jitter float64, steps int, seed uint
 		}
 	})
 	return w
+}
+
+// deliver reads items, each of which takes its time, and returns what they took.
+func deliver[T any](ctx context.Context, all []T, times []time.Duration, to chan<- T) (sum time.Duration) {
+	defer close(to)
+	var pace pace
+	for i, s := range all {
+		sum += pace.take(times[i])
+		select {
+		case to <- s:
+		case <-ctx.Done():
+			return sum
+		}
+	}
+	return sum
 }
 
 func (w *world) close() {
@@ -102,22 +106,25 @@ const owedMost = 20 * time.Millisecond
 
 // Next is the reader's.
 func (w *world) Next(ctx context.Context, wait bool) (*step, pipe.State, error) {
+	return next(ctx, w.read, wait)
+}
+
+// next is what a reader has ready.
+func next[T any](ctx context.Context, from <-chan T, wait bool) (t T, _ pipe.State, _ error) {
+	ok := false
 	if wait {
-		s, ok := <-w.read
-		if !ok {
-			return nil, pipe.End, ctx.Err()
+		t, ok = <-from
+	} else {
+		select {
+		case t, ok = <-from:
+		default:
+			return t, pipe.Later, nil
 		}
-		return s, pipe.Got, nil
 	}
-	select {
-	case s, ok := <-w.read:
-		if !ok {
-			return nil, pipe.End, ctx.Err()
-		}
-		return s, pipe.Got, nil
-	default:
-		return nil, pipe.Later, nil
+	if !ok {
+		return t, pipe.End, ctx.Err()
 	}
+	return t, pipe.Got, nil
 }
 
 // Pull asks the link.
@@ -131,8 +138,14 @@ const computeParts = 4
 
 // Compute sleeps.
 func (w *world) Compute(s *step, tick func() error) error {
+	w.sum[2] += s.compute
+	return w.pace.compute(s.compute, tick)
+}
+
+// compute sleeps part by part.
+func (p *pace) compute(d time.Duration, tick func() error) error {
 	for range computeParts {
-		w.sum[2] += w.pace.take(s.compute / computeParts)
+		p.take(d / computeParts)
 		if err := tick(); err != nil {
 			return err
 		}

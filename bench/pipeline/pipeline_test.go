@@ -1,18 +1,56 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"psrt/bench/child"
+	"psrt/rdma/feature"
 	"psrt/sched/clock"
 )
+
+// The test binary is another part of a run when this is set.
+func TestMain(m *testing.M) {
+	if os.Getenv("PSRT_TEST_PART") != "" {
+		if err := ServePart(os.Args[len(os.Args)-1], os.Stdin, os.Stdout); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestOverALink: lines whose values come from a server at the other end of a cable run all
+// their steps, and each push counts once.
+func TestOverALink(t *testing.T) {
+	c := Config{Steps: 50, Step: time.Millisecond, RateBits: 200e6, Pushes: 2, Dir: t.TempDir(), Seed: 1,
+		Part: child.Command{Path: os.Args[0], Env: []string{"PSRT_TEST_PART=1"}}}
+	found, err := linked(t.Context(), &c)
+	if errors.Is(err, ErrNoLink) {
+		feature.SkipUnless(t, fmt.Errorf("%w: %w", err, feature.ErrNotSupported))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Rows) != 6 || len(found.Notes) != 7 || !strings.Contains(found.Notes[6], "pushes counted once") {
+		t.Fatalf("%d rows, %q", len(found.Rows), found.Notes)
+	}
+	for _, row := range found.Rows {
+		if row.Checksum != fmt.Sprintf("%08x", c.Steps) || !(row.Ratio > 0) || row.Limit < 300 || row.Bytes < 4*rowFloats {
+			t.Errorf("%+v", row)
+		}
+	}
+}
 
 // TestRun: every row is there, of all steps, and its limit is what the slowest stage was
 // told to take. How close a line comes to it is for a quiet machine to say.
 func TestRun(t *testing.T) {
-	c := Config{Steps: 50, Step: time.Millisecond, Straggler: true, Heter: true, Workers: 2, Sigma: .5, Dir: t.TempDir(), Seed: 1}
+	c := Config{Steps: 50, Step: time.Millisecond, Straggler: true, Real: true, Heter: true, Workers: 2, Sigma: .5, Dir: t.TempDir(), Seed: 1}
 	r, err := Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +64,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	all := strings.Join(r.Notes, "\n")
-	for _, want := range []string{": asp makes 1.000", ": ssp:8 makes ", ": ssp:0-8 makes ", ": ssp:3 makes ", ": bsp makes ", "give the digest of one process", "heter, 1 workers and 2 dense ranks, asp: ", "heter, 3 workers and 2 dense ranks, bsp: ", "heter: in bsp all of these have the digest"} {
+	for _, want := range []string{": asp makes 1.000", ": ssp:8 makes ", ": ssp:0-8 makes ", ": ssp:3 makes ", ": bsp makes ", "give the digest of one process", "sleeps, log-normal of sigma 0.5: ssp:3 makes ", "heter, 1 workers and 2 dense ranks, asp: ", "heter, 3 workers and 2 dense ranks, bsp: ", "heter: in bsp all of these have the digest"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
 		}
@@ -79,6 +117,7 @@ func TestCheck(t *testing.T) {
 	}
 	for i, spoil := range []func(*Config){
 		func(c *Config) { c.Steps = 1 }, func(c *Config) { c.Step = 0 }, func(c *Config) { c.Workers = 1 }, func(c *Config) { c.Sigma = 0 },
+		func(c *Config) { c.Straggler, c.Real = false, true }, func(c *Config) { c.RateBits, c.Pushes = 1, 1 }, func(c *Config) { c.RateBits = 1e9 },
 	} {
 		c := good
 		if spoil(&c); c.Check() == nil {

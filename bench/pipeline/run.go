@@ -27,8 +27,22 @@ func Run(ctx context.Context, cfg Config) (*report.Report, error) {
 		}
 	}
 	out.Notes = append(out.Notes, "ratio: the time of a step by that of the slowest stage in the same run; stages sleep, so that none takes a core from another")
+	if cfg.RateBits > 0 {
+		found, err := linked(ctx, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		out.Rows, out.Notes = append(out.Rows, found.Rows...), append(out.Notes, found.Notes...)
+	}
 	if cfg.Straggler {
 		notes, err := stragglers(ctx, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		out.Notes = append(out.Notes, notes...)
+	}
+	if cfg.Real {
+		notes, err := realStragglers(ctx, &cfg)
 		if err != nil {
 			return nil, err
 		}

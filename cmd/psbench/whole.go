@@ -119,15 +119,4 @@ func (o *options) runWhole(ctx context.Context, cfg whole.Config) error {
 	return o.measure(cfg.Check(), func() (*report.Report, error) { return whole.Run(ctx, cfg, seen) })
 }
 
-func newWholePart() *cobra.Command {
-	return &cobra.Command{
-		Use:    wholePart + " ROLE",
-		Short:  "Another process of train; started by psbench itself",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			cli.MakeRoom() // as psrt does
-			return whole.ServePart(args[0], os.Stdin, os.Stdout)
-		},
-	}
-}
+func newWholePart() *cobra.Command { return newPart("train", wholePart, whole.ServePart) }
