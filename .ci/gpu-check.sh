@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 checks="tiers/hbm/gpu:.:Fails$
 nccl/gpu:Conformance:^$
 tiers:ThreeTiers:^$
-sched/job:OnDevice|SmallDevice|SpreadOver:^$
+sched/train/layers:SameBits:Fails$
+sched/job:OnDevice|SmallDevice|SpreadOver|DenseDevice:Fails$
 bench/hbm:Card:^$"
 
 if [ "${1-}" = --list ]; then

@@ -228,7 +228,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
 		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: stream, Checkpoint: snapshots,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed, Clip: f.clip,
-		Dense: f.dense.Value, Collective: f.collective.Value, Combine: f.combine.Value, Heter: dense, Compress: f.compress.Choice,
+		Dense: f.dense.Value, Collective: f.collective.Value, Combine: f.combine.Value, Heter: dense, DenseDevice: f.heter.device, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,

@@ -7,7 +7,8 @@
  *   psrt train ... --hbm-budget 8GiB --hbm-device so:./my-accelerator.so
  *
  * WHAT IT IS. Memory of a device at addresses that are numbers, streams of work in
- * order, events in them, copies, and seven kernels. The kernels' source is
+ * order, events in them, copies, and kernels: seven for rows, the others for a model's dense layers. One that
+ * refuses the numbers of the latter is one for rows alone. The kernels' source is
  * csrc/ptx/rows.cu with what it includes: CUDA C that also compiles as C; what they
  * do, bit by bit, is said there. Each has one argument, a structure of those below.
  *
@@ -38,7 +39,7 @@ extern "C" {
 
 enum { PSRT_ACCEL_OK = 0, PSRT_ACCEL_NO_MEMORY = 1 };
 
-/* The kernels, by number: psrt_gather_rows ... psrt_find_parts. */
+/* The kernels, by number: psrt_gather_rows ... psrt_loss. */
 enum {
 	PSRT_ACCEL_GATHER_ROWS,  /* psrt_accel_batch */
 	PSRT_ACCEL_PUT_ROWS,     /* psrt_accel_batch */
@@ -47,6 +48,17 @@ enum {
 	PSRT_ACCEL_UPDATE_PARTS, /* struct parts_update of parts.h */
 	PSRT_ACCEL_FIND_ROWS,    /* struct find of find.h */
 	PSRT_ACCEL_FIND_PARTS,   /* struct parts_find of find.h */
+	PSRT_ACCEL_PRODUCT,      /* struct product of dense.h; so many rows as tiles */
+	PSRT_ACCEL_ACTIVATE,     /* struct layer of dense.h, as all below */
+	PSRT_ACCEL_ACTIVATE_BACK,
+	PSRT_ACCEL_NORMALIZE,
+	PSRT_ACCEL_NORMALIZE_BACK,
+	PSRT_ACCEL_OUTPUT,
+	PSRT_ACCEL_OUTPUT_BACK,
+	PSRT_ACCEL_CROSS,
+	PSRT_ACCEL_CROSS_BACK,
+	PSRT_ACCEL_ADD,
+	PSRT_ACCEL_LOSS,
 	PSRT_ACCEL_KERNELS,
 };
 

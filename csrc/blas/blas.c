@@ -1,5 +1,6 @@
 #include "blas.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* OpenBLAS's own symbols, declared here so that the build needs its archive
@@ -27,6 +28,21 @@ void psrt_sgemm(int trans_a, int trans_b, int32_t m, int32_t n, int32_t k,
                 float beta, float *c, int32_t ldc) {
   cblas_sgemm(ROW_MAJOR, trans_a ? TRANS : NO_TRANS, trans_b ? TRANS : NO_TRANS,
               m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+}
+
+float psrt_chain(const float *a, int32_t a_step, const float *b, int32_t b_step, int32_t k,
+                 int32_t most, int32_t round, float c) {
+  for (int32_t from = 0, to; from < k; from = to) {
+    const int32_t left = k - from;
+    to = left >= 2 * (int64_t)most ? from + most
+         : left > most ? from + (left / 2 + round - 1) / round * round
+                       : k;
+    float sum = 0;
+    for (int32_t i = from; i < to; i++)
+      sum = fmaf(a[(size_t)i * a_step], b[(size_t)i * b_step], sum);
+    c += sum;
+  }
+  return c;
 }
 
 void psrt_blas_set_threads(int32_t n) { openblas_set_num_threads(n); }

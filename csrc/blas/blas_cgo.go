@@ -8,6 +8,8 @@ package blas
 // #cgo LDFLAGS: -l:libopenblas.a -lm -lpthread
 // #cgo noescape psrt_sgemm
 // #cgo nocallback psrt_sgemm
+// #cgo noescape psrt_chain
+// #cgo nocallback psrt_chain
 // #include "blas.h"
 import "C"
 
@@ -17,6 +19,10 @@ func gemm(transA, transB bool, m, n, k int, a, b Matrix, beta float32, c Matrix)
 	C.psrt_sgemm(flag(transA), flag(transB), C.int32_t(m), C.int32_t(n), C.int32_t(k),
 		pointer(a.Data), C.int32_t(a.Stride), pointer(b.Data), C.int32_t(b.Stride),
 		C.float(beta), pointer(c.Data), C.int32_t(c.Stride))
+}
+
+func chain(a []float32, aStep int, b []float32, bStep, k int, p Pieces, c float32) float32 {
+	return float32(C.psrt_chain(pointer(a), C.int32_t(aStep), pointer(b), C.int32_t(bStep), C.int32_t(k), C.int32_t(p.Most), C.int32_t(p.Round), C.float(c)))
 }
 
 func pointer(s []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(s))) }

@@ -22,6 +22,10 @@ type Mask struct {
 // MaskKey mixes what numbers a layer's masks, beside the row, into one word.
 func MaskKey(seed, epoch, layer uint64) uint64 { return mix(mix(mix(seed)+epoch) + layer) }
 
+// Words are what a kernel elsewhere needs of a mask, beside Key and FirstRow: see
+// csrc/ptx's dense.h.
+func (m Mask) Words() (drop uint32, inverseKeep float32) { return m.drop(), m.inverseKeep() }
+
 // drop is the rate in 2^-24, the resolution of the hash.
 func (m Mask) drop() uint32 { return uint32(m.Rate * (1 << 24)) }
 

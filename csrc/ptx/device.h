@@ -19,6 +19,7 @@ typedef long long i64;
 #define DEVICE static __attribute__((device, always_inline)) inline
 #define OWN 1
 #define SQRT(x) __nvvm_sqrt_rn_f(x)
+#define FMA(x, y, z) __nvvm_fma_rn_f(x, y, z)
 typedef float float4_t __attribute__((ext_vector_type(4)));
 
 DEVICE u64 thread_index(void)
@@ -76,10 +77,15 @@ DEVICE void count_one(u64 *at)
 #include <math.h>
 #include <string.h>
 
+#ifdef KERNEL_IS_STATIC
+#define KERNEL static void
+#else
 #define KERNEL void
+#endif
 #define DEVICE static inline
 #define OWN LANES
 #define SQRT(x) sqrtf(x)
+#define FMA(x, y, z) __builtin_fmaf(x, y, z)
 typedef float float4_t __attribute__((vector_size(16)));
 
 extern _Thread_local u64 psrt_thread;
@@ -115,6 +121,15 @@ DEVICE void lanes_meet(void) {}
 DEVICE void count_one(u64 *at) { ++*at; }
 
 #endif
+
+/* The bijection of csrc/probe's hash.go, and of csrc/nn. */
+DEVICE u64 mix(u64 x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
 
 /* Is there work for this thread? On the host only the first lane has some. */
 #define IDLE (OWN > 1 && first_lane() != 0)

@@ -23,15 +23,6 @@ struct parts_find {
 	i64 life;
 };
 
-/* The bijection of csrc/probe's hash.go. */
-DEVICE u64 mix(u64 x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
-
 DEVICE u32 find_row(const struct find *f, u64 key)
 {
 	u64 at = (u64)((unsigned __int128)mix(key ^ f->seed) * f->homes >> 64);

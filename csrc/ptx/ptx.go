@@ -24,10 +24,23 @@ const (
 	UpdateParts = "psrt_update_parts" // Batch.AppendUpdateParts
 	FindRows    = "psrt_find_rows"    // Batch.AppendFind
 	FindParts   = "psrt_find_parts"   // Batch.AppendFindParts
+
+	DenseProduct  = "psrt_product"        // Matrices.Append
+	Activate      = "psrt_activate"       // Layer.Append
+	ActivateBack  = "psrt_activate_back"  // Layer.Append
+	Normalize     = "psrt_normalize"      // Layer.Append
+	NormalizeBack = "psrt_normalize_back" // Layer.Append
+	Output        = "psrt_output"         // Layer.Append
+	OutputBack    = "psrt_output_back"    // Layer.Append
+	Cross         = "psrt_cross"          // Layer.Append
+	CrossBack     = "psrt_cross_back"     // Layer.Append
+	AddRows       = "psrt_add"            // Layer.Append
+	Loss          = "psrt_loss"           // Layer.Append
 )
 
 // Kernels are all of them, in the order of psrt_accel.h's numbers.
-var Kernels = [...]string{GatherRows, PutRows, UpdateRows, GatherParts, UpdateParts, FindRows, FindParts}
+var Kernels = [...]string{GatherRows, PutRows, UpdateRows, GatherParts, UpdateParts, FindRows, FindParts,
+	DenseProduct, Activate, ActivateBack, Normalize, NormalizeBack, Output, OutputBack, Cross, CrossBack, AddRows, Loss}
 
 // Lanes is how many threads share a row; Align is what the stride of rows, in
 // floats, is a multiple of, and what rows and a batch's floats begin at.

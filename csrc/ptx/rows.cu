@@ -65,3 +65,4 @@ KERNEL psrt_update_rows(struct update u)
 
 #include "parts.h"
 #include "find.h"
+#include "dense.h"

@@ -39,6 +39,7 @@ type denseRank struct {
 	seen    uint64   // the newest step of which a leaf came
 	busy    time.Duration
 	took    []Takeover
+	layered layered
 	lacks   time.Time // since when leaves wait for values, see awaitValues
 }
 
@@ -77,11 +78,8 @@ func RunDense(ctx context.Context, job *Job, rank Rank) error {
 	} else if over {
 		return d.report(ctx)
 	}
-	if err := d.listen(ctx); err != nil {
-		return err
-	}
-	defer d.hub.Close()
-	if err := d.run(ctx); err != nil {
+	d.openDevice() // a driver compiles kernels for seconds: not while workers wait
+	if err := errors.Join(d.serve(ctx), d.closeDevice()); err != nil {
 		var gone *heter.LostError
 		if errors.As(err, &gone) {
 			return &PeerLost{gone.Peer + " is gone", gone.Cause}
@@ -89,6 +87,15 @@ func RunDense(ctx context.Context, job *Job, rank Rank) error {
 		return err
 	}
 	return nil
+}
+
+// serve is what workers see.
+func (d *denseRank) serve(ctx context.Context) error {
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
+	defer d.hub.Close()
+	return d.run(ctx)
 }
 
 // listen tells the workers where to come, and waits for them.
@@ -278,12 +285,13 @@ func (d *denseRank) turnOver() error {
 		d.spare = append(d.spare, d.values)
 	}
 	d.values, d.next = d.next, nil
+	d.layered.fresh = true
 	d.lacksNothing()
 	return nil
 }
 
 // computeReady computes the leaves for which the values are here, as many at a time as
-// there are threads, so that no answer waits for another leaf.
+// there are threads, so that no answer waits for another leaf; or as a device is given.
 func (d *denseRank) computeReady() (some bool, err error) {
 	if d.values == nil {
 		return false, nil
@@ -291,7 +299,7 @@ func (d *denseRank) computeReady() (some bool, err error) {
 	var ready []heter.Arrival
 	keep := d.waiting[:0]
 	for _, a := range d.waiting {
-		if a.Head.Step <= d.values.clock && len(ready) < d.pool.threads {
+		if a.Head.Step <= d.values.clock && len(ready) < d.most() {
 			ready = append(ready, a)
 		} else {
 			keep = append(keep, a)
@@ -309,11 +317,13 @@ func (d *denseRank) computeReady() (some bool, err error) {
 			grads[i] = d.gradient()
 		}
 	}
-	d.pool.each(len(ready), func(thread, i int) {
-		if err := d.leaf(&ready[i], d.values, grads[i], d.scr[thread]); err != nil {
-			errs[thread] = err
-		}
-	})
+	if !d.onDevice(ready, grads) {
+		d.pool.each(len(ready), func(thread, i int) {
+			if err := d.leaf(&ready[i], d.values, grads[i], d.scr[thread]); err != nil {
+				errs[thread] = err
+			}
+		})
+	}
 	d.busy += time.Since(began)
 	if err := errors.Join(errs...); err != nil {
 		return true, err
@@ -336,16 +346,13 @@ func (d *denseRank) gradient() []float32 {
 	return make([]float32, d.model.Layout().Total)
 }
 
-// leaf computes one leaf with some values; the answer is made where it is sent from.
+// leaf computes one leaf with some values, on the processor.
 func (d *denseRank) leaf(a *heter.Arrival, values *batch, grad []float32, scr *model.Scratch) error {
-	n, input := int(a.Head.Examples), d.model.Input()
-	if n == 0 {
+	in, out, some := d.halves(a, values, grad)
+	if !some {
 		return nil
 	}
-	labels, z, x := columns(a.Floats, n, input)
-	preds, g, dx := columns(a.Link.Room(a.Slot, a.Leaf), n, input)
-	in := model.DenseLeaf{Labels: labels, Z: z, X0: x, Dense: values.dense.Values(), Scale: 1 / float32(a.Head.Rows), FirstRow: a.Head.FirstRow, Epoch: int(a.Head.Epoch)}
-	return scr.StepDense(&in, &model.DenseGrad{Dense: grad, G: g, X0: dx, Preds: preds})
+	return scr.StepDense(&in, &out)
 }
 
 // answer sends a leaf back, and pushes its group when that is whole.
@@ -514,7 +521,7 @@ func (d *denseRank) leave(ctx context.Context) error {
 // said is what this rank tells of itself.
 func (d *denseRank) said() denseReport {
 	rss, cpu := usage.Process()
-	return denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: d.client.Transports(), Took: d.took}
+	return denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: d.client.Transports(), Took: d.took, Layers: d.layered.told}
 }
 
 // report leaves the servers, and writes down what this rank tells for workers that miss it.

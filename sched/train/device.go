@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"psrt/sched/server"
@@ -13,11 +12,11 @@ import (
 
 // Kinds of devices: a GPU, and its twin in the host's memory.
 const (
-	DeviceGPU  = "gpu"
+	DeviceGPU  = gpu.KindGPU
 	DeviceHost = "host"
 	// DeviceLibrary begins the kind that is an accelerator of somebody's: the file of its
 	// library follows.
-	DeviceLibrary = "so:"
+	DeviceLibrary = gpu.KindLibrary
 )
 
 // Device says where servers keep the rows of coming batches, nearer than memory.
@@ -42,12 +41,10 @@ func (d *Device) Kinds() []string {
 func (d *Device) Validate(lanes int) error {
 	kinds := d.Kinds()
 	for i, kind := range kinds {
-		number, numbered := gpuNumber(kind)
 		switch {
-		case kind == DeviceGPU || kind == DeviceHost || strings.HasPrefix(kind, DeviceLibrary) && kind != DeviceLibrary:
-		case !numbered || number < 0:
+		case !isDevice(kind):
 			return fmt.Errorf("train: device %q for rows of coming batches, want %q, %q, the number of a GPU, or %q and the file of an accelerator's library", kind, DeviceGPU, DeviceHost, DeviceLibrary)
-		case slices.Contains(kinds[:i], kind):
+		case kind != DeviceGPU && kind != DeviceHost && !strings.HasPrefix(kind, DeviceLibrary) && slices.Contains(kinds[:i], kind):
 			return fmt.Errorf("train: GPU %s is named twice for rows of coming batches: name each once", kind)
 		}
 	}
@@ -62,28 +59,15 @@ func (d *Device) Validate(lanes int) error {
 	return nil
 }
 
-// gpuNumber is the driver's, where a kind is one, as it is written by itself.
-func gpuNumber(kind string) (number int, is bool) {
-	number, err := strconv.Atoi(kind)
-	return number, err == nil && strconv.Itoa(number) == kind
-}
+// isDevice says whether a kind is a device's name.
+func isDevice(kind string) bool { return kind == DeviceHost || gpu.Named(kind) }
 
 // pick is a device of a server; turn counts those of its kind, of all servers.
-func pick(kind string, rank Rank, turn int) (device hbm.Device, release func(), err error) {
-	release = func() {}
-	number, numbered := gpuNumber(kind)
-	switch {
-	case kind == DeviceHost:
-		device = hbm.Host{Node: rank.Node}
-	case kind == DeviceGPU:
-		device, release, err = gpu.Pick(turn)
-	case numbered:
-		numbered := &gpu.Device{Index: number}
-		device, err = numbered, numbered.Probe()
-	default:
-		device, err = gpu.PickFrom(strings.TrimPrefix(kind, DeviceLibrary), turn)
+func pick(kind string, rank Rank, turn int) (hbm.Device, func(), error) {
+	if kind == DeviceHost {
+		return hbm.Host{Node: rank.Node}, func() {}, nil
 	}
-	return device, release, err
+	return gpu.Choose(kind, turn)
 }
 
 // forServer is a server's form, until release is called. Where there is none of its devices it is

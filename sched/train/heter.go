@@ -160,6 +160,8 @@ type HeterUse struct {
 	DenseBusy   float64  `json:"dense_busy"`
 	WorkersWait float64  `json:"workers_wait"`
 	Transports  []string `json:"transports"`
+	// Layers is where ranks with a device computed, and why no longer.
+	Layers []string `json:"layers,omitempty"`
 }
 
 // denseReport is what a dense rank tells the workers in the end.
@@ -169,6 +171,7 @@ type denseReport struct {
 	Busy    time.Duration `json:"busy"`
 	Reached []string      `json:"reached"`
 	Took    []Takeover    `json:"took,omitempty"`
+	Layers  []string      `json:"layers,omitempty"`
 }
 
 // halvedUse is what a worker tells of them, and of itself.
@@ -212,6 +215,7 @@ func (w *worker) heterUse(res *Result, all []workerUsage) {
 	for _, i := range slices.Sorted(maps.Keys(told)) {
 		r := told[i]
 		dense += r.Busy
+		h.Layers = append(h.Layers, r.Layers...)
 		res.Takeovers = append(res.Takeovers, r.Took...)
 		res.Ranks = append(res.Ranks, RankUsage{Rank: w.job.MemberName(w.job.Workers + i), PeakRSSBytes: r.RSS, CPUSeconds: r.CPU})
 		for _, t := range r.Reached {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"psrt/sched/audit"
@@ -100,6 +101,9 @@ type Job struct {
 	Combine string `json:"combine,omitempty"`
 	// Heter is how many ranks have the dense layers, 0: workers have them; see halved.
 	Heter int `json:"heter,omitempty"`
+	// DenseDevice is where these compute them, a kind as Device.Kind has one, or "": on the
+	// processor.
+	DenseDevice string `json:"dense_device,omitempty"`
 	// Hot is the rows that workers keep; not in BSP.
 	Hot client.Hot `json:"hot,omitzero"`
 	// Compress is how gradients travel.
@@ -214,7 +218,7 @@ func (j *Job) Validate() error {
 	if err := j.validateDense(); err != nil {
 		return err
 	}
-	if err := j.validateHeter(); err != nil {
+	if err := errors.Join(j.validateHeter(), j.validateDenseDevice()); err != nil {
 		return err
 	}
 	if err := j.validateCombine(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"psrt/csrc/cuda/cudatest"
 )
 
-var sources = []string{"csrc/accel/testdata/twin.c", "csrc/accel/psrt_accel.h", "csrc/ptx/device.h", "csrc/ptx/rules.h", "csrc/ptx/parts.h", "csrc/ptx/find.h", "csrc/ptx/rows.cu"}
+var sources = []string{"csrc/accel/testdata/twin.c", "csrc/accel/psrt_accel.h", "csrc/ptx/device.h", "csrc/ptx/rules.h", "csrc/ptx/parts.h", "csrc/ptx/find.h", "csrc/ptx/dense.h", "csrc/ptx/rows.cu"}
 
 // Variable names a library that was compiled before, for where there is no compiler.
 const Variable = "PSRT_ACCEL_TWIN"

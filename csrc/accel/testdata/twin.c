@@ -127,6 +127,17 @@ static int32_t run(void *at, void *s, int32_t kernel, uint64_t n, const void *ar
 	case PSRT_ACCEL_UPDATE_PARTS: KERNEL_OF(psrt_update_parts, struct parts_update); break;
 	case PSRT_ACCEL_FIND_ROWS: KERNEL_OF(psrt_find_rows, struct find); break;
 	case PSRT_ACCEL_FIND_PARTS: KERNEL_OF(psrt_find_parts, struct parts_find); break;
+	case PSRT_ACCEL_PRODUCT: KERNEL_OF(psrt_product, struct product); break;
+	case PSRT_ACCEL_ACTIVATE: KERNEL_OF(psrt_activate, struct layer); break;
+	case PSRT_ACCEL_ACTIVATE_BACK: KERNEL_OF(psrt_activate_back, struct layer); break;
+	case PSRT_ACCEL_NORMALIZE: KERNEL_OF(psrt_normalize, struct layer); break;
+	case PSRT_ACCEL_NORMALIZE_BACK: KERNEL_OF(psrt_normalize_back, struct layer); break;
+	case PSRT_ACCEL_OUTPUT: KERNEL_OF(psrt_output, struct layer); break;
+	case PSRT_ACCEL_OUTPUT_BACK: KERNEL_OF(psrt_output_back, struct layer); break;
+	case PSRT_ACCEL_CROSS: KERNEL_OF(psrt_cross, struct layer); break;
+	case PSRT_ACCEL_CROSS_BACK: KERNEL_OF(psrt_cross_back, struct layer); break;
+	case PSRT_ACCEL_ADD: KERNEL_OF(psrt_add, struct layer); break;
+	case PSRT_ACCEL_LOSS: KERNEL_OF(psrt_loss, struct layer); break;
 	default: return FAILED;
 	}
 	return broken;

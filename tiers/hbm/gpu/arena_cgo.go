@@ -145,18 +145,20 @@ const (
 	longestNap  = time.Millisecond
 )
 
-var errHangs = errors.New("gpu: the card hangs")
+// ErrHangs marks a card that is not done with a piece of work in time: nothing of it can be had
+// back, as the driver would wait, and it may still write.
+var ErrHangs = errors.New("gpu: the card hangs")
 
-// await waits for an event, not for ever: a card that hangs has failed. It sleeps
+// Await waits for an event, not for ever: a card that hangs has failed. It sleeps
 // longer and longer between two looks.
-func await(over interface{ Passed() (bool, error) }) error {
+func Await(over interface{ Passed() (bool, error) }) error {
 	begin := time.Now()
 	for nap := time.Duration(0); ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
 		switch done, err := over.Passed(); {
 		case done || err != nil:
 			return err
 		case time.Since(begin) > pieceWithin:
-			return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", errHangs, pieceWithin)
+			return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", ErrHangs, pieceWithin)
 		case nap < 5*time.Microsecond: // most are over by then
 			runtime.Gosched()
 		default:
@@ -167,7 +169,7 @@ func await(over interface{ Passed() (bool, error) }) error {
 
 // retire waits for what used a stage last.
 func (a *arena) retire(s *stage) {
-	if s.fence == 0 || a.fail(await(s.over)) {
+	if s.fence == 0 || a.fail(Await(s.over)) {
 		return
 	}
 	s.fence = 0
@@ -366,10 +368,9 @@ func (a *arena) Wait(f hbm.Fence) error {
 
 func (a *arena) Bytes() int64 { return int64(a.size) }
 
-// Close waits for the device and gives all back. Of one that hangs nothing can be had
-// back: the driver would wait for it, and it may still write.
+// Close waits for the device and gives all back, but of one that hangs.
 func (a *arena) Close() error {
-	if errors.Is(a.Wait(a.next), errHangs) {
+	if errors.Is(a.Wait(a.next), ErrHangs) {
 		return nil
 	}
 	var errs []error

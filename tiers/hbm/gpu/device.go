@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"psrt/csrc/cuda"
@@ -89,6 +91,41 @@ func Pick(server int) (d *Device, release func(), err error) {
 		return nil, nil, err
 	}
 	return d, release, nil
+}
+
+// Kinds of devices, as people name them: a GPU, or, followed by a file, an accelerator's
+// library. A number is the GPU that the driver has under it.
+const (
+	KindGPU     = "gpu"
+	KindLibrary = "so:"
+)
+
+// Named says whether a kind is a device's name.
+func Named(kind string) bool {
+	number, numbered := numberOf(kind)
+	return kind == KindGPU || numbered && number >= 0 || strings.HasPrefix(kind, KindLibrary) && kind != KindLibrary
+}
+
+// numberOf is the driver's, where a kind is one, as it is written by itself.
+func numberOf(kind string) (number int, is bool) {
+	number, err := strconv.Atoi(kind)
+	return number, err == nil && strconv.Itoa(number) == kind
+}
+
+// Choose is a device of a kind until release is called; turn counts those who choose it.
+func Choose(kind string, turn int) (d *Device, release func(), err error) {
+	release = func() {}
+	number, numbered := numberOf(kind)
+	switch {
+	case kind == KindGPU:
+		return Pick(turn)
+	case numbered:
+		d = &Device{Index: number}
+		err = d.Probe()
+	default:
+		d, err = PickFrom(strings.TrimPrefix(kind, KindLibrary), turn)
+	}
+	return d, release, err
 }
 
 // stages are pieces of batches that are under way at once, pieceBytes the most that

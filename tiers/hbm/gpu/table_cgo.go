@@ -24,6 +24,9 @@ func (d *Device) open() (*accel.Device, error) {
 	return dev, nil
 }
 
+// Accelerator takes the device for somebody's own kernels and memory, who closes it.
+func (d *Device) Accelerator() (*accel.Device, error) { return d.open() }
+
 // table is the functions that drive the device: a library's, or CUDA's; and the device's
 // name and model, which is all that one library has, as it names no devices.
 func (d *Device) table() (l *accel.Library, name, model string, err error) {

@@ -113,6 +113,17 @@ static void gather_parts(void *a) { psrt_gather_parts(*(struct parts_gather *)a)
 static void update_parts(void *a) { psrt_update_parts(*(struct parts_update *)a); }
 static void find_rows(void *a) { psrt_find_rows(*(struct find *)a); }
 static void find_parts(void *a) { psrt_find_parts(*(struct parts_find *)a); }
+static void product(void *a) { psrt_product(*(struct product *)a); }
+static void activate(void *a) { psrt_activate(*(struct layer *)a); }
+static void activate_back(void *a) { psrt_activate_back(*(struct layer *)a); }
+static void normalize(void *a) { psrt_normalize(*(struct layer *)a); }
+static void normalize_back(void *a) { psrt_normalize_back(*(struct layer *)a); }
+static void output(void *a) { psrt_output(*(struct layer *)a); }
+static void output_back(void *a) { psrt_output_back(*(struct layer *)a); }
+static void cross(void *a) { psrt_cross(*(struct layer *)a); }
+static void cross_back(void *a) { psrt_cross_back(*(struct layer *)a); }
+static void add(void *a) { psrt_add(*(struct layer *)a); }
+static void loss(void *a) { psrt_loss(*(struct layer *)a); }
 
 static const struct {
 	const char *name;
@@ -126,6 +137,17 @@ static const struct {
 	{ "psrt_update_parts", update_parts, sizeof(struct parts_update) },
 	{ "psrt_find_rows", find_rows, sizeof(struct find) },
 	{ "psrt_find_parts", find_parts, sizeof(struct parts_find) },
+	{ "psrt_product", product, sizeof(struct product) },
+	{ "psrt_activate", activate, sizeof(struct layer) },
+	{ "psrt_activate_back", activate_back, sizeof(struct layer) },
+	{ "psrt_normalize", normalize, sizeof(struct layer) },
+	{ "psrt_normalize_back", normalize_back, sizeof(struct layer) },
+	{ "psrt_output", output, sizeof(struct layer) },
+	{ "psrt_output_back", output_back, sizeof(struct layer) },
+	{ "psrt_cross", cross, sizeof(struct layer) },
+	{ "psrt_cross_back", cross_back, sizeof(struct layer) },
+	{ "psrt_add", add, sizeof(struct layer) },
+	{ "psrt_loss", loss, sizeof(struct layer) },
 };
 
 static int step(struct stream *s);
