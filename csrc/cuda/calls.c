@@ -30,7 +30,7 @@ int32_t psrt_cuda_describe(int32_t device, char *name, size_t n, char *bus, size
 
 int32_t psrt_cuda_retain(int32_t device, psrt_cuda_place *place)
 {
-	int e = psrt_cu.device(&place->device, device);
+	CUresult e = psrt_cu.device(&place->device, device);
 	return e ? e : psrt_cu.retain(&place->context, place->device);
 }
 
@@ -57,7 +57,7 @@ int32_t psrt_cuda_room(const psrt_cuda_place *p, uint64_t *free_bytes, uint64_t 
 
 static int alloc(uint64_t bytes, uint64_t *at)
 {
-	psrt_cu_ptr d = 0;
+	CUdeviceptr d = 0;
 	int e = psrt_cu.alloc(&d, bytes);
 	*at = d;
 	return e;
@@ -165,13 +165,13 @@ int32_t psrt_cuda_fill(const psrt_cuda_place *p, uint64_t at, int32_t byte, uint
 
 static int copy_in(uint64_t to, const void *from, uint64_t bytes, uint64_t stream, void *event)
 {
-	int e = psrt_cu.to_device(to, from, bytes, STREAM(stream));
+	CUresult e = psrt_cu.to_device(to, from, bytes, STREAM(stream));
 	return e ? e : psrt_cu.record(event, STREAM(stream));
 }
 
 static int copy_out(void *to, uint64_t from, uint64_t bytes, uint64_t stream, void *event)
 {
-	int e = psrt_cu.to_host(to, from, bytes, STREAM(stream));
+	CUresult e = psrt_cu.to_host(to, from, bytes, STREAM(stream));
 	return e ? e : psrt_cu.record(event, STREAM(stream));
 }
 
@@ -182,7 +182,7 @@ int32_t psrt_cuda_mark(const psrt_cuda_place *p, uint64_t stream, void *event) {
 
 int32_t psrt_cuda_module(const psrt_cuda_place *p, const char *ptx, char *log, size_t n, void **module)
 {
-	int options[] = {PSRT_CU_LOG, PSRT_CU_LOG_BYTES};
+	CUjit_option options[] = {PSRT_CU_LOG, PSRT_CU_LOG_BYTES};
 	void *values[] = {log, (void *)(uintptr_t)n};
 	if (n)
 		log[0] = 0;

@@ -4,14 +4,22 @@
 
 #include "cuda.h"
 
-typedef unsigned long long psrt_cu_ptr;
+/* By the names of cuda.h, whose own .ci/cuda-header.sh puts in their place. Its enumerations
+ * are unsigned to a compiler, as they have no negative values. */
+#ifndef PSRT_CU_HEADER
+typedef unsigned CUresult, CUdevice_attribute, CUpointer_attribute, CUjit_option, CUmemRangeHandleType;
+typedef int CUdevice;
+typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
+typedef unsigned long long CUdeviceptr;
+typedef struct psrt_cu_rect CUDA_MEMCPY2D;
+#endif
 
-/* CUDA_MEMCPY2D: a rectangle of bytes. */
+/* A rectangle of bytes. */
 struct psrt_cu_end {
 	size_t x, y;
 	int type;
 	void *host;
-	psrt_cu_ptr device;
+	CUdeviceptr device;
 	void *array;
 	size_t pitch;
 };
@@ -22,60 +30,60 @@ struct psrt_cu_rect {
 };
 
 #define PSRT_CU_FUNCTIONS(F) \
-	F(init, "cuInit", (unsigned)) \
-	F(version, "cuDriverGetVersion", (int *)) \
-	F(count, "cuDeviceGetCount", (int *)) \
-	F(device, "cuDeviceGet", (int *, int)) \
-	F(name, "cuDeviceGetName", (char *, int, int)) \
-	F(bus, "cuDeviceGetPCIBusId", (char *, int, int)) \
-	F(bytes, "cuDeviceTotalMem_v2", (size_t *, int)) \
-	F(attribute, "cuDeviceGetAttribute", (int *, int, int)) \
-	F(error_name, "cuGetErrorName", (int, const char **)) \
-	F(error_string, "cuGetErrorString", (int, const char **)) \
-	F(retain, "cuDevicePrimaryCtxRetain", (void **, int)) \
-	F(release, "cuDevicePrimaryCtxRelease_v2", (int)) \
-	F(push, "cuCtxPushCurrent_v2", (void *)) \
-	F(pop, "cuCtxPopCurrent_v2", (void **)) \
-	F(current, "cuCtxGetCurrent", (void **)) \
-	F(state, "cuDevicePrimaryCtxGetState", (int, unsigned *, int *)) \
-	F(pointer, "cuPointerGetAttribute", (void *, int, psrt_cu_ptr)) \
-	F(room, "cuMemGetInfo_v2", (size_t *, size_t *)) \
-	F(alloc, "cuMemAlloc_v2", (psrt_cu_ptr *, size_t)) \
-	F(free, "cuMemFree_v2", (psrt_cu_ptr)) \
-	F(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned)) \
-	F(host_free, "cuMemFreeHost", (void *)) \
-	F(pin, "cuMemHostRegister_v2", (void *, size_t, unsigned)) \
-	F(unpin, "cuMemHostUnregister", (void *)) \
-	F(stream, "cuStreamCreate", (void **, unsigned)) \
-	F(stream_end, "cuStreamDestroy_v2", (void *)) \
-	F(stream_wait, "cuStreamWaitEvent", (void *, void *, unsigned)) \
-	F(event, "cuEventCreate", (void **, unsigned)) \
-	F(event_end, "cuEventDestroy_v2", (void *)) \
-	F(record, "cuEventRecord", (void *, void *)) \
-	F(query, "cuEventQuery", (void *)) \
-	F(await, "cuEventSynchronize", (void *)) \
-	F(between, "cuEventElapsedTime", (float *, void *, void *)) \
-	F(to_device, "cuMemcpyHtoDAsync_v2", (psrt_cu_ptr, const void *, size_t, void *)) \
-	F(to_host, "cuMemcpyDtoHAsync_v2", (void *, psrt_cu_ptr, size_t, void *)) \
-	F(rows_to_host, "cuMemcpy2DAsync_v2", (const struct psrt_cu_rect *, void *)) \
-	F(within, "cuMemcpyDtoDAsync_v2", (psrt_cu_ptr, psrt_cu_ptr, size_t, void *)) \
-	F(fill, "cuMemsetD8Async", (psrt_cu_ptr, unsigned char, size_t, void *)) \
-	F(module, "cuModuleLoadDataEx", (void **, const void *, unsigned, int *, void **)) \
-	F(module_end, "cuModuleUnload", (void *)) \
-	F(function, "cuModuleGetFunction", (void **, void *, const char *)) \
-	F(launch, "cuLaunchKernel", (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
+	F(init, cuInit, (unsigned)) \
+	F(version, cuDriverGetVersion, (int *)) \
+	F(count, cuDeviceGetCount, (int *)) \
+	F(device, cuDeviceGet, (CUdevice *, int)) \
+	F(name, cuDeviceGetName, (char *, int, CUdevice)) \
+	F(bus, cuDeviceGetPCIBusId, (char *, int, CUdevice)) \
+	F(bytes, cuDeviceTotalMem_v2, (size_t *, CUdevice)) \
+	F(attribute, cuDeviceGetAttribute, (int *, CUdevice_attribute, CUdevice)) \
+	F(error_name, cuGetErrorName, (CUresult, const char **)) \
+	F(error_string, cuGetErrorString, (CUresult, const char **)) \
+	F(retain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) \
+	F(release, cuDevicePrimaryCtxRelease_v2, (CUdevice)) \
+	F(push, cuCtxPushCurrent_v2, (CUcontext)) \
+	F(pop, cuCtxPopCurrent_v2, (CUcontext *)) \
+	F(current, cuCtxGetCurrent, (CUcontext *)) \
+	F(state, cuDevicePrimaryCtxGetState, (CUdevice, unsigned *, int *)) \
+	F(pointer, cuPointerGetAttribute, (void *, CUpointer_attribute, CUdeviceptr)) \
+	F(room, cuMemGetInfo_v2, (size_t *, size_t *)) \
+	F(alloc, cuMemAlloc_v2, (CUdeviceptr *, size_t)) \
+	F(free, cuMemFree_v2, (CUdeviceptr)) \
+	F(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned)) \
+	F(host_free, cuMemFreeHost, (void *)) \
+	F(pin, cuMemHostRegister_v2, (void *, size_t, unsigned)) \
+	F(unpin, cuMemHostUnregister, (void *)) \
+	F(stream, cuStreamCreate, (CUstream *, unsigned)) \
+	F(stream_end, cuStreamDestroy_v2, (CUstream)) \
+	F(stream_wait, cuStreamWaitEvent, (CUstream, CUevent, unsigned)) \
+	F(event, cuEventCreate, (CUevent *, unsigned)) \
+	F(event_end, cuEventDestroy_v2, (CUevent)) \
+	F(record, cuEventRecord, (CUevent, CUstream)) \
+	F(query, cuEventQuery, (CUevent)) \
+	F(await, cuEventSynchronize, (CUevent)) \
+	F(between, cuEventElapsedTime, (float *, CUevent, CUevent)) \
+	F(to_device, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream)) \
+	F(to_host, cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream)) \
+	F(rows_to_host, cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *, CUstream)) \
+	F(within, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream)) \
+	F(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream)) \
+	F(module, cuModuleLoadDataEx, (CUmodule *, const void *, unsigned, CUjit_option *, void **)) \
+	F(module_end, cuModuleUnload, (CUmodule)) \
+	F(function, cuModuleGetFunction, (CUfunction *, CUmodule, const char *)) \
+	F(launch, cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **))
 
 struct psrt_cu {
-#define F(field, name, args) int (*field) args;
+#define F(field, name, args) CUresult (*field) args;
 	PSRT_CU_FUNCTIONS(F)
 #undef F
 	/* Since CUDA 11.7. */
-	int (*address_handle)(void *, psrt_cu_ptr, size_t, int, unsigned long long);
+	CUresult (*address_handle)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long);
 };
 
 extern struct psrt_cu psrt_cu;
 
-/* Values of cuda.h, as the driver's documentation has them. */
+/* Values of cuda.h; .ci/cuda-header.sh holds them against it. */
 enum {
 	PSRT_CU_INVALID_VALUE = 1,
 	PSRT_CU_OUT_OF_MEMORY = 2,

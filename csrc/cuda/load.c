@@ -14,7 +14,7 @@ static const struct {
 	const char *name;
 	void *slot;
 } symbols[] = {
-#define F(field, name, args) { name, &psrt_cu.field },
+#define F(field, name, args) { #name, &psrt_cu.field },
 	PSRT_CU_FUNCTIONS(F)
 #undef F
 };
