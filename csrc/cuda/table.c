@@ -8,8 +8,9 @@
 
 #include "driver.h"
 
-/* Results that are none of the driver's, which are negated. */
-enum { REFUSED = PSRT_ACCEL_NO_MEMORY + 1 };
+/* Results that are none of the driver's, which are negated: kernels that a card refuses,
+ * by its number; those beyond CARDS share the last. */
+enum { REFUSED = PSRT_ACCEL_NO_MEMORY + 1, CARDS = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,10 +27,11 @@ static struct {
 	char text[192];
 } said[64];
 
-/* Why the kernels were refused, the first time. */
-static char refused[4096 + 256];
+/* Why a card refused the kernels, the first time. */
+static char *refused[CARDS];
 
 struct device {
+	int card; /* of refused */
 	psrt_cuda_place place;
 	void *module; /* once a stream is wanted */
 	void *kernel[PSRT_ACCEL_KERNELS];
@@ -55,7 +57,7 @@ static const char *said_of(int32_t r)
 static const char *text(int32_t r)
 {
 	pthread_mutex_lock(&lock);
-	const char *t = r == REFUSED ? refused : said_of(r);
+	const char *t = r < REFUSED ? said_of(r) : r < REFUSED + CARDS ? refused[r - REFUSED] : NULL;
 	pthread_mutex_unlock(&lock);
 	return t;
 }
@@ -67,6 +69,7 @@ static int32_t open_device(int32_t number, void **at)
 	struct device *d = calloc(1, sizeof *d);
 	if (!d)
 		return PSRT_ACCEL_NO_MEMORY;
+	d->card = number < CARDS ? number : CARDS - 1;
 	int e = psrt_cuda_retain(number, &d->place);
 	if (e)
 		free(d);
@@ -106,11 +109,13 @@ static int32_t compile(struct device *d)
 		return result(e);
 	char why[200];
 	psrt_cuda_error_text(e, why, sizeof why);
+	size_t n = sizeof log + sizeof why + 64;
 	pthread_mutex_lock(&lock);
-	if (!refused[0])
-		snprintf(refused, sizeof refused, "kernels: %s: %s %s", what, why, log);
+	if (!refused[d->card] && (refused[d->card] = malloc(n)))
+		snprintf(refused[d->card], n, "kernels: %s: %s %s", what, why, log);
+	int kept = refused[d->card] != NULL;
 	pthread_mutex_unlock(&lock);
-	return REFUSED;
+	return kept ? REFUSED + d->card : result(e);
 }
 
 static int32_t stream(void *at, void **made)

@@ -15,8 +15,11 @@ import (
 )
 
 // TestAccelerator: the driver as a table of functions, with a kernel that its text does
-// not have: what is refused has the driver's words, and its lack of memory is a table's.
+// not have: what is refused has the driver's words, each card's own, and its lack of memory
+// is a table's.
 func TestAccelerator(t *testing.T) {
+	t.Setenv("PSRT_FAKE_CUDA_DEVICES", "2")
+	t.Setenv("PSRT_FAKE_CUDA_OLD", "1")
 	driver, err := cuda.Load(cudatest.Library(t))
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +33,11 @@ func TestAccelerator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := l.Devices(); n != 1 || err != nil || l.Name != "CUDA" {
+	if n, err := l.Devices(); n != 2 || err != nil || l.Name != "CUDA" {
 		t.Errorf("%s shows %d devices, %v", l.Name, n, err)
 	}
-	if _, err := l.Open(1); err == nil || !strings.Contains(err.Error(), "open of device 1: CUDA_ERROR_") || accel.IsOutOfMemory(err) {
-		t.Errorf("a second of one device: %v", err)
+	if _, err := l.Open(2); err == nil || !strings.Contains(err.Error(), "open of device 2: CUDA_ERROR_") || accel.IsOutOfMemory(err) {
+		t.Errorf("a third of two devices: %v", err)
 	}
 	d, err := l.Open(0)
 	if err != nil {
@@ -52,7 +55,14 @@ func TestAccelerator(t *testing.T) {
 			t.Errorf("a kernel that is not there: %v", err)
 		}
 	}
-	if err := d.Close(); err != nil {
+	old, err := l.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.NewStream(); err == nil || !strings.Contains(err.Error(), "this device is too old") || strings.Contains(err.Error(), "psrt_nothing") {
+		t.Errorf("a card that refuses the kernels for a reason of its own: %v", err)
+	}
+	if err := errors.Join(d.Close(), old.Close()); err != nil {
 		t.Error(err)
 	}
 }

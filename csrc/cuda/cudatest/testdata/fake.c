@@ -18,6 +18,7 @@
  * PSRT_FAKE_CUDA_HANG    a file: while it is there, nobody who asks is told that an event
  *                        has passed; may come and go
  * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
+ * PSRT_FAKE_CUDA_OLD     number of a device for which no text is compiled (none)
  * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
  *                        one from there dies */
 #define _GNU_SOURCE
@@ -38,7 +39,7 @@ enum { DEVICES = 8, ARGUMENT = 512 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t total = 1 << 30, used, pinned;
 static long fails_from, launches, copies = -1;
-static int devices = 1, unfit = -1, ready, broken, retained[DEVICES];
+static int devices = 1, unfit = -1, old = -1, ready, broken, retained[DEVICES];
 static _Thread_local int depth;
 static _Thread_local int *entered[16]; /* contexts, depth of them */
 
@@ -248,6 +249,8 @@ int cuInit(unsigned flags)
 		copies = atol(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_UNFIT")))
 		unfit = atoi(s);
+	if ((s = getenv("PSRT_FAKE_CUDA_OLD")))
+		old = atoi(s);
 	if (getenv("PSRT_FAKE_CUDA_FENCED") && !fence)
 		build_fence();
 	if (devices < 1)
@@ -629,7 +632,10 @@ int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void
 	(void)n;
 	(void)options;
 	CALL({
-		if (strstr(ptx, ".version") && strstr(ptx, ".entry"))
+		if (current() - retained == old) {
+			snprintf(values[0], (size_t)values[1], "this device is too old");
+			r = 209; /* CUDA_ERROR_NO_BINARY_FOR_GPU */
+		} else if (strstr(ptx, ".version") && strstr(ptx, ".entry"))
 			*m = strdup(ptx);
 		else {
 			snprintf(values[0], (size_t)values[1], "this is no PTX");
