@@ -62,12 +62,12 @@ func (d *Device) Validate(lanes int) error {
 // isDevice says whether a kind is a device's name.
 func isDevice(kind string) bool { return kind == DeviceHost || gpu.Named(kind) }
 
-// pick is a device of a server; turn counts those of its kind, of all servers.
-func pick(kind string, rank Rank, turn int) (hbm.Device, func(), error) {
+// pick is a device of a server for so many bytes; turn counts those of its kind, of all servers.
+func pick(kind string, rank Rank, turn int, bytes int64) (hbm.Device, func(), error) {
 	if kind == DeviceHost {
 		return hbm.Host{Node: rank.Node}, func() {}, nil
 	}
-	return gpu.Choose(kind, turn)
+	return gpu.Choose(kind, turn, bytes)
 }
 
 // forServer is a server's form, until release is called. Where there is none of its devices it is
@@ -87,7 +87,7 @@ func (d *Device) forServer(j *Job, rank Rank) (_ *server.Device, release func())
 				}
 			}
 		}
-		device, release, err := pick(kind, rank, rank.Index*alike+before)
+		device, release, err := pick(kind, rank, rank.Index*alike+before, d.Bytes/int64(len(kinds)))
 		if err != nil {
 			if refused == nil {
 				refused = err

@@ -67,7 +67,7 @@ func (d *Device) take(kind string, turn int) (err error) {
 		d.dev, err = l.Open(0)
 		return err
 	}
-	card, release, err := gpu.Choose(kind, turn)
+	card, release, err := gpu.Choose(kind, turn, int64(memoryOf(&d.shape, d.most).bytes))
 	if err != nil {
 		return err
 	}

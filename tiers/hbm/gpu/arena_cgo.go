@@ -26,6 +26,16 @@ func (d *Device) Probe() error {
 	return dev.Close()
 }
 
+// room is how many bytes are free.
+func (d *Device) room() (free int64, err error) {
+	dev, err := d.open()
+	if err != nil {
+		return 0, err
+	}
+	free, _, err = dev.Room()
+	return free, errors.Join(err, dev.Close())
+}
+
 // Open takes memory for rows and stages.
 func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (hbm.Arena, error) {
 	if acc.UserRule() {

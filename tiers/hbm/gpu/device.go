@@ -60,7 +60,8 @@ func (d *Device) named(name, model string) {
 // Pick is a GPU for a server, which has it until release is called: servers of one
 // host, of whatever jobs, share its cards evenly, unlike ones by their speed. Where
 // the machine does not show its cards they are taken in turns by the server's number.
-func Pick(server int) (d *Device, release func(), err error) {
+// It is one that has room for so many bytes, where one has, or else that which has most.
+func Pick(server int, bytes int64) (d *Device, release func(), err error) {
 	driver, err := cuda.Load("")
 	if err != nil {
 		return nil, nil, err
@@ -81,16 +82,50 @@ func Pick(server int) (d *Device, release func(), err error) {
 			return nil, nil, err
 		}
 	}
-	card, release, err := claim(host, buses, speeds)
-	if err != nil {
-		card, release = turn(server, speeds), func() {}
+	take := func(speeds []float64) (card int, release func()) {
+		if card, release, err := claim(host, buses, speeds); err == nil {
+			return card, release
+		}
+		return turn(server, speeds), func() {}
 	}
-	d = &Device{Index: card}
-	if err := d.Probe(); err != nil {
-		release()
+	devices := make([]*Device, len(all)) // those asked know their names
+	card, release, err := roomy(speeds, bytes, take, func(card int) (int64, error) {
+		devices[card] = &Device{Index: card}
+		return devices[card].room()
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	return d, release, nil
+	return devices[card], release, nil
+}
+
+// roomy takes one of the cards that have a speed after the other, as take chooses, until
+// one has room for bytes. It has a speed of its own no more then, and is given back but
+// for that which has most room.
+func roomy(speeds []float64, bytes int64, take func([]float64) (int, func()), room func(int) (int64, error)) (card int, release func(), err error) {
+	speeds = slices.Clone(speeds)
+	most := int64(-1)
+	var failed error
+	for slices.Max(speeds) > 0 {
+		one, end := take(speeds)
+		speeds[one] = -1
+		free, err := room(one)
+		if err != nil || free <= most {
+			failed = errors.Join(failed, err)
+			end()
+			continue
+		}
+		if release != nil {
+			release()
+		}
+		if card, release, most = one, end, free; free >= bytes {
+			break
+		}
+	}
+	if release == nil {
+		return 0, nil, failed
+	}
+	return card, release, nil
 }
 
 // Kinds of devices, as people name them: a GPU, or, followed by a file, an accelerator's
@@ -112,13 +147,14 @@ func numberOf(kind string) (number int, is bool) {
 	return number, err == nil && strconv.Itoa(number) == kind
 }
 
-// Choose is a device of a kind until release is called; turn counts those who choose it.
-func Choose(kind string, turn int) (d *Device, release func(), err error) {
+// Choose is a device of a kind until release is called, for so many bytes where there is
+// a choice; turn counts those who choose it.
+func Choose(kind string, turn int, bytes int64) (d *Device, release func(), err error) {
 	release = func() {}
 	number, numbered := numberOf(kind)
 	switch {
 	case kind == KindGPU:
-		return Pick(turn)
+		return Pick(turn, bytes)
 	case numbered:
 		d = &Device{Index: number}
 		err = d.Probe()

@@ -16,6 +16,8 @@ func (d *Device) Probe() error {
 	return err
 }
 
+func (d *Device) room() (int64, error) { return 0, d.Probe() }
+
 // Open says so, too.
 func (d *Device) Open(*accessor.Accessor, *probe.Bounded, int, int) (hbm.Arena, error) {
 	return nil, d.Probe()

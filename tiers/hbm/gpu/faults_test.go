@@ -41,7 +41,7 @@ var faults = map[string]struct {
 	}},
 	"one card that is full": {[]string{"PSRT_FAKE_CUDA_DEVICES=3", "PSRT_FAKE_CUDA_UNFIT=0"}, func(t *testing.T) {
 		for server := range 2 {
-			d, release, err := Pick(server)
+			d, release, err := Pick(server, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +51,28 @@ var faults = map[string]struct {
 			}
 		}
 	}},
+	"one of like cards that is full": {[]string{"PSRT_FAKE_CUDA_DEVICES=2", "PSRT_FAKE_CUDA_LIKE=1", "PSRT_FAKE_CUDA_FULL=0"}, func(t *testing.T) {
+		d, release, err := Pick(0, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		if d.Index != 1 || !strings.HasPrefix(d.Name(), "GPU 1, fake") {
+			t.Errorf("card %d is picked, %s; card 1 has room", d.Index, d.Name())
+		}
+	}},
+	"like cards, all of them full": {[]string{"PSRT_FAKE_CUDA_DEVICES=2", "PSRT_FAKE_CUDA_LIKE=1", "PSRT_FAKE_CUDA_BYTES=100000", "PSRT_FAKE_CUDA_FULL=0"}, func(t *testing.T) {
+		d, release, err := Pick(0, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		if d.Index != 1 {
+			t.Errorf("card %d is picked, card 1 has most room", d.Index)
+		}
+	}},
 	"all cards are full": {[]string{"PSRT_FAKE_CUDA_DEVICES=2", "PSRT_FAKE_CUDA_BYTES=100000"}, func(t *testing.T) {
-		if _, _, err := Pick(0); !cuda.IsOutOfMemory(err) {
+		if _, _, err := Pick(0, 1<<20); !cuda.IsOutOfMemory(err) {
 			t.Errorf("no card to pick gives %v", err)
 		}
 	}},

@@ -18,6 +18,7 @@
  * PSRT_FAKE_CUDA_HANG    a file: while it is there, nobody who asks is told that an event
  *                        has passed; may come and go
  * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
+ * PSRT_FAKE_CUDA_FULL    number of a device without free memory (none)
  * PSRT_FAKE_CUDA_OLD     number of a device for which no text is compiled (none)
  * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
  *                        one from there dies */
@@ -39,7 +40,7 @@ enum { DEVICES = 8, ARGUMENT = 512 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t total = 1 << 30, used, pinned;
 static long fails_from, launches, copies = -1;
-static int devices = 1, unfit = -1, old = -1, ready, broken, retained[DEVICES];
+static int devices = 1, unfit = -1, old = -1, full = -1, ready, broken, retained[DEVICES];
 static _Thread_local int depth;
 static _Thread_local int *entered[16]; /* contexts, depth of them */
 
@@ -251,6 +252,8 @@ int cuInit(unsigned flags)
 		unfit = atoi(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_OLD")))
 		old = atoi(s);
+	if ((s = getenv("PSRT_FAKE_CUDA_FULL")))
+		full = atoi(s);
 	if (getenv("PSRT_FAKE_CUDA_FENCED") && !fence)
 		build_fence();
 	if (devices < 1)
@@ -343,7 +346,9 @@ int psrt_fake_give(void *stream, int (*given)(void *), void *argument)
 	});
 }
 
-int cuMemGetInfo_v2(size_t *f, size_t *t) { CALL({ *f = total - used; *t = total; }); }
+static size_t left(void) { return current() - retained == full ? 0 : total - used; }
+
+int cuMemGetInfo_v2(size_t *f, size_t *t) { CALL({ *f = left(); *t = total; }); }
 
 /* May so many bytes more be pinned? */
 static int pinnable(size_t n)
@@ -356,7 +361,7 @@ static int take(void **at, size_t n, int host)
 {
 	if (!n)
 		return INVALID;
-	if (!host && n > total - used)
+	if (!host && n > left())
 		return NO_MEMORY;
 	if (host && !pinnable(n))
 		return NO_MEMORY;
