@@ -62,6 +62,9 @@ func Run(ctx context.Context, cfg Config) (out *report.Report, err error) {
 		out.Rows = append(out.Rows, r)
 	}
 	out.Notes = notes(&cfg, b, s)
+	if cfg.Device == DeviceGPU {
+		out.Notes = append(out.Notes, bars(&cfg, out.Rows)...)
+	}
 	if cfg.Cards < 2 {
 		return out, nil
 	}
