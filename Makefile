@@ -119,6 +119,8 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	PSRT_FAULT_RUNS=100 $(GO) test -timeout 3h -run 'TestServers|TestWorkers|TestLinksCut|TestHeter(Ranks|Servers)Die|WhileServersDie' ./cmd/psrt
 	PSRT_SUPPORT=all PSRT_DIGEST_ROWS=1000000 $(GO) test -timeout 4h -run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt
 	PSRT_SUPPORT=verbs bin/pslab test --timeout 4h --run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt -- -test.timeout=230m
+	PSRT_DIGEST_ROWS=1000000 PSRT_DIGEST_OVER=shm,verbs PSRT_DIGEST_DIM=4 bin/pslab test --timeout 4h --run 'TestDigestMatrix/verbs.*in_memory' ./cmd/psrt -- -test.timeout=230m
+	PSRT_DIGEST_ROWS=1000000 PSRT_DIGEST_OVER=shm,verbs PSRT_DIGEST_DIM=32 bin/pslab test --timeout 4h --run 'TestDigestMatrix/verbs.*on_disks' ./cmd/psrt -- -test.timeout=230m
 	CGO_ENABLED=0 $(GO) test -timeout 60m ./...
 	bin/pslab test --race --timeout 120m $(LAB_TESTS)
 	GO=$(GO) .ci/moves.sh

@@ -66,7 +66,10 @@ func matrixBudget(rows, rowBytes, batchRows, servers int) int {
 // where there is an RDMA device), on one server or three, all in memory or on disks below
 // it, by one thread or four. PSRT_DIGEST_ROWS=1000000 is for rows of data, of whose
 // table less than 3 % are in memory then: 1 % by the budget, and slabs and buffers that
-// were not full. The default is small, and these hold 7 to 18 % of its table.
+// were not full. The default is small, and these hold 7 to 18 % of its table. Where a
+// million examples of the whole model would take a day, as in the emulated lab,
+// PSRT_DIGEST_DIM=4 has a factorization machine of that dimension instead, and
+// PSRT_DIGEST_OVER=shm,verbs only these transports.
 func TestDigestMatrix(t *testing.T) {
 	data := matrixSmall
 	if s := os.Getenv("PSRT_DIGEST_ROWS"); s != "" {
@@ -86,12 +89,19 @@ func TestDigestMatrix(t *testing.T) {
 	if feature.NewProber("").Check(feature.RDMADevice) == nil {
 		over = append(over, "verbs")
 	}
+	if s := os.Getenv("PSRT_DIGEST_OVER"); s != "" {
+		over = strings.Split(s, ",")
+	}
+	model := []string{"--model", "deepfm", "--hidden", "16", "--dim", "32"}
+	if s := os.Getenv("PSRT_DIGEST_DIM"); s != "" {
+		model = []string{"--model", "fm", "--dim", s}
+	}
 	cells := layouts(over...)
 	var want train.Result
 	run := func(t *testing.T, l layout) {
-		args := []string{"train", "--data", file, "--format", "libffm", "--model", "deepfm", "--hidden", "16", "--dim", "32", "--optimizer", "adagrad",
+		args := append([]string{"train", "--data", file, "--format", "libffm", "--optimizer", "adagrad",
 			"--sync", "bsp", "--batch", strconv.Itoa(batch), "--workers", "2", "--lanes", "1", "--quiet", "--json",
-			"--transport", l.transport, "--servers", strconv.Itoa(l.servers), "--threads", strconv.Itoa(l.threads)}
+			"--transport", l.transport, "--servers", strconv.Itoa(l.servers), "--threads", strconv.Itoa(l.threads)}, model...)
 		if l.onDisk {
 			budget := matrixBudget(int(want.Features), want.ServerUse[0].Tables[0].RowBytes, batch*fields, l.servers)
 			disk := filepath.Join(dir, fmt.Sprintf("%s-%d-%d", l.transport, l.servers, l.threads))
