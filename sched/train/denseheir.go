@@ -90,6 +90,7 @@ func (d *denseRank) again(a *heter.Arrival) error {
 	if err := d.settle(b); err != nil {
 		return err
 	}
+	d.valuesGo(b)
 	if err := d.client.PullDense(b.dense, a.Head.Step, 0, &b.pullDense); err != nil {
 		return err
 	}
@@ -98,8 +99,10 @@ func (d *denseRank) again(a *heter.Arrival) error {
 	}
 	grad := d.gradient() // nobody's
 	defer func() { d.grads = append(d.grads, grad) }()
-	if err := d.leaf(a, b, grad, d.scr[0]); err != nil {
-		return err
+	if !d.onDevice([]heter.Arrival{*a}, b, [][]float32{grad}) {
+		if err := d.leaf(a, b, grad, d.scr[0]); err != nil {
+			return err
+		}
 	}
 	return a.Link.Send(a.Slot, a.Leaf, a.Head)
 }

@@ -16,7 +16,7 @@ const leavesAtOnce = 16
 // layered is a dense rank's device, if it has one, and what it tells of it.
 type layered struct {
 	device *layers.Device // nil: the processor computes
-	fresh  bool           // the values have changed since the device got some
+	has    *batch         // whose values the device has, nil: none that are wanted
 	told   []string
 }
 
@@ -50,7 +50,7 @@ func (d *denseRank) openDevice() {
 	if !device.Exact() {
 		bits = "whose products differ from this processor's in their last bits"
 	}
-	d.layered.device, d.layered.fresh = device, true
+	d.layered.device = device
 	d.tellLayers(fmt.Sprintf("computes its layers on %s, %s", device.Name(), bits))
 }
 
@@ -68,23 +68,23 @@ func (d *denseRank) most() int {
 	return d.pool.threads
 }
 
-// onDevice computes leaves on the device; false: there is none, or it has failed, and they
-// are as they were.
-func (d *denseRank) onDevice(ready []heter.Arrival, grads [][]float32) bool {
+// onDevice computes leaves on the device with some values; false: there is none, or it has
+// failed, and they are as they were.
+func (d *denseRank) onDevice(ready []heter.Arrival, values *batch, grads [][]float32) bool {
 	at := &d.layered
 	if at.device == nil {
 		return false
 	}
 	var all []layers.Leaf
 	for i := range ready {
-		if in, out, some := d.halves(&ready[i], d.values, grads[i]); some {
+		if in, out, some := d.halves(&ready[i], values, grads[i]); some {
 			all = append(all, layers.Leaf{In: in, Out: out})
 		}
 	}
 	var err error
-	if at.fresh {
-		err = at.device.Values(d.values.dense.Values())
-		at.fresh = false
+	if at.has != values {
+		err = at.device.Values(values.dense.Values())
+		at.has = values
 	}
 	if err == nil {
 		err = at.device.Step(all)
@@ -98,6 +98,13 @@ func (d *denseRank) onDevice(ready []heter.Arrival, grads [][]float32) bool {
 	}
 	d.tellLayers(fmt.Sprintf("goes on without its device, on the processor, %s: %v", same, errors.Join(err, d.closeDevice())))
 	return false
+}
+
+// valuesGo is told before a batch gets other values.
+func (d *denseRank) valuesGo(b *batch) {
+	if d.layered.has == b {
+		d.layered.has = nil
+	}
 }
 
 func (d *denseRank) closeDevice() error {

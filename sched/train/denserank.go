@@ -273,6 +273,7 @@ func (d *denseRank) pull(clock uint64) error {
 		return err
 	}
 	b.clock, d.next = clock, b
+	d.valuesGo(b)
 	return d.client.PullDense(b.dense, clock, 0, &b.pullDense)
 }
 
@@ -285,7 +286,6 @@ func (d *denseRank) turnOver() error {
 		d.spare = append(d.spare, d.values)
 	}
 	d.values, d.next = d.next, nil
-	d.layered.fresh = true
 	d.lacksNothing()
 	return nil
 }
@@ -317,7 +317,7 @@ func (d *denseRank) computeReady() (some bool, err error) {
 			grads[i] = d.gradient()
 		}
 	}
-	if !d.onDevice(ready, grads) {
+	if !d.onDevice(ready, d.values, grads) {
 		d.pool.each(len(ready), func(thread, i int) {
 			if err := d.leaf(&ready[i], d.values, grads[i], d.scr[thread]); err != nil {
 				errs[thread] = err
