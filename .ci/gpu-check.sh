@@ -11,7 +11,8 @@ nccl/gpu:Conformance:^$
 tiers:ThreeTiers:^$
 sched/train/layers:SameBits:Fails$
 sched/job:OnDevice|SmallDevice|SpreadOver|DenseDevice:Fails$
-bench/hbm:Card:^$"
+bench/hbm:Card:^$
+bench/layers:Card:^$"
 
 if [ "${1-}" = --list ]; then
 	echo "make test runs these by fakes of a GPU's driver; the driver, the card and its speed are shown by make gpu-check, on one (docs/gpu.md):"
