@@ -12,6 +12,9 @@ var (
 	// ErrInvalid marks requests refused at once by Post or Register: the
 	// caller's fault, nothing was sent.
 	ErrInvalid = errors.New("rdma: invalid request")
+	// ErrInside is in what Close of an endpoint or a region gives where the peer was stopped
+	// in the middle of an access: it may end that access whenever it goes on.
+	ErrInside = errors.New("the peer is stopped in the middle of an access: do not use the memory lent to it again")
 )
 
 // Status is the outcome of a request, in the verbs' terms.

@@ -120,7 +120,7 @@ type Endpoint interface {
 	Map(r RemoteRange) ([]byte, error)
 	// Enter is Map for who stores: until Leave the peer's Close, of its Endpoint or of the
 	// Region, waits, as for a request; once the peer has closed it fails. What is stored
-	// so never comes after the peer's Close. Preconditions: it is called by who posts,
+	// so never comes after the peer's Close, but where that gave ErrInside. Preconditions: it is called by who posts,
 	// what is between is short, does not wait, and calls nothing of the Endpoint.
 	Enter(r RemoteRange) ([]byte, error)
 	// Leave ends what an Enter without error began.

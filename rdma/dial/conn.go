@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"errors"
 	"net"
 	"sync"
 
@@ -45,7 +46,7 @@ func newConn(h *Host, control net.Conn, peer, transport, reason string, domains 
 		requests: make(chan requestMsg, maxWaiting),
 	}
 	if err := h.adopt(c); err != nil {
-		closeAll(eps)
+		_ = closeAll(eps)
 		_ = control.Close()
 		return nil, err
 	}
@@ -72,12 +73,11 @@ func (c *Conn) Twin(i int) rdma.Endpoint {
 	return c.Twins[i]
 }
 
-// Close closes the endpoints and the control connection.
+// Close closes the endpoints and the control connection. Its error is rdma.ErrInside: the
+// peer, stopped, may still write into what was lent to it over this connection.
 func (c *Conn) Close() error {
 	c.end(rdma.ErrClosed)
-	closeAll(c.Endpoints)
-	closeAll(c.Twins)
-	return nil
+	return errors.Join(closeAll(c.Endpoints), closeAll(c.Twins))
 }
 
 // end breaks the control connection, once. Calls in progress fail.

@@ -112,7 +112,7 @@ func (d *dialer) shake(hello []byte) (*Conn, []byte, error) {
 	}
 	conn, reply, err := d.answerTries()
 	if err != nil {
-		closeAll(d.eps)
+		_ = closeAll(d.eps)
 	}
 	return conn, reply, err
 }
@@ -136,7 +136,7 @@ func (d *dialer) answerTries() (*Conn, []byte, error) {
 			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domains, d.eps, d.paired)
 			return conn, ready.Reply, err
 		}
-		closeAll(d.eps)
+		_ = closeAll(d.eps)
 		d.eps = nil
 		if connected, err = d.try(&try); err != nil {
 			return nil, nil, err

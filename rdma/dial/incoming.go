@@ -124,7 +124,7 @@ func (in *Incoming) try(ch *choice, pairs []railPair, attach func(i int, d rdma.
 	}
 	defer func() {
 		if err != nil {
-			closeAll(eps)
+			_ = closeAll(eps)
 		}
 	}()
 	if err = sendMsg(in.control, kindTry, tryMsg{Transport: ch.name, Reason: ch.reason, Addresses: addresses, Rails: there, Twins: ch.twins}, in.soon()); err != nil {
@@ -160,7 +160,7 @@ func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 		err := in.host.connectAll(eps, addresses, in.soon())
 		if err != nil {
 			failed.Store(true)
-			closeAll(eps)
+			_ = closeAll(eps)
 		}
 		connected <- err
 	}()
@@ -169,7 +169,7 @@ func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 	_, lost := readMsg(in.control, time.Now().Add(2*in.host.cfg.StepTimeout), map[uint8]any{kindOutcome: &theirs})
 	cause := failed.Load()
 	if !cause && (lost != nil || theirs.Error != "") {
-		closeAll(eps)
+		_ = closeAll(eps)
 	}
 	mine := <-connected
 	if !cause && theirs.Error != "" {
@@ -188,7 +188,7 @@ func (in *Incoming) connect(eps []rdma.Endpoint, addresses [][]byte) error {
 
 func (in *Incoming) ready(ch choice, domains []rdma.Domain, eps []rdma.Endpoint, reply []byte) (*Conn, error) {
 	if err := sendMsg(in.control, kindReady, readyMsg{ch.reason, reply}, in.soon()); err != nil {
-		closeAll(eps)
+		_ = closeAll(eps)
 		return nil, fmt.Errorf("send ready: %w", err)
 	}
 	return newConn(in.host, in.control, in.Addr, ch.name, ch.reason, domains, eps, ch.twins)

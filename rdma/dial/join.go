@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,12 +22,12 @@ func prepare(domains []rdma.Domain, attach attachFunc) (eps []rdma.Endpoint, add
 	for i, d := range domains {
 		cfg, err := attach(i, d)
 		if err != nil {
-			closeAll(eps)
+			_ = closeAll(eps)
 			return nil, nil, attachError{fmt.Errorf("attach endpoint %d: %w", i, err)}
 		}
 		ep, err := d.NewEndpoint(cfg)
 		if err != nil {
-			closeAll(eps)
+			_ = closeAll(eps)
 			return nil, nil, fmt.Errorf("make endpoint %d: %w", i, err)
 		}
 		eps = append(eps, ep)
@@ -61,10 +62,15 @@ func (h *Host) connectAll(eps []rdma.Endpoint, addresses [][]byte, deadline time
 	return first
 }
 
-func closeAll(eps []rdma.Endpoint) {
+// closeAll says only whether a peer is still inside: to who gives endpoints up, what else
+// may go wrong means nothing.
+func closeAll(eps []rdma.Endpoint) (inside error) {
 	for _, ep := range eps {
-		_ = ep.Close()
+		if err := ep.Close(); errors.Is(err, rdma.ErrInside) {
+			inside = err
+		}
 	}
+	return inside
 }
 
 func errorText(err error) string {

@@ -92,6 +92,34 @@ func mapOne(cfg *Config, kind PageKind, bind int, info *Info) (mapping, error) {
 	return m, nil
 }
 
+// Renew puts new memory, with the same bytes, where the arena lies, and gives it a descriptor of
+// its own: whoever has mapped the arena by the old one, and may write there when nobody
+// expects it any more, keeps the old memory for himself, until he unmaps it or dies.
+//
+// Preconditions: the arena is shared; nobody else touches it meanwhile, and no registration
+// of it is open. The pages are of the kind they were, or small ones where those are short.
+func (a *Arena) Renew() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || a.m.file == nil {
+		return fmt.Errorf("mem: Renew of %q, which is closed or has no file", a.info.Purpose)
+	}
+	err := a.m.renew(a.info.Purpose, a.info.Pages, a.info.Node)
+	if err != nil && a.info.Pages == HugePages {
+		if err = a.m.renew(a.info.Purpose, SmallPages, a.info.Node); err == nil {
+			a.info.Pages, a.info.PagesWhy = SmallPages, "renewed when no huge page was free"
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if a.info.Locked {
+		a.info.Locked = false
+		_ = lock(a.m.bytes, &a.info) // Info says so if it is not
+	}
+	return nil
+}
+
 // Bytes is the arena's memory, of the length asked for.
 func (a *Arena) Bytes() []byte {
 	a.check.AssertOpen()

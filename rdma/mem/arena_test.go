@@ -214,3 +214,47 @@ func TestUsage(t *testing.T) {
 		t.Errorf("none live: %+v", u)
 	}
 }
+
+// Who has mapped a shared arena before it was renewed has the old memory for himself.
+func TestRenew(t *testing.T) {
+	for _, size := range []int{100, 5<<20 + 3} {
+		a, err := New(Config{Size: size, Share: true, Prefault: true, Purpose: "test renew"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := a.Bytes()
+		for i := range b {
+			b[i] = byte(i * 7)
+		}
+		want := bytes.Clone(b)
+		fd, off, _ := a.Descriptor()
+		old, err := unix.Mmap(fd, off, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Renew(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b, want) || !bytes.Equal(old, want) {
+			t.Error("the bytes are others")
+		}
+		for i := range old {
+			old[i] = 0xff
+		}
+		if !bytes.Equal(b, want) || &b[0] != &a.Bytes()[0] {
+			t.Error("what was mapped before is the same memory still")
+		}
+		checkDescriptor(t, a, true)
+		if err := errors.Join(unix.Munmap(old), a.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	a, err := New(Config{Size: 100, Purpose: "test renew"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Renew(); err == nil {
+		t.Error("an arena without a file is renewed")
+	}
+}

@@ -111,6 +111,37 @@ func newFile(purpose string, kind PageKind, size int) (*os.File, error) {
 	return f, nil
 }
 
+// renew maps a new file with the same bytes over the old one, on node as far as it may.
+func (m *mapping) renew(purpose string, kind PageKind, node int) error {
+	size, root := len(m.bytes), feature.Root("")
+	file, err := newFile(purpose, kind, size)
+	if err != nil {
+		return refused(purpose, size, root, "memfd_create", err)
+	}
+	fd := int(file.Fd())
+	fresh, err := mapAligned(fd, unix.MAP_SHARED, size, false)
+	if err == nil {
+		if node >= 0 {
+			_ = feature.MBind(fresh, node) // pages far away are no reason to fail
+		}
+		if err = populate(fresh); err == nil {
+			copy(fresh, m.bytes)
+			_, err = unix.MmapPtr(fd, 0, unsafe.Pointer(&m.bytes[0]), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED)
+		}
+		err = errors.Join(err, unix.MunmapPtr(unsafe.Pointer(&fresh[0]), uintptr(size)))
+	}
+	if err != nil {
+		file.Close()
+		return refused(purpose, size, root, "mapping it anew", err)
+	}
+	if kind == TransparentPages {
+		_ = unix.Madvise(m.bytes, unix.MADV_HUGEPAGE) // slower pages are no reason to fail
+	}
+	m.file.Close()
+	m.file = file
+	return nil
+}
+
 func (m *mapping) unmap() error {
 	var err error
 	if m.bytes != nil {

@@ -2,12 +2,13 @@ package shm
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"psrt/rdma"
 )
 
-var errInside = errors.New("shm: the peer is stopped in the middle of an access: do not use the memory lent to it again")
+var errInside = fmt.Errorf("shm: %w", rdma.ErrInside)
 
 // Close ends the connection: the peer sees it go, what is outstanding here is
 // flushed to the queue. After it returns nothing of this process is mapped by

@@ -170,7 +170,7 @@ func (r *region) Close() error {
 	for _, e := range endpoints {
 		if !e.fencePeer(deadline) && err == nil {
 			err = &rdma.Error{Op: rdma.OpWrite, Peer: e.cfg.Peer, Status: rdma.StatusRetryExceeded,
-				Cause: fmt.Errorf("shm: region %q closed while the peer is stopped inside it: do not use its memory again", r.purpose)}
+				Cause: fmt.Errorf("shm: region %q is closed: %w", r.purpose, rdma.ErrInside)}
 		}
 		e.revoke(r.key)
 	}

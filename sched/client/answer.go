@@ -12,8 +12,8 @@ import (
 
 func (c *Client) complete(comp *rdma.Completion) {
 	l := c.laneOf(comp.ID)
-	if comp.Endpoint != l.ep {
-		return // of a connection already replaced
+	if comp.Endpoint != l.ep || l.broken == errRecalled {
+		return // of a connection already replaced, or about to be
 	}
 	c.completeAt(l, comp)
 	if l.broken != nil && c.isReader(l) {

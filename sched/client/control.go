@@ -170,9 +170,10 @@ func (c *Client) Close() {
 		for slot := range l.standIns {
 			l.dismiss(slot)
 		}
-		if l.buf != nil && l.buf != c.rings {
-			l.buf.close()
-		}
+		l.closeRing(c)
+	}
+	for _, r := range c.readers {
+		r.lane.closeRing(c)
 	}
 	if c.rings != nil {
 		c.rings.close()

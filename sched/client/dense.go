@@ -54,7 +54,10 @@ func (d *Dense) Values() []float32 { return d.vals }
 func (d *Dense) Grads() []float32  { return d.grads }
 
 // Memory is what both lie in.
-func (d *Dense) Memory() rdma.Memory { return d.arena.memory }
+func (d *Dense) Memory() rdma.Memory {
+	d.arena.beside = true
+	return d.arena.memory
+}
 
 // Close frees the working set. Nothing may be in flight.
 func (d *Dense) Close() {

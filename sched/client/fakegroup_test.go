@@ -20,8 +20,12 @@ import (
 // one state for each group: what a chain promises is simply so here. What is tested
 // is the worker.
 type cluster struct {
-	t     *testing.T
-	token []byte
+	t         *testing.T
+	token     []byte
+	transport string
+	// inside is where a server stands in a worker's memory, before it writes there; what it
+	// gives is called when the server has left it. nil: nowhere.
+	inside func(f *fake, group int) (left func())
 
 	mu      sync.Mutex
 	newest  *place.Chains
@@ -59,7 +63,12 @@ var clusterToken = []byte("a token of this test alone")
 
 func newCluster(t *testing.T, servers, groups int) *cluster {
 	t.Helper()
-	cl := &cluster{t: t, token: clusterToken, changed: make(chan struct{}), servers: map[place.Node]*fake{}}
+	return newClusterOver(t, "tcp", servers, groups)
+}
+
+func newClusterOver(t *testing.T, transport string, servers, groups int) *cluster {
+	t.Helper()
+	cl := &cluster{t: t, token: clusterToken, transport: transport, changed: make(chan struct{}), servers: map[place.Node]*fake{}}
 	for range groups {
 		cl.groups = append(cl.groups, &groupState{last: map[int]uint64{}, client: map[int]uint64{}, rows: map[uint64]float32{}, left: map[int]int{}})
 	}
@@ -124,7 +133,7 @@ func (cl *cluster) headOf(group int) *fake {
 }
 
 func (cl *cluster) config(worker int) Config {
-	h, err := dial.New(dial.Config{Transport: "tcp", Token: cl.token})
+	h, err := dial.New(dial.Config{Transport: cl.transport, Token: cl.token})
 	must(cl.t, err)
 	cl.t.Cleanup(func() { h.Close() })
 	c, _ := cl.now()
@@ -140,7 +149,7 @@ func (cl *cluster) open(worker int) *Client {
 }
 
 func (cl *cluster) start(node place.Node) *fake {
-	h, err := dial.New(dial.Config{Transport: "tcp", Token: cl.token, Listen: "127.0.0.1:0"})
+	h, err := dial.New(dial.Config{Transport: cl.transport, Token: cl.token, Listen: "127.0.0.1:0"})
 	must(cl.t, err)
 	f := &fake{cl: cl, node: node, host: h, frozen: make(chan struct{}), calls: map[string]int{}}
 	close(f.frozen)
@@ -419,18 +428,80 @@ func (s *fakeSession) answer(slot int) bool {
 		return false
 	}
 	n := int(r.Rows)
-	if n > 0 && r.Flags&psmsg.FlagInlineKeys == 0 {
-		s.f.cl.t.Errorf("%d keys do not ride with their request", n)
+	keys, grads, ok := s.payload(&r, b[psmsg.RequestBytes:])
+	if !ok {
 		return false
 	}
-	keys := mem.Uint64s(b[psmsg.RequestBytes:][:n*8])
-	g := s.f.cl.groups[s.group]
 	rep := psmsg.Reply{Slot: uint32(slot), Seq: r.Seq}
+	out := s.staging(slot)[:n]
+	if !s.apply(&r, &rep, keys, grads, out) {
+		return false // it is not answered
+	}
 	ep := s.conn.Endpoints[0]
+	if r.Kind == psmsg.KindPull && !s.write(out, r.Values) {
+		return false
+	}
+	local := s.ring.Bytes()[psmsg.Slots*psmsg.ChainedSlotBytes+slot*psmsg.ReplySlotBytes:][:psmsg.ReplyBytes]
+	rep.Encode(local)
+	_, err := ep.Post([]rdma.WR{{Op: rdma.OpWriteImm, Imm: uint32(slot), Local: local, Remote: s.to.Slice(uint64(slot*psmsg.ReplySlotBytes), psmsg.ReplyBytes)}})
+	return err == nil
+}
+
+// payload finds a request's keys and gradients: behind it, or in the worker's memory.
+func (s *fakeSession) payload(r *psmsg.Request, b []byte) (keys []uint64, grads []float32, ok bool) {
+	n := int(r.Rows)
+	if n == 0 {
+		return nil, nil, true
+	}
+	if !s.conn.Domains[0].Caps().Mapped {
+		if r.Flags&psmsg.FlagInlineKeys == 0 {
+			s.f.cl.t.Errorf("%d keys do not ride with their request", n)
+			return nil, nil, false
+		}
+		return mem.Uint64s(b[:n*8]), mem.Float32s(b[n*8:][:n*4]), true
+	}
+	ep := s.conn.Endpoints[0]
+	k, err := ep.Map(r.Keys.Slice(0, uint64(n*8)))
+	if err != nil {
+		return nil, nil, false
+	}
+	if r.Kind == psmsg.KindPush {
+		g, err := ep.Map(r.Values.Slice(0, uint64(n*4)))
+		return mem.Uint64s(k), mem.Float32s(g), err == nil
+	}
+	return mem.Uint64s(k), nil, true
+}
+
+// write puts a pull's values where the worker wants them.
+func (s *fakeSession) write(out []float32, to rdma.RemoteRange) bool {
+	ep := s.conn.Endpoints[0]
+	if !s.conn.Domains[0].Caps().Mapped || len(out) == 0 {
+		_, err := ep.Post([]rdma.WR{{Op: rdma.OpWrite, Local: mem.Bytes(out), Remote: to}})
+		return err == nil
+	}
+	b, err := ep.Enter(to)
+	if err != nil {
+		return false
+	}
+	s.f.cl.mu.Lock()
+	inside := s.f.cl.inside
+	s.f.cl.mu.Unlock()
+	if inside != nil {
+		defer inside(s.f, s.group)()
+	}
+	defer ep.Leave()
+	copy(b, mem.Bytes(out))
+	return true
+}
+
+// apply does what a group does with a request: it fills out, or adds grads. False: not by
+// this server.
+func (s *fakeSession) apply(r *psmsg.Request, rep *psmsg.Reply, keys []uint64, grads, out []float32) bool {
+	g := s.f.cl.groups[s.group]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.client[s.worker] != s.client || !s.f.heads(s.group) {
-		return false // it is not answered
+		return false
 	}
 	switch r.Kind {
 	case psmsg.KindPush:
@@ -441,24 +512,17 @@ func (s *fakeSession) answer(slot int) bool {
 			s.f.cl.t.Errorf("group %d has push %d of worker %d and gets %d", s.group, last, s.worker, r.Seq)
 			return false
 		default:
-			for i, v := range mem.Float32s(b[psmsg.RequestBytes+n*8:][:n*4]) {
+			for i, v := range grads {
 				g.rows[keys[i]] += v
 			}
 			g.last[s.worker] = r.Seq
 		}
 	case psmsg.KindPull:
-		out := s.staging(slot)
 		for i, k := range keys {
 			out[i] = g.rows[k]
 		}
-		if _, err := ep.Post([]rdma.WR{{Op: rdma.OpWrite, Local: mem.Bytes(out[:n]), Remote: r.Values}}); err != nil {
-			return false
-		}
 	}
-	local := s.ring.Bytes()[psmsg.Slots*psmsg.ChainedSlotBytes+slot*psmsg.ReplySlotBytes:][:psmsg.ReplyBytes]
-	rep.Encode(local)
-	_, err := ep.Post([]rdma.WR{{Op: rdma.OpWriteImm, Imm: uint32(slot), Local: local, Remote: s.to.Slice(uint64(slot*psmsg.ReplySlotBytes), psmsg.ReplyBytes)}})
-	return err == nil
+	return true
 }
 
 // staging is where values are put before they are sent: the end of the request's

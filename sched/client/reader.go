@@ -256,9 +256,15 @@ func (c *Client) connectReader(r *reader, to head) (conn *dial.Conn, err error) 
 // come after the new.
 func (c *Client) retireReader(r *reader, conn *dial.Conn) {
 	c.alone(func() { r.up, r.lane.server.down = false, true })
-	conn.Close()
+	inside := conn.Close()
 	c.alone(func() {
 		l := r.lane
+		if inside != nil {
+			if err := c.recall(l); err != nil {
+				c.ends(err)
+				return
+			}
+		}
 		l.ep, r.conn = nil, nil
 		l.life++
 		c.stale = slices.DeleteFunc(c.stale, func(ref slotRef) bool { return ref.lane == l })

@@ -21,9 +21,11 @@ type Repair struct {
 	c    *Client
 	s    *serverConn
 	conn *dial.Conn
-	to   head // of a group: where conn leads
-	open psmsg.OpenRequest
-	rep  psmsg.OpenReply
+	// inside: the server that was given up may still write into what was lent to it.
+	inside bool
+	to     head // of a group: where conn leads
+	open   psmsg.OpenRequest
+	rep    psmsg.OpenReply
 }
 
 // Broken begins a Repair of every server that has a broken lane and none yet.
@@ -65,10 +67,8 @@ func (c *Client) Break(call *Call, cause error) {
 
 // Dial ends the old connection and makes a new one.
 func (r *Repair) Dial(ctx context.Context) error {
-	if r.conn != nil {
-		r.conn.Close()
-		r.conn = nil
-	}
+	r.Fail()
+	r.conn = nil
 	if r.c.resolver != nil {
 		return r.dialHead(ctx)
 	}
@@ -82,6 +82,14 @@ func (r *Repair) Collect() { r.c.collect() }
 
 // Attach gives the new endpoints to the lanes.
 func (r *Repair) Attach() (err error) {
+	if r.inside {
+		for _, l := range r.c.lanesOf(r.s) {
+			if err := r.c.recall(l); err != nil {
+				return err
+			}
+		}
+		r.inside = false
+	}
 	r.s.conn = r.conn
 	if r.c.resolver != nil {
 		r.s.addr = r.to.addr
@@ -138,7 +146,7 @@ func (r *Repair) Finish() error {
 
 // Fail gives up an attempt.
 func (r *Repair) Fail() {
-	if r.conn != nil {
-		r.conn.Close()
+	if r.conn != nil && r.conn.Close() != nil {
+		r.inside = true
 	}
 }

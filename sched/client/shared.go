@@ -15,6 +15,7 @@ type shared struct {
 	memory  rdma.Memory // the arena, or what it is instead
 	regions map[rdma.Domain]rdma.Region
 	purpose string
+	beside  bool // others than the client's servers know it
 }
 
 // share allocates n bytes of such memory.
@@ -40,10 +41,7 @@ func (s *shared) remote(d rdma.Domain, off, n int) (rdma.RemoteRange, error) {
 }
 
 func (s *shared) close() {
-	for _, r := range s.regions {
-		r.Close()
-	}
-	clear(s.regions)
+	s.withdraw()
 	if s.arena != nil {
 		s.arena.Close()
 	}

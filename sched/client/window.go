@@ -21,6 +21,7 @@ func (r *Rows) Window(d rdma.Domain) (w Window, err error) {
 		_, grads := r.place(true)
 		w = Window{Values: uint64(vals), Grads: uint64(grads)}
 	}
+	r.arena.beside = true
 	w.Memory, err = r.arena.remote(d, 0, len(r.arena.memory.Bytes()))
 	return w, err
 }
@@ -28,6 +29,7 @@ func (r *Rows) Window(d rdma.Domain) (w Window, err error) {
 // Window registers the vector with a domain.
 func (d *Dense) Window(domain rdma.Domain) (w Window, err error) {
 	w.Grads = uint64(align64(d.n * 4))
+	d.arena.beside = true
 	w.Memory, err = d.arena.remote(domain, 0, len(d.arena.memory.Bytes()))
 	return w, err
 }
