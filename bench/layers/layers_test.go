@@ -37,8 +37,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestCard measures this machine's GPU, with PSRT_GPU set, and prints what it measures; else the fake
-// one, whose clock says nothing.
+// TestCard is on the fake driver, whose clock says nothing; with PSRT_GPU set on this
+// machine's, in full, and prints what it measures.
 func TestCard(t *testing.T) {
 	c := small("gpu")
 	if os.Getenv("PSRT_GPU") == "" {
@@ -50,6 +50,9 @@ func TestCard(t *testing.T) {
 	r, err := Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if os.Getenv("PSRT_GPU") == "" {
+		return
 	}
 	if err := r.Text(os.Stdout); err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 {{with .Result.Heter}}<h2>Dense ranks</h2>
 <table><tr><td>workers computed</td><td>{{pc .WorkersBusy}}</td><td>of the time; waited for gradients of activations {{pc .WorkersWait}}</td></tr>
 <tr><td>{{.DenseRanks}} dense rank(s) computed</td><td>{{pc .DenseBusy}}</td><td>of the time</td></tr></table>
-<p class="note">{{f1 (mega .BytesUp)}} MB of activations, {{f1 (mega .BytesDown)}} MB of their gradients.<br>{{range .Transports}}{{.}}<br>{{end}}</p>{{end}}
+<p class="note">{{f1 (mega .BytesUp)}} MB of activations, {{f1 (mega .BytesDown)}} MB of their gradients.<br>{{range .Transports}}{{.}}<br>{{end}}{{range .Layers}}{{.}}<br>{{end}}</p>{{end}}
 {{with .Result.Storage}}<h2>Rows on disks</h2><p>{{.}}</p>{{end}}
 <h2>Epochs</h2>
 <table><tr><th>epoch</th><th>seconds</th><th>examples</th><th></th></tr>

@@ -18,7 +18,7 @@ func TestWrite(t *testing.T) {
 		Pipeline: pipe.Summary{Depth: 3, Stages: []pipe.Stage{{Name: "read", Busy: .25}, {Name: "pull", Busy: .5, Mean: .0125}}},
 		ServerUse: []psmsg.StatsReply{{Rows: 7, Flows: []psmsg.FlowStats{{Worker: 0, InBytes: 3e6}, {Worker: 1, InBytes: 1e6}},
 			Tables: []psmsg.TableStats{{Tiers: &psmsg.TierStats{RowsInMemory: 5, Hits: 9, Misses: 1}}}}},
-		Heter:     &train.HeterUse{DenseRanks: 2, BytesUp: 7.25e6, WorkersBusy: .125, DenseBusy: .625, Transports: []string{"worker 0 to dense rank 1: tcp"}},
+		Heter:     &train.HeterUse{DenseRanks: 2, BytesUp: 7.25e6, WorkersBusy: .125, DenseBusy: .625, Transports: []string{"worker 0 to dense rank 1: tcp"}, Layers: []string{"dense rank 0 computes its layers on GPU 3"}},
 		Transfers: []string{"worker 0 to server 0: <shm>"}, Digest: "ab12"}
 	curve := []train.Progress{{Examples: 10, Loss: .5, AUC: .6}, {Examples: 20, Loss: .4, AUC: .7}}
 	var b strings.Builder
@@ -26,7 +26,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.String()
-	for _, want := range []string{"0.8912", "0.3261", "a &lt;b&gt; job", "&lt;shm&gt;", "x&amp;y", "ab12", "<svg", "loss while training", "3 step(s) pulled ahead", "12.50", "memory 90.00 %", "2 dense rank(s)", "62.5 %", "7.2 MB of activations", "dense rank 1: tcp", "width:75.0%"} {
+	for _, want := range []string{"0.8912", "0.3261", "a &lt;b&gt; job", "&lt;shm&gt;", "x&amp;y", "ab12", "<svg", "loss while training", "3 step(s) pulled ahead", "12.50", "memory 90.00 %", "2 dense rank(s)", "62.5 %", "7.2 MB of activations", "dense rank 1: tcp", "layers on GPU 3", "width:75.0%"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q", want)
 		}
