@@ -30,7 +30,7 @@
 // yet; Leave forgets a worker whose connection is gone.
 //
 // Where this side's answers (Answers) are on their way over the same link, grants wait
-// behind them: the window is as much larger, by mostAnswers at most, or the way in would
+// behind them: the window is as much larger, by BurstBytes at most, or the way in would
 // rest while the way out is full.
 //
 // Grants are spread: after a pause BurstBytes at once, then a quarter more than

@@ -42,7 +42,7 @@ func (n *naive) chunk() int64 { return max(Chunk(n.rate), n.cfg.LeastChunk) }
 
 func (n *naive) window() int64 {
 	c := n.chunk()
-	return c*Chunks(n.rate, n.rtt, c) + min(n.answers, 256<<10)
+	return c*Chunks(n.rate, n.rtt, c) + min(n.answers, n.cfg.BurstBytes)
 }
 
 func (n *naive) owed(which func(worker int) bool) (sum int64) {

@@ -182,21 +182,23 @@ func TestScripts(t *testing.T) {
 			announce 0 1 push 2000
 			answers 150
 			answers 900
+			wait 40
 			land 0 1 100
 			answers -900
 			answers -150
-			land 0 1 100
-			land 0 1 100
+			land 0 1 500
+			land 0 1 500
 			land 0 1 100`, `
 			announce 0 1 push 2000: 0/1@0+100 0/1@100+100 0/1@200+100
 			answers 150: 0/1@300+100
-			answers 900: 0/1@400+100
-			land 0 1 100: 0/1@500+100
+			answers 900: 0/1@400+100 0/1@500+100 0/1@600+100 0/1@700+100 0/1@800+100 0/1@900+100
+			wait 40: 0/1@1000+100 0/1@1100+100 0/1@1200+100
+			land 0 1 100: 0/1@1300+100
 			answers -900:
 			answers -150:
-			land 0 1 100:
-			land 0 1 100:
-			land 0 1 100: 0/1@600+100`},
+			land 0 1 500:
+			land 0 1 500:
+			land 0 1 100: 0/1@1400+100`},
 		{"who leaves frees the window and may come back", `
 			announce 0 1 push 900
 			announce 1 1 push 900
