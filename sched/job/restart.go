@@ -19,6 +19,10 @@ import (
 // WorkerRestarts is ProcessConfig's where nobody says.
 const WorkerRestarts = 3
 
+// storeAway is how long a worker's death waits for a store that is away, the user's etcd:
+// training goes on, and changes wait. Who has the number next would wait for it, too.
+const storeAway = 2 * time.Minute
+
 // workerDied says what follows: it is started again, or others go on for it. One that
 // said why it ended would end so again, but where another has its number already: it
 // was stopped for long, and then went on.
@@ -28,7 +32,7 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	if said != nil && !replaced {
 		return launch.Verdict{End: d}
 	}
-	asking, cancel := context.WithTimeout(ctx, storeTimeout)
+	asking, cancel := context.WithTimeout(ctx, storeAway)
 	defer cancel()
 	if _, err := l.store.Get(asking, train.KeyDone); err == nil {
 		if !l.hasResult() && d.Rank == l.job.Servers && !replaced {
