@@ -116,7 +116,7 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	PSRT_SANITIZE=1 PSRT_CYCLES=1000 PSRT_FUZZ_CALLS=1000000 $(GO) test -timeout 60m -run 'TestEvery|TestThreads|TestCycles|TestRandom|TestHost|TestServerLost' ./cmd/libpsrt
 	PSRT_KILLS=200 PSRT_SSD_KILLS=110 PSRT_SSD_FLIPS=1 $(GO) test -timeout 60m -run 'Kill|EveryByte' ./tiers/... ./cmd/psrt
 	PSRT_CHAIN_MUTANTS=all PSRT_CHAIN_SEEDS=5000 $(GO) test -timeout 60m ./sched/chain
-	PSRT_FAULT_RUNS=100 $(GO) test -timeout 3h -run 'TestServers|TestWorkers|TestLinksCut|TestHeter(Ranks|Servers)Die|WhileServersDie' ./cmd/psrt
+	PSRT_FAULT_RUNS=100 $(GO) test -timeout 3h -run 'TestServers|TestWorkers|TestLinksCut|TestMixedFaults|TestHeter(Ranks|Servers)Die|WhileServersDie' ./cmd/psrt
 	PSRT_SUPPORT=all PSRT_DIGEST_ROWS=1000000 $(GO) test -timeout 4h -run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt
 	PSRT_SUPPORT=verbs bin/pslab test --timeout 4h --run 'TestSupport$$|TestDigestMatrix' ./cmd/psrt -- -test.timeout=230m
 	PSRT_DIGEST_ROWS=1000000 PSRT_DIGEST_OVER=shm,verbs PSRT_DIGEST_DIM=4 bin/pslab test --timeout 4h --run 'TestDigestMatrix/verbs.*in_memory' ./cmd/psrt -- -test.timeout=230m
