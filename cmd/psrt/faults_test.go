@@ -107,8 +107,8 @@ func begin(ctx context.Context, t *testing.T, args ...string) *victim {
 	return beginAs(ctx, t, os.Args[0], args...)
 }
 
-// beginAs is begin with the program that lies at exe.
-func beginAs(ctx context.Context, t *testing.T, exe string, args ...string) *victim {
+// startVictim starts the program that lies at exe, in a TMPDIR of its own.
+func startVictim(ctx context.Context, t *testing.T, exe string, args ...string) *victim {
 	t.Helper()
 	v := &victim{t: t, c: command(ctx, args...), said: &watched{want: "epoch  1", seen: make(chan struct{})}, ended: make(chan struct{})}
 	dir, err := os.MkdirTemp("", "pf") // short: sockets are in it
@@ -128,8 +128,15 @@ func beginAs(ctx context.Context, t *testing.T, exe string, args ...string) *vic
 		_ = v.c.Process.Kill() // it may have ended; its ranks end with it
 		<-v.ended
 	})
+	return v
+}
+
+// beginAs is begin with the program that lies at exe.
+func beginAs(ctx context.Context, t *testing.T, exe string, args ...string) *victim {
+	t.Helper()
+	v := startVictim(ctx, t, exe, args...)
 	v.await(ctx)
-	running, err := launch.Running(dir)
+	running, err := launch.Running(v.dir)
 	if err != nil || len(running) != 1 {
 		t.Fatalf("launchers %v, %v: %s", running, err, v.said.text())
 	}
@@ -182,6 +189,11 @@ func (v *victim) pid(server int) int {
 	if v.control != nil && server >= v.control.Job.Servers {
 		rank = strconv.Itoa(server + v.control.Job.Workers)
 	}
+	return v.rankPid(rank)
+}
+
+// rankPid is the process of a rank at present, 0 for none.
+func (v *victim) rankPid(rank string) int {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range all {
 		line, _ := os.ReadFile(f)

@@ -2,158 +2,23 @@ package etcd
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
-
 	"psrt/sched/coord"
+	"psrt/sched/coord/etcd/etcdtest"
 )
-
-// authority signs certificates of one test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-	file string
-}
-
-func newAuthority(t *testing.T, name string) *authority {
-	a := &authority{pool: x509.NewCertPool()}
-	a.cert, a.key = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	a.pool.AddCert(a.cert)
-	a.file = writePEM(t, name+".ca", "CERTIFICATE", der)
-	return a
-}
-
-// sign gives the files of a new certificate and its key.
-func (a *authority) sign(t *testing.T, name string) (cert, key string) {
-	k := newKey(t)
-	c := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &k.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return writePEM(t, name+".pem", "CERTIFICATE", der), writePEM(t, name+".key", "EC PRIVATE KEY", raw)
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func writePEM(t *testing.T, name, kind string, der []byte) string {
-	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// startSecure is an etcd as users guard theirs: TLS on both sides, users and roles.
-// psrt may use what is below /psrt/, nobody what is elsewhere.
-func startSecure(t *testing.T, a *authority) (address string) {
-	cert, key := a.sign(t, "etcd")
-	cfg := embed.NewConfig()
-	cfg.Dir = filepath.Join(t.TempDir(), "data")
-	cfg.TickMs, cfg.ElectionMs = tickMillis, electionMillis
-	cfg.MaxRequestBytes = requestBytes
-	cfg.BcryptCost = 4 // the least: under the race detector a password takes a second else
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	cfg.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(t.TempDir(), "peer")}}
-	cfg.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:1"}}
-	cfg.InitialCluster = cfg.Name + "=http://127.0.0.1:1"
-	cfg.ListenClientUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:0"}}
-	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
-	cfg.ClientTLSInfo = transport.TLSInfo{CertFile: cert, KeyFile: key, TrustedCAFile: a.file, ClientCertAuth: true}
-	e, err := embed.StartEtcd(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	select {
-	case <-e.Server.ReadyNotify():
-	case err := <-e.Err():
-		t.Fatal(err)
-	case <-time.After(time.Minute):
-		t.Fatal("etcd is not ready")
-	}
-	address = "https://" + e.Clients[0].Addr().String()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, TLS: a.client(t), Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for _, step := range []func() error{
-		func() error { _, err := c.UserAdd(ctx, "root", "rootword"); return err },
-		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := c.RoleAdd(ctx, "jobs"); return err },
-		func() error {
-			_, err := c.RoleGrantPermission(ctx, "jobs", "/psrt/", clientv3.GetPrefixRangeEnd("/psrt/"), clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := c.UserAdd(ctx, "psrt", "word"); return err },
-		func() error { _, err := c.UserGrantRole(ctx, "psrt", "jobs"); return err },
-		func() error { _, err := c.AuthEnable(ctx); return err },
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return address
-}
-
-func (a *authority) client(t *testing.T) *tls.Config {
-	cert, key := a.sign(t, "job")
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.pool, Certificates: []tls.Certificate{pair}}
-}
 
 // All that a job does works over an etcd with certificates and rights. The suite of
 // coordinators has deadlines that TLS and a busy machine do not keep.
 func TestSecure(t *testing.T) {
-	a := newAuthority(t, "own")
+	a := etcdtest.NewAuthority(t, "own")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	s, err := Dial(ctx, Config{Endpoints: []string{startSecure(t, a)}, TLS: a.client(t), User: "psrt", Password: "word", Prefix: "/psrt/job/"})
+	s, err := Dial(ctx, Config{Endpoints: []string{etcdtest.Start(t, a)}, TLS: a.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix + "job/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,19 +60,19 @@ func TestSecure(t *testing.T) {
 // Who may not is told so when the job starts, within the time for it, with the
 // flags to look at.
 func TestRefused(t *testing.T) {
-	own, other := newAuthority(t, "own"), newAuthority(t, "other")
-	address := startSecure(t, own)
-	bare := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: own.pool}
+	own, other := etcdtest.NewAuthority(t, "own"), etcdtest.NewAuthority(t, "other")
+	address := etcdtest.Start(t, own)
+	bare := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: own.Pool}
 	for name, c := range map[string]struct {
 		Config
 		says string
 	}{
-		"no certificate":          {Config{TLS: bare, User: "psrt", Password: "word", Prefix: "/psrt/"}, "certificate required"},
-		"a certificate of others": {Config{TLS: other.client(t), User: "psrt", Password: "word", Prefix: "/psrt/"}, "unknown authority"},
+		"no certificate":          {Config{TLS: bare, User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "certificate required"},
+		"a certificate of others": {Config{TLS: other.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "unknown authority"},
 		// The name in the certificate counts then.
-		"no user":                    {Config{TLS: own.client(t), Prefix: "/psrt/"}, "permission denied"},
-		"another password":           {Config{TLS: own.client(t), User: "psrt", Password: "guess", Prefix: "/psrt/"}, "invalid user ID or password"},
-		"keys that the role has not": {Config{TLS: own.client(t), User: "psrt", Password: "word", Prefix: "/others/"}, "permission denied"},
+		"no user":                    {Config{TLS: own.Client(t), Prefix: etcdtest.Prefix}, "permission denied"},
+		"another password":           {Config{TLS: own.Client(t), User: etcdtest.User, Password: "guess", Prefix: etcdtest.Prefix}, "invalid user ID or password"},
+		"keys that the role has not": {Config{TLS: own.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: "/others/"}, "permission denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Endpoints = []string{address}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -55,12 +54,36 @@ type Store struct {
 // Dial connects to an etcd and asks it for something, so that a wrong address,
 // certificate or password shows now.
 func Dial(ctx context.Context, cfg Config) (*Store, error) {
+	life, giveUp := context.WithCancel(context.Background())
+	asked, heard := context.WithCancel(ctx)
+	why := make(chan error, 1)
+	go func() {
+		err := cfg.shake(asked)
+		if len(cfg.Endpoints) == 1 && ofCertificates(err) {
+			giveUp() // the client would go on trying
+		}
+		why <- err
+	}()
+	s, err := cfg.open(ctx, life)
+	if err == nil {
+		heard()
+		<-why
+		return s, nil
+	}
+	err = cfg.refused(err, <-why)
+	heard()
+	giveUp()
+	return nil, err
+}
+
+// open is Dial without a word on certificates. The client ends with its life at the latest.
+func (cfg *Config) open(ctx, life context.Context) (*Store, error) {
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.User, Password: cfg.Password,
+		Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.User, Password: cfg.Password, Context: life,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {
-		return nil, cfg.refused(ctx, fmt.Errorf("%w: %w", coord.ErrUnavailable, err))
+		return nil, fmt.Errorf("%w: %w", coord.ErrUnavailable, err)
 	}
 	s := over(c, cfg.Prefix)
 	if _, ok := ctx.Deadline(); !ok {
@@ -69,50 +92,18 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 		defer cancel()
 	}
 	if _, err := s.Get(ctx, "hello"); err != nil && !errors.Is(err, coord.ErrNotFound) {
-		_ = c.Close()
-		return nil, cfg.refused(ctx, err)
+		_ = c.Close() // it has failed already
+		return nil, err
 	}
 	return s, nil
 }
 
-// refused says why nothing came of a Dial. What TLS has against it the client
-// keeps to itself, so that it is asked for.
-func (cfg *Config) refused(ctx context.Context, err error) error {
-	if why := cfg.shake(ctx); why != nil {
+// refused says why nothing came of a Dial, with what shake has found.
+func (cfg *Config) refused(err, why error) error {
+	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
 	return fmt.Errorf("etcd at %s: %w; check --coordinator, --tls-ca, --tls-cert, --tls-key and the user's rights on %s", strings.Join(cfg.Endpoints, ","), err, cfg.Prefix)
-}
-
-// shake is the first endpoint's word on the certificates, nil if it has none.
-func (cfg *Config) shake(ctx context.Context) error {
-	if len(cfg.Endpoints) == 0 {
-		return nil
-	}
-	at, err := url.Parse(cfg.Endpoints[0])
-	if err != nil || at.Scheme != "https" || ctx.Err() != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	t := cfg.TLS.Clone()
-	if t == nil {
-		t = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	t.NextProtos = []string{"h2"}
-	c, err := (&tls.Dialer{Config: t}).DialContext(ctx, "tcp", at.Host)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	end, _ := ctx.Deadline()
-	if err := c.SetReadDeadline(end); err != nil {
-		return err
-	}
-	// A server says what it thinks of the client's certificate after the handshake.
-	// One that is content says its settings.
-	_, err = c.Read(make([]byte, 1))
-	return err
 }
 
 func over(c *clientv3.Client, prefix string) *Store {
