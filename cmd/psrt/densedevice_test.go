@@ -10,6 +10,7 @@ import (
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/sched/train"
+	"psrt/tiers/hbm/pick"
 )
 
 // denseDeviceFlags are those of a job with dense ranks.
@@ -34,13 +35,13 @@ func TestDenseDevice(t *testing.T) {
 		return resultOf(t, o.stdout), o.stderr
 	}
 	t.Setenv(cuda.Variable, "/nowhere/libcuda.so.1")
-	without, said := device(train.DeviceGPU, 0)
+	without, said := device(pick.GPU, 0)
 	if !strings.Contains(said, "dense rank 1 computes its layers on the processor: cuda: not supported") || len(without.Heter.Layers) != 2 {
 		t.Errorf("without a card it says %s, and %q", said, without.Heter.Layers)
 	}
 	t.Setenv(cuda.Variable, cudatest.Build(t))
-	host, _ := device(train.DeviceHost, 0)
-	card, said := device(train.DeviceGPU, 0)
+	host, _ := device(pick.Host, 0)
+	card, said := device(pick.GPU, 0)
 	if !strings.Contains(said, "dense rank 1 computes its layers on GPU 0, fake device 0") {
 		t.Errorf("with a card it says %s", said)
 	}

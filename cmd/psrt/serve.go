@@ -40,6 +40,7 @@ type serveFlags struct {
 	saveEvery  time.Duration
 	stallAfter time.Duration
 	storage    ssdFlags
+	hbm        hbmFlags
 	replicas   replicaFlags
 	audit      auditFlags
 
@@ -65,6 +66,7 @@ says, and nothing is left behind.`,
   psrt serve --token-file token --tables tables.yaml --servers 4
   psrt serve --token-file token --tables tables.yaml --servers 3 --replicas 2 --allow-same-host
   psrt serve --token-file token --tables tables.yaml --servers 3 --replicas 2 --allow-same-host --mem-budget 24GiB --ssd /ssd/a,/ssd/b
+  psrt serve --token-file token --tables tables.yaml --hbm-budget 8GiB
   psrt serve --token-file token --tables tables.yaml --servers 2 --coordinator node0:7600 --rank 1 --listen node1:7700`,
 	}
 	fl := c.Flags()
@@ -80,6 +82,7 @@ says, and nothing is left behind.`,
 	fl.Var(&f.tableSync, "table-sync", "consistency of single tables of the tables file, or of its dense vector, as in user=asp,dense=ssp:0-4 (as --sync); bsp is for all or none")
 	fl.Var(&f.memBudget, "mem-budget", "memory for all tables, such as 4GiB (no limit)")
 	f.storage.register(fl, policy.NameS3FIFO)
+	f.hbm.register(fl)
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
 	fl.StringVar(&f.load, "load", "", "model `directory` to begin with, where there is one")
 	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
@@ -223,7 +226,10 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	if cfg.Audit, err = f.audit.serve(c, f.coordinator != "" && (f.servers > 1 || f.replicated()) && !launched()); err != nil {
 		return cfg, err
 	}
-	if cfg.Storage, err = f.storage.describe(c); err != nil {
+	if cfg.Storage, err = f.storage.describe(c, f.hbm.budget == 0); err != nil {
+		return cfg, err
+	}
+	if cfg.Device, err = f.hbm.device(c, f.storage.policy.Value); err != nil {
 		return cfg, err
 	}
 	if cfg.Storage != nil && cfg.MaxBytes == 0 {
@@ -239,6 +245,9 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 		if cfg.Tables, err = serve.ReadTables(f.tables); err != nil {
 			return cfg, err
 		}
+	}
+	if err := cfg.CheckDevice(); err != nil {
+		return cfg, err
 	}
 	if f.load != "" {
 		// The first start of a server that loads what it saves finds nothing yet.

@@ -73,9 +73,9 @@ func ownDirectory(dir string) error {
 	return cli.Usagef("--ssd and --pmem: %w", err)
 }
 
-// describe gives a server's storage, nil where all rows are in memory.
-func (f *ssdFlags) describe(c *cobra.Command) (*server.Storage, error) {
-	dirs, pmem, err := f.directories(c, true)
+// describe gives a server's storage, nil where no rows are on disks. idle is that of directories.
+func (f *ssdFlags) describe(c *cobra.Command, idle bool) (*server.Storage, error) {
+	dirs, pmem, err := f.directories(c, idle)
 	if err != nil || len(dirs) == 0 {
 		return nil, err
 	}

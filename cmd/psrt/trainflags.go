@@ -257,7 +257,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if j.Storage != nil && j.MaxBytes == 0 {
 		j.MaxBytes = budget(j.Servers)
 	}
-	if j.Device, err = f.storage.device(c); err != nil {
+	if j.Device, err = f.storage.device(c, f.storage.policy.Value); err != nil {
 		return nil, "", err
 	}
 	if j.Storage != nil || j.Device != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,40 +38,17 @@ func (f *snapshotFlags) register(fl *pflag.FlagSet) {
 // storageFlags say where rows lie that do not fit into --mem-budget.
 type storageFlags struct {
 	ssdFlags
-	hbm       cli.Bytes
-	hbmDevice string
+	hbmFlags
 }
 
 func (f *storageFlags) register(fl *pflag.FlagSet) {
 	f.ssdFlags.register(fl, policy.NameBelady)
-	fl.Var(&f.hbm, "hbm-budget", "GPU memory of one server for rows of coming batches, on all its cards together; see --hbm-device")
-	fl.StringVar(&f.hbmDevice, "hbm-device", train.DeviceGPU, "where --hbm-budget is taken, `gpu|host|so:FILE|N[,...]`: a GPU (without one, rows stay in the tiers below), its twin in the host's memory, to try what it does, an accelerator by the table of functions in a library of yours, or the GPU of a number; several, as 0,1,2,3, have the rows spread over them, lane by lane")
-}
-
-// device gives the job's part, nil where no rows are nearer than memory.
-func (f *storageFlags) device(c *cobra.Command) (*train.Device, error) {
-	switch {
-	case f.hbm == 0 && c.Flags().Changed("hbm-device"):
-		return nil, cli.Usagef("--hbm-device has no effect without --hbm-budget: say how much of it rows may take")
-	case f.hbm == 0:
-		return nil, nil
-	}
-	kinds := strings.Split(f.hbmDevice, ",")
-	for i, kind := range kinds {
-		if file, ok := strings.CutPrefix(kind, train.DeviceLibrary); ok && file != "" {
-			file, err := filepath.Abs(file) // ranks may be started elsewhere
-			if err != nil {
-				return nil, err
-			}
-			kinds[i] = train.DeviceLibrary + file
-		}
-	}
-	return &train.Device{Kind: strings.Join(kinds, ","), Bytes: int64(f.hbm), Policy: f.policy.Value}, nil
+	f.hbmFlags.register(fl)
 }
 
 // describe gives the job's part, nil where all rows are in memory.
 func (f *storageFlags) describe(c *cobra.Command, expectedRows int64) (*train.Storage, error) {
-	dirs, pmem, err := f.directories(c, f.hbm == 0)
+	dirs, pmem, err := f.directories(c, f.budget == 0)
 	if err != nil || len(dirs) == 0 {
 		return nil, err
 	}

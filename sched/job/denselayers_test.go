@@ -10,6 +10,7 @@ import (
 	"psrt/csrc/accel/acceltest"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
+	"psrt/tiers/hbm/pick"
 )
 
 // exactLayers says whether all dense ranks computed on devices that have the processor's bits,
@@ -60,10 +61,10 @@ func TestDenseDeviceFails(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.variable, c.value), func(t *testing.T) {
 			j := *base
-			j.DenseDevice = train.DeviceLibrary + "/nowhere/accelerator.so"
+			j.DenseDevice = pick.Library + "/nowhere/accelerator.so"
 			if c.variable != "" {
 				t.Setenv(c.variable, c.value)
-				j.DenseDevice = train.DeviceLibrary + acceltest.Build(t, "-DOF="+c.value)
+				j.DenseDevice = pick.Library + acceltest.Build(t, "-DOF="+c.value)
 			}
 			res := run(t, j, "shm")
 			if said := strings.Join(res.Heter.Layers, "\n"); !strings.Contains(said, c.says) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"psrt/sched/train"
+	"psrt/tiers/hbm/pick"
 	"psrt/tiers/policy"
 )
 
@@ -18,7 +19,7 @@ func TestSmallDeviceOfJob(t *testing.T) {
 	for _, kind := range deviceKinds(t) {
 		for _, bytes := range []int64{32 << 10, 64 << 10} {
 			j := base
-			j.Device = &train.Device{Kind: kind, Bytes: bytes}
+			j.Device = &pick.Device{Kind: kind, Bytes: bytes}
 			res := run(t, j, "shm")
 			if s := res.ServerUse[0].Tables[0].Tiers; s == nil || s.DeviceHits+s.DeviceMisses == 0 || s.DeviceBytes > bytes {
 				t.Errorf("%s, %d bytes: %+v", kind, bytes, s)
@@ -37,7 +38,7 @@ func TestLanesOnDevice(t *testing.T) {
 	want := run(t, base, "shm")
 	for _, kind := range deviceKinds(t) {
 		j := base
-		j.Device = &train.Device{Kind: kind, Bytes: 1 << 20}
+		j.Device = &pick.Device{Kind: kind, Bytes: 1 << 20}
 		res := run(t, j, "shm")
 		if s := res.ServerUse[0].Tables[0].Tiers; s == nil || s.DeviceHits+s.DeviceMisses == 0 {
 			t.Errorf("%s: %+v", kind, s)
@@ -69,7 +70,7 @@ func TestSameDigestOnDevice(t *testing.T) {
 				j := base
 				j.Servers, j.Workers, j.Lanes = 1, 1+i%2, 1
 				j.LookAhead = train.LookAhead
-				j.Device = &train.Device{Kind: kind, Bytes: 1 << 20, Policy: name}
+				j.Device = &pick.Device{Kind: kind, Bytes: 1 << 20, Policy: name}
 				if onDisks {
 					j.MaxBytes = want.ServerUse[0].TableBytes / 2
 					j.Storage = &train.Storage{Dirs: []string{t.TempDir()}, Policy: name}
@@ -112,7 +113,7 @@ func TestSpreadOverDevices(t *testing.T) {
 	want := run(t, base, "shm").Digest
 	for _, spread := range deviceSpreads(t) {
 		j := base
-		j.Device = &train.Device{Kind: spread.kinds, Bytes: 1 << 20}
+		j.Device = &pick.Device{Kind: spread.kinds, Bytes: 1 << 20}
 		res := run(t, j, "shm")
 		s := res.ServerUse[0].Tables[0].Tiers
 		if s == nil || s.DeviceHits+s.DeviceMisses == 0 || s.DeviceBytes > 1<<20 || spread.devices != anyDevices && strings.Count(s.Device, " and ") != spread.devices-1 {

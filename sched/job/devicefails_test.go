@@ -16,7 +16,7 @@ import (
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/sched/server"
-	"psrt/sched/train"
+	"psrt/tiers/hbm/pick"
 )
 
 // failVariable is of the fake driver, which reads it once in a process.
@@ -27,7 +27,7 @@ const failVariable = "PSRT_FAKE_CUDA_FAIL"
 func TestDriverFailsInJob(t *testing.T) {
 	if os.Getenv(failVariable) != "" {
 		j := *sampleJob(t, "fm")
-		j.Device = &train.Device{Kind: train.DeviceGPU, Bytes: 1 << 20}
+		j.Device = &pick.Device{Kind: pick.GPU, Bytes: 1 << 20}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		_, err := RunInProcess(ctx, &j, "shm", nil)
@@ -52,7 +52,7 @@ func TestDriverFailsInJob(t *testing.T) {
 // TestTableFailsInJob: so does one whose accelerator is a library's, in the library's words.
 func TestTableFailsInJob(t *testing.T) {
 	j := *sampleJob(t, "fm")
-	j.Device = &train.Device{Kind: train.DeviceLibrary + acceltest.Build(t), Bytes: 1 << 20}
+	j.Device = &pick.Device{Kind: pick.Library + acceltest.Build(t), Bytes: 1 << 20}
 	t.Setenv("PSRT_TWIN_FAIL", "5")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"psrt/csrc/accel/acceltest"
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
-	"psrt/sched/train"
+	"psrt/tiers/hbm/pick"
 )
 
 // deviceKinds are those that rows can be kept on, a GPU by a fake driver, or, with
@@ -19,7 +19,7 @@ func deviceKinds(t *testing.T) []string {
 	if os.Getenv("PSRT_GPU") == "" {
 		t.Setenv(cuda.Variable, cudatest.Library(t))
 	}
-	return []string{train.DeviceHost, train.DeviceGPU, train.DeviceLibrary + acceltest.Build(t)}
+	return []string{pick.Host, pick.GPU, pick.Library + acceltest.Build(t)}
 }
 
 // deviceSpreads are several devices for four lanes: twins, which have one name, four cards of
@@ -33,7 +33,7 @@ func deviceSpreads(t *testing.T) []deviceSpread {
 	if os.Getenv("PSRT_GPU") != "" {
 		cards = deviceSpread{"0", 1}
 	} else {
-		unlike = append(unlike, train.DeviceLibrary+acceltest.Build(t, "-DNAP_MS=5"))
+		unlike = append(unlike, pick.Library+acceltest.Build(t, "-DNAP_MS=5"))
 	}
 	return []deviceSpread{{"host,host,host,host", 1}, cards,
 		{strings.Join([]string{table, table, table, table}, ","), 2}, // which the library has

@@ -13,7 +13,7 @@ import (
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
-	"psrt/sched/train"
+	"psrt/tiers/hbm/pick"
 )
 
 // lacksVariable is the digest of a job without a device, for a process whose driver lacks
@@ -26,7 +26,7 @@ const lacksVariable = "PSRT_JOB_TEST_DIGEST"
 func TestDriverLacksInJob(t *testing.T) {
 	base := *sampleJob(t, "fm")
 	if want := os.Getenv(lacksVariable); want != "" {
-		base.Device = &train.Device{Kind: train.DeviceGPU, Bytes: 1 << 20}
+		base.Device = &pick.Device{Kind: pick.GPU, Bytes: 1 << 20}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		res, err := RunInProcess(ctx, &base, "shm", nil)

@@ -65,8 +65,9 @@ type Replica struct {
 	closing  context.Context
 	close    context.CancelCauseFunc
 	trainers doors
-	noted    atomic.Bool  // what all groups' servers would say
-	leave    func() error // gives directories of rows back
+	noted    atomic.Bool // what all groups' servers would say
+	device   *server.Device
+	leave    func() error // gives directories of rows back, and claims on cards
 }
 
 // errClosing is what trainers are told at the end.
@@ -84,6 +85,12 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	if r.cfg.Storage, r.leave, err = cfg.Storage.Own(cfg.Replicated.Number); err != nil {
 		return nil, err
+	}
+	device, release := cfg.device(cfg.Replicated.Number)
+	folders := r.leave
+	r.device, r.leave = device, func() error {
+		release()
+		return folders()
 	}
 	defer func() {
 		if err != nil {
@@ -127,7 +134,7 @@ func (r *Replica) sit(seat replica.Seat) (replica.Group, error) {
 	whole := server.Config{
 		ID: seat.Group, Map: seat.Map.GroupMap(), Host: r.host, Workers: c.Clients + 1, Staleness: c.Staleness, Modes: c.modes(), Merges: tree.Merges(0, c.Clients+1),
 		Seed: c.Tables.Seed, Tables: c.Tables.Specs, Dense: c.Tables.Dense.config(), Tracked: c.Tables.lives(), Node: c.Node,
-		MaxBytes: c.MaxBytes, Storage: c.Storage, Note: c.Log, Second: r.noted.Swap(true),
+		MaxBytes: c.MaxBytes, Storage: c.Storage, Device: r.device, Note: c.Log, Second: r.noted.Swap(true),
 		Audit: c.Audit, ReconnectFor: c.ReconnectFor, OnWorkerLost: func(worker int, cause error) { r.lost(seat.Group, s, worker, cause) },
 		Trainers: server.Trainers{NewTable: c.newTable, Dense: c.Tables.Dense.Parts, Reserved: 1},
 		Chain:    &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport},

@@ -16,6 +16,7 @@ import (
 	"psrt/sched/psmsg"
 	"psrt/sched/server"
 	"psrt/sched/tree"
+	"psrt/tiers/hbm/pick"
 	"psrt/tiers/table"
 )
 
@@ -48,6 +49,8 @@ type Config struct {
 	MaxBytes  int64
 	// Storage has rows lie on disks that do not fit into MaxBytes; nil: none do.
 	Storage *server.Storage
+	// Device has the rows that trainers use lie nearer than memory; nil: none do.
+	Device *pick.Device
 	// Load is a model to begin with. Save is where the model goes in the end and,
 	// where SaveEvery is not 0, meanwhile.
 	Load, Save string
@@ -80,7 +83,7 @@ func (c *Config) validate() error {
 	case c.SaveEvery < 0 || c.SaveEvery > 0 && c.Save == "":
 		return fmt.Errorf("serve: to save every %v, say where", c.SaveEvery)
 	}
-	if err := c.checkStorage(); err != nil {
+	if err := errors.Join(c.checkStorage(), c.CheckDevice()); err != nil {
 		return err
 	}
 	if c.Tables == nil {
@@ -110,6 +113,7 @@ type Server struct {
 	first   settings   // of the group's server 0
 	orders  chan numbered
 	met     atomic.Pointer[place.Map]
+	release func()      // gives claims on cards back
 	begun   atomic.Bool // what is to be loaded is there
 	// running ends with Run's context, life with Run.
 	running, life context.Context
@@ -137,9 +141,11 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	clearStale(cfg.Listen)
+	device, release := cfg.device(cfg.index())
+	s.release = release
 	s.server, err = server.New(server.Config{
 		ID: cfg.index(), Map: m, Host: s.host, Listen: cfg.Listen, Workers: cfg.Clients, Staleness: cfg.Staleness, Modes: cfg.modes(), Merges: tree.Merges(0, cfg.Clients),
-		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Tracked: cfg.Tables.lives(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Note: cfg.Log,
+		Seed: cfg.Tables.Seed, Tables: cfg.Tables.Specs, Dense: cfg.Tables.Dense.config(), Tracked: cfg.Tables.lives(), Node: cfg.Node, MaxBytes: cfg.MaxBytes, Storage: cfg.Storage, Device: device, Note: cfg.Log,
 		Audit: cfg.Audit, ReconnectFor: cfg.ReconnectFor, OnWorkerLost: s.lost, Begin: s.begin, End: s.end,
 		Trainers: server.Trainers{Directory: s.directory, NewTable: s.cfg.newTable, Dense: cfg.Tables.Dense.Parts},
 	})
@@ -258,4 +264,7 @@ func (s *Server) close() {
 		_ = s.host.Close()
 	}
 	s.refused.Close()
+	if s.release != nil {
+		s.release()
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"psrt/sched/heter"
 	"psrt/sched/train/layers"
 	"psrt/sched/train/model"
+	"psrt/tiers/hbm/pick"
 )
 
 // leavesAtOnce bounds the leaves of one call of a device, all of which are answered when the
@@ -26,8 +27,8 @@ func (j *Job) validateDenseDevice() error {
 		return nil
 	case j.Heter == 0:
 		return fmt.Errorf("train: --dense-device %s: only ranks that have the dense layers alone put them on a device; add --heter, or leave it out", j.DenseDevice)
-	case !isDevice(j.DenseDevice):
-		return fmt.Errorf("train: --dense-device %q, want %q, %q, the number of a GPU, or %q and the file of an accelerator's library", j.DenseDevice, DeviceGPU, DeviceHost, DeviceLibrary)
+	case !pick.Named(j.DenseDevice):
+		return fmt.Errorf("train: --dense-device %q, want %q, %q, the number of a GPU, or %q and the file of an accelerator's library", j.DenseDevice, pick.GPU, pick.Host, pick.Library)
 	case !j.Model.Deep():
 		return fmt.Errorf("train: --dense-device %s with --model %s, which has no dense layers: use a model that has, or leave it out", j.DenseDevice, j.Model.Kind)
 	}
@@ -43,7 +44,7 @@ func (d *denseRank) openDevice() {
 	}
 	device, err := layers.Open(kind, number, d.model, d.share.Micro, min(leavesAtOnce, d.share.Last-d.share.First))
 	if err != nil {
-		d.tellLayers(fmt.Sprintf("computes its layers on the processor: %v; --dense-device %s would run the device's kernels there", err, DeviceHost))
+		d.tellLayers(fmt.Sprintf("computes its layers on the processor: %v; --dense-device %s would run the device's kernels there", err, pick.Host))
 		return
 	}
 	bits := "with the processor's bits"

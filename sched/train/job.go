@@ -15,6 +15,7 @@ import (
 	"psrt/sched/server"
 	"psrt/sched/train/model"
 	"psrt/sched/tree"
+	"psrt/tiers/hbm/pick"
 	"psrt/tiers/table"
 )
 
@@ -123,7 +124,7 @@ type Job struct {
 	// memory.
 	Storage *Storage `json:"storage,omitempty"`
 	// Device is where rows of coming batches lie, over memory and disks; nil: there.
-	Device *Device `json:"device,omitempty"`
+	Device *pick.Device `json:"device,omitempty"`
 	// Checkpoint is where and how often snapshots of the running job are written;
 	// nil: never.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
@@ -227,8 +228,8 @@ func (j *Job) Validate() error {
 	if err := j.Storage.validate(j.MaxBytes); err != nil {
 		return err
 	}
-	if err := j.Device.Validate(j.Lanes); err != nil {
-		return err
+	if err := j.Device.Validate(j.Lanes, "--lanes"); err != nil {
+		return fmt.Errorf("train: %w", err)
 	}
 	if err := j.Checkpoint.validate(j); err != nil {
 		return err

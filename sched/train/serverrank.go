@@ -40,7 +40,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 	if err != nil {
 		return err
 	}
-	device, release := job.Device.forServer(job, rank)
+	device, release := deviceForServer(job, rank)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,0 +1,20 @@
+//go:build cgo
+
+package serve
+
+import (
+	"os"
+	"testing"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/cuda/cudatest"
+	"psrt/tiers/hbm/pick"
+)
+
+// deviceKinds are the twin, and a GPU by a fake driver, or, with PSRT_GPU set, by this machine's.
+func deviceKinds(t *testing.T) []string {
+	if os.Getenv("PSRT_GPU") == "" {
+		t.Setenv(cuda.Variable, cudatest.Library(t))
+	}
+	return []string{pick.Host, pick.GPU}
+}
