@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -220,12 +221,21 @@ func TestHostsLost(t *testing.T) {
 
 // A launcher's server is killed, that of rank 0 too, and the others go on.
 func TestServerKilledUnderLaunchers(t *testing.T) {
+	killedUnder(t, map[string]int{"mpirun": 0, "srun pmix": 1, "srun pmi2": 0}, "--servers", "3", "--replicas", "2", "--groups", "6")
+}
+
+// A launcher's worker is killed, that of the lowest rank too, and another goes on for it.
+func TestWorkerKilledUnderLaunchers(t *testing.T) {
+	killedUnder(t, map[string]int{"mpirun": 3, "srun pmix": 2}, "--servers", "2", "--on-worker-loss", "continue", "--worker-timeout", "5s")
+}
+
+// killedUnder kills a rank of a job of five under each of some launchers, which are set to
+// let the others go on.
+func killedUnder(t *testing.T, victims map[string]int, job ...string) {
 	cluster.Need(t, cluster.MPI, cluster.SLURM, cluster.SlurmPMIx)
 	h := cluster.New(t, 4)
 	s := h.Slurm(t)
-	job := append([]string{os.Args[0]}, "--servers", "3", "--replicas", "2", "--groups", "6")
-	victims := map[string]int{"mpirun": 0, "srun pmix": 1, "srun pmi2": 0}
-	for name, how := range map[string]func(ctx context.Context, args []string) *exec.Cmd{
+	launchers := map[string]func(ctx context.Context, args []string) *exec.Cmd{
 		"mpirun": func(ctx context.Context, args []string) *exec.Cmd {
 			return h.Command(ctx, 0, append(append(h.MPIRun(t, 5), "--enable-recovery"), args...)...)
 		},
@@ -235,12 +245,13 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 		"srun pmi2": func(ctx context.Context, args []string) *exec.Cmd {
 			return s.Command(ctx, append(strings.Fields("srun -N 4 -n 5 --distribution=cyclic --kill-on-bad-exit=0 --mpi=pmi2"), args...)...)
 		},
-	} {
+	}
+	for name, victim := range victims {
 		t.Run(name, func(t *testing.T) {
 			flags, digest, g := gatedJob(t)
 			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 			defer cancel()
-			c := how(ctx, append(append([]string{job[0]}, flags...), job[1:]...))
+			c := launchers[name](ctx, append(append([]string{os.Args[0]}, flags...), job...))
 			if c.Env == nil {
 				c.Env = os.Environ()
 			}
@@ -259,12 +270,12 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 			killed := 0
 			for _, pid := range ranksOf(flags[2]) {
 				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-				if bytes.Contains(env, fmt.Appendf(nil, "PMIX_RANK=%d\x00", victims[name])) || bytes.Contains(env, fmt.Appendf(nil, "PMI_RANK=%d\x00", victims[name])) {
+				if bytes.Contains(env, fmt.Appendf(nil, "PMIX_RANK=%d\x00", victim)) || bytes.Contains(env, fmt.Appendf(nil, "PMI_RANK=%d\x00", victim)) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 					killed++
 				}
 			}
-			g.let(t, faultPasses)
+			g.let(t, 1<<30) // who goes on for another reads a file twice a pass
 			// What a launcher makes of a rank that died is its own affair: Open MPI's may stay
 			// when all ranks have ended, and it has passed on what they said.
 			gone := time.Now() // when they had
@@ -291,6 +302,9 @@ func TestServerKilledUnderLaunchers(t *testing.T) {
 			var res train.Result
 			if err := json.Unmarshal([]byte(out.String()), &res); killed != 1 || err != nil || res.Digest != digest {
 				t.Errorf("%d killed, %v, digest %s, want %s: %s", killed, err, res.Digest, digest, said.text())
+			}
+			if took := len(res.Takeovers) > 0; took != slices.Contains(job, "--on-worker-loss") {
+				t.Errorf("takeovers: %v: %s", res.Takeovers, said.text())
 			}
 		})
 	}
