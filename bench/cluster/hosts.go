@@ -132,6 +132,15 @@ func (h *Hosts) Cut(i, j int) (heal func()) {
 	return func() { h.in(i, strings.Replace(route, "add", "del", 1)) }
 }
 
+// CutDatagrams has host j drop the UDP that host i sends to it, as a firewall does, until the
+// returned function heals it.
+func (h *Hosts) CutDatagrams(i, j int) (heal func()) {
+	// The rule must come before the one that finds what is sent to the host itself.
+	rule := " pref 1 from " + h.Addr(i) + " ipproto udp blackhole"
+	h.in(j, "rule add pref 2 lookup local", "rule del pref 0", "rule add"+rule)
+	return func() { h.in(j, "rule add pref 0 lookup local", "rule del pref 2", "rule del"+rule) }
+}
+
 // AddLink gives host i another interface with an address that no other host has
 // a way to: what docker makes.
 func (h *Hosts) AddLink(i int, name, prefix string) {

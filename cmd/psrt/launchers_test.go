@@ -132,6 +132,17 @@ func TestMPIRun(t *testing.T) {
 			t.Errorf("exit %d: %s", o.code, o.stderr)
 		}
 	})
+	t.Run("a pair between which udp does not pass", func(t *testing.T) {
+		defer h.CutDatagrams(3, 1)()
+		o := onCluster(t, mpirun(3, append(job, "--transport", "quic")...))
+		if o.code == 0 || !strings.Contains(o.stderr, "cannot reach rank 0 (server 0) on h1 at "+h.Addr(1)+" (eth0): tcp connects, datagrams (udp) do not pass: no answer") {
+			t.Errorf("exit %d: %s", o.code, o.stderr)
+		}
+		// Nothing else goes by it.
+		if o := onCluster(t, mpirun(3, append(job, "--transport", "tcp")...)); o.code != 0 {
+			t.Errorf("over tcp: exit %d: %s", o.code, o.stderr)
+		}
+	})
 	t.Run("no such interface", func(t *testing.T) {
 		o := onCluster(t, mpirun(3, append(job, "--interface", "ib7")...))
 		if o.code != 2 || !strings.Contains(o.stderr, "--interface ib7: this host has no such address") {

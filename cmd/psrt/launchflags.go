@@ -117,7 +117,7 @@ func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe f
 		}
 	}
 	met, err := job.Meet(ctx, job.LaunchedConfig{
-		Identity: *id, Servers: f.servers, Workers: f.workers, Token: token, Interface: f.iface, Listen: f.listen, Timeout: f.joinTimeout,
+		Identity: *id, Servers: f.servers, Workers: f.workers, Token: token, Interface: f.iface, Listen: f.listen, Transport: f.transport.kind.Value, Timeout: f.joinTimeout,
 		Store: store, Describe: describe, Note: note,
 	})
 	switch {

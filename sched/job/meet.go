@@ -22,6 +22,7 @@ type LaunchedConfig struct {
 	// Interface, a name or a network, limits the addresses that are offered.
 	Interface string
 	Listen    string
+	Transport string
 	Timeout   time.Duration
 	Store     StoreConfig
 	// Describe is the job, at rank 0.
@@ -83,7 +84,7 @@ func meetBy(ctx context.Context, ex rendezvous.Exchange, cfg LaunchedConfig) (_ 
 	id := cfg.Identity
 	l := &Launched{}
 	mc := rendezvous.Config{
-		Rank: id.Rank, World: id.World, Interface: cfg.Interface, Listen: cfg.Listen,
+		Rank: id.Rank, World: id.World, Interface: cfg.Interface, Listen: cfg.Listen, Datagrams: byDatagrams(cfg.Transport),
 		Who: func(r int) string { return RankName(r, cfg.Servers, cfg.Workers) },
 	}
 	if id.Rank == 0 {
@@ -162,6 +163,8 @@ func portOf(listen string) string {
 	return "0"
 }
 
+func byDatagrams(transport string) bool { return transport == "quic" }
+
 // preflight is Meet for ranks that reach the coordinator already.
 func preflight(ctx context.Context, cfg *RankConfig, job *train.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
@@ -169,7 +172,7 @@ func preflight(ctx context.Context, cfg *RankConfig, job *train.Job) error {
 	who := func(r int) string { return nameIn(r, job) }
 	ex := rendezvous.Through(cfg.Coord, cfg.Rank, cfg.World, who)
 	met, err := rendezvous.Meet(ctx, ex, rendezvous.Config{
-		Rank: cfg.Rank, World: cfg.World, Who: who, Token: cfg.Token, Interface: cfg.Interface, Listen: cfg.Listen,
+		Rank: cfg.Rank, World: cfg.World, Who: who, Token: cfg.Token, Interface: cfg.Interface, Listen: cfg.Listen, Datagrams: byDatagrams(cfg.Transport),
 	})
 	switch {
 	case err != nil:

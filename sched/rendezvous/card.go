@@ -33,6 +33,8 @@ type Card struct {
 	Candidates []Candidate `json:"candidates,omitempty"`
 	// Port is of the rank's probe.
 	Port int `json:"port,omitempty"`
+	// Datagrams is the UDP port of its echo, 0: its job sends no datagrams.
+	Datagrams int `json:"datagrams,omitempty"`
 	// Failed: the rank cannot take part, and why.
 	Failed string `json:"failed,omitempty"`
 	// Of rank 0: the job's secret, where the others have none, and the port of the

@@ -41,7 +41,7 @@ func (e *UnreachableError) Error() string {
 	if e.Blamed != "" {
 		text += "; all of these have " + e.Blamed + " in common"
 	}
-	return text + ": open tcp between these hosts (firewall, routes, VLAN), or name a network that both are in by --interface NAME or --interface 10.0.0.0/8"
+	return text + ": open tcp, and for --transport quic udp, between these hosts (firewall, routes, VLAN), or name a network that both are in by --interface NAME or --interface 10.0.0.0/8"
 }
 
 // judge finds for every rank its best address that all others have reached. It

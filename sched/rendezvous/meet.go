@@ -24,6 +24,8 @@ type Config struct {
 	// Listen is "host:port" where the rank was told to listen; its host is then the
 	// only address that is offered.
 	Listen string
+	// Datagrams: the job's data go over UDP, so that pairs are tried by it, too.
+	Datagrams bool
 	// Failed, of rank 0: why there will be no job.
 	Failed error
 }
@@ -76,6 +78,15 @@ func Meet(ctx context.Context, ex Exchange, cfg Config) (*Met, error) {
 		} else {
 			defer p.close()
 			card.Port = p.port()
+		}
+	}
+	if cfg.Failed == nil && cfg.Datagrams {
+		var e *echo
+		if e, err = listenEcho(cfg.Rank, cfg.Listen, token); err != nil {
+			cfg.Failed = err
+		} else {
+			defer e.close()
+			card.Datagrams = e.port()
 		}
 	}
 	if cfg.Failed != nil {

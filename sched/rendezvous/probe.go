@@ -37,12 +37,9 @@ type probe struct {
 
 // listenProbe opens the probe on all interfaces, or at the host of listen.
 func listenProbe(rank int, listen string, token []byte) (*probe, error) {
-	host := ""
-	if listen != "" {
-		var err error
-		if host, _, err = net.SplitHostPort(listen); err != nil {
-			return nil, &InputError{fmt.Errorf("rendezvous: --listen %s: %w", listen, err)}
-		}
+	host, err := listenHost(listen)
+	if err != nil {
+		return nil, err
 	}
 	l, err := secure.Listen("tcp", net.JoinHostPort(host, "0"), token)
 	if err != nil {
@@ -51,6 +48,18 @@ func listenProbe(rank int, listen string, token []byte) (*probe, error) {
 	p := &probe{rank: rank, l: l}
 	p.all.Go(p.serve)
 	return p, nil
+}
+
+// listenHost is the host of listen, "" for all interfaces.
+func listenHost(listen string) (string, error) {
+	if listen == "" {
+		return "", nil
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", &InputError{fmt.Errorf("rendezvous: --listen %s: %w", listen, err)}
+	}
+	return host, nil
 }
 
 func (p *probe) port() int { return p.l.Addr().(*net.TCPAddr).Port }
@@ -152,6 +161,9 @@ func reachRank(ctx context.Context, slots chan struct{}, c *Card, token []byte) 
 			one, end := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer in %v", answerWithin))
 			defer end()
 			from, err := ask(one, joinPort(cand.Prefix.Addr(), c.Port), c.Rank, token)
+			if err == nil && c.Datagrams > 0 {
+				err = askByDatagram(one, joinPort(cand.Prefix.Addr(), c.Datagrams), c.Rank, token)
+			}
 			if err != nil {
 				found[i].Error = plain(err)
 				return
