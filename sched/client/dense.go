@@ -59,6 +59,9 @@ func (d *Dense) Memory() rdma.Memory {
 	return d.arena.memory
 }
 
+// MemoryBytes is the length of Memory.
+func (d *Dense) MemoryBytes() int { return len(d.arena.memory.Bytes()) }
+
 // Close frees the working set. Nothing may be in flight.
 func (d *Dense) Close() {
 	d.packed.close()

@@ -90,7 +90,7 @@ func (c *collective) joinCards(ctx context.Context) error {
 func (c *collective) cardBytes() int64 {
 	n := 3 * 4 * c.floats()
 	for _, b := range c.w.all {
-		n += len(b.dense.Memory().Bytes())
+		n += b.dense.MemoryBytes()
 	}
 	return int64(n)
 }

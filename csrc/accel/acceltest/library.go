@@ -22,7 +22,7 @@ func Build(t testing.TB, defines ...string) string {
 	}
 	dir := cudatest.Sources(t, sources...)
 	out := filepath.Join(dir, "twin.so")
-	args := append([]string{"-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", out, filepath.Join(dir, "twin.c"), "-lm"}, defines...)
+	args := append([]string{"-std=gnu11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", cudatest.ThreadsOwn, "-o", out, filepath.Join(dir, "twin.c"), "-lm"}, defines...)
 	if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, text)
 	}
