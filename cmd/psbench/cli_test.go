@@ -93,7 +93,7 @@ func TestCompareExit(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"lta", "did you mean lat?"},
-		{"nothing-like-it", "there are ahead, allreduce, bw, chain, codec, fanin, hbm, lat, pipeline, pull, push, qualify, recover, ssd, table"},
+		{"nothing-like-it", "there are ahead, allreduce, bw, chain, codec, fanin, hbm, lat, layers, pipeline, pull, push, qualify, recover, ssd, table"},
 		{"pull --dims 0", "0 floats"},
 		{"push --keys 0", "keys a batch"},
 		{"lat --transprot shm", "did you mean --transport?"},
