@@ -10,6 +10,7 @@ checks="tiers/hbm/gpu:.:Fails$
 nccl/gpu:Conformance:^$
 tiers:ThreeTiers:^$
 sched/train/layers:SameBits:Fails$
+sched/serve:Device$:^$
 sched/job:OnDevice|SmallDevice|SpreadOver|DenseDevice:Fails$
 bench/hbm:Card:^$
 bench/layers:Card:^$"

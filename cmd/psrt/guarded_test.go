@@ -99,6 +99,7 @@ func TestGuardedCoordinator(t *testing.T) {
 			select {
 			case <-v.ended:
 			case <-ctx.Done():
+				t.Fatalf("rank %d does not end: %s", rank, v.said.text())
 			}
 			if v.err != nil {
 				t.Errorf("rank %d: %v: %s", rank, v.err, v.said.text())
@@ -108,8 +109,12 @@ func TestGuardedCoordinator(t *testing.T) {
 	s, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: []string{address}, TLS: own.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix})
 	must(t, err)
 	defer s.Close()
-	if kvs, _, err := s.List(t.Context(), ""); err != nil || len(kvs) > 0 {
-		t.Errorf("left in etcd: %v, %v", kvs, err)
+	kvs, _, err := s.List(t.Context(), "")
+	must(t, err)
+	for _, kv := range kvs {
+		if !strings.Contains(kv.Key, "end/") { // a rank that says so late says it to nobody
+			t.Errorf("left in etcd: %v", kv)
+		}
 	}
 }
 

@@ -32,13 +32,21 @@ func (f *hbmFlags) device(c *cobra.Command, policy string) (*pick.Device, error)
 	}
 	kinds := strings.Split(f.kinds, ",")
 	for i, kind := range kinds {
-		if file, ok := strings.CutPrefix(kind, pick.Library); ok && file != "" {
-			file, err := filepath.Abs(file) // ranks may be started elsewhere
-			if err != nil {
-				return nil, err
-			}
-			kinds[i] = pick.Library + file
+		var err error
+		if kinds[i], err = absolute(kind); err != nil {
+			return nil, err
 		}
 	}
 	return &pick.Device{Kind: strings.Join(kinds, ","), Bytes: int64(f.budget), Policy: policy}, nil
+}
+
+// absolute is a kind of device whose library, if it is one, is found from everywhere: ranks
+// may be started elsewhere.
+func absolute(kind string) (string, error) {
+	file, ok := strings.CutPrefix(kind, pick.Library)
+	if !ok || file == "" {
+		return kind, nil
+	}
+	file, err := filepath.Abs(file)
+	return pick.Library + file, err
 }

@@ -34,5 +34,7 @@ func (f *heterFlags) count(c *cobra.Command, colocate bool) (int, error) {
 	case colocate:
 		return 0, cli.Usagef("--heter with --colocate: each process would be of every kind; start ranks as processes of their own")
 	}
-	return f.ranks, nil
+	var err error
+	f.device, err = absolute(f.device)
+	return f.ranks, err
 }

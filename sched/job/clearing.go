@@ -23,7 +23,7 @@ type clearing struct {
 }
 
 // clearTimeout bounds the wait for an etcd that may be away in the end.
-const clearTimeout = 2 * time.Second
+const clearTimeout = 4 * time.Second
 
 func (c *clearing) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), clearTimeout)

@@ -68,6 +68,7 @@ func TestRefused(t *testing.T) {
 		says string
 	}{
 		"no certificate":          {Config{TLS: bare, User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "certificate required"},
+		"no certificate, no user": {Config{TLS: bare, Prefix: etcdtest.Prefix}, "certificate required"},
 		"a certificate of others": {Config{TLS: other.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "unknown authority"},
 		// The name in the certificate counts then.
 		"no user":                    {Config{TLS: own.Client(t), Prefix: etcdtest.Prefix}, "permission denied"},

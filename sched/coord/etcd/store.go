@@ -70,7 +70,11 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 		<-why
 		return s, nil
 	}
-	err = cfg.refused(err, <-why)
+	said := <-why
+	if life.Err() != nil { // the question was ended here, and its error says no more
+		err = coord.ErrUnavailable
+	}
+	err = cfg.refused(err, said)
 	heard()
 	giveUp()
 	return nil, err
@@ -91,6 +95,9 @@ func (cfg *Config) open(ctx, life context.Context) (*Store, error) {
 		ctx, cancel = context.WithTimeout(ctx, 2*dialTimeout)
 		defer cancel()
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(life, stop)() // a call's context alone ends it
 	if _, err := s.Get(ctx, "hello"); err != nil && !errors.Is(err, coord.ErrNotFound) {
 		_ = c.Close() // it has failed already
 		return nil, err

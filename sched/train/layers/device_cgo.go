@@ -213,6 +213,10 @@ func (d *Device) Close() error {
 	}
 	var errs []error
 	if d.over != nil {
+		// Copies may be under way, where something behind them was refused.
+		if err := errors.Join(d.stream.Record(d.over), gpu.Await(d.over)); errors.Is(err, gpu.ErrHangs) {
+			return nil
+		}
 		errs = append(errs, d.over.Close())
 	}
 	for _, b := range d.host {
