@@ -93,7 +93,7 @@ func TestCompareExit(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"lta", "did you mean lat?"},
-		{"nothing-like-it", "there are ahead, allreduce, bw, chain, codec, fanin, hbm, lat, layers, pipeline, pull, push, qualify, recover, ssd, table"},
+		{"nothing-like-it", "there are ahead, allreduce, bw, chain, codec, fanin, hbm, lat, layers, pipeline, pull, push, qualify, recover, ssd, start, table"},
 		{"pull --dims 0", "0 floats"},
 		{"push --keys 0", "keys a batch"},
 		{"lat --transprot shm", "did you mean --transport?"},
@@ -111,6 +111,8 @@ func TestBadUsage(t *testing.T) {
 		{"ssd --dirs absent", "absent"},
 		{"ssd --dirs . --keys 0", "keys a batch"},
 		{"recover --dirs . --lanes 0", "lanes"},
+		{"start --psrt absent/psrt", "absent/psrt"},
+		{"start --psrt /bin/true --hosts 1", "1 hosts"},
 	} {
 		code, _, errs := psbench(t, strings.Fields(c.args)...)
 		if code != 2 || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {

@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 		Args:          oneSuite,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newAllReduce(), newChain(), newTable(), newSSD(), newHBM(), newLayers(), newAhead(), newPipeline(), newWhole(), newRecover(), newCodec(), newQualify(), newVersion(), newPeer(), newSparseServer(), newDenseServer(), newFanInPart(), newChainPart(), newPipelinePart(), newWholePart(), newAllReduceRank())
+	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newAllReduce(), newChain(), newTable(), newSSD(), newHBM(), newLayers(), newAhead(), newPipeline(), newWhole(), newRecover(), newCodec(), newQualify(), newStart(), newVersion(), newPeer(), newSparseServer(), newDenseServer(), newFanInPart(), newChainPart(), newPipelinePart(), newWholePart(), newAllReduceRank(), newStartPart())
 	root.SetFlagErrorFunc(cli.FlagError)
 	return root
 }
