@@ -79,7 +79,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%+v %+v", row, c)
 		}
 		switch {
-		case i < len(roles) && (row.Op != "kill "+roles[i] || !(c.PredictedSeconds > 0) || !(c.DetectMillis > 0 && c.JoinedMillis >= c.DetectMillis && c.RecoverySeconds >= c.JoinedMillis/1e3)):
+		case i < len(roles) && (row.Op != "kill "+roles[i] || !(c.PredictedSeconds > 0) || !(c.PlannedSeconds > 0) || !(c.DetectMillis > 0 && c.JoinedMillis >= c.DetectMillis && c.RecoverySeconds >= c.JoinedMillis/1e3)):
 			t.Errorf("%s: %+v", row.Op, c)
 		case i == len(roles) && !(c.MovedShare > 0 && c.MovedShare < 1):
 			t.Errorf("%s: %+v", row.Op, c)
@@ -107,6 +107,23 @@ func TestCheck(t *testing.T) {
 		if err := cfg.Check(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not in %v", says, err)
 		}
+	}
+}
+
+// TestPlanned: the plan's recovery is detection and, on a slow link, the bytes of the rows.
+func TestPlanned(t *testing.T) {
+	cfg := small(LinkVeth, Failover)
+	of := func(rows int, link float64) float64 {
+		d, err := cfg.planned(rows, link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Seconds()
+	}
+	const rows = 100_000
+	detect := of(1, 1e9)
+	if got := (of(rows, 1e6) - detect) / (rows * rowBytes / 1e6); !(detect > 0) || got < 1 || got > 1.2 {
+		t.Errorf("after %v s, %v of what the rows' values take", detect, got)
 	}
 }
 

@@ -94,6 +94,10 @@ func (st *station) failover(ctx context.Context) error {
 	if err := w.fill(st.cfg.StateBytes); err != nil {
 		return err
 	}
+	planned, err := st.cfg.planned(w.rows, link)
+	if err != nil {
+		return err
+	}
 	kills := make([][]killed, len(roles))
 	for range st.cfg.Rounds {
 		for i, role := range roles {
@@ -104,7 +108,7 @@ func (st *station) failover(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", role, err)
 			}
-			k.predicted = o.predict(w.bytes())
+			k.predicted, k.planned = o.predict(w.bytes()), planned
 			kills[i] = append(kills[i], k)
 		}
 	}
@@ -120,6 +124,7 @@ func (st *station) failover(ctx context.Context) error {
 		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls and one pushes %d rows at a time; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows),
 		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: %.0f ms, which a tail without rows took, and the bytes at %.1f MB/s, the rate at which one with a quarter of them got its own (a plain TCP stream: %.1f MB/s); bar 25 %%",
 			servers, st.cfg.StateBytes, float64(o.bare)/1e6, 1/o.perByte/1e6, link/1e6),
+		"planned: T_recover of psrt plan for these servers, this many rows and the plain stream's rate, with no rehearsal; /planned: measured over it; bar 25 %",
 	}})
 }
 
@@ -128,6 +133,7 @@ type killed struct {
 	detected, joined    time.Duration // out of the map, and begun to copy
 	pullGap, pushGap    time.Duration
 	recovery, predicted time.Duration
+	planned             time.Duration
 	pulls               report.Histogram
 }
 
@@ -219,7 +225,8 @@ func killRow(role string, cfg *Config, kills []killed, checksum string) report.R
 		Chain: &report.Chain{
 			DetectMillis: ms(func(k *killed) time.Duration { return k.detected }), JoinedMillis: ms(func(k *killed) time.Duration { return k.joined }),
 			PullGapMillis: ms(func(k *killed) time.Duration { return k.pullGap }), PushGapMillis: ms(func(k *killed) time.Duration { return k.pushGap }),
-			RecoverySeconds: ms(func(k *killed) time.Duration { return k.recovery }) / 1e3, PredictedSeconds: ms(func(k *killed) time.Duration { return k.predicted }) / 1e3}}
+			RecoverySeconds: ms(func(k *killed) time.Duration { return k.recovery }) / 1e3, PredictedSeconds: ms(func(k *killed) time.Duration { return k.predicted }) / 1e3,
+			PlannedSeconds: ms(func(k *killed) time.Duration { return k.planned }) / 1e3}}
 	row.Limit = row.Chain.PredictedSeconds * 1e6
 	row.Ratio = row.Chain.RecoverySeconds / row.Chain.PredictedSeconds
 	return row

@@ -9,6 +9,7 @@ type Chain struct {
 	JoinedMillis     float64 `json:"joined_ms,omitempty"`  // until its successor has begun to copy
 	RecoverySeconds  float64 `json:"recovery_s,omitempty"` // until there are as many replicas again, or all have moved
 	PredictedSeconds float64 `json:"predicted_s,omitempty"`
+	PlannedSeconds   float64 `json:"planned_s,omitempty"` // that psrt plan predicts, which knows the link alone
 	NormalP99        float64 `json:"pull_normal_p99_us,omitempty"`
 	MovedShare       float64 `json:"moved_share,omitempty"` // of all replicas
 }
@@ -20,7 +21,17 @@ var chainColumns = []column{
 	{"joins[ms]", 0, chains(func(c *Chain) float64 { return c.JoinedMillis })},
 	{"whole[s]", 2, chains(func(c *Chain) float64 { return c.RecoverySeconds })},
 	{"predicted[s]", 2, chains(func(c *Chain) float64 { return c.PredictedSeconds })},
+	{"planned[s]", 2, chains(func(c *Chain) float64 { return c.PlannedSeconds })},
+	{"/planned", 2, chains(func(c *Chain) float64 { return c.ofPlanned() })},
 	{"moved", 3, chains(func(c *Chain) float64 { return c.MovedShare })},
+}
+
+// ofPlanned is the measured recovery over the planned one; 0 where there is none.
+func (c *Chain) ofPlanned() float64 {
+	if c.PlannedSeconds == 0 {
+		return 0
+	}
+	return c.RecoverySeconds / c.PlannedSeconds
 }
 
 func chains(f func(*Chain) float64) func(*Row) float64 {
