@@ -37,7 +37,7 @@ func (e *Endpoint) Close() error {
 	e.q.guard.passed()
 	var err error
 	if l != nil {
-		l.ctl.close()
+		l.ctl.conn.Close()
 		<-l.ended
 		if !l.fence(time.Now().Add(fenceTime)) {
 			err = &rdma.Error{Op: rdma.OpWrite, Peer: e.cfg.Peer, Status: rdma.StatusRetryExceeded, Cause: errInside}
@@ -51,6 +51,7 @@ func (e *Endpoint) Close() error {
 	}
 	e.views.Store(&viewSet{})
 	if l != nil {
+		l.ctl.close() // who fences asks it whether the peer lives
 		l.unmap()
 	}
 	err = errors.Join(err, e.ring.seg.unmap(), e.ringFile.Close())

@@ -93,6 +93,9 @@ func (l *link) fence(deadline time.Time) bool {
 		if waitChange(l.peer.access, time.Now().Add(10*time.Millisecond)) {
 			return true
 		}
+		if !l.ctl.peerAlive() { // killed inside: it writes nothing any more
+			return true
+		}
 		if time.Now().After(deadline) {
 			return false
 		}

@@ -16,7 +16,10 @@ import (
 	"psrt/rdma/mem"
 )
 
-const peerEnv = "PSRT_SHM_TEST_PEER"
+const (
+	peerEnv    = "PSRT_SHM_TEST_PEER"
+	peerInside = "inside" // it stays inside an access of the tester's memory
+)
 
 // runPeer is the other process of the tests below: this binary, started
 // again. It prints its address and its region, reads the tester's address,
@@ -68,6 +71,10 @@ func peerMain() error {
 	if err := ep.Connect(address, time.Now().Add(time.Minute)); err != nil {
 		return err
 	}
+	if os.Getenv(peerEnv) == peerInside {
+		ep.(*Endpoint).beginAccess()
+		time.Sleep(2 * time.Minute)
+	}
 	var cs [8]rdma.Completion
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		q.Wait(time.Now().Add(time.Second))
@@ -85,9 +92,14 @@ func peerMain() error {
 // startPeer gives a side connected to another process.
 func startPeer(t *testing.T, timeout time.Duration) (*side, *os.Process, rdma.RemoteRange) {
 	t.Helper()
+	return startPeerAs(t, "1", timeout)
+}
+
+func startPeerAs(t *testing.T, how string, timeout time.Duration) (*side, *os.Process, rdma.RemoteRange) {
+	t.Helper()
 	s := newSide(t, Config{}, timeout, rdma.AccessAll)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), peerEnv+"=1")
+	cmd.Env = append(os.Environ(), peerEnv+"="+how)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -192,5 +204,35 @@ func TestStoppedPeer(t *testing.T) {
 	}
 	if took := time.Since(start); took > 30*fenceTime {
 		t.Errorf("close took %v", took)
+	}
+}
+
+// A peer that is killed inside an access, when this side is closing already and listens to
+// its socket no more, is not taken for one that goes on some day; one that is stopped is.
+func TestKilledInside(t *testing.T) {
+	s, p, _ := startPeerAs(t, peerInside, 0)
+	l := s.ep.(*Endpoint).link.Load()
+	within := time.Now().Add(time.Minute)
+	until := func(what string, is func() bool) {
+		t.Helper()
+		for !is() {
+			if time.Now().After(within) {
+				t.Fatal("in a minute the peer is not " + what)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	until("inside", func() bool { return l.peer.access.Load()%2 == 1 })
+	stop(t, p)
+	if l.fence(time.Now().Add(50 * time.Millisecond)) {
+		t.Fatal("a peer that is stopped inside is said to be outside")
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until("gone", l.gone.Load)
+	l.gone.Store(false) // as where Close came first
+	if !l.fence(time.Now().Add(50 * time.Millisecond)) {
+		t.Error("a peer that was killed inside is said to be there still")
 	}
 }

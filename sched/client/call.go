@@ -40,6 +40,9 @@ type part struct {
 	active bool
 	void   bool   // a push without rows in the place of one that is not wanted any more
 	least  uint64 // the version that a pull has asked for
+	// written is where the lane's server puts the answer, since it was told; nil: nowhere, or
+	// in what stands in.
+	written *shared
 }
 
 // uses counts what is under way with the memory that the request names: a push's late

@@ -100,6 +100,8 @@ type laneConn struct {
 	life      int  // counts the endpoints that the lane had
 	void      Call // of pushes without rows, for which nobody waits
 	voids     int
+	// let is where the server may still put answers that nobody waits for any more.
+	let []*shared
 }
 
 // slotRef names a lane's slot.
@@ -195,6 +197,10 @@ func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
 	l.ep, l.domain, l.mapped, l.broken = ep, d, d.Caps().Mapped, nil
 	l.copyBytes = c.copyBytes(d.Caps().Transport)
 	l.life++
+	l.let = nil
+	for slot := range l.parts {
+		l.parts[slot].written = nil // of the connection before
+	}
 	if l.buf == nil {
 		if err := l.makeRing(c); err != nil {
 			return err

@@ -32,6 +32,7 @@ func copyBytes(transport string) int {
 func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	o := &l.out[slot]
 	*o = outgoing{}
+	p.written = nil
 	l.dismiss(slot)
 	s := slotPayload{l: l, slot: slot, head: psmsg.RequestBytes, end: psmsg.RequestBytes}
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}

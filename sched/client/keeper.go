@@ -161,7 +161,7 @@ func (c *Client) keep(r *Repair, limit time.Duration) {
 			noSince, by = time.Now(), r.to.node
 		}
 		switch {
-		case errors.As(err, new(*LostPushesError)), errors.Is(err, ErrTakenOver), errors.Is(err, secure.ErrToken), errors.Is(err, errNotOurs),
+		case errors.As(err, new(*LostPushesError)), errors.Is(err, ErrTakenOver), errors.Is(err, secure.ErrToken), errors.Is(err, ErrNotOurs),
 			r.Cause == nil && !noSince.IsZero() && time.Since(noSince) > refusedFor:
 			c.fail(err)
 			return

@@ -279,7 +279,9 @@ func (c *Client) retireReader(r *reader, conn *dial.Conn) {
 
 // orphan takes what a reader was asked in a slot, for the head. With the turn.
 func (c *Client) orphan(l *laneConn, slot int) {
-	c.orphans = append(c.orphans, l.parts[slot])
+	p := l.parts[slot]
+	p.written = nil
+	c.orphans = append(c.orphans, p)
 	l.parts[slot] = part{}
 	l.free = append(l.free, slot)
 }

@@ -15,8 +15,8 @@ import (
 // stopped server's alone, until it unmaps it or dies. That bounds it, too: a process is
 // inside one access of a connection, and what it holds goes with it.
 
-// errNotOurs ends a client of which such a server has memory that cannot be exchanged.
-var errNotOurs = errors.New("client: a server that is stopped in the middle of writing into memory of this worker may go on at any time, " +
+// ErrNotOurs ends a client of which such a server has memory that cannot be exchanged.
+var ErrNotOurs = errors.New("client: a server that is stopped in the middle of writing into memory of this worker may go on at any time, " +
 	"and others use that memory, too: end the stopped process (kill -9), and have the worker begin again at its last checkpoint")
 
 // errRecalled breaks the connections over which the same memory is used.
@@ -28,21 +28,13 @@ func (c *Client) recall(l *laneConn) error {
 	if err := l.recallRing(c); err != nil {
 		return err
 	}
+	lent := slices.Clone(l.let)
 	for slot := range l.parts {
-		p := &l.parts[slot]
-		if !p.active || l.standIns[slot] != nil { // what stands in is made anew
-			continue
+		if at := l.parts[slot].written; at != nil && !slices.Contains(lent, at) {
+			lent = append(lent, at)
 		}
-		var s *shared
-		switch {
-		case p.kind == psmsg.KindPullDense:
-			s = p.dense.arena
-		case p.kind == psmsg.KindPull && p.flags&psmsg.FlagNoValues == 0:
-			s, _ = p.rows.place(false)
-		}
-		if s == nil { // servers write values only
-			continue
-		}
+	}
+	for _, s := range lent {
 		if err := c.renew(s, l); err != nil {
 			return err
 		}
@@ -74,16 +66,21 @@ func (l *laneConn) closeRing(c *Client) {
 // renew exchanges s behind its addresses. Who else is asked for something that lies there
 // is asked again, over another connection.
 func (c *Client) renew(s *shared, by *laneConn) error {
-	if s.arena == nil || s.beside {
-		return fmt.Errorf("%w: %s", errNotOurs, s.purpose)
+	if s.closed { // unmapped here: the old memory is the server's alone
+		return nil
 	}
+	if s.arena == nil || s.beside {
+		return fmt.Errorf("%w: %s", ErrNotOurs, s.purpose)
+	}
+	// Those that are broken already, too: an answer of theirs may be in a queue still, and its
+	// values in the old memory.
 	for _, l := range c.lanes {
-		if l != by && l.broken == nil && l.uses(s) {
+		if l != by && l.uses(s) {
 			l.broken = errRecalled
 		}
 	}
 	for _, r := range c.readers {
-		if l := r.lane; l != by && l.broken == nil && l.uses(s) {
+		if l := r.lane; l != by && l.uses(s) {
 			l.broken = errRecalled
 			c.breakReader(l)
 		}

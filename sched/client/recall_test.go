@@ -1,9 +1,12 @@
 package client
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
+
+	"psrt/rdma/mem"
 )
 
 // A head that is stopped in the middle of an answer, and goes on when its group has long
@@ -93,4 +96,62 @@ func (cl *cluster) headOfNone(servers ...int) *fake {
 	}
 	cl.t.Fatalf("servers %v head all groups", servers)
 	return nil
+}
+
+// A head that is stopped inside memory of a trainer's own may write there whenever it goes
+// on, and no other memory can be put in its place: the client ends, and says so, whether
+// the pull is waited for still or was given up.
+func TestStoppedInsideMemoryOfOthers(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		name := "waits"
+		if given {
+			name = "given up"
+		}
+		t.Run(name, func(t *testing.T) {
+			cl := newClusterOver(t, "shm", 3, 1)
+			c := cl.open(0)
+			arena, err := mem.New(mem.Config{Size: 1 << 16, Node: -1, Purpose: "trainer's memory", Share: true})
+			must(t, err)
+			lent := c.Lend(arena, "trainer's memory")
+			r := c.NewLentRows(sumTable(1, 1))
+			plan(t, r, []uint64{1, 2, 3})
+			must(t, r.Lend(lent, 0))
+			t.Cleanup(func() { r.Close(); lent.Close(); arena.Close() })
+			own, err := c.NewRows(sumTable(1, 1))
+			must(t, err)
+			t.Cleanup(own.Close)
+			plan(t, own, []uint64{1, 2, 3})
+
+			var pulled Call
+			must(t, c.Pull(r, 0, 0, &pulled)) // what is first asked of a connection waits for its grants
+			must(t, c.Wait(&pulled))
+
+			stuck := cl.headOf(0)
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			t.Cleanup(sync.OnceFunc(func() { close(goOn) }))
+			cl.mu.Lock()
+			cl.inside = func(f *fake, _ int) func() {
+				if f == stuck {
+					close(reached)
+					<-goOn
+				}
+				return func() {}
+			}
+			cl.mu.Unlock()
+			must(t, c.Pull(r, 0, 0, &pulled))
+			<-reached
+			stuck.freeze()
+			if given {
+				c.lock()
+				c.Break(&pulled, errors.New("given up"))
+				c.Void(&pulled)
+				c.unlock()
+				must(t, c.Pull(own, 0, 0, &pulled))
+			}
+			cl.cut(stuck.node)
+			if err := c.Wait(&pulled); !errors.Is(err, ErrNotOurs) {
+				t.Errorf("a pull into memory that another server is stopped in ends with %v", err)
+			}
+		})
+	}
 }

@@ -16,6 +16,7 @@ type shared struct {
 	regions map[rdma.Domain]rdma.Region
 	purpose string
 	beside  bool // others than the client's servers know it
+	closed  bool // an arena of the client's is gone
 }
 
 // share allocates n bytes of such memory.
@@ -44,5 +45,6 @@ func (s *shared) close() {
 	s.withdraw()
 	if s.arena != nil {
 		s.arena.Close()
+		s.closed = true
 	}
 }

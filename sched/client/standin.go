@@ -29,6 +29,9 @@ func (l *laneConn) reachesMemory(s *shared) bool {
 // server writes there, or reads.
 func (l *laneConn) remote(s *shared, slot, off, n int, writes bool) (rdma.RemoteRange, error) {
 	if l.reachesMemory(s) {
+		if writes {
+			l.parts[slot].written = s
+		}
 		return s.remote(l.domain, off, n)
 	}
 	own, err := s.c.share(n, s.purpose+", lent to a server of this host")

@@ -137,6 +137,14 @@ func (l *laneConn) release(slot int) {
 	l.free = append(l.free, slot)
 }
 
+// forget is release of a pull that is not answered: its server may still be writing.
+func (l *laneConn) forget(slot int) {
+	if s := l.parts[slot].written; s != nil && !slices.Contains(l.let, s) {
+		l.let = append(l.let, s)
+	}
+	l.release(slot)
+}
+
 // makeVoid answers a push to its caller and leaves in its slot one without rows:
 // a server takes a worker's pushes without a gap in their sequence.
 func (c *Client) makeVoid(l *laneConn, slot int) {
@@ -158,7 +166,7 @@ func (c *Client) Void(call *Call) {
 	for _, r := range c.readers {
 		for i := range r.lane.parts {
 			if p := &r.lane.parts[i]; p.active && p.call == call {
-				r.lane.release(i)
+				r.lane.forget(i)
 			}
 		}
 	}
@@ -177,7 +185,7 @@ func (c *Client) Void(call *Call) {
 			case p.seq != 0:
 				c.makeVoid(l, i)
 			default:
-				l.release(i)
+				l.forget(i)
 			}
 		}
 	}

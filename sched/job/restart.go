@@ -23,6 +23,15 @@ const WorkerRestarts = 3
 // training goes on, and changes wait. Who has the number next would wait for it, too.
 const storeAway = 2 * time.Minute
 
+// askWithin bounds what is asked of the store once it has answered.
+const askWithin = 10 * time.Second
+
+// unheard says what helps where the store tells nobody who goes on for the dead.
+func unheard(err error) error {
+	return fmt.Errorf("job: the coordinator does not answer, and without it nobody has the dead worker's number: "+
+		"bring it back and start the job again, with --resume where there is a checkpoint: %w", err)
+}
+
 // workerDied says what follows: it is started again, or others go on for it. One that
 // said why it ended would end so again, but where another has its number already: it
 // was stopped for long, and then went on.
@@ -32,17 +41,23 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	if said != nil && !replaced {
 		return launch.Verdict{End: d}
 	}
-	asking, cancel := context.WithTimeout(ctx, storeAway)
+	waiting, stop := context.WithTimeout(ctx, storeAway)
+	_, err := l.store.Get(waiting, train.KeyDone)
+	stop()
+	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	if _, err := l.store.Get(asking, train.KeyDone); err == nil {
+	switch {
+	case err == nil:
 		if !l.hasResult() && d.Rank == l.job.Servers && !replaced {
 			return launch.Verdict{End: d} // it had the result, and nobody else tells it
 		}
 		return launch.Verdict{}
+	case !errors.Is(err, coord.ErrNotFound):
+		return launch.Verdict{End: errors.Join(d, unheard(err))}
 	}
 	begun, _, err := l.store.List(asking, train.StoodPrefix)
 	if err != nil {
-		return launch.Verdict{End: errors.Join(d, err)}
+		return launch.Verdict{End: errors.Join(d, unheard(err))}
 	}
 	// Nobody goes on for one that dies before they have met.
 	again := !replaced && (l.job.OnWorkerLoss == train.LossRestart || len(begun) < l.job.Workers) && l.started(d.Rank) < l.cfg.WorkerRestarts
@@ -61,7 +76,7 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 		}
 	}
 	if err := l.buryWorker(asking, d, again, replaced); err != nil {
-		return launch.Verdict{End: errors.Join(d, err)}
+		return launch.Verdict{End: errors.Join(d, unheard(err))}
 	}
 	if !again {
 		if dense {

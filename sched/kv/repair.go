@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,10 @@ func (c *Client) repair(r *client.Repair) {
 			return
 		}
 		r.Fail()
+		if errors.Is(err, client.ErrNotOurs) { // and will be at every attempt
+			c.broken(err)
+			return
+		}
 		c.setLost(r.Server, fmt.Errorf("server %d is lost (%v) and cannot be reached again: %w", r.Server, r.Cause, err))
 		if c.job.Chains != nil { // the next head may be known at any moment
 			r.Pause(c.ctx, n)
