@@ -10,6 +10,7 @@ import (
 	"psrt/bench/report"
 	"psrt/bench/turns"
 	"psrt/sched/place"
+	"psrt/sched/plan"
 )
 
 // roles of a chain's members, by their place.
@@ -52,6 +53,11 @@ func (w *watched) fill(bytes int) error {
 
 // bytes is what a copy of the rows takes on the way.
 func (w *watched) bytes() float64 { return float64(w.rows) * (rowBytes + 8) }
+
+// pushed is how much is pushed, bytes/s as they travel along the chain.
+func (w *watched) pushed(from, until time.Time) float64 {
+	return float64(len(w.pushs.between(from, until))) * smallRows * (rowBytes + 8) / until.Sub(from).Seconds()
+}
 
 // end stops the workers, and compares all rows.
 func (w *watched) end() (checksum string, err error) {
@@ -109,6 +115,8 @@ func (st *station) failover(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", role, err)
 			}
 			k.predicted, k.planned = o.predict(w.bytes()), planned
+			copying := max(k.recovery-o.bare, time.Duration(w.bytes()/link*float64(time.Second))) // as in outlookOf
+			k.copied, k.pushed = w.bytes()/copying.Seconds()/link, w.pushed(k.whole.Add(-copying), k.whole)/link
 			kills[i] = append(kills[i], k)
 		}
 	}
@@ -124,7 +132,8 @@ func (st *station) failover(ctx context.Context) error {
 		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls and one pushes %d rows at a time; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows),
 		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: %.0f ms, which a tail without rows took, and the bytes at %.1f MB/s, the rate at which one with a quarter of them got its own (a plain TCP stream: %.1f MB/s); bar 25 %%",
 			servers, st.cfg.StateBytes, float64(o.bare)/1e6, 1/o.perByte/1e6, link/1e6),
-		"planned: T_recover of psrt plan for these servers, this many rows and the plain stream's rate, with no rehearsal; /planned: measured over it; bar 25 %",
+		fmt.Sprintf("planned: T_recover of psrt plan for these servers, this many rows and the plain stream's rate, with no rehearsal: %.0f ms until rows move, and what pushes leave to them of the link; /planned: measured over it; bar 25 %%", 1e3*planned.DetectSeconds),
+		"copy, push: shares of the link at which rows came in, and pushes meanwhile; left: what psrt plan has pushes leave",
 	}})
 }
 
@@ -133,7 +142,9 @@ type killed struct {
 	detected, joined    time.Duration // out of the map, and begun to copy
 	pullGap, pushGap    time.Duration
 	recovery, predicted time.Duration
-	planned             time.Duration
+	whole               time.Time
+	planned             plan.Recovery
+	copied, pushed      float64 // shares of the link that rows, and pushes meanwhile, came in by
 	pulls               report.Histogram
 }
 
@@ -199,7 +210,8 @@ func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int) (
 	}); err != nil {
 		return k, err
 	}
-	k.recovery = time.Since(at)
+	k.whole = time.Now()
+	k.recovery = k.whole.Sub(at)
 	time.Sleep(st.cfg.Duration)
 	until := time.Now()
 	k.pullGap, k.pushGap = w.pulls.gap(at, until), w.pushs.gap(at, until)
@@ -211,12 +223,15 @@ func (st *station) kill(ctx context.Context, c *cluster, w *watched, role int) (
 
 func killRow(role string, cfg *Config, kills []killed, checksum string) report.Row {
 	var pulls report.Histogram
-	ms := func(f func(*killed) time.Duration) float64 {
+	median := func(f func(*killed) float64) float64 {
 		var v []float64
 		for i := range kills {
-			v = append(v, float64(f(&kills[i]))/1e6)
+			v = append(v, f(&kills[i]))
 		}
 		return turns.Median(v)
+	}
+	ms := func(f func(*killed) time.Duration) float64 {
+		return median(func(k *killed) float64 { return float64(f(k)) / 1e6 })
 	}
 	for i := range kills {
 		pulls.Merge(&kills[i].pulls)
@@ -226,7 +241,9 @@ func killRow(role string, cfg *Config, kills []killed, checksum string) report.R
 			DetectMillis: ms(func(k *killed) time.Duration { return k.detected }), JoinedMillis: ms(func(k *killed) time.Duration { return k.joined }),
 			PullGapMillis: ms(func(k *killed) time.Duration { return k.pullGap }), PushGapMillis: ms(func(k *killed) time.Duration { return k.pushGap }),
 			RecoverySeconds: ms(func(k *killed) time.Duration { return k.recovery }) / 1e3, PredictedSeconds: ms(func(k *killed) time.Duration { return k.predicted }) / 1e3,
-			PlannedSeconds: ms(func(k *killed) time.Duration { return k.planned }) / 1e3}}
+			PlannedSeconds: median(func(k *killed) float64 { return k.planned.Seconds() }),
+			CopyShare:      median(func(k *killed) float64 { return k.copied }), PushShare: median(func(k *killed) float64 { return k.pushed }),
+			PlannedShare: kills[0].planned.LinkShare}}
 	row.Limit = row.Chain.PredictedSeconds * 1e6
 	row.Ratio = row.Chain.RecoverySeconds / row.Chain.PredictedSeconds
 	return row

@@ -9,7 +9,10 @@ type Chain struct {
 	JoinedMillis     float64 `json:"joined_ms,omitempty"`  // until its successor has begun to copy
 	RecoverySeconds  float64 `json:"recovery_s,omitempty"` // until there are as many replicas again, or all have moved
 	PredictedSeconds float64 `json:"predicted_s,omitempty"`
-	PlannedSeconds   float64 `json:"planned_s,omitempty"` // that psrt plan predicts, which knows the link alone
+	PlannedSeconds   float64 `json:"planned_s,omitempty"`     // that psrt plan predicts, which knows the link alone
+	CopyShare        float64 `json:"copy_share,omitempty"`    // of the link, that rows had
+	PushShare        float64 `json:"push_share,omitempty"`    // and pushes meanwhile
+	PlannedShare     float64 `json:"planned_share,omitempty"` // that psrt plan predicts for rows
 	NormalP99        float64 `json:"pull_normal_p99_us,omitempty"`
 	MovedShare       float64 `json:"moved_share,omitempty"` // of all replicas
 }
@@ -23,6 +26,9 @@ var chainColumns = []column{
 	{"predicted[s]", 2, chains(func(c *Chain) float64 { return c.PredictedSeconds })},
 	{"planned[s]", 2, chains(func(c *Chain) float64 { return c.PlannedSeconds })},
 	{"/planned", 2, chains(func(c *Chain) float64 { return c.ofPlanned() })},
+	{"copy", 2, chains(func(c *Chain) float64 { return c.CopyShare })},
+	{"push", 2, chains(func(c *Chain) float64 { return c.PushShare })},
+	{"left", 2, chains(func(c *Chain) float64 { return c.PlannedShare })},
 	{"moved", 3, chains(func(c *Chain) float64 { return c.MovedShare })},
 }
 

@@ -198,6 +198,10 @@ type State interface {
 // DefaultFeedBytes is that of Options.FeedBytes.
 const DefaultFeedBytes = 8 << 20
 
+// CopyShare is which part of its best rate a copy keeps where others would leave it
+// less: an eighth.
+const CopyShare = 8
+
 // Options bound one group's memory; zero values get defaults.
 type Options struct {
 	ChunkBytes    int // of one Data message, 256 KiB

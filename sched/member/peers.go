@@ -40,7 +40,8 @@ const (
 // Patience is the longest time after which a server is suspected.
 func (t Times) Patience() time.Duration { return patient * t.Suspect }
 
-func (t Times) orDefault() Times {
+// OrDefault is t with defaults for what is zero.
+func (t Times) OrDefault() Times {
 	set := func(v *time.Duration, d time.Duration) {
 		if *v <= 0 {
 			*v = d
@@ -56,6 +57,12 @@ func (t Times) orDefault() Times {
 		t.DriftPercent = 2
 	}
 	return t
+}
+
+// Fence is how long who is cut out may still serve after it was answered last, by any
+// server's clock.
+func (t Times) Fence() time.Duration {
+	return t.Lease + t.Lease*time.Duration(t.DriftPercent)/100
 }
 
 // Beat goes to every other server: it asks, and answers what was asked.
@@ -93,7 +100,7 @@ type peer struct {
 
 // NewPeers knows nobody.
 func NewPeers(self Node, times Times) *Peers {
-	return &Peers{self: self, times: times.orDefault(), peers: map[Node]*peer{}}
+	return &Peers{self: self, times: times.OrDefault(), peers: map[Node]*peer{}}
 }
 
 // Times is what was asked for, with defaults.
@@ -275,7 +282,7 @@ func (p *Peers) Released(nodes []Node, epoch uint64, now time.Duration) time.Dur
 	end := now
 	for _, n := range nodes {
 		if q := p.peers[n]; q != nil && q.any && q.reached < epoch {
-			end = max(end, q.granted+p.times.Lease+p.times.Lease*time.Duration(p.times.DriftPercent)/100)
+			end = max(end, q.granted+p.times.Fence())
 		}
 	}
 	return end

@@ -20,8 +20,11 @@ func (m Model) RowFloats() float64 {
 	return float64(m.Dim + 1)
 }
 
-// rowBytes is a row in memory: weights, state, key and index.
-func (m Model) rowBytes() float64 { return 4*m.RowFloats()*(1+m.StateFloats) + 8 + indexBytes }
+// copyBytes is a row as it is copied: weights, state, key.
+func (m Model) copyBytes() float64 { return 4*m.RowFloats()*(1+m.StateFloats) + 8 }
+
+// rowBytes is a row in memory, with its part of the index.
+func (m Model) rowBytes() float64 { return m.copyBytes() + indexBytes }
 
 // distinct is how many rows some examples name: each field has ids of its own.
 func (m Model) distinct(examples float64) float64 {

@@ -163,6 +163,63 @@ func TestPredictDenseRanks(t *testing.T) {
 	}
 }
 
+// A copy takes what is left of the link, and an eighth of it where nothing is; what does not
+// depend on the rows is the fence.
+func TestRecover(t *testing.T) {
+	inMemory := strings.Replace(described, ", memory_hit: .95", "", 1)
+	c := parsed(t, inMemory)
+	rows := 1e9 * 2 / 2.
+	bytes := rows * (17*4*3 + 8)
+	for _, x := range []struct{ busy, share float64 }{{0, 1}, {.4, .6}, {1, .125}} {
+		r := c.Recover(func(h *Host) float64 { return x.busy })
+		if want := bytes / (100e9 / 8 * x.share); math.Abs(r.LinkShare-x.share) > 1e-9 || math.Abs(r.RefillSeconds/want-1) > 1e-9 {
+			t.Errorf("a link busy for %v of the time: %+v, want a copy of %v s", x.busy, r, want)
+		}
+		if r.DetectSeconds != .485 || math.Abs(r.DetectSeconds+r.SilentSeconds-2.025) > 1e-9 { // 510 ms from an answer, 2.05 s from a question
+			t.Errorf("detection: %+v", r)
+		}
+	}
+	// Of a job it is the network's part of the step.
+	slow := parsed(t, strings.Replace(inMemory, "network: 100Gbit", "network: 400Mbit", 1))
+	p := Predict(slow)
+	if busy := p.linkUse(&slow.Hosts[1]); busy <= .1 || math.Abs(p.Recovery.LinkShare-max(1-busy, .125)) > 1e-9 || p.RecoverSeconds != p.Recovery.Seconds() {
+		t.Errorf("servers' links are busy for %v of the time: %+v", busy, p.Recovery)
+	}
+	if text := p.Text(slow); !strings.Contains(text, "of the link; 1.54 s more if its host falls silent") {
+		t.Error(text)
+	}
+	one := parsed(t, strings.Replace(described, "replicas: 2", "replicas: 1", 1))
+	r := Predict(one).Recovery
+	if r.DetectSeconds != 0 || r.LinkShare != 1 || !(r.RefillSeconds > 0) {
+		t.Errorf("without replicas: %+v", r)
+	}
+}
+
+// What is pulled and what is pushed goes over a link one after the other in bsp, and a push
+// once more for each server of a chain.
+func TestPredictWayOverLinks(t *testing.T) {
+	way := func(replicas string) Way {
+		text := strings.NewReplacer("25Gbit", "100Mbit", "100Gbit", "100Mbit", "sync: asp", "sync: bsp", "replicas: 2", "replicas: "+replicas).Replace(described)
+		return Predict(parsed(t, text)).Way
+	}
+	p := Predict(parsed(t, described))
+	const rate = 100e6 / 8
+	one, two := way("1"), way("2")
+	// Four workers, two servers: each of these sends what two workers pull.
+	if got, want := one.Pull, 2*p.PullBytes/rate; got < want || got > 1.05*want {
+		t.Errorf("a pull is on its way for %v s, the link has it for %v", got, want)
+	}
+	if got, want := one.Push, 2*p.PushBytes/rate; got < want || got > 1.05*want {
+		t.Errorf("a push is on its way for %v s, the link has it for %v", got, want)
+	}
+	if got, want := two.Push-one.Push, 2*p.PushBytes/rate; got < want || got > 1.05*want {
+		t.Errorf("a second replica makes a push %v s longer, the link has it for %v", got, want)
+	}
+	if got := two.Latency - one.Latency; math.Abs(got-20e-6) > 1e-12 {
+		t.Errorf("a second replica makes latencies %v s longer, want one there and back", got)
+	}
+}
+
 // A step takes no longer with more staleness, and no less than its longest resource.
 func TestPredictModes(t *testing.T) {
 	last := math.Inf(1)

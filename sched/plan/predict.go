@@ -31,8 +31,11 @@ type Prediction struct {
 	ActivationBytes float64 `json:"activation_bytes,omitempty"`
 	WorkersPerDense float64 `json:"workers_per_dense_rank,omitempty"`
 	MemoryShort     string  `json:"memory_short,omitempty"`
-	AccessSeconds   float64 `json:"access_s"`  // of a row, on average, over memory and SSD
-	RecoverSeconds  float64 `json:"recover_s"` // from a server's death to a whole chain, or to loaded rows
+	AccessSeconds   float64 `json:"access_s"` // of a row, on average, over memory and SSD
+	// RecoverSeconds is from a server's death to a whole chain, or to loaded rows; Recovery
+	// is what it is made of.
+	RecoverSeconds float64  `json:"recover_s"`
+	Recovery       Recovery `json:"recovery"`
 }
 
 // Resource is one thing of each host of a kind.
@@ -52,10 +55,6 @@ type Way struct {
 	// Between is the way of activations and their gradients over the link.
 	Between float64 `json:",omitempty"`
 }
-
-// Detecting a silent server, fencing it, and telling the map: what replication takes
-// before bytes move (docs/replication.md).
-const detectSeconds = 0.8
 
 // Predict needs a cluster that is valid.
 func Predict(c *Cluster) Prediction {
@@ -116,7 +115,8 @@ func Predict(c *Cluster) Prediction {
 		}
 	}
 	gpu := false
-	var slow struct{ compute, layers, serve, link, latency float64 }
+	var slow struct{ compute, layers, serve, latency float64 }
+	var link struct{ pull, push, on float64 }    // that a step's bytes take to move, and pushes to go on along a chain
 	var threads struct{ workers, dense float64 } // seconds that processes of a kind are busy, all together
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
@@ -174,14 +174,16 @@ func Predict(c *Cluster) Prediction {
 			}
 			busy := max(in, out) / float64(h.Network)
 			add(h, "network", "links", busy, n)
-			slow.link = max(slow.link, busy)
+			link.pull = max(link.pull, max(hw, hs*w/s)*p.PullBytes/float64(h.Network))
+			link.push = max(link.push, max(hw, hs*w/s)*p.PushBytes/float64(h.Network))
+			link.on = max(link.on, hs*(replicas-1)*w*p.PushBytes/s/float64(h.Network))
 		}
 		slow.latency = max(slow.latency, float64(h.Latency))
 	}
 
 	// The way of a step: nothing of it overlaps but reading.
 	both := p.PullBytes + p.PushBytes
-	p.Way.Compute, p.Way.Latency = slow.compute, 2*slow.latency
+	p.Way.Compute, p.Way.Latency = slow.compute, (1+replicas)*slow.latency
 	if split > 0 {
 		// Micro-batch by micro-batch: the slower half, and of the other what stands at an end.
 		_, leaves := tree.Leaves(j.Batch)
@@ -189,8 +191,8 @@ func Predict(c *Cluster) Prediction {
 		p.Way.Latency += 2 * slow.latency
 		p.WorkersPerDense = ratio(threads.workers, threads.dense)
 	}
-	p.Way.Pull = (slow.serve + slow.link + carry) * p.PullBytes / both
-	p.Way.Push = (slow.serve + slow.link + carry) * p.PushBytes / both
+	p.Way.Pull = (slow.serve+carry)*p.PullBytes/both + link.pull
+	p.Way.Push = (slow.serve+carry)*p.PushBytes/both + link.push + link.on // each server has a push whole before it goes on
 	p.WaySeconds = p.Way.Pull + p.Way.Compute + p.Way.Push + p.Way.Latency + p.Way.Between
 	p.StepSeconds = longest
 	switch j.Sync {
@@ -221,8 +223,10 @@ func Predict(c *Cluster) Prediction {
 		each = 2 // fetches have their own
 	}
 	p.QueuePairs = each*c.lanes()*int(w+split) + 2*(j.Replicas-1)
-	p.memory(c, s, replicas)
-	p.AccessSeconds, p.RecoverSeconds = c.access(miss/max(touched, 1)), c.recovery(p.ServerBytes, s)
+	p.memory(c)
+	p.AccessSeconds = c.access(miss / max(touched, 1))
+	p.Recovery = c.Recover(p.linkUse)
+	p.RecoverSeconds = p.Recovery.Seconds()
 	return p
 }
 
@@ -266,8 +270,8 @@ func (c *Cluster) threads() int {
 }
 
 // memory says what a server holds, and where that is more than its host has.
-func (p *Prediction) memory(c *Cluster, servers, replicas float64) {
-	p.ServerBytes = float64(c.Model.Rows) * c.Model.rowBytes() * replicas / servers
+func (p *Prediction) memory(c *Cluster) {
+	p.ServerBytes = c.serverRows() * c.Model.rowBytes()
 	for _, h := range c.Hosts {
 		need := p.ServerBytes * float64(h.Servers)
 		if h.Servers == 0 || h.Memory == 0 || need <= float64(h.Memory) || h.SSD.Devices > 0 {
@@ -275,6 +279,16 @@ func (p *Prediction) memory(c *Cluster, servers, replicas float64) {
 		}
 		p.MemoryShort = fmt.Sprintf("%s: its servers hold %.1f GB, it has %.1f: more servers, or --ssd with a memory_hit here", h.Name, need/1e9, float64(h.Memory)/1e9)
 	}
+}
+
+// linkUse is how much of the time a host's link is busy.
+func (p *Prediction) linkUse(h *Host) float64 {
+	for _, r := range p.Resources {
+		if r.Host == h.Name && r.Name == "network" {
+			return r.Part
+		}
+	}
+	return 0
 }
 
 // access is T_access: what a row takes where share of them comes from an SSD.
@@ -287,26 +301,6 @@ func (c *Cluster) access(share float64) float64 {
 		}
 	}
 	return row + share*(c.Costs.DiskRow*1e-9+ratio(1, rate))
-}
-
-// recovery is T_recover: detect, then read and refill at the pace of the slowest of
-// the link, the SSDs where the rows are on them, and the lanes that take them in.
-func (c *Cluster) recovery(serverBytes, servers float64) float64 {
-	rows := serverBytes / c.Model.rowBytes()
-	slowest := 0.0
-	for _, h := range c.Hosts {
-		if h.Servers == 0 {
-			continue
-		}
-		slowest = max(slowest, rows*c.Costs.ServerRow*1e-9/float64(h.Lanes))
-		if c.Job.Transport != "shm" {
-			slowest = max(slowest, ratio(serverBytes, float64(h.Network)))
-		}
-		if h.SSD.Devices > 0 && c.Job.MemoryHit != nil {
-			slowest = max(slowest, ratio(serverBytes, float64(h.SSD.ReadRate)*float64(h.SSD.Devices)))
-		}
-	}
-	return detectSeconds + slowest
 }
 
 // ratio is 0 where nothing is known of the whole.

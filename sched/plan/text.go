@@ -29,7 +29,7 @@ func (p Prediction) Text(c *Cluster) string {
 	line("table", "%s at each server, %d replicas included", size(p.ServerBytes), c.Job.Replicas)
 	line("a row", "%s on average", duration(p.AccessSeconds))
 	line("queue pairs", "%d at a server", p.QueuePairs)
-	line("recovery", "%s from a server's death until its rows are whole again", duration(p.RecoverSeconds))
+	line("recovery", "%s from a server's death until its rows are whole again%s", duration(p.RecoverSeconds), p.Recovery.text())
 	line("in proportion", "%s", p.proportion())
 	if p.MemoryShort != "" {
 		line("warning", "%s", p.MemoryShort)
@@ -55,6 +55,18 @@ func (p Prediction) proportion() string {
 		}
 	}
 	return strings.Join(parts, " : ")
+}
+
+// text is what a recovery is made of.
+func (r Recovery) text() string {
+	if r.DetectSeconds == 0 {
+		return ", once it is started again"
+	}
+	text := fmt.Sprintf(": detected after %s, rows in %s", duration(r.DetectSeconds), duration(r.RefillSeconds))
+	if r.LinkShare > 0 {
+		text += fmt.Sprintf(" at %.2f of the link", r.LinkShare)
+	}
+	return fmt.Sprintf("%s; %s more if its host falls silent", text, duration(r.SilentSeconds))
 }
 
 // between is empty where workers compute the whole model.

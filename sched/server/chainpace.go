@@ -52,7 +52,6 @@ const (
 	paceSamples   = 8
 	paceStretch   = 5e9
 	paceRate      = 100e6
-	paceShare     = 8
 	paceItemLeast = 16 << 10
 )
 
@@ -98,7 +97,7 @@ func (p *pace) arrived(item uint64, now int64, most int) {
 	if off < 0 || used {
 		p.window += max(off, -0.5) * acked
 	}
-	floor := max(paceLeast, max(p.best[0], p.best[1])/paceShare*float64(p.queued())/1e9)
+	floor := max(paceLeast, max(p.best[0], p.best[1])/chain.CopyShare*float64(p.queued())/1e9)
 	p.window = min(max(p.window, floor), float64(most))
 }
 
