@@ -23,7 +23,7 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 BUILD   = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)'
 
 # Packages whose tests run in the lab, too, where there are two RDMA devices.
-LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/probe ./sched/relay ./nccl/ring ./cmd/psbench
+LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/kv/device/verbstest ./sched/probe ./sched/relay ./nccl/ring ./cmd/psbench
 
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))

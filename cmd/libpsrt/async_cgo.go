@@ -246,7 +246,7 @@ func psrtgo_mem_register(h, addr address, n C.size_t, e *C.psrt_text) (result C.
 	b, err := view[byte](addr, uint64(n), "addr")
 	if err == nil {
 		if err = populated(b); err != nil && c.gpus.Has(uint64(addr)) {
-			err = invalid("%#x is memory of a GPU: it needs no registering, use it with PSRT_DEVICE", uint64(addr))
+			return fail(e, c.gpus.Register(uint64(addr), uint64(n)))
 		}
 	}
 	if err == nil {
@@ -271,6 +271,11 @@ func psrtgo_mem_end(h, addr address, allocated C.int, e *C.psrt_text) (result C.
 	c, err := clientOf(h)
 	if err != nil {
 		return fail(e, err)
+	}
+	if allocated == 0 {
+		if is, err := c.gpus.Unregister(uint64(addr)); is {
+			return fail(e, err)
+		}
 	}
 	m, ours := c.c.MemoryAt(uint64(addr))
 	if m == nil || ours != (allocated != 0) {

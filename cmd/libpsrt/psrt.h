@@ -246,7 +246,8 @@ typedef struct psrt_call_options {
  * GPU's memory; PSRT_ENOMEM: no memory for staging; PSRT_ETIMEDOUT: the stream's work
  * before grads is not over in time, or before the copies of 32 calls whose staging is
  * in use. A push that gives one of these has sent nothing, a pull that is not _async has
- * set no ticket. "device" in psrt_stats_json tells which way rows come and go. */
+ * set no ticket. "device" in psrt_stats_json tells which way rows come and go: through
+ * staging, or, where the memory is registered (psrt_mem_register), without it. */
 
 /* -------------------------------------------------------------- sparse rows */
 
@@ -412,9 +413,17 @@ int psrt_mem_free(psrt_client *client, void *addr);
  * pinned for RDMA): do it once, for what is used again and again. Pulls into it
  * and pushes from it need no copy (see psrt_pull_sparse), except over shared
  * memory, which reaches only what psrt_mem_alloc gave.
- * PSRT_EINVAL (also for memory of a GPU, which needs none: see PSRT_DEVICE),
- * PSRT_EHANDLE, PSRT_EFAULT (not mapped), PSRT_ENOMEM (the limit on locked memory),
- * PSRT_EFORKED. */
+ *
+ * It may be memory of a GPU, for calls with PSRT_DEVICE; unregister it before it is
+ * freed. Where all servers are reached by RDMA, and the driver and the network card can,
+ * that card then reads and writes it, by dma-buf or nvidia_peermem. Such a call waits
+ * until options.stream has done what is on it (an _async pull before it returns), and
+ * work that is given to the GPU after the call sees the rows. Else, and for what a
+ * network card alone cannot do (keys that are not as psrt_plan gives them, an _async
+ * push, a push under bsp or to a table with a lifecycle), rows go through staging as
+ * without it: psrt_mem_is_direct tells, and "device" in psrt_stats_json why.
+ * PSRT_EINVAL, PSRT_EHANDLE, PSRT_EFAULT (not mapped), PSRT_ENOMEM (the limit on locked
+ * memory), PSRT_EDEVICE, PSRT_EFORKED. */
 int psrt_mem_register(psrt_client *client, void *addr, size_t bytes);
 
 /* psrt_mem_unregister takes it back: when it returns PSRT_OK no server can reach

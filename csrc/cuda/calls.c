@@ -119,6 +119,26 @@ int32_t psrt_cuda_dmabuf(const psrt_cuda_place *p, uint64_t at, uint64_t bytes, 
 	IN(p, psrt_cu.address_handle(fd, at, bytes, PSRT_CU_DMABUF, 0));
 }
 
+int32_t psrt_cuda_writes(const psrt_cuda_place *p, int32_t *ordered, int32_t *flushes)
+{
+	int ordering = 0, options = 0, e;
+	/* A driver that does not know the question flushes nothing. */
+	if ((e = psrt_cu.attribute(&ordering, PSRT_CU_WRITES_ORDERING, p->device)) && e != PSRT_CU_INVALID_VALUE)
+		return e;
+	if ((e = psrt_cu.attribute(&options, PSRT_CU_FLUSH_OPTIONS, p->device)) && e != PSRT_CU_INVALID_VALUE)
+		return e;
+	*ordered = ordering >= PSRT_CU_ORDERED_FOR_OWNER;
+	*flushes = psrt_cu.flush && (options & PSRT_CU_FLUSH_BY_HOST);
+	return 0;
+}
+
+int32_t psrt_cuda_flush(const psrt_cuda_place *p)
+{
+	if (!psrt_cu.flush)
+		return PSRT_CU_NOT_SUPPORTED;
+	IN(p, psrt_cu.flush(PSRT_CU_FLUSH_CONTEXT, PSRT_CU_FLUSH_TO_OWNER));
+}
+
 int32_t psrt_cuda_stream(const psrt_cuda_place *p, void **stream) { IN(p, psrt_cu.stream(stream, PSRT_CU_NON_BLOCKING)); }
 int32_t psrt_cuda_stream_end(const psrt_cuda_place *p, void *stream) { IN(p, psrt_cu.stream_end(stream)); }
 int32_t psrt_cuda_stream_wait(const psrt_cuda_place *p, void *stream, void *event) { IN(p, psrt_cu.stream_wait(stream, event, 0)); }

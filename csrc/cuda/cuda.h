@@ -43,6 +43,11 @@ int32_t psrt_cuda_unpin(const psrt_cuda_place *p, void *at);
 int32_t psrt_cuda_whose(uint64_t at, int32_t *device);
 int32_t psrt_cuda_dmabuf(const psrt_cuda_place *p, uint64_t at, uint64_t bytes, int32_t *fd);
 
+/* Whether writes of a network card are seen by work that is given to the device after they
+ * are over: as they are, or when psrt_cuda_flush has returned. */
+int32_t psrt_cuda_writes(const psrt_cuda_place *p, int32_t *ordered, int32_t *flushes);
+int32_t psrt_cuda_flush(const psrt_cuda_place *p);
+
 int32_t psrt_cuda_stream(const psrt_cuda_place *p, void **stream);
 int32_t psrt_cuda_stream_end(const psrt_cuda_place *p, void *stream);
 int32_t psrt_cuda_stream_wait(const psrt_cuda_place *p, void *stream, void *event);

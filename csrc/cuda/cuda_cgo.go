@@ -164,6 +164,19 @@ func (d *Device) DMABuf(p Ptr, bytes int) (fd int, err error) {
 	return int(at), err
 }
 
+// Writes tells whether work that is given to the device sees what a network card has written
+// before: as it is (ordered), or after Flush (flushes). Neither: not for sure.
+func (d *Device) Writes() (ordered, flushes bool, err error) {
+	var o, f C.int32_t
+	err = failed("cuDeviceGetAttribute of a network card's writes", C.psrt_cuda_writes(&d.at, &o, &f))
+	return o != 0, f != 0, err
+}
+
+// Flush has what network cards have written be seen by work from here on.
+func (d *Device) Flush() error {
+	return failed("cuFlushGPUDirectRDMAWrites", C.psrt_cuda_flush(&d.at))
+}
+
 // Stream is work done in order. One goroutine at a time uses it.
 type Stream struct {
 	d  *Device

@@ -8,6 +8,7 @@
  * are unsigned to a compiler, as they have no negative values. */
 #ifndef PSRT_CU_HEADER
 typedef unsigned CUresult, CUdevice_attribute, CUpointer_attribute, CUjit_option, CUmemRangeHandleType;
+typedef unsigned CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope;
 typedef int CUdevice;
 typedef void *CUcontext, *CUstream, *CUevent, *CUmodule, *CUfunction;
 typedef unsigned long long CUdeviceptr;
@@ -79,6 +80,8 @@ struct psrt_cu {
 #undef F
 	/* Since CUDA 11.7. */
 	CUresult (*address_handle)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long);
+	/* Since CUDA 11.3. */
+	CUresult (*flush)(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope);
 };
 
 extern struct psrt_cu psrt_cu;
@@ -103,6 +106,12 @@ enum {
 	PSRT_CU_LOG = 5,      /* options of the compiler: a buffer for its errors, and its size */
 	PSRT_CU_LOG_BYTES = 6,
 	PSRT_CU_DMABUF = 1,
+	PSRT_CU_FLUSH_OPTIONS = 117, /* attributes: how writes of network cards come to be seen */
+	PSRT_CU_WRITES_ORDERING = 118,
+	PSRT_CU_FLUSH_BY_HOST = 1,
+	PSRT_CU_ORDERED_FOR_OWNER = 100,
+	PSRT_CU_FLUSH_CONTEXT = 0, /* what is flushed, and for whom */
+	PSRT_CU_FLUSH_TO_OWNER = 100,
 };
 
 #endif

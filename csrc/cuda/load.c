@@ -51,6 +51,8 @@ int32_t psrt_cuda_load(const char *path, char *why, size_t n)
 	}
 	void *f = dlsym(lib, "cuMemGetHandleForAddressRange");
 	memcpy(&psrt_cu.address_handle, &f, sizeof f);
+	f = dlsym(lib, "cuFlushGPUDirectRDMAWrites");
+	memcpy(&psrt_cu.flush, &f, sizeof f);
 	int32_t e = psrt_cu.init(0);
 	if (e) {
 		char text[200];

@@ -714,9 +714,10 @@ class Client:
     def register(self, memory: Any) -> "_Registered":
         """Lend an array or tensor to the servers, so that RDMA reaches it without a copy.
 
+        It may be in a GPU's memory, which not every network card reaches: see is_direct().
         Use it in a `with` statement, or call unregister() on what is returned.
         """
-        address, n, keep = _buffer(memory, False, True)
+        address, n, keep = _buffer(memory, False, True, True)
         status = _lib.psrt_mem_register(self._handle, address, 4 * n)
         if status:
             _fail(status)
@@ -724,7 +725,7 @@ class Client:
 
     def is_direct(self, memory: Any) -> bool:
         """Whether all servers reach the memory themselves."""
-        address, n, keep = _buffer(memory, False, False)
+        address, n, keep = _buffer(memory, False, False, True)
         direct = c_int()
         status = _lib.psrt_mem_is_direct(self._handle, address, 4 * n, byref(direct))
         if status:

@@ -161,9 +161,12 @@ class Test(unittest.TestCase):
         grads3.set(1)
         life.push_counts(keys, grads3, shows=np.ones(4, np.float32))
         self.assertIn("staging", self.client.stats()["device"][0]["way"])
-        for wrong in (lambda: self.client.register(rows), lambda: self.client.is_direct(rows)):
-            with self.assertRaisesRegex(ValueError, "in a GPU's memory"):
-                wrong()
+        with self.client.register(rows):
+            self.assertFalse(self.client.is_direct(rows))
+            self.assertEqual(self.client.stats()["device"][0]["direct"]["staging"], 1)
+            self.table.pull(keys, out=rows)
+        with self.assertRaisesRegex(ValueError, "in a GPU's memory"):
+            self.client.free(rows)
         rows.__cuda_array_interface__["data"] = (rows.host.ctypes.data, False)
         with self.assertRaises(psrt.Error) as e:
             self.table.pull(keys, out=rows)

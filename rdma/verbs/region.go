@@ -90,6 +90,7 @@ func (d *Domain) register(m rdma.Memory, addr, size uint64, access int) (ibv.MR,
 			}
 			return mr, err
 		}
+		return d.ctx.Register(addr, size, access) // no page of the host is locked
 	}
 	var limit *memlock.LimitError
 	if err := memlock.Check(int64(size)); errors.As(err, &limit) {

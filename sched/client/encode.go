@@ -155,7 +155,7 @@ func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *Cop
 			req.Flags |= psmsg.FlagInlineKeys
 		}
 	}
-	if width := r.spec.PushFloats(); p.kind == psmsg.KindPush && s.take(mem.Bytes(r.grads[first*width:(first+count)*width]), &copied.GradsOut) {
+	if width := r.spec.PushFloats(); p.kind == psmsg.KindPush && !r.lent.ofDevice() && s.take(mem.Bytes(r.grads[first*width:(first+count)*width]), &copied.GradsOut) {
 		req.Flags |= psmsg.FlagInlineGrads
 	}
 	return nil

@@ -24,6 +24,9 @@ type lent struct {
 	off    int // bytes
 }
 
+// ofDevice says whether rows lie where the server alone can fetch them.
+func (l *lent) ofDevice() bool { return l.memory != nil && l.memory.s.ofDevice() }
+
 // Memory is registered memory that is not the client's: values can be pulled
 // into it and gradients pushed from it. It belongs to the goroutine of its Client.
 type Memory struct {
@@ -60,6 +63,10 @@ func (m *Memory) Close() { m.s.close() }
 func (c *Client) Direct(m *Memory) bool {
 	return !slices.ContainsFunc(c.lanes, func(l *laneConn) bool { return !l.reachesMemory(m.s) })
 }
+
+// Looks says whether this client looks at gradients that it sends, or at values that it
+// gets: such must not lie in a device's memory.
+func (c *Client) Looks() bool { return c.press != nil || c.audit != nil }
 
 // Shares says whether m is reached by every server there may ever be.
 func (m *Memory) Shares() bool {

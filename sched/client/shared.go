@@ -28,6 +28,12 @@ func (c *Client) share(n int, purpose string) (*shared, error) {
 	return &shared{c: c, arena: a, memory: a, regions: map[rdma.Domain]rdma.Region{}, purpose: purpose}, nil
 }
 
+// ofDevice says whether no CPU may touch the memory.
+func (s *shared) ofDevice() bool {
+	_, is := s.memory.(rdma.DeviceMemory)
+	return is
+}
+
 // remote names [off, off+n) for peers reached over d.
 func (s *shared) remote(d rdma.Domain, off, n int) (rdma.RemoteRange, error) {
 	r := s.regions[d]

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"slices"
 
 	"psrt/rdma"
@@ -21,6 +22,9 @@ type standIn struct {
 
 // reachesMemory says whether the lane's server reaches memory itself.
 func (l *laneConn) reachesMemory(s *shared) bool {
+	if s.ofDevice() {
+		return !l.mapped && l.domain != nil && l.domain.Caps().DeviceMemory
+	}
 	_, _, shares := s.memory.Descriptor()
 	return shares || !l.mapped
 }
@@ -33,6 +37,9 @@ func (l *laneConn) remote(s *shared, slot, off, n int, writes bool) (rdma.Remote
 			l.parts[slot].written = s
 		}
 		return s.remote(l.domain, off, n)
+	}
+	if s.ofDevice() { // no CPU may touch it
+		return rdma.RemoteRange{}, fmt.Errorf("client: %s of %d bytes is a device's, which server %d does not reach any more: %w", s.purpose, n, l.server.index, rdma.ErrNotSupported)
 	}
 	own, err := s.c.share(n, s.purpose+", lent to a server of this host")
 	if err != nil {

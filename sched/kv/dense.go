@@ -87,6 +87,9 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 	if err := c.checkDense(n); err != nil {
 		return nil, err
 	}
+	if err := c.sendable(grads, nil); err != nil {
+		return nil, err
+	}
 	if grads != nil && c.job.Staleness == 0 {
 		return nil, c.deferDense(grads)
 	}
@@ -103,6 +106,10 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 		d.op.dense, d.op.lent = c.c.NewLentDense(n, c.job.DenseBlocks, m.lent, off), m
 		d.forgotten = d.release
 		return d, nil
+	}
+	if c.ofDevice(vector) {
+		c.leave()
+		return nil, notDirect("the vector leaves the memory")
 	}
 	x, err := c.takeDense()
 	if err != nil {

@@ -2,6 +2,8 @@ package kv
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 	"psrt/rdma"
 	"psrt/rdma/mem"
 	"psrt/sched/client"
+	"psrt/tiers/table"
 )
 
 // Memory is a range that servers may read and write: the caller's, or an arena
@@ -17,6 +20,7 @@ type Memory struct {
 	first, last uint64 // addresses, last exclusive
 	bytes       []byte
 	arena       *mem.Arena // nil for the caller's own
+	device      bool       // no CPU may touch the bytes
 	lent        *client.Memory
 	uses        atomic.Int64 // requests that name it
 }
@@ -74,6 +78,27 @@ func (c *Client) Register(b []byte) (*Memory, error) {
 	return c.lend(b, foreign(b))
 }
 
+// ErrNotDirect marks a call with memory of a device where rows of it cannot go between
+// that and the servers without a copy: nothing was sent, nothing was touched.
+var ErrNotDirect = errors.New("kv: servers do not reach that memory for this call")
+
+func notDirect(format string, args ...any) error {
+	return &Error{Invalid, fmt.Errorf("%w: "+format, append([]any{ErrNotDirect}, args...)...)}
+}
+
+// LendDevice lends memory of a device, which every server must reach by RDMA; else it is
+// ErrNotDirect. Calls with such memory are ErrNotDirect where it would take a CPU to carry them out: pulls of
+// keys that are not as Plan gives them, pushes of tables with a lifecycle or under bsp.
+func (c *Client) LendDevice(m rdma.DeviceMemory) (*Memory, error) {
+	if c.job.Chains != nil {
+		return nil, notDirect("the job has replicas, whose servers come to be elsewhere")
+	}
+	if c.c.Looks() {
+		return nil, notDirect("this client compresses gradients or records what it sends")
+	}
+	return c.lend(m.Bytes(), m)
+}
+
 func (c *Client) lend(b []byte, what rdma.Memory) (*Memory, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -89,15 +114,22 @@ func (c *Client) lend(b []byte, what rdma.Memory) (*Memory, error) {
 			return nil, errorf(Invalid, "kv: memory [%#x, %#x) overlaps [%#x, %#x), which is registered; unregister that first", m.first, m.last, l.list[i].first, l.list[i].last)
 		}
 	}
+	_, m.device = what.(rdma.DeviceMemory)
 	c.mu.Lock()
 	m.lent = c.c.Lend(what, "trainer's memory")
 	var err error
-	if c.c.Direct(m.lent) { // else it would be for nothing, as things are
+	switch {
+	case c.c.Direct(m.lent): // else it would be for nothing, as things are
 		err = m.lent.Register()
+	case m.device:
+		err = notDirect("not all servers are reached by RDMA; `transport: verbs` in the configuration, or another host, has them so")
 	}
 	c.mu.Unlock()
 	if err != nil {
 		m.lent.Close()
+		if errors.Is(err, ErrNotDirect) {
+			return nil, err
+		}
 		return nil, coded(err, NoMemory)
 	}
 	l.list = slices.Insert(l.list, at, m)
@@ -174,7 +206,11 @@ func (c *Client) CheckRange(address, n uint64) error {
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if m := l.around(address); m != nil && n > m.last-address {
+	m := l.around(address)
+	if m != nil && m.device {
+		return errorf(Invalid, "kv: %#x is memory of a GPU: say so by PSRT_DEVICE in options.flags", address)
+	}
+	if m != nil && n > m.last-address {
 		return errorf(Invalid, "kv: %d bytes at %#x leave the registered memory, which ends %d bytes on", n, address, m.last-address)
 	}
 	return nil
@@ -208,6 +244,32 @@ func (c *Client) find(matrix []float32) (*Memory, int) {
 	}
 	m.uses.Add(1)
 	return m, int(first - m.first)
+}
+
+// ofDevice says whether a matrix lies in lent memory that no CPU may touch.
+func (c *Client) ofDevice(matrix []float32) bool {
+	l := &c.memory
+	if !l.any.Load() || len(matrix) == 0 {
+		return false
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	m := l.around(mem.Address(mem.Bytes(matrix)))
+	return m != nil && m.device
+}
+
+// sendable says why gradients of a call cannot be fetched by the servers from where they
+// are, which is the case in a device's memory only. spec is nil for the dense vector.
+func (c *Client) sendable(grads []float32, spec *table.Spec) error {
+	switch {
+	case !c.ofDevice(grads):
+		return nil
+	case c.job.Staleness == 0:
+		return notDirect("under bsp gradients are added up at the worker until its step ends")
+	case spec != nil && spec.Lifecycle != nil:
+		return notDirect("table %q has a lifecycle, whose counts go along with gradients", spec.Name)
+	}
+	return nil
 }
 
 func (l *memories) close() {

@@ -117,6 +117,9 @@ func (x *set) arrange(o *op, keys []uint64, matrix []float32, t *Table) error {
 			return err
 		}
 	}
+	if t.c.ofDevice(matrix) {
+		return notDirect("keys are not as Plan gives them, or the rows leave the memory")
+	}
 	o.rows = x.rows
 	return x.plan(x.rows, keys)
 }

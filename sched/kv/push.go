@@ -54,6 +54,9 @@ func (p *pulling) endPush() {
 // preparePush plans a push. Where it succeeds the client is entered; nil means
 // that the gradients wait for the end of the step.
 func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling, error) {
+	if err := t.c.sendable(grads, &t.spec); err != nil {
+		return nil, err
+	}
 	grads, err := t.counted(len(keys), grads, o.Counts)
 	if err != nil {
 		return nil, err
@@ -87,6 +90,9 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 
 // prepareTicket is preparePush for the rows of a ticket.
 func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) (*pulling, error) {
+	if err := t.c.sendable(grads, &t.spec); err != nil {
+		return nil, err
+	}
 	grads, err := t.counted(n, grads, o.Counts)
 	if err != nil {
 		return nil, err
@@ -130,6 +136,9 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 		}
 	}
 	if p.lent == nil {
+		if t.c.ofDevice(grads) {
+			return nil, notDirect("the ticket's keys are not as Plan gives them, or the gradients leave the memory")
+		}
 		p.op.rows = x.rows
 		if err := x.rows.Restore(&kept.plan); err != nil {
 			return nil, coded(err, NoMemory)

@@ -186,8 +186,24 @@ static void wrong(void) {
   o.flags = 0;
   IS(psrt_pull_sparse_opt(table, keys, N, host, NULL, &o), PSRT_EINVAL);
   SAYS("options.stream");
-  IS(psrt_mem_register(client, as_rows, 4096), PSRT_EINVAL);
-  SAYS("memory of a GPU");
+}
+
+/* Over transports that no network card is behind, registered memory goes by staging. */
+static void registered(void) {
+  psrt_call_options o = on(stream);
+  int direct = 1;
+  OK(psrt_mem_register(client, as_rows, N * DIM * sizeof(float)));
+  IS(psrt_mem_register(client, as_rows + N, 4), PSRT_EINVAL);
+  SAYS("overlaps");
+  IS(psrt_mem_register(client, as_grads, (N * DIM + 1024) * sizeof(float)), PSRT_EINVAL); /* ends behind it */
+  OK(psrt_mem_is_direct(client, as_rows, 4, &direct));
+  CHECK(!direct);
+  CHECK(strstr(stats(), "\"direct\":{\"dma_buf\":0,\"peermem\":0,\"staging\":1,\"why\":\""));
+  OK(psrt_pull_sparse_opt(table, keys, N, as_rows, NULL, &o));
+  all_are(look(rows, N * DIM, stream), 1, 3);
+  IS(psrt_mem_free(client, as_rows), PSRT_EINVAL);
+  OK(psrt_mem_unregister(client, as_rows));
+  IS(psrt_mem_unregister(client, as_rows), PSRT_EINVAL);
 }
 
 int main(int argc, char **argv) {
@@ -228,6 +244,7 @@ int main(int argc, char **argv) {
   all_are(look(rows, N * DIM, stream), 1, 3);
   in_order();
   wrong();
+  registered();
   CHECK(strstr(stats(), "\"device\":[{\"name\":\"GPU 0, fake device 0"));
   CHECK(strstr(stats(), !strcmp(argv[3], "not pinned") ? "staging, not pinned: " : "\"way\":\"staging, pinned\""));
   OK(psrt_client_close(client));

@@ -12,6 +12,7 @@
 PSRT_CU_FUNCTIONS(F)
 #undef F
 _Static_assert(__builtin_types_compatible_p(__typeof__(&cuMemGetHandleForAddressRange), __typeof__(psrt_cu.address_handle)), "cuMemGetHandleForAddressRange takes other arguments");
+_Static_assert(__builtin_types_compatible_p(__typeof__(&cuFlushGPUDirectRDMAWrites), __typeof__(psrt_cu.flush)), "cuFlushGPUDirectRDMAWrites takes other arguments");
 
 #define SAME(a, b) _Static_assert((long long)(a) == (long long)(b), #a " is not " #b)
 
@@ -23,6 +24,8 @@ UNSIGNED(CUpointer_attribute);
 UNSIGNED(CUjit_option);
 UNSIGNED(CUmemRangeHandleType);
 UNSIGNED(CUmemorytype);
+UNSIGNED(CUflushGPUDirectRDMAWritesTarget);
+UNSIGNED(CUflushGPUDirectRDMAWritesScope);
 _Static_assert(__builtin_types_compatible_p(CUdevice, int), "CUdevice is not int");
 _Static_assert(__builtin_types_compatible_p(CUdeviceptr, unsigned long long), "CUdeviceptr is not unsigned long long");
 
@@ -64,3 +67,9 @@ SAME(PSRT_CU_UNIFIED, CU_MEMORYTYPE_UNIFIED);
 SAME(PSRT_CU_LOG, CU_JIT_ERROR_LOG_BUFFER);
 SAME(PSRT_CU_LOG_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 SAME(PSRT_CU_DMABUF, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+SAME(PSRT_CU_FLUSH_OPTIONS, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+SAME(PSRT_CU_WRITES_ORDERING, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+SAME(PSRT_CU_FLUSH_BY_HOST, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+SAME(PSRT_CU_ORDERED_FOR_OWNER, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
+SAME(PSRT_CU_FLUSH_CONTEXT, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
+SAME(PSRT_CU_FLUSH_TO_OWNER, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);

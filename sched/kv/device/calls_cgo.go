@@ -15,6 +15,9 @@ func (s *Staging) Into(p Place, n int, limit time.Duration, pull func([]float32)
 		return pull(nil)
 	}
 	end := s.until(limit)
+	if is, err := s.straight(p, n, end, pull, true); is {
+		return err
+	}
 	r, err := s.take(p, n, end)
 	if err != nil {
 		return err
@@ -33,6 +36,9 @@ func (s *Staging) From(p Place, n int, limit time.Duration, push func([]float32)
 		return push(nil)
 	}
 	end := s.until(limit)
+	if is, err := s.straight(p, n, end, push, false); is {
+		return err
+	}
 	r, err := s.take(p, n, end)
 	if err != nil {
 		return err
@@ -75,6 +81,12 @@ func (s *Staging) IntoAsync(p Place, n int, limit time.Duration, notify func(err
 		return q, err
 	}
 	end := s.until(limit)
+	if is, err := s.straightAsync(p, n, end, q, notify, start); is {
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	}
 	r, err := s.take(p, n, end)
 	if err != nil {
 		return nil, err
@@ -103,8 +115,8 @@ func (s *Staging) IntoAsync(p Place, n int, limit time.Duration, notify func(err
 	return q, nil
 }
 
-// FromAsync is From that returns when the gradients are out of the device and start
-// has begun.
+// FromAsync is From that returns when the gradients are out of the device, always by
+// staging, and start has begun.
 func (s *Staging) FromAsync(p Place, n int, limit time.Duration, notify func(error), start Start) (*Request, error) {
 	q := &Request{done: make(chan struct{})}
 	if n == 0 {

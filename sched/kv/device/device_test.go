@@ -79,6 +79,46 @@ func TestStaging(t *testing.T) {
 	}
 }
 
+// TestRegisteredFails: memory that servers do not reach goes through staging, which is said;
+// the servers of a trainer's own host share memory and use no network card.
+func TestRegisteredFails(t *testing.T) {
+	t.Setenv("PSRT_FAKE_CUDA_RDMA", "ordered")
+	t.Setenv("PSRT_FAKE_CUDA_DMABUF", "1")
+	dev, c, s, rows := setUp(t)
+	defer c.Close()
+	at, err := dev.Alloc(1 << 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := uint64(at)
+	for _, wrong := range []struct {
+		address, bytes uint64
+		says           string
+	}{{first + 1<<15, 1<<15 + 1, "not all a GPU's memory"}, {first + 2, 8, "aligned"}, {first + 4096 - 4, 8, "overlaps"}, {first + 4096, 4096, "overlaps"}, {first, 1 << 16, "overlaps"}} {
+		if wrong.says == "overlaps" {
+			if err := s.Register(first+4096, 4096); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Register(wrong.address, wrong.bytes); kv.CodeOf(err) != kv.Invalid || !strings.Contains(err.Error(), wrong.says) {
+			t.Errorf("%d bytes at %#x: %v", wrong.bytes, wrong.address-first, err)
+		}
+		if is, err := s.Unregister(first + 4096); is != (wrong.says == "overlaps") || err != nil {
+			t.Error(is, err)
+		}
+	}
+	for _, part := range []uint64{first + 8192, first, first + 4096} {
+		if err := s.Register(part, 4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = s.Into(device.Place{Address: first + 4096}, dim, 0, func(m []float32) error { return rows.Pull([]uint64{7}, m, kv.Options{}) })
+	if d := said(t, c); err != nil || d.Direct == nil || d.Direct.Staging != 3 || d.Direct.Peermem+d.Direct.DMABuf != 0 || d.Direct.PulledBytes != 0 ||
+		d.PulledBytes != 4*dim || !strings.Contains(d.Direct.Why, "not all servers are reached by RDMA") {
+		t.Errorf("it says of the device %+v, %+v, %v", d, d.Direct, err)
+	}
+}
+
 // said is what a client says of its only device.
 func said(t *testing.T, c *kv.Client) device.Card {
 	t.Helper()

@@ -23,6 +23,15 @@
 //	                are out
 //	push            sched/kv
 //
+// # Memory that is registered
+//
+// Register has servers reach a GPU's memory themselves, where all are reached by RDMA: by
+// a dma-buf, else by its addresses. A call with such memory waits for the caller's stream,
+// is handed that memory itself, and ends with a flush where the driver wants one.
+// sched/kv refuses it (kv.ErrNotDirect) where a CPU would have to touch the rows: it then
+// goes through staging, as does a push that is asynchronous, whose gradients may be changed
+// when it has begun.
+//
 // An asynchronous pull is done when its copy is on the stream; an asynchronous push
 // begins when its gradients are out, so what the caller then writes over them does
 // not matter.

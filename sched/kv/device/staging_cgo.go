@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"psrt/csrc/cuda"
@@ -22,7 +23,10 @@ type Place struct{ Address, Stream uint64 }
 type Staging struct {
 	c *kv.Client
 
+	lending sync.Mutex // has registering and its end one at a time; before mu
+
 	mu     sync.Mutex
+	lent   []*lent // by address
 	driver *cuda.Driver
 	cards  map[int]*card
 	order  []*card
@@ -44,15 +48,20 @@ type card struct {
 	dev  *cuda.Device
 	free []*room // last used last
 	card Card
+	// flush has work on the card see what network cards have written. Set with the first
+	// memory that is registered, before any call uses such.
+	flush bool
 }
 
-// Card is what was done with a GPU. Way is how rows come and go.
+// Card is what was done with a GPU. Way is how rows come and go that do not so directly.
 type Card struct {
 	Name         string `json:"name"`
 	Way          string `json:"way"`
 	PulledBytes  uint64 `json:"pulled_bytes"`
 	PushedBytes  uint64 `json:"pushed_bytes"`
 	StagingBytes int64  `json:"staging_bytes"`
+	// Direct is nil where nothing was registered.
+	Direct *Direct `json:"direct,omitempty"`
 }
 
 // How rows come and go.
@@ -306,7 +315,7 @@ func (s *Staging) fetch(r *room, p Place, n int, end time.Time) error {
 		}
 	}
 	if err == nil {
-		err = s.await(r, end)
+		err = s.await(r.of, r.over, end)
 	}
 	if err != nil {
 		return errorf(kv.CodeOf(err), "device: nothing was pushed: %w", err)
@@ -326,7 +335,7 @@ func (s *Staging) reach(r *room, p Place, end time.Time) error {
 	if err := r.of.dev.Mark(p.Stream, r.over); err != nil {
 		return coded(err, "device: %s", r.of.card.Name)
 	}
-	return s.await(r, end)
+	return s.await(r.of, r.over, end)
 }
 
 // Naps between two looks at a stream.
@@ -337,12 +346,12 @@ const (
 
 func longer(nap time.Duration) time.Duration { return min(nap+nap/4+time.Microsecond, longestNap) }
 
-// await waits for the piece's event.
-func (s *Staging) await(r *room, end time.Time) error {
+// await waits for an event.
+func (s *Staging) await(c *card, event *cuda.Event, end time.Time) error {
 	for nap := firstNap; ; nap = longer(nap) {
-		over, err := r.over.Passed()
+		over, err := event.Passed()
 		if err != nil {
-			return coded(err, "device: %s", r.of.card.Name)
+			return coded(err, "device: %s", c.card.Name)
 		}
 		if over {
 			return nil
@@ -351,7 +360,7 @@ func (s *Staging) await(r *room, end time.Time) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return errorf(kv.Timeout, "device: what is on the stream of %s is not over in time; raise timeout_us, or look at what the stream waits for", r.of.card.Name)
+			return errorf(kv.Timeout, "device: what is on the stream of %s is not over in time; raise timeout_us, or look at what the stream waits for", c.card.Name)
 		}
 		time.Sleep(nap)
 	}
@@ -383,7 +392,12 @@ func (s *Staging) End() {
 		}
 		_ = c.dev.Close()
 	}
-	s.order, s.cards = nil, map[int]*card{}
+	for _, l := range s.lent {
+		if l.fd >= 0 {
+			_ = syscall.Close(l.fd)
+		}
+	}
+	s.order, s.cards, s.lent = nil, map[int]*card{}, nil
 }
 
 // endWithin bounds waiting for copies that a device has not done: pages that it has
@@ -399,7 +413,12 @@ func (s *Staging) Report() any {
 	}
 	all := []Card{}
 	for _, c := range s.order {
-		all = append(all, c.card)
+		card := c.card
+		if card.Direct != nil {
+			direct := *card.Direct
+			card.Direct = &direct
+		}
+		all = append(all, card)
 	}
 	return all
 }
