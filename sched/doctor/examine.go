@@ -71,7 +71,7 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	x := &examiner{machine{cfg.Root}, cfg, ctx}
 	groups := []group{
 		{name: "features", look: x.features}, {name: "RDMA", look: x.rdma}, {name: "GID", look: x.gid}, {name: "memory", look: x.memory}, {name: "CPU", look: x.governor},
-		{name: "network", look: x.network}, {name: "disks", look: x.disks}, {name: "ports", look: x.listening}, {name: "kernel", look: x.kernel}, {name: "GPU", look: x.gpus},
+		{name: "network", look: x.network}, {name: "disks", look: x.disks}, {name: "ports", look: x.listening}, {name: "kernel", look: x.kernel}, {name: "GPU", look: x.gpus}, {name: nvlinkName, look: x.nvlink},
 	}
 	groups = append(append(groups, x.directories()...), x.libraries()...)
 	groups = append(groups, group{name: "launchers", look: x.launchers}, group{name: "peers", look: x.peers})

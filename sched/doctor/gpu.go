@@ -68,8 +68,8 @@ func (x *examiner) gpuDriver() Finding {
 	return f
 }
 
-// betweenGPUs counts the ways among cards. What NVLink joins only the driver knows; its
-// switches are devices of their own.
+// betweenGPUs counts the ways among cards on the PCI bus. NVLink's switches are devices of
+// their own, what it joins is for nvlink to say.
 func (x *examiner) betweenGPUs(dirs []string) Finding {
 	var pairs [len(wayNames)]int
 	for i, a := range dirs {
@@ -89,8 +89,6 @@ func (x *examiner) betweenGPUs(dirs []string) Finding {
 	f := Finding{Name: "ways between GPUs", State: OK, Figure: strings.Join(figure, ", ")}
 	if n := len(x.glob("proc/driver/nvidia-nvswitch/devices/*")); n > 0 {
 		f.Figure += fmt.Sprintf("; %d NVLink switches join them", n)
-	} else {
-		f.Figure += "; no NVLink switch; links from card to card are shown by nvidia-smi topo -m"
 	}
 	return f
 }
