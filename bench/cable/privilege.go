@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoLink: this machine, or this user, cannot have a link of its own.
-var ErrNoLink = errors.New("measure over loopback with --link " + None)
+var ErrNoLink = errors.New("measure without one: --link " + None + ", or no --rate")
 
 // Namespaces are those that the first process of a run gets. Who may not make a network
 // makes a user namespace first, and is root in it.
@@ -52,7 +52,7 @@ func Tools(kind string) error {
 	}
 	for _, name := range []string{"ip", "tc"} {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("--link %s: %w: apt-get install iproute2; or %w", Veth, err, ErrNoLink)
+			return fmt.Errorf("a link of its own: %w: apt-get install iproute2; or %w", err, ErrNoLink)
 		}
 	}
 	return nil
@@ -61,8 +61,8 @@ func Tools(kind string) error {
 // Privilege explains why the kernel gave no namespaces.
 func Privilege(err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) {
-		return fmt.Errorf("--link %s: network namespaces take root, or CAP_SYS_ADMIN and CAP_NET_ADMIN, or a kernel that lets users make their own (sysctl user.max_user_namespaces, user.max_net_namespaces): %w; or %w",
-			Veth, err, ErrNoLink)
+		return fmt.Errorf("a link of its own: network namespaces take root, or CAP_SYS_ADMIN and CAP_NET_ADMIN, or a kernel that lets users make their own (sysctl user.max_user_namespaces, user.max_net_namespaces): %w; or %w",
+			err, ErrNoLink)
 	}
 	return err
 }

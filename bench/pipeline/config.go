@@ -29,6 +29,8 @@ type Config struct {
 const (
 	minRateBits = 10_000_000
 	maxRateBits = 100_000_000_000
+	// mostStepBytes is the most that a step moves one way.
+	mostStepBytes = 128 << 20
 )
 
 // Check refuses what cannot be run.
@@ -44,6 +46,8 @@ func (c *Config) Check() error {
 		return errors.New("pipeline: --real says how stragglers are measured; give --straggler, too")
 	case c.RateBits != 0 && (c.RateBits < minRateBits || c.RateBits > maxRateBits):
 		return fmt.Errorf("pipeline: a link of %d bit/s, want %d to %d, or 0 for none", c.RateBits, minRateBits, int64(maxRateBits))
+	case c.RateBits != 0 && c.RateBits/8*int64(c.Step/time.Millisecond)/1000 > mostStepBytes:
+		return fmt.Errorf("pipeline: a link of %d bit/s moves more than %d MB in steps of %v, which are held several times over: take shorter --step, or a lower --rate", c.RateBits, mostStepBytes>>20, c.Step)
 	case c.RateBits != 0 && (c.Pushes < 1 || c.Pushes > 4):
 		return fmt.Errorf("pipeline: %d pushes unanswered, want 1 to 4", c.Pushes)
 	case c.Straggler && !(c.Sigma > 0 && c.Sigma <= 2):

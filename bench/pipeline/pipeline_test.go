@@ -118,6 +118,7 @@ func TestCheck(t *testing.T) {
 	for i, spoil := range []func(*Config){
 		func(c *Config) { c.Steps = 1 }, func(c *Config) { c.Step = 0 }, func(c *Config) { c.Workers = 1 }, func(c *Config) { c.Sigma = 0 },
 		func(c *Config) { c.Straggler, c.Real = false, true }, func(c *Config) { c.RateBits, c.Pushes = 1, 1 }, func(c *Config) { c.RateBits = 1e9 },
+		func(c *Config) { c.RateBits, c.Pushes, c.Step = 1e11, 1, time.Second },
 	} {
 		c := good
 		if spoil(&c); c.Check() == nil {

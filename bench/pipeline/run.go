@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"psrt/bench/cable"
 	"psrt/bench/report"
 	"psrt/sched/clock"
 	"psrt/sched/pipe"
@@ -15,6 +16,11 @@ import (
 func Run(ctx context.Context, cfg Config) (*report.Report, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
+	}
+	if cfg.RateBits > 0 { // said before minutes have passed
+		if err := cable.Tools(cable.Veth); err != nil {
+			return nil, fmt.Errorf("pipeline: %w", err)
+		}
 	}
 	out := &report.Report{Version: report.Version, Suite: "pipeline", Transport: "none", Time: time.Now(), Seed: cfg.Seed, Machine: report.ThisMachine()}
 	for _, jitter := range []float64{.1, .3} {

@@ -41,3 +41,21 @@ func TestKilledAndResumed(t *testing.T) {
 	}
 	t.Logf("%d kills; the last part: %+v", kills, *res.Checkpoints)
 }
+
+// TestMoreEpochs: what was trained for an epoch goes on for more, however the one alone was
+// read.
+func TestMoreEpochs(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"train", "--data", write(t, dir, "train.libffm", rows(2000, 1)), "--model", "lr", "--sync", "bsp", "--json",
+		"--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "5steps", "--batch", "200"}
+	for _, epochs := range []string{"1", "3"} {
+		o := psrt(t, append(args, "--resume", "--epochs", epochs)...)
+		var res train.Result
+		if o.code != 0 || json.Unmarshal([]byte(o.stdout), &res) != nil {
+			t.Fatalf("%s epochs: exit %d, %s", epochs, o.code, o.stderr)
+		}
+		if want := map[string]int64{"1": 2000, "3": 6000}[epochs]; res.Examples != want {
+			t.Errorf("%s epochs: %d examples, want %d", epochs, res.Examples, want)
+		}
+	}
+}

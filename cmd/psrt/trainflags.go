@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -296,7 +297,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		return nil, "", err
 	}
 	j.Optimizer, j.DenseOptimizer = j.Optimizer.WithDefaults(), j.DenseOptimizer.WithDefaults()
-	f.settle(j, src)
+	f.settle(c.Context(), j, src)
 	// The other files are opened here too: a mistake shall show before an hour
 	// of training, not after.
 	for _, more := range [][]string{j.Valid, j.Test} {
@@ -351,7 +352,7 @@ func (f *trainFlags) check() error {
 }
 
 // settle fills in what depends on the machine or on other flags.
-func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
+func (f *trainFlags) settle(ctx context.Context, j *train.Job, src *dataset.Source) {
 	cores := runtime.NumCPU()
 	if j.Threads == 0 {
 		j.Threads = max(1, cores/j.Members())
@@ -373,6 +374,9 @@ func (f *trainFlags) settle(j *train.Job, src *dataset.Source) {
 		j.Dataset = "queue"
 		if j.GlobalShuffle || j.Epochs > 1 && src != nil && src.FitsMemory() {
 			j.Dataset = "memory"
+		}
+		if was := train.SavedDataset(ctx, j.Checkpoint); was != "" { // with more --epochs, too
+			j.Dataset = was
 		}
 	}
 }

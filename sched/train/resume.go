@@ -242,6 +242,23 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	return r, nil
 }
 
+// SavedDataset is how the job read its data that a job is to go on from, "" where none
+// can be told: resume says why.
+func SavedDataset(ctx context.Context, c *Checkpoint) string {
+	if c == nil || !c.Resume {
+		return ""
+	}
+	m, err := ckpt.OpenTrainable(ctx, c.Dir)
+	if err != nil {
+		return ""
+	}
+	var p position
+	if json.Unmarshal(m.Position, &p) != nil {
+		return ""
+	}
+	return p.Job.Dataset
+}
+
 // partly says that an epoch's figures will not be of all of it: they are added up
 // where the rows are read, and a checkpoint does not have them.
 func partly(p *position) string {
