@@ -158,4 +158,5 @@ type DeviceStats struct {
 	PutBack              uint64 // rows that were changed there
 	BytesIn, BytesOut    uint64 // whole rows copied there and back
 	Waited               time.Duration
+	Failed               string // the device that had the rows, and how it failed: memory has its place
 }

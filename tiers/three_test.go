@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"psrt/csrc/seedtest"
@@ -36,17 +37,30 @@ func cached(t *testing.T, r *rand.Rand, below hbm.Below, name string) *hbm.Cache
 	for cfg.Device.Slots(&spec, cfg.MaxBytes, cfg.BatchRows) < rows { // its stages, too
 		cfg.MaxBytes += 4096
 	}
+	if spec.Lifecycle == nil && r.IntN(2) == 0 { // a device that fails, and a journal of what it had
+		cfg.Device = &hbmtest.Late{FailAfter: 1 + r.IntN(600)}
+		cfg.Journal = int64((48 + r.IntN(300)) * 4 * (spec.PushFloats() + 1))
+	}
 	c, err := hbm.New(below, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	close1(t, c)
+	if err := c.Unwritten(); (err != nil) != (cfg.Journal == 0) {
+		t.Errorf("a journal of %d bytes: %v", cfg.Journal, err)
+	}
 	return c
 }
 
 // TestThreeTiersAgainstReference: a device over memory, and over memory and a disk
-// that fails, is busy and moves rows.
+// that fails, is busy and moves rows; the device fails, too, and a stand-in goes on for it.
 func TestThreeTiersAgainstReference(t *testing.T) {
+	var all []*hbm.Cache
+	defer func() {
+		if !slices.ContainsFunc(all, func(c *hbm.Cache) bool { return c.Stats().Device.Failed != "" }) {
+			t.Error("no device has failed: the test tests nothing of that")
+		}
+	}()
 	for _, name := range []string{policy.NameBelady, policy.NameS3FIFO, policy.NameLRU} {
 		for _, fail := range []float64{-1, 0, 0.02} {
 			t.Run(fmt.Sprintf("%s fail=%v", name, fail), func(t *testing.T) {
@@ -61,11 +75,13 @@ func TestThreeTiersAgainstReference(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						return cached(t, r, m, name)
+						all = append(all, cached(t, r, m, name))
+						return all[len(all)-1]
 					}
 					d := tiers.NewFakeDisk(r, spec)
 					d.FailReads, d.Busy, d.Moves, d.ReadDepth = fail, 0.05, r.IntN(3), 1+r.IntN(40)
-					return three(t, r, d, spec, seed, name)
+					all = append(all, three(t, r, d, spec, seed, name))
+					return all[len(all)-1]
 				})
 			})
 		}

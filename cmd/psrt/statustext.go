@@ -115,7 +115,9 @@ func printTiers(t io.Writer, s *metrics.Status) {
 			head = true
 		}
 		device, limit := "-", "-"
-		if x.DeviceRows > 0 {
+		if x.DeviceFailed > 0 {
+			device = "FAILED"
+		} else if x.DeviceRows > 0 {
 			device = percent(x.DeviceHitRate)
 		}
 		if x.LimitBytes > 0 {

@@ -79,6 +79,7 @@ func triedElsewhere() []elsewhere {
 		{"predict and eval over ranks, from a model and from a running server", "psrt predict --workers N [--servers N | --live ADDR] …", []func(*testing.T){TestPredictOverRanks, TestPredictByHand}},
 		{"ids and vectors for an index, over ranks", "psrt predict --emit NAME …", []func(*testing.T){TestPredictEmits}},
 		{"trainers of your own, recorded and judged", "psrt serve --audit DIR …; psrt audit DIR", []func(*testing.T){TestServeAudit}},
+		{"a card that fails in the middle of a training (a fake driver's), with replicas and without: its rows are made again in memory", "psrt train --hbm-budget 2MiB", []func(*testing.T){TestCardFails}},
 	}
 }
 

@@ -22,6 +22,7 @@ var (
 	tierWrites  = counter("psrt_tier_written_rows_total", "Rows that left memory for disks, changed.", "table")
 	tierSync    = counter("psrt_tier_sync_reads_total", "Rows of these reads that a lookup had to wait for.", "table")
 	deviceBytes = counter("psrt_tier_device_bytes_total", "Whole rows copied to the device and from it.", "table", "way")
+	deviceLost  = gauge("psrt_tier_device_failed", "Parts of a table (one a lane) whose device has failed: memory has its place.", "table")
 	deviceWait  = counter("psrt_tier_device_wait_seconds_total", "Time that lanes waited for the device.", "table")
 
 	diskLog       = gauge("psrt_disk_log_bytes", "Segments of the log in use, live rows and dead.")
@@ -83,6 +84,7 @@ func (s sink) tiers(name string, rows int64, t *psmsg.TierStats) {
 		s.put(deviceBytes, float64(t.DeviceBytesIn), name, "in")
 		s.put(deviceBytes, float64(t.DeviceBytesOut), name, "out")
 		s.put(deviceWait, t.DeviceWaited, name)
+		s.put(deviceLost, float64(t.DeviceFailedParts), name)
 	}
 	s.put(tierRows, float64(t.RowsInMemory), name, tierMemory)
 	s.put(tierRows, float64(rows-t.RowsInMemory), name, tierDisk)

@@ -8,7 +8,8 @@ type TierStatus struct {
 	MemoryRows      float64 `json:"memory_rows"`
 	DiskRows        float64 `json:"disk_rows"`
 	DeviceHitRate   float64 `json:"device_hit_rate,omitempty"`
-	MemoryHitRate   float64 `json:"memory_hit_rate"` // of what the device did not have
+	DeviceFailed    float64 `json:"device_failed,omitempty"` // parts of tables that memory has since
+	MemoryHitRate   float64 `json:"memory_hit_rate"`         // of what the device did not have
 	ReadRowsPerS    float64 `json:"read_rows_per_s"`
 	WrittenRowsPerS float64 `json:"written_rows_per_s"`
 	SyncReads       float64 `json:"sync_reads"`
@@ -32,6 +33,7 @@ func (b *between) tiers(rank string) *TierStatus {
 		return nil
 	}
 	return &TierStatus{DeviceRows: now("psrt_tier_rows", tierDevice), MemoryRows: now("psrt_tier_rows", tierMemory), DiskRows: now("psrt_tier_rows", tierDisk),
+		DeviceFailed:  now("psrt_tier_device_failed", ""),
 		DeviceHitRate: b.hitRate(rank, tierDevice), MemoryHitRate: b.hitRate(rank, tierMemory),
 		ReadRowsPerS: rate("psrt_tier_read_rows_total", ""), WrittenRowsPerS: rate("psrt_tier_written_rows_total", ""),
 		SyncReads: now("psrt_tier_sync_reads_total", ""), SyncReadsPerS: rate("psrt_tier_sync_reads_total", ""),

@@ -1,6 +1,7 @@
 package psmsg
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -32,6 +33,10 @@ type TierStats struct {
 	DeviceBytesIn  uint64  `json:"device_bytes_in,omitempty"`
 	DeviceBytesOut uint64  `json:"device_bytes_out,omitempty"`
 	DeviceWaited   float64 `json:"device_waited_seconds,omitempty"`
+	// DeviceFailed is a device that had rows, and how it failed; DeviceFailedParts are parts of tables
+	// whose rows memory has had since.
+	DeviceFailed      string `json:"device_failed,omitempty"`
+	DeviceFailedParts int64  `json:"device_failed_parts,omitempty"`
 }
 
 // Add adds another part of the same table, or of others.
@@ -56,6 +61,8 @@ func (t *TierStats) Add(o *TierStats) {
 	t.DeviceBytesIn += o.DeviceBytesIn
 	t.DeviceBytesOut += o.DeviceBytesOut
 	t.DeviceWaited += o.DeviceWaited
+	t.DeviceFailed = cmp.Or(t.DeviceFailed, o.DeviceFailed)
+	t.DeviceFailedParts += o.DeviceFailedParts
 }
 
 // deviceAnd is between the names of devices.

@@ -27,7 +27,7 @@ func (c *Config) device(number int) (_ *server.Device, release func()) {
 	if device == nil {
 		return nil, release
 	}
-	return &server.Device{Device: device, MaxBytes: c.Device.Bytes, Policy: c.Device.Policy, LookAhead: lookAhead}, release
+	return &server.Device{Device: device, MaxBytes: c.Device.Bytes, Journal: c.Device.Journal, Policy: c.Device.Policy, LookAhead: lookAhead}, release
 }
 
 // lookAhead is how many steps that trainers have prefetched are remembered.

@@ -17,7 +17,10 @@ import (
 type Device struct {
 	Device   hbm.Device
 	MaxBytes int64 // of it, for all lanes
-	Policy   string
+	// Journal is how much of the host's memory, for all lanes, what is done on the device is written
+	// down in, so that the server survives its failure; 0: it does not.
+	Journal int64
+	Policy  string
 	// BatchRows and LookAhead are Storage's.
 	BatchRows, LookAhead int
 }
@@ -28,7 +31,11 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 	if l.cfg.Device == nil || !ok {
 		return rows, nil
 	}
-	c, err := hbm.New(below, l.deviceConfig(rows.Spec()))
+	cfg := l.deviceConfig(rows.Spec())
+	cfg.Lost = func(rows int, err error) {
+		l.cfg.Note(fmt.Sprintf("lane %d, table %q: %v; nothing is lost: %d rows that were changed there are made again, and all lie in the tiers below from now on", l.global, below.Spec().Name, err, rows))
+	}
+	c, err := hbm.New(below, cfg)
 	if errors.Is(err, hbm.ErrDevice) { // nothing is lost but speed
 		l.cfg.Note(fmt.Sprintf("lane %d keeps table %q in the tiers below: %v", l.global, rows.Spec().Name, err))
 		return rows, nil
@@ -37,18 +44,22 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 		_ = rows.Close()
 		return nil, err
 	}
+	if why := c.Unwritten(); why != nil && l.cfg.Device.Journal > 0 {
+		l.cfg.Note(fmt.Sprintf("lane %d, table %q: the rows of a device that fails are gone with it: %v (--hbm-journal)", l.global, rows.Spec().Name, why))
+	}
 	return c, nil
 }
 
 func (l *lane) deviceConfig(spec table.Spec) hbm.Config {
 	d := l.cfg.Device
-	room := d.MaxBytes / int64(l.cfg.Map.LanesOf(l.cfg.ID)) / int64(max(1, len(l.cfg.Tables)))
+	parts := int64(l.cfg.Map.LanesOf(l.cfg.ID)) * int64(max(1, len(l.cfg.Tables)))
+	room := d.MaxBytes / parts
 	rows := cmp.Or(d.BatchRows/l.cfg.Map.Lanes(), 1024)
 	rows = max(1, min(rows, int(room/int64(spec.RowBytes())/batchesInMemory)))
 	for rows > 1 && d.Device.Slots(&spec, room, rows) < 2*rows { // it takes some to work with
 		rows /= 2
 	}
-	return hbm.Config{Device: d.Device, MaxBytes: room, BatchRows: rows, Policy: d.Policy,
+	return hbm.Config{Device: d.Device, MaxBytes: room, Journal: d.Journal / parts, BatchRows: rows, Policy: d.Policy,
 		Window: max(d.LookAhead, 1) + 1, Node: l.cfg.Node}
 }
 
@@ -70,13 +81,14 @@ type DeviceError struct {
 }
 
 func (e *DeviceError) Error() string {
-	return fmt.Sprintf("server %d, lane %d: %v; the rows on it are gone, what was checkpointed or saved before is safe: resume from that, or leave --hbm-budget out", e.Server, e.Lane, e.Err)
+	return fmt.Sprintf("server %d, lane %d: %v; the rows on it are gone, what was checkpointed or saved before is safe: resume from that; give --hbm-journal, which has what was done to them, or --replicas 2, or leave --hbm-budget out", e.Server, e.Lane, e.Err)
 }
 
 // Unwrap gives the device's error.
 func (e *DeviceError) Unwrap() error { return e.Err }
 
-// deviceLost says whether the device of a table has failed. Then a copy of a group
+// deviceLost says whether the device of a table has failed, and its rows with it: a journal
+// would have them. Then a copy of a group
 // gives itself up, and any other server ends; who has asked is not answered.
 func (l *lane) deviceLost(t *tableState) bool {
 	if t.device == nil {
@@ -114,6 +126,9 @@ func addDevice(t *psmsg.TierStats, d tiers.DeviceStats) {
 	t.DeviceBytesIn += d.BytesIn
 	t.DeviceBytesOut += d.BytesOut
 	t.DeviceWaited += d.Waited.Seconds()
+	if d.Failed != "" {
+		t.DeviceFailed, t.DeviceFailedParts = d.Failed, t.DeviceFailedParts+1
+	}
 }
 
 // addDisks adds what the disks of a lane hold, which all its tables share.

@@ -30,6 +30,7 @@ func (c *Config) Part(n int) Config {
 	if c.Device != nil {
 		d := *c.Device
 		d.MaxBytes /= share
+		d.Journal /= share
 		part.Device = &d
 	}
 	part.Watch = WatchOff // it would look at each connection once for each group

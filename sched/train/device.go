@@ -12,6 +12,6 @@ func deviceForServer(j *Job, rank Rank) (_ *server.Device, release func()) {
 	if device == nil {
 		return nil, release
 	}
-	return &server.Device{Device: device, MaxBytes: j.Device.Bytes, Policy: j.Device.Policy,
+	return &server.Device{Device: device, MaxBytes: j.Device.Bytes, Journal: j.Device.Journal, Policy: j.Device.Policy,
 		BatchRows: j.Batch * max(1, j.Model.Fields), LookAhead: j.LookAhead}, release
 }

@@ -56,25 +56,33 @@ type Cache struct {
 	// promised to lookups that wait
 	reserved int
 
-	buf     [buffers]buffer
-	turn    int
-	waiting []*job // for slots, or for the tier below, in order
-	under   int    // lookups below that are under way
-	ahead   ahead
-	ended   []*tiers.Lookup
-	out     []*tiers.Lookup
-	stats   counters
-	scratch scratch
-	pushed  []uint32
-	coming  []uint64
-	partial bool  // the last lookup that was to be gathered found not all of its rows
-	failed  error // of the device
-	closed  bool
+	buf      [buffers]buffer
+	turn     int
+	waiting  []*job // for slots, or for the tier below, in order
+	under    int    // lookups below that are under way
+	ahead    ahead
+	ended    []*tiers.Lookup
+	out      []*tiers.Lookup
+	stats    counters
+	scratch  scratch
+	pushed   []uint32
+	coming   []uint64
+	journal  *journal        // nil: none is kept
+	why      error           // that it is not
+	play     []uint32        // the slots in use, once a stand-in has a failed device's place; nil: all
+	early    []*tiers.Lookup // of the tier below, that ended while a device was replaced
+	largest  int             // keys of a lookup
+	replayed int             // gradients refused of the last call that was made again
+	exposed  bool            // the device was told to write where others look
+	partial  bool            // the last lookup that was to be gathered found not all of its rows
+	failed   error           // of the device
+	closed   bool
 }
 
 type counters struct {
 	hits, misses, evicted, put, ahead uint64
 	in, out                           uint64 // rows copied to the device, and from it
+	failed                            string // the device that had the rows, and how
 	waited                            time.Duration
 }
 
@@ -118,6 +126,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 			return nil, fmt.Errorf("%w: memory of the host for rows on their way: %w", ErrDevice, err)
 		}
 	}
+	c.keepJournal()
 	switch cfg.Policy {
 	case policy.NameLRU:
 		c.policy = policy.NewLRU()
@@ -138,10 +147,38 @@ func (c *Cache) forgetAll() {
 	clear(c.flags)
 	clear(c.pins)
 	c.free = c.free[:0]
-	for i := len(c.keys) - 1; i >= 0; i-- {
+	for i := len(c.keys) - 1; i >= 0 && c.play == nil; i-- {
 		c.free = append(c.free, uint32(i))
 	}
+	c.free = append(c.free, c.play...)
+	if c.journal != nil {
+		c.journal.empty()
+	}
 	c.idle, c.dirty, c.reserved, c.under = 0, 0, 0, 0
+}
+
+// keepJournal begins one, where it is wanted and can be kept.
+func (c *Cache) keepJournal() {
+	spec := c.Spec()
+	switch {
+	case c.cfg.Journal <= 0:
+		c.why = errors.New("no journal is kept of them")
+	case c.acc.HasLifecycle():
+		c.why = errors.New("no journal is kept of rows with a lifecycle")
+	default:
+		c.journal, c.why = newJournal(spec, c.cfg.Journal, len(c.keys), c.cfg.BatchRows, c.cfg.Node)
+	}
+}
+
+// Unwritten says why the failure of the device would be the end of the table, nil where it would not.
+func (c *Cache) Unwritten() error { return c.why }
+
+// size is how many slots there are to use.
+func (c *Cache) size() int {
+	if c.play != nil {
+		return len(c.play)
+	}
+	return len(c.keys)
 }
 
 // find is the slot of one key, noRow where it has none.
@@ -194,10 +231,14 @@ func (c *Cache) Len() int { return c.below.Len() }
 // Stats are those of the tier below, and what is here.
 func (c *Cache) Stats() tiers.Stats {
 	s := c.below.Stats()
-	s.Device = tiers.DeviceStats{Rows: len(c.keys) - len(c.free), Bytes: c.dev.Bytes(), Hits: c.stats.hits, Misses: c.stats.misses,
+	s.Device = tiers.DeviceStats{Rows: c.size() - len(c.free), Failed: c.stats.failed, Bytes: c.dev.Bytes(), Hits: c.stats.hits, Misses: c.stats.misses,
 		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name,
 		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()), Waited: c.stats.waited}
 	host := int64(len(c.keys))*slotBytes + c.policy.Bytes() + int64(c.index.Bytes())
+	host += c.journal.bytes()
+	if c.stats.failed != "" {
+		host, s.Device.Bytes = host+s.Device.Bytes+4*int64(len(c.keys)), 0
+	}
 	for i := range c.buf {
 		host += 4 * int64(len(c.buf[i].rows))
 	}

@@ -35,6 +35,14 @@ type Config struct {
 	Window, Ahead int
 	// Node is the NUMA node of what is known of each row, -1 for any.
 	Node int
+	// Journal is how many bytes of the host's memory what is done to rows on the device is
+	// written down in, until the tier below has them, beside 4 bytes a row there: a device that fails then loses
+	// none, and the host's memory takes its place. 0: none is kept, and the failure of the
+	// device is the end of the table.
+	Journal int64
+	// Lost is told when the host's memory has taken the place of a device, how that has failed, and
+	// of how many rows the tier below did not have what was there; may be nil.
+	Lost func(rows int, err error)
 	// Wake is called when Poll should be, beside what the tier below asks for. nil:
 	// the caller polls without being told.
 	Wake func()
@@ -93,5 +101,8 @@ func HostBytes(spec table.Spec, cfg Config) int64 {
 	if cfg.Policy == policy.NameBelady {
 		uses = int64(cfg.Window*cfg.BatchRows) * policy.UseBytes
 	}
-	return n*(slotBytes+policy.FrameBytes) + int64(indexBytes(int(n))+indexNotes*probe.BoundedBuckets(int(n))) + uses + int64(buffers*bufferRows(spec)*spec.RowBytes())
+	if cfg.Journal > 0 {
+		cfg.Journal += noteBytes * n
+	}
+	return n*(slotBytes+policy.FrameBytes) + int64(indexBytes(int(n))+indexNotes*probe.BoundedBuckets(int(n))) + uses + cfg.Journal + int64(buffers*bufferRows(spec)*spec.RowBytes())
 }

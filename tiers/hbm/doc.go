@@ -32,6 +32,8 @@
 // below need not be: it will be brought to the same bits.
 //
 // Faults survived: reads that fail below, disks that are behind, as the tests of
-// package tiers inject them. A device that fails: every call after that is an error,
-// what a Gather gives is not a number, and Failed tells it from gradients that are none.
+// package tiers inject them. A device that fails, with a journal: what was changed on it is
+// made again in the host's memory, which takes its place (rescue.go), and no call is an
+// error. Without one, or where it had a gap: every call after that is an error, what a
+// Gather gives is not a number, and Failed tells it from gradients that are none.
 package hbm

@@ -35,9 +35,13 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 		l.Err = fmt.Errorf("hbm: table %q: lookup of %d keys with room for %d rows", c.Spec().Name, len(l.Keys), len(l.Rows))
 		return true
 	}
+	c.largest = max(c.largest, len(l.Keys))
 	rows := l.Rows[:len(l.Keys)]
-	if l.Err = c.seek(l, rows); l.Err != nil {
-		c.fail(l, l.Err)
+	if c.seek(l, rows) != nil {
+		if c.again() {
+			return c.Start(l)
+		}
+		c.fail(l, c.Failed())
 		return true
 	}
 	missing := 0
@@ -82,10 +86,10 @@ func (c *Cache) seek(l *tiers.Lookup, rows []uint32) error {
 		return nil
 	}
 	l.Gathered = true
-	if c.wait(c.dev.Find(l.Keys, rows, l.Into, c.Spec().Dim)) != nil {
-		return c.Failed()
-	}
-	return nil
+	c.exposed = true
+	err := c.wait(c.dev.Find(l.Keys, rows, l.Into, c.Spec().Dim))
+	c.exposed = err != nil
+	return err
 }
 
 // fail ends a lookup that has nothing pinned.
@@ -127,9 +131,9 @@ func (c *Cache) promise(j *job) error {
 		return nil
 	}
 	c.letGo(j)
-	if n := len(j.keys); n > len(c.flags) {
+	if n := len(j.keys); n > c.size() {
 		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit into the device's memory; use smaller batches or raise --hbm-budget",
-			ErrSmall, c.Spec().Name, n, len(c.flags))
+			ErrSmall, c.Spec().Name, n, c.size())
 	}
 	return tiers.ErrPinned
 }
@@ -189,7 +193,8 @@ func (c *Cache) goOn(j *job) (done bool) {
 func (c *Cache) hinder(j *job, err error) (done bool) {
 	// What is pinned below is of lookups of this table, and goes by; else it is the
 	// caller's affair.
-	if errors.Is(err, tiers.ErrBusy) || errors.Is(err, tiers.ErrPinned) && c.under > 0 {
+	// A device that has failed may have somebody take its place when this call is over.
+	if errors.Is(err, tiers.ErrBusy) || errors.Is(err, tiers.ErrPinned) && c.under > 0 || c.mayRescue() {
 		if j.l != nil {
 			c.waiting = append(c.waiting, j)
 			return false

@@ -24,6 +24,9 @@ func (c *Cache) Delete(keys []uint64) (deleted int, err error) {
 	}
 	// What is deleted below is to be the row as it is: its end may be noted.
 	if _, err := c.putBack(dirty); err != nil {
+		if c.again() {
+			return c.Delete(keys)
+		}
 		return 0, err
 	}
 	deleted, err = c.below.Delete(free)
@@ -49,6 +52,8 @@ func (c *Cache) Sweep(max int, dead func(key uint64, row []float32) bool) (delet
 			c.cfg.Wake()
 		}
 		return 0, true, nil
+	case c.again():
+		return c.Sweep(max, dead)
 	default:
 		return 0, false, err
 	}

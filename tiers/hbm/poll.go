@@ -28,10 +28,10 @@ func (c *Cache) isOpen() error {
 	return c.Failed()
 }
 
-// Failed says that the device has, and how. What Apply refused since is not for its
+// Failed says that the device has, and how, where its rows cannot be made again. What Apply refused since is not for its
 // gradients, and what Gather gave no row's.
 func (c *Cache) Failed() error {
-	if c.failed == nil {
+	if c.failed == nil || c.again() {
 		return nil
 	}
 	return fmt.Errorf("hbm: table %q: %s has failed: %w", c.Spec().Name, c.name, c.failed)
@@ -42,7 +42,10 @@ func (c *Cache) Poll() []*tiers.Lookup {
 	if c.closed {
 		return nil
 	}
-	c.pump()
+	c.again()
+	if c.pump(); c.again() {
+		c.pump()
+	}
 	c.out = append(c.out[:0], c.ended...)
 	clear(c.ended)
 	c.ended = c.ended[:0]
@@ -51,9 +54,13 @@ func (c *Cache) Poll() []*tiers.Lookup {
 
 // pump is Poll whose lookups wait to be given.
 func (c *Cache) pump() {
-	for _, look := range c.below.Poll() {
-		j := look.Owner.(*job)
-		if j.over {
+	looks := c.below.Poll()
+	if len(c.early) > 0 {
+		looks, c.early = append(c.early, looks...), nil
+	}
+	for _, look := range looks {
+		j, ok := look.Owner.(*job)
+		if !ok || j.over { // a rescue's, that took too long
 			continue
 		}
 		c.under--

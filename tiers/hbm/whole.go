@@ -19,19 +19,23 @@ func (c *Cache) flush() error {
 	if err := c.isOpen(); err != nil {
 		return err
 	}
-	for end := time.Now().Add(flushMost); c.dirty > 0; {
+	return c.flushWithin(flushMost)
+}
+
+func (c *Cache) flushWithin(most time.Duration) error {
+	for end := time.Now().Add(most); c.dirty > 0; {
 		left, err := c.flushSome(false)
 		switch {
-		case err == nil:
+		case err == nil || c.again():
 			continue
 		case !behind(err):
 			return err
 		case time.Now().After(end):
-			return fmt.Errorf("hbm: table %q: %d rows are not put back after %v: %w", c.Spec().Name, c.dirty, flushMost, err)
+			return fmt.Errorf("hbm: table %q: %d rows are not put back after %v: %w", c.Spec().Name, c.dirty, most, err)
 		}
 		// The tier below knows what it waits for.
 		c.pump()
-		if err := c.putOne(left); err != nil && !behind(err) {
+		if err := c.putOne(left); err != nil && !behind(err) && !c.again() {
 			return err
 		}
 	}
@@ -100,20 +104,26 @@ func (c *Cache) LoadRows(keys []uint64, rows []float32) error {
 			continue
 		}
 		b, words, err := c.buffer(1)
+		if err != nil && c.again() {
+			b, words, err = c.buffer(1)
+		}
 		if err != nil {
 			return err
 		}
 		copy(words, rows[i*width:(i+1)*width])
-		slots := []uint32{s}
-		b.used = c.copyTo(slots, words)
-		if err := c.wait(b.used); err != nil {
-			return err
-		}
-		if c.flags[s]&flagDirty != 0 {
+		if c.flags[s]&flagDirty != 0 { // the tier below has it, whatever becomes of the device
 			c.dirty--
 		}
 		if c.flags[s] &^= flagDirty; c.acc.HasLifecycle() { // its words may be of before the last event
 			c.flags[s] |= flagStale
+		}
+		slots := []uint32{s}
+		b.used = c.copyTo(slots, words)
+		if err := c.wait(b.used); err != nil {
+			if c.again() { // this row's words were below already
+				continue
+			}
+			return err
 		}
 	}
 	return nil
@@ -158,7 +168,7 @@ func (c *Cache) Reset() error {
 	if j := c.ahead.job; j != nil {
 		j.over = true
 	}
-	c.waiting, c.ahead, c.ended = nil, ahead{at: policy.NoUse}, nil
+	c.waiting, c.ahead, c.ended, c.early = nil, ahead{at: policy.NoUse}, nil, nil
 	c.index.Reset()
 	c.policy.Reset()
 	c.forgetAll()
@@ -172,7 +182,7 @@ func (c *Cache) Close() error {
 		return nil
 	}
 	c.closed = true
-	return errors.Join(c.below.Close(), c.dev.Close(), c.memory.Close())
+	return errors.Join(c.below.Close(), c.dev.Close(), c.memory.Close(), c.journal.close())
 }
 
 var _ Below = (*tiers.Memory)(nil)

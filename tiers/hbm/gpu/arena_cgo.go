@@ -41,12 +41,15 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 	if acc.UserRule() {
 		return nil, ErrUserRule
 	}
+	if err := d.isBroken(); err != nil {
+		return nil, err
+	}
 	dev, err := d.open()
 	if err != nil {
 		return nil, err
 	}
 	spec := acc.Spec()
-	a := &arena{dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows), index: index}
+	a := &arena{card: d, dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows), index: index}
 	a.size = a.lay.bytes(rows)
 	if err := a.take(); err != nil {
 		if accel.IsOutOfMemory(err) {
@@ -70,6 +73,7 @@ const (
 )
 
 type arena struct {
+	card    *Device
 	dev     *accel.Device
 	acc     *accessor.Accessor
 	lay     layout
@@ -143,8 +147,9 @@ func (a *arena) Buffer(floats int) ([]float32, error) {
 
 // fail keeps the first error: what a device has met it does not get over.
 func (a *arena) fail(err error) bool {
-	if a.failed == nil {
+	if a.failed == nil && err != nil {
 		a.failed = err
+		a.card.breaks(err)
 	}
 	return a.failed != nil
 }
@@ -157,7 +162,7 @@ const (
 
 // ErrHangs marks a card that is not done with a piece of work in time: nothing of it can be had
 // back, as the driver would wait, and it may still write.
-var ErrHangs = errors.New("gpu: the card hangs")
+var ErrHangs = hbm.ErrHangs
 
 // Await waits for an event, not for ever: a card that hangs has failed. It sleeps
 // longer and longer between two looks.
@@ -179,7 +184,7 @@ func Await(over interface{ Passed() (bool, error) }) error {
 
 // retire waits for what used a stage last.
 func (a *arena) retire(s *stage) {
-	if s.fence == 0 || a.fail(Await(s.over)) {
+	if s.fence == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over)) {
 		return
 	}
 	s.fence = 0

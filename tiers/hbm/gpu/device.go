@@ -30,6 +30,7 @@ type Device struct {
 
 	mu          sync.Mutex
 	name, model string // once they are known
+	broken      error  // how it failed in this process
 }
 
 // Name says which GPU it is, once Open or Probe has asked.
@@ -47,6 +48,24 @@ func (d *Device) Model() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.model
+}
+
+// breaks notes that the device has failed: what is opened later does without it.
+func (d *Device) breaks(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken == nil {
+		d.broken = err
+	}
+}
+
+func (d *Device) isBroken() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken != nil {
+		return fmt.Errorf("gpu: %s has failed in this process: %w", d.name, d.broken)
+	}
+	return nil
 }
 
 func (d *Device) named(name, model string) {

@@ -1,6 +1,7 @@
 package hbmtest
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -18,7 +19,13 @@ var ErrFailed = errors.New("hbmtest: the device has failed")
 type Late struct {
 	// FailAfter calls the device fails; 0: never.
 	FailAfter int
+	// Failure is how, nil: ErrFailed.
+	Failure error
+	now     bool
 }
+
+// FailNow has the next call fail.
+func (l *Late) FailNow() { l.now = true }
 
 // Name says what it is.
 func (l *Late) Name() string { return "a late device" }
@@ -31,15 +38,16 @@ func (l *Late) Slots(spec *table.Spec, bytes int64, batchRows int) int {
 // Open opens the twin.
 func (l *Late) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (hbm.Arena, error) {
 	a, err := hbm.Host{Node: -1}.Open(acc, index, rows, batchRows)
-	return &lateArena{twin: a, index: index, fail: l.FailAfter}, err
+	return &lateArena{device: l, twin: a, index: index, fail: l.FailAfter}, err
 }
 
 type lateArena struct {
-	twin  hbm.Arena
-	index *probe.Bounded
-	queue []func()
-	done  hbm.Fence
-	fail  int
+	device *Late
+	twin   hbm.Arena
+	index  *probe.Bounded
+	queue  []func()
+	done   hbm.Fence
+	fail   int
 }
 
 func (a *lateArena) later(f func()) hbm.Fence {
@@ -95,8 +103,8 @@ func (a *lateArena) Update(slots []uint32, grads []float32, refused *int) hbm.Fe
 
 func (a *lateArena) Wait(f hbm.Fence) error {
 	for a.done < f {
-		if a.done++; a.fail > 0 && int(a.done) >= a.fail {
-			return ErrFailed
+		if a.done++; a.fail > 0 && int(a.done) >= a.fail || a.device.now {
+			return cmp.Or(a.device.Failure, ErrFailed)
 		}
 		a.queue[0]()
 		a.queue = a.queue[1:]

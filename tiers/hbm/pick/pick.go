@@ -24,8 +24,11 @@ type Device struct {
 	// each server's lanes are dealt.
 	Kind string `json:"kind"`
 	// Bytes are one server's, of all its devices together.
-	Bytes  int64  `json:"bytes"`
-	Policy string `json:"policy,omitempty"`
+	Bytes int64 `json:"bytes"`
+	// Journal are one server's, of the host's memory: of what was done on its devices since the
+	// tiers below had it. 0: none, and a server ends with its device.
+	Journal int64  `json:"journal,omitempty"`
+	Policy  string `json:"policy,omitempty"`
 }
 
 // Server is who asks for its device.

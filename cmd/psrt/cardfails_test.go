@@ -1,0 +1,42 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/cuda/cudatest"
+)
+
+// TestCardFails: cards that fail in the middle of a training are told with what follows: servers
+// go on without them, and the model is the undisturbed one's. Where nothing was written down the job
+// ends, and says what would have kept it.
+func TestCardFails(t *testing.T) {
+	args := strings.Fields("train --data " + supportData(t) + "/rows.libffm --format libffm --model fm --batch 200 --threads 1 --seed 7 --servers 2 --workers 1 --sync bsp --json --hbm-budget 2MiB")
+	want := resultOf(t, psrt(t, append(args, "--hbm-device", "host")...).stdout).Digest
+	t.Setenv(cuda.Variable, cudatest.Build(t))
+	t.Setenv("PSRT_FAKE_CUDA_FAIL", "40")
+	for _, more := range []string{"", "--replicas 2 --allow-same-host --groups 2"} {
+		o := psrt(t, append(args, strings.Fields(more)...)...)
+		if o.code != 0 {
+			t.Errorf("%q: exit %d, %s", more, o.code, o.stderr)
+			continue
+		}
+		res := resultOf(t, o.stdout)
+		if res.Digest != want || !strings.Contains(o.stderr, "nothing is lost") || !strings.Contains(o.stderr, "CUDA_ERROR_LAUNCH_FAILED") {
+			t.Errorf("%q: digest %s, want %s; it says\n%s", more, res.Digest, want, o.stderr)
+		}
+		for i, s := range res.ServerUse {
+			if d := s.Tables[0].Tiers; d == nil || d.DeviceFailedParts == 0 || !strings.Contains(d.DeviceFailed, "GPU 0") {
+				t.Errorf("%q: server %d says %+v", more, i, d)
+			}
+		}
+	}
+	if o := psrt(t, append(args, "--hbm-journal", "0")...); o.code != 1 || !strings.Contains(o.stderr, "--hbm-journal") || !strings.Contains(o.stderr, "--replicas 2") {
+		t.Errorf("without a journal: exit %d, %s", o.code, o.stderr)
+	}
+	if o := psrt(t, append(slices.Clone(args[:len(args)-2]), "--hbm-journal", "1MiB")...); o.code != 2 || !strings.Contains(o.stderr, "no effect without --hbm-budget") {
+		t.Errorf("a journal of nothing: exit %d, %s", o.code, o.stderr)
+	}
+}
