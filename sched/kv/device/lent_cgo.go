@@ -32,6 +32,7 @@ type lent struct {
 	first, last uint64
 	m           *kv.Memory // nil: servers do not reach it
 	fd          int        // its dma-buf, -1: it is known by its addresses
+	flush       bool       // or the GPU does not see what network cards have written
 	calls       int        // that use it
 }
 
@@ -116,7 +117,7 @@ func (s *Staging) lend(l *lent) error {
 	if !ordered && !flushes {
 		return errors.New("the driver does not say when what a network card writes is seen by the GPU")
 	}
-	l.of.flush = !ordered
+	l.flush = !ordered
 	m := &memory{bytes: at[byte](l.first, int(l.last-l.first)), fd: -1}
 	page := uint64(os.Getpagesize())
 	first, last := l.first&^(page-1), (l.last+page-1)&^(page-1)
@@ -252,7 +253,7 @@ func (s *Staging) instead(l *lent, err error) bool {
 
 // carried ends a direct call that went well: work on the GPU sees the rows from here on.
 func (s *Staging) carried(l *lent, n int, in bool) error {
-	if in && l.of.flush {
+	if in && l.flush {
 		if err := l.of.dev.Flush(); err != nil {
 			return coded(err, "device: rows that were pulled are not seen by %s", l.of.card.Name)
 		}

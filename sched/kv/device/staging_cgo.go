@@ -48,9 +48,6 @@ type card struct {
 	dev  *cuda.Device
 	free []*room // last used last
 	card Card
-	// flush has work on the card see what network cards have written. Set with the first
-	// memory that is registered, before any call uses such.
-	flush bool
 }
 
 // Card is what was done with a GPU. Way is how rows come and go that do not so directly.

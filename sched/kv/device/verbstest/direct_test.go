@@ -236,6 +236,16 @@ func TestDirect(t *testing.T) {
 	if after.Direct.PulledBytes != before.Direct.PulledBytes+4*dense || after.StagingBytes == 0 || !strings.Contains(after.Direct.Why, "Plan") {
 		t.Errorf("after a pull in another order it says %+v, %+v", after, after.Direct)
 	}
+	if err := x.c.CheckRange(x.at.Address, 8); kv.CodeOf(err) != kv.Invalid || !strings.Contains(err.Error(), "PSRT_DEVICE") {
+		t.Errorf("the memory of a call that does not say it is a GPU's: %v", err)
+	}
+	x.must(x.gpus.Into(x.at, dim*len(x.keys), 0, func(m []float32) error {
+		if is, err := x.gpus.Unregister(x.at.Address); !is || kv.CodeOf(err) != kv.Busy {
+			t.Errorf("memory is taken back from a call that uses it: %v, %v", is, err)
+		}
+		return x.rows.Pull(x.keys, m, kv.Options{})
+	}))
+	after = x.said()
 	if is, err := x.gpus.Unregister(x.at.Address); !is || err != nil {
 		t.Fatal(is, err)
 	}
