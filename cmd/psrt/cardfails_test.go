@@ -33,10 +33,18 @@ func TestCardFails(t *testing.T) {
 			}
 		}
 	}
-	if o := psrt(t, append(args, "--hbm-journal", "0")...); o.code != 1 || !strings.Contains(o.stderr, "--hbm-journal") || !strings.Contains(o.stderr, "--replicas 2") {
+	if o := psrt(t, append(slices.Clone(args), "--hbm-journal", "0")...); o.code != 1 || !strings.Contains(o.stderr, "--hbm-journal") || !strings.Contains(o.stderr, "--replicas 2") {
 		t.Errorf("without a journal: exit %d, %s", o.code, o.stderr)
 	}
 	if o := psrt(t, append(slices.Clone(args[:len(args)-2]), "--hbm-journal", "1MiB")...); o.code != 2 || !strings.Contains(o.stderr, "no effect without --hbm-budget") {
 		t.Errorf("a journal of nothing: exit %d, %s", o.code, o.stderr)
+	}
+	// One of two servers' cards, with replicas and nothing written down: only that server's copies go.
+	t.Setenv("PSRT_FAKE_CUDA_DEVICES", "2")
+	t.Setenv("PSRT_FAKE_CUDA_LIKE", "1")
+	t.Setenv("PSRT_FAKE_CUDA_FAIL_ON", "1")
+	o := psrt(t, append(slices.Clone(args), strings.Fields("--replicas 2 --allow-same-host --groups 2 --hbm-journal 0")...)...)
+	if o.code != 0 || resultOf(t, o.stdout).Digest != want || !strings.Contains(o.stderr, "CUDA_ERROR_LAUNCH_FAILED") {
+		t.Errorf("a copy without a journal: exit %d, want digest %s, %s%s", o.code, want, o.stdout, o.stderr)
 	}
 }

@@ -4,6 +4,7 @@ package layers
 
 import (
 	"errors"
+	"time"
 
 	"psrt/csrc/accel"
 	"psrt/csrc/blas"
@@ -32,8 +33,9 @@ type Device struct {
 	at     memory
 	values []float32 // pinned, as the stages are
 	stages []stage
-	host   [][]byte // all that is pinned
-	bytes  []byte   // an argument
+	host   [][]byte      // all that is pinned
+	bytes  []byte        // an argument
+	within time.Duration // a piece of work; beyond that the device hangs
 	failed error
 }
 
@@ -43,7 +45,7 @@ type stage struct{ in, out []float32 }
 // Open takes a device of a kind, as gpu.Choose has it, or Host, for leaves of up to most
 // examples, so many of which are under way at once; turn counts those who take one.
 func Open(kind string, turn int, m *model.Model, most, stages int) (*Device, error) {
-	d := &Device{name: kind, release: func() {}, model: m, shape: shapeOf(m), most: most}
+	d := &Device{name: kind, release: func() {}, model: m, shape: shapeOf(m), most: most, within: gpu.PieceWithin}
 	if err := d.take(kind, turn); err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (d *Device) some(leaves []Leaf) error {
 			return err
 		}
 	}
-	if err := errors.Join(d.stream.Record(d.over), gpu.Await(d.over)); err != nil {
+	if err := errors.Join(d.stream.Record(d.over), gpu.Await(d.over, d.within)); err != nil {
 		return err
 	}
 	for i := range leaves {
@@ -214,7 +216,7 @@ func (d *Device) Close() error {
 	var errs []error
 	if d.over != nil {
 		// Copies may be under way, where something behind them was refused.
-		if err := errors.Join(d.stream.Record(d.over), gpu.Await(d.over)); errors.Is(err, gpu.ErrHangs) {
+		if err := errors.Join(d.stream.Record(d.over), gpu.Await(d.over, d.within)); errors.Is(err, gpu.ErrHangs) {
 			return nil
 		}
 		errs = append(errs, d.over.Close())

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"psrt/csrc/accel/acceltest"
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/sched/train/model"
+	"psrt/tiers/hbm/gpu"
 )
 
 // specs are all that a dense half may have.
@@ -174,6 +177,40 @@ func TestFails(t *testing.T) {
 		t.Errorf("after %v: %v", err, again)
 	}
 	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHangs: a device that is not done in time is given up: what was asked of it has an error, and
+// nobody waits for it again.
+func TestHangs(t *testing.T) {
+	t.Setenv(cuda.Variable, cudatest.Library(t))
+	hang := filepath.Join(t.TempDir(), "hang")
+	t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+	m, err := model.New(specs()["deepfm"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open("gpu", 0, m, 4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Step([]Leaf{d.trial(4)}); err != nil {
+		t.Fatal(err)
+	}
+	d.within = 50 * time.Millisecond
+	if err := os.WriteFile(hang, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var failed *Error
+	if err := d.Step([]Leaf{d.trial(4)}); !errors.As(err, &failed) || !errors.Is(err, gpu.ErrHangs) || !strings.Contains(err.Error(), "not over after 50ms") {
+		t.Errorf("a device that hangs: %v", err)
+	}
+	d.within = time.Hour
+	if err := d.Close(); err != nil { // at once
+		t.Error(err)
+	}
+	if err := os.Remove(hang); err != nil {
 		t.Error(err)
 	}
 }

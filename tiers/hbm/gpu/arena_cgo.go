@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -156,7 +157,7 @@ func (a *arena) fail(err error) bool {
 
 // A piece of a batch takes a card milliseconds, and longer where others have work on it.
 const (
-	pieceWithin = time.Minute
+	PieceWithin = time.Minute
 	longestNap  = time.Millisecond
 )
 
@@ -164,16 +165,16 @@ const (
 // back, as the driver would wait, and it may still write.
 var ErrHangs = hbm.ErrHangs
 
-// Await waits for an event, not for ever: a card that hangs has failed. It sleeps
+// Await waits for an event, not longer than PieceWithin, or what a test says: a card that hangs has failed. It sleeps
 // longer and longer between two looks.
-func Await(over interface{ Passed() (bool, error) }) error {
+func Await(over interface{ Passed() (bool, error) }, within time.Duration) error {
 	begin := time.Now()
 	for nap := time.Duration(0); ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
 		switch done, err := over.Passed(); {
 		case done || err != nil:
 			return err
-		case time.Since(begin) > pieceWithin:
-			return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", ErrHangs, pieceWithin)
+		case time.Since(begin) > within:
+			return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", ErrHangs, within)
 		case nap < 5*time.Microsecond: // most are over by then
 			runtime.Gosched()
 		default:
@@ -184,7 +185,7 @@ func Await(over interface{ Passed() (bool, error) }) error {
 
 // retire waits for what used a stage last.
 func (a *arena) retire(s *stage) {
-	if s.fence == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over)) {
+	if s.fence == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over, cmp.Or(a.card.Within, PieceWithin))) {
 		return
 	}
 	s.fence = 0

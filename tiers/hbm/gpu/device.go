@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"psrt/csrc/cuda"
 	"psrt/csrc/kernels"
@@ -27,6 +28,9 @@ type Device struct {
 	// Accel is a library with a table of functions (csrc/accel) that is asked instead of
 	// CUDA, "" none; Index is then its number of the device.
 	Accel string
+	// Within is how long it may be at a piece of work before it is taken to hang, for tests; 0:
+	// a minute.
+	Within time.Duration
 
 	mu          sync.Mutex
 	name, model string // once they are known

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"psrt/csrc/accel"
 	"psrt/csrc/cuda"
@@ -100,14 +102,62 @@ var faults = map[string]struct {
 			t.Errorf("a lookup on a device that has failed: %v", l.Err)
 		}
 	}},
+	"a card that has failed is not taken again": {[]string{"PSRT_FAKE_CUDA_FAIL=3"}, func(t *testing.T) {
+		d := &Device{Library: os.Getenv(faultVariable)}
+		c, err := openOn(t, d, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &tiers.Lookup{Keys: []uint64{1, 2, 3}, Rows: make([]uint32, 3), Create: true}
+		if !c.Start(l) || l.Err != nil {
+			t.Fatalf("the first lookup: %v", l.Err)
+		}
+		for range 3 {
+			c.Apply(l.Rows, make([]float32, 48))
+		}
+		if err := c.Failed(); err != nil || !strings.Contains(c.Stats().Device.Failed, "GPU 0") {
+			t.Errorf("with a journal: %v, %+v", err, c.Stats().Device)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := openOn(t, d, 1<<16); !errors.Is(err, hbm.ErrDevice) || !strings.Contains(err.Error(), "has failed in this process") || !strings.Contains(err.Error(), "CUDA_ERROR_LAUNCH_FAILED") {
+			t.Errorf("taken again: %v", err)
+		}
+	}},
+	"a card that hangs": {nil, func(t *testing.T) {
+		hang := filepath.Join(t.TempDir(), "hang")
+		t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+		c, err := openOn(t, &Device{Library: os.Getenv(faultVariable), Within: 50 * time.Millisecond}, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &tiers.Lookup{Keys: []uint64{1, 2, 3}, Rows: make([]uint32, 3), Create: true}
+		if !c.Start(l) || l.Err != nil {
+			t.Fatalf("the first lookup: %v", l.Err)
+		}
+		if err := os.WriteFile(hang, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Apply(l.Rows, make([]float32, 48)); n != 0 || c.Failed() != nil || !strings.Contains(c.Stats().Device.Failed, "not over after 50ms") {
+			t.Errorf("%d rows refused, %v, %+v", n, c.Failed(), c.Stats().Device)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}},
 }
 
 func openCache(t *testing.T) (*hbm.Cache, error) {
+	return openOn(t, &Device{Library: os.Getenv(faultVariable)}, 0)
+}
+
+func openOn(t *testing.T, d *Device, journal int64) (*hbm.Cache, error) {
 	m, err := tiers.NewMemory(faultSpec, 1, tiers.MemoryConfig{Node: -1, Tracked: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := hbm.New(m, hbm.Config{Device: &Device{Library: os.Getenv(faultVariable)}, MaxBytes: 1 << 20, BatchRows: 64, Node: -1})
+	c, err := hbm.New(m, hbm.Config{Device: d, MaxBytes: 1 << 20, BatchRows: 64, Node: -1, Journal: journal})
 	if err != nil {
 		_ = m.Close()
 	}

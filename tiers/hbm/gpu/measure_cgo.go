@@ -73,7 +73,7 @@ func measure(dev *cuda.Device) (speed float64, err error) {
 	}
 	defer func() { err = errors.Join(err, last.Close()) }()
 	for range measureTurns {
-		if err := errors.Join(s.Record(first), s.Within(at.Add(measureBytes), at, measureBytes), s.Record(last), Await(last)); err != nil {
+		if err := errors.Join(s.Record(first), s.Within(at.Add(measureBytes), at, measureBytes), s.Record(last), Await(last, PieceWithin)); err != nil {
 			return 0, err
 		}
 		ms, err := last.Since(first)

@@ -12,6 +12,7 @@
  * PSRT_FAKE_CUDA_LIKE    set: all have one name, as like cards have
  * PSRT_FAKE_CUDA_FAIL    number of the launch from which on every call fails, as
  *                        after a fault of a kernel
+ * PSRT_FAKE_CUDA_FAIL_ON number of the device whose launches these are (all devices)
  * PSRT_FAKE_CUDA_COPIES  so many copies between host and device go well; with the
  *                        next every call fails
  * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any); may change
@@ -39,7 +40,7 @@ enum { DEVICES = 8, ARGUMENT = 512 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t total = 1 << 30, used, pinned;
-static long fails_from, launches, copies = -1;
+static long fails_from, fails_on = -1, launches, copies = -1;
 static int devices = 1, unfit = -1, old = -1, full = -1, ready, broken, retained[DEVICES];
 static _Thread_local int depth;
 static _Thread_local int *entered[16]; /* contexts, depth of them */
@@ -246,6 +247,8 @@ int cuInit(unsigned flags)
 		devices = atoi(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_FAIL")))
 		fails_from = atol(s);
+	if ((s = getenv("PSRT_FAKE_CUDA_FAIL_ON")))
+		fails_on = atol(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_COPIES")))
 		copies = atol(s);
 	if ((s = getenv("PSRT_FAKE_CUDA_UNFIT")))
@@ -681,7 +684,7 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 	(void)extra;
 	CALL({
 		size_t k = (size_t)((const char *)f - (const char *)kernels) / sizeof *kernels;
-		if (fails_from && ++launches >= fails_from)
+		if (fails_from && (fails_on < 0 || current() - retained == fails_on) && ++launches >= fails_from)
 			r = broken = LAUNCH;
 		else if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared)
 			r = INVALID;
