@@ -92,6 +92,7 @@ var (
 		shape("lr", 1, 4096, "asp", 1, 1), shape("fm", 4, 1024, "asp", 1, 1), shape("fm", 4, 16384, "asp", 1, 1), shape("fm", 64, 2048, "asp", 1, 1),
 		shape("fm", 64, 16384, "asp", 1, 1), shape("deepfm", 8, 4096, "asp", 1, 1, 256, 128), shape("deepfm", 8, 1024, "asp", 1, 1, 64), shape("fm", 4, 256, "asp", 1, 1),
 		shape("fm", 24, 6000, "asp", 1, 1), shape("deepfm", 20, 3000, "asp", 1, 1, 96, 48),
+		split(shape("deepfm", 8, 4096, "bsp", 1, 1, 64), 1), split(shape("deepfm", 24, 2048, "bsp", 1, 1, 96, 48), 1),
 	}
 	held = []Shape{
 		shape("fm", 16, 4096, "asp", 1, 1), shape("fm", 32, 8192, "asp", 1, 1), shape("deepfm", 16, 2048, "asp", 1, 1, 128, 64), shape("fm", 16, 4096, "bsp", 1, 1), shape("fm", 16, 8192, "asp", 2, 2),
@@ -183,7 +184,7 @@ func (b *bench) difference(ctx context.Context, s Shape) (spent, error) {
 	if err != nil {
 		return spent{}, err
 	}
-	d := spent{Sample: plan.Sample{Model: s.Model, Examples: float64(long.Examples - short.Examples)}, seconds: long.TrainSeconds - short.TrainSeconds, others: others}
+	d := spent{Sample: plan.Sample{Model: s.Model, Examples: float64(long.Examples - short.Examples), Dense: float64(s.Dense)}, seconds: long.TrainSeconds - short.TrainSeconds, others: others}
 	d.Steps = float64(long.Pipeline.Steps - short.Pipeline.Steps)
 	for sign, res := range map[float64]*train.Result{1: long, -1: short} {
 		for _, r := range res.Ranks {

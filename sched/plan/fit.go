@@ -11,7 +11,8 @@ type Sample struct {
 	Examples float64
 	Steps    float64
 	Rows     float64 // pulled, over all steps
-	// WorkerNs and ServerNs are core-nanoseconds.
+	Dense    float64 // dense ranks; they make as many steps, and are served
+	// WorkerNs and ServerNs are core-nanoseconds; dense ranks' are the worker's.
 	WorkerNs, ServerNs float64
 }
 
@@ -27,14 +28,19 @@ func Fit(samples []Sample, known Costs) (Costs, error) {
 	for _, s := range samples {
 		floats := s.Model.RowFloats()
 		ids := s.Examples * float64(s.Model.Fields)
-		_, multiplyAdds := s.Model.dense()
-		worker = append(worker, []float64{ids, ids * floats, s.Examples * multiplyAdds, s.Rows, s.Rows * floats, s.Steps})
-		server = append(server, []float64{s.Rows, s.Rows * floats, s.Steps})
+		params, multiplyAdds := s.Model.dense()
+		between := 0. // both ways
+		if s.Dense > 0 {
+			between = 2 * s.Examples * s.Model.between()
+		}
+		steps := s.Steps * (1 + s.Dense)
+		worker = append(worker, []float64{ids, ids * floats, s.Examples * multiplyAdds, s.Rows, s.Rows * floats, steps, between})
+		server = append(server, []float64{s.Rows, s.Rows*floats + s.Steps*params*max(1, s.Dense), steps})
 		workerNs, serverNs = append(workerNs, s.WorkerNs), append(serverNs, s.ServerNs)
 	}
 	w, v := leastSquares(worker, workerNs), leastSquares(server, serverNs)
 	c := known
-	c.ReadID, c.ComputeFloat, c.MultiplyAdd, c.WorkerRow, c.WorkerFloat, c.WorkerStep = w[0], w[1], w[2], w[3], w[4], w[5]
+	c.ReadID, c.ComputeFloat, c.MultiplyAdd, c.WorkerRow, c.WorkerFloat, c.WorkerStep, c.BetweenFloat = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
 	c.ServerRow, c.ServerFloat, c.ServerStep = v[0], v[1], v[2]
 	return c, c.validate()
 }

@@ -123,6 +123,7 @@ func TestPredictDenseRanks(t *testing.T) {
 	socket := whole.Costs.SocketByte * 1e-9
 	params, adds := whole.Model.dense()
 	moved := socket * (2*2*4*q.ActivationBytes - 4*2*4*params + 2*2*4*params) // both ends; values: 4 workers had them, 2 ranks have
+	moved += 4 * 2 * q.ActivationBytes / 4 * whole.Costs.BetweenFloat * 1e-9
 	if got, want := spent(q, "trainers", "layers"), spent(p, "trainers")+moved+2*whole.Costs.WorkerStep*1e-9; math.Abs(got/want-1) > 1e-9 {
 		t.Errorf("the halves take %v core-seconds, want %v", got, want)
 	}
@@ -244,17 +245,22 @@ func TestPredictModes(t *testing.T) {
 // Costs that made samples are found in them, also with a tenth of noise.
 func TestFit(t *testing.T) {
 	rng := seedtest.Rand(t)
-	want := Costs{ReadID: 90, ComputeFloat: 1.5, MultiplyAdd: .4, WorkerRow: 70, WorkerFloat: 3, WorkerStep: 50_000, ServerRow: 150, ServerFloat: 4, ServerStep: 9000}
+	want := Costs{ReadID: 90, ComputeFloat: 1.5, MultiplyAdd: .4, BetweenFloat: 1.5, WorkerRow: 70, WorkerFloat: 3, WorkerStep: 50_000, ServerRow: 150, ServerFloat: 4, ServerStep: 9000}
+	split := Model{Kind: "deepfm", Fields: 20, Dim: 16, Hidden: []int{16}}
 	for _, noise := range []float64{0, .02} {
 		var samples []Sample
-		for _, m := range []Model{{Kind: "lr", Fields: 20}, {Kind: "fm", Fields: 20, Dim: 4}, {Kind: "fm", Fields: 20, Dim: 64}, {Kind: "fm", Fields: 20, Dim: 32}, {Kind: "deepfm", Fields: 20, Dim: 8, Hidden: []int{256, 128}}} {
+		for _, m := range []Model{{Kind: "lr", Fields: 20}, {Kind: "fm", Fields: 20, Dim: 4}, {Kind: "fm", Fields: 20, Dim: 64}, {Kind: "fm", Fields: 20, Dim: 32}, {Kind: "deepfm", Fields: 20, Dim: 8, Hidden: []int{256, 128}}, split} {
 			for _, batch := range []float64{256, 2048, 16384} {
 				s := Sample{Model: m, Examples: 1e6, Steps: 1e6 / batch}
 				s.Rows = s.Steps * Distinct(batch*20, 2e5, 1.1)
-				_, adds := m.dense()
+				params, adds := m.dense()
 				ids, f := s.Examples*20, m.RowFloats()
 				s.WorkerNs = ids*want.ReadID + ids*f*want.ComputeFloat + s.Examples*adds*want.MultiplyAdd + s.Rows*want.WorkerRow + s.Rows*f*want.WorkerFloat + s.Steps*want.WorkerStep
-				s.ServerNs = s.Rows*want.ServerRow + s.Rows*f*want.ServerFloat + s.Steps*want.ServerStep
+				if len(m.Hidden) == 1 { // with two dense ranks
+					s.Dense = 2
+					s.WorkerNs += 2*s.Examples*m.between()*want.BetweenFloat + 2*s.Steps*want.WorkerStep
+				}
+				s.ServerNs = s.Rows*want.ServerRow + (s.Rows*f+s.Steps*params*max(1, s.Dense))*want.ServerFloat + s.Steps*(1+s.Dense)*want.ServerStep
 				s.WorkerNs *= 1 + noise*(2*rng.Float64()-1)
 				s.ServerNs *= 1 + noise*(2*rng.Float64()-1)
 				samples = append(samples, s)
@@ -267,7 +273,7 @@ func TestFit(t *testing.T) {
 		if got.SocketByte != 7 {
 			t.Errorf("what samples do not show was changed: %+v", got)
 		}
-		for i, pair := range [][2]float64{{got.ReadID, want.ReadID}, {got.MultiplyAdd, want.MultiplyAdd}, {got.ServerRow, want.ServerRow}, {got.ServerFloat, want.ServerFloat}, {got.ComputeFloat, want.ComputeFloat}} {
+		for i, pair := range [][2]float64{{got.ReadID, want.ReadID}, {got.MultiplyAdd, want.MultiplyAdd}, {got.BetweenFloat, want.BetweenFloat}, {got.ServerRow, want.ServerRow}, {got.ServerFloat, want.ServerFloat}, {got.ComputeFloat, want.ComputeFloat}} {
 			if math.Abs(pair[0]/pair[1]-1) > .002+20*noise {
 				t.Errorf("noise %v, cost %d: %v, want %v", noise, i, pair[0], pair[1])
 			}

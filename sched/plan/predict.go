@@ -74,6 +74,7 @@ func Predict(c *Cluster) Prediction {
 		values = 0
 		p.ActivationBytes = examples * m.between() * 4
 	}
+	between := 2 * p.ActivationBytes / 4 // floats, both ways
 	p.DistinctRows = rows
 	p.PullBytes = rows*4*floats + values
 	p.PushBytes = rows*(8+4*floats) + values
@@ -90,7 +91,7 @@ func Predict(c *Cluster) Prediction {
 	replicas := float64(j.Replicas)
 
 	read := ids * k.ReadID * 1e-9
-	compute := ids * floats * k.ComputeFloat * 1e-9
+	compute := (ids*floats*k.ComputeFloat + between*k.BetweenFloat) * 1e-9
 	dense := examples * multiplyAdds * k.MultiplyAdd * 1e-9
 	carry := (rows*(k.WorkerRow+floats*k.WorkerFloat)+k.WorkerStep)*1e-9 + (p.PullBytes+p.PushBytes+2*p.ActivationBytes)*socket
 	// A dense rank's step: its part of the batch's layers, activations, and the parameters.
@@ -100,10 +101,11 @@ func Predict(c *Cluster) Prediction {
 	}
 	denseCarry := k.WorkerStep*1e-9 + 2*(ratio(p.ActivationBytes*w, split)+params*4)*socket
 	// A server's part of one worker's step; a replica does pushes alone, taken as half.
-	serve := (rows*(k.ServerRow+floats*k.ServerFloat)/s + k.ServerStep) * 1e-9 * (1 + (replicas-1)/2)
+	// Dense parameters are pulled, pushed and updated as the floats of rows are.
+	serve := ((rows*(k.ServerRow+floats*k.ServerFloat)+values/4*k.ServerFloat)/s + k.ServerStep) * 1e-9 * (1 + (replicas-1)/2)
 	serve += (p.PullBytes + p.PushBytes*(2*replicas-1)) / s * socket
 	if split > 0 { // dense ranks are served, too: the parameters alone
-		serve += (k.ServerStep*1e-9*(1+(replicas-1)/2) + params*4/s*2*replicas*socket) * split / w
+		serve += ((k.ServerStep+params/s*k.ServerFloat)*1e-9*(1+(replicas-1)/2) + params*4/s*2*replicas*socket) * split / w
 	}
 	disk := miss * k.DiskRow * 1e-9 / s // of a step of all workers
 
