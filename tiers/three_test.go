@@ -56,8 +56,8 @@ func cached(t *testing.T, r *rand.Rand, below hbm.Below, name string) *hbm.Cache
 // that fails, is busy and moves rows; the device fails, too, and a stand-in goes on for it.
 func TestThreeTiersAgainstReference(t *testing.T) {
 	var all []*hbm.Cache
-	defer func() {
-		if !slices.ContainsFunc(all, func(c *hbm.Cache) bool { return c.Stats().Device.Failed != "" }) {
+	defer func() { // of a few, as who looks for one seed runs, none may
+		if len(all) > 20 && !slices.ContainsFunc(all, func(c *hbm.Cache) bool { return c.Stats().Device.Failed != "" }) {
 			t.Error("no device has failed: the test tests nothing of that")
 		}
 	}()
