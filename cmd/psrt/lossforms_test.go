@@ -30,6 +30,7 @@ func lossForms() []lossForm {
 	return []lossForm{
 		{form: "workers and servers alone; `--replicas`; `--checkpoint`; ssp, asp", by: TestWorkersDie},
 		{form: "`--dense allreduce`", by: TestWorkersDieInAllReduce},
+		{form: "`--dense mixed`", by: TestWorkersDieInMixed},
 		{form: "`--global-shuffle`", by: TestWorkersDieInGlobalShuffle},
 		{form: "`--accessor`, `--serving`", by: TestWorkerOfTheDaysDies},
 		{form: "`--stream`", by: TestStreamWorkersDie},
@@ -41,7 +42,6 @@ func lossForms() []lossForm {
 		{form: "`--hot-rows`", flags: "--sync ssp --staleness 2 --hot-rows 100 --hot-staleness 2", after: sameExamples},
 		{form: "`--audit`", flags: "--audit DIR/record", after: sameAndAudited},
 		{form: "`--combine host`", flags: "--combine host", says: "no other process can take a rank's part"},
-		{form: "`--dense mixed`", flags: "--dense mixed --model deepfm --hidden 16", says: "who goes on for a worker has not measured"},
 		{form: "`--compress topk`", flags: "--compress topk:0.1", says: "what a worker has not sent yet is lost with it"},
 		{form: "`--merge-pushes`", flags: "--sync asp --merge-pushes 2", says: "what a worker has not sent yet is lost with it"},
 		{form: "`--heter` in ssp and asp", flags: "--heter --model deepfm --hidden 16 --sync asp", says: "a dense rank's pushes have an order that nobody else knows"},

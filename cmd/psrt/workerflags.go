@@ -43,10 +43,10 @@ func (f *workerFlags) describe(c *cobra.Command, j *train.Job, colocate bool) er
 
 // startedHere is describe's default where psrt starts the ranks itself, and sees them
 // die. A process that serves, too, takes its rows with it; nobody knows what a dense rank has
-// pushed where workers are steps apart; with --dense mixed who took a part would not know the split; with
-// --combine host the workers of a host hang together.
+// pushed where workers are steps apart; with --combine host
+// the workers of a host hang together.
 func (f *workerFlags) startedHere(j *train.Job, colocate bool) {
-	if j.OnWorkerLoss == "" && !colocate && (j.Heter == 0 || j.Sync == train.BSP) && j.Dense != train.DenseMixed && j.Combine != train.CombineHost {
+	if j.OnWorkerLoss == "" && !colocate && (j.Heter == 0 || j.Sync == train.BSP) && j.Combine != train.CombineHost {
 		j.OnWorkerLoss = train.LossRestart
 	}
 }

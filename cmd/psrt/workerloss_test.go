@@ -142,6 +142,12 @@ func TestWorkersDieInAllReduce(t *testing.T) {
 	workersDie(t, lossRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
 }
 
+// So they are where some blocks go that way, and others to the servers: who goes on takes
+// over which.
+func TestWorkersDieInMixed(t *testing.T) {
+	workersDie(t, 4, "--model", "deepfm", "--hidden", "512,128", "--lanes", "2", "--dense", train.DenseMixed)
+}
+
 // So they are where they have rows for each other beside that.
 func TestWorkersDieInGlobalShuffle(t *testing.T) {
 	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
@@ -160,7 +166,11 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 	args := append([]string{"train", "--data", data, "--valid", valid, "--batch", "96", "--epochs", "6", "--patience", "0",
 		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}, flags...)
 	want := map[string]*train.Result{}
-	for _, sync := range []string{"bsp", "asp"} {
+	syncs, mixed := []string{"bsp", "asp"}, slices.Contains(flags, train.DenseMixed)
+	if mixed { // of bsp alone, without replicas
+		syncs = syncs[:1]
+	}
+	for _, sync := range syncs {
 		o := psrt(t, append(args, "--sync", sync)...)
 		var res train.Result
 		if err := json.Unmarshal([]byte(o.stdout), &res); err != nil {
@@ -174,11 +184,11 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 		if run == runs-1 {
 			rng = rand.New(rand.NewPCG(seed, 3))
 		}
-		sync := []string{"bsp", "asp"}[run%2]
+		sync := syncs[run%len(syncs)]
 		loss := []string{"restart", "continue"}[run/2%2]
 		ctx, cancel := context.WithTimeout(context.Background(), faultLimit)
 		more := []string{"--sync", sync, "--on-worker-loss", loss}
-		replicas := run/4%2 == 1
+		replicas := run/4%2 == 1 && !mixed
 		if replicas {
 			more = append(more, "--servers", "3", "--replicas", "2", "--groups", "6", "--allow-same-host")
 		}
@@ -211,6 +221,9 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 		w, name := want[sync], fmt.Sprintf("run %d (%s, %s, replicas: %v):%s", run, sync, loss, replicas, deaths)
 		t.Logf("%s: %v", name, res.Takeovers)
 		taken += len(res.Takeovers)
+		if res.DenseSums != nil && res.DenseSums.Mixed != nil {
+			t.Logf("%s: %.2f of the dense vector are added among the workers", name, res.DenseSums.Mixed.Share)
+		}
 		if res.Examples != w.Examples || !replicas && pushes(res) != pushes(w) { // each replica counts them
 			t.Errorf("%s: %d examples and %d pushes, undisturbed %d and %d", name, res.Examples, pushes(res), w.Examples, pushes(w))
 		}

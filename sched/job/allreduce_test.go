@@ -134,11 +134,10 @@ func TestSameDigestMixed(t *testing.T) {
 
 func TestMixedIsRefused(t *testing.T) {
 	for what, change := range map[string]func(*train.Job){
-		"consistency":    func(j *train.Job) { j.Sync = train.ASP },
-		"on-worker-loss": func(j *train.Job) { j.OnWorkerLoss = train.LossRestart },
-		"replicas":       func(j *train.Job) { j.Servers, j.Replicas, j.Groups, j.AllowSameHost = 2, 2, 4, true },
-		"compress":       func(j *train.Job) { j.Compress.Code = compress.Byte },
-		"audit":          func(j *train.Job) { j.Audit = &audit.Config{Dir: t.TempDir()} },
+		"consistency": func(j *train.Job) { j.Sync = train.ASP },
+		"replicas":    func(j *train.Job) { j.Servers, j.Replicas, j.Groups, j.AllowSameHost = 2, 2, 4, true },
+		"compress":    func(j *train.Job) { j.Compress.Code = compress.Byte },
+		"audit":       func(j *train.Job) { j.Audit = &audit.Config{Dir: t.TempDir()} },
 	} {
 		j := sampleJob(t, model.FM)
 		if j.Dense = train.DenseMixed; j.Validate() != nil {

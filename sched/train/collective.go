@@ -184,11 +184,6 @@ func (c *collective) news() {
 // run answers requests, and follows the others into new groups when there is none.
 func (c *collective) run(ctx context.Context, ready chan<- error) {
 	err := c.regroup(ctx, nil)
-	if err == nil && c.w.job.Dense == DenseMixed {
-		if err = c.mix(); err == nil {
-			err = c.cut()
-		}
-	}
 	ready <- err
 	for ctx.Err() == nil {
 		newest, changed := c.roll.newest()
@@ -224,7 +219,7 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 		if err == nil {
 			c.apply(s.b.clock, sum, applied)
 			if c.survives {
-				copy(g, sum)
+				c.mixed.take(g, sum)
 			}
 			return nil
 		}
@@ -238,7 +233,7 @@ func (c *collective) add(ctx context.Context, s *sumOf) error {
 	}
 	p, err := c.past.of(s.b.clock)
 	if err == nil {
-		copy(g, p.sum)
+		c.mixed.take(g, p.sum)
 	}
 	return err
 }
@@ -328,7 +323,7 @@ func (c *collective) values(b *batch) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.before, nil
+	return c.mixed.whole(b.dense.Values(), p.before), nil
 }
 
 // start begins to add the batch's dense gradients to the other workers'.

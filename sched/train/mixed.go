@@ -16,7 +16,8 @@ import (
 
 // mixed is a worker's part in --dense mixed: which blocks the workers add, as with
 // DenseAllReduce, and which they push to the servers and pull from them. Both ways are
-// under way at once. It is chosen before the first step, by all workers alike, and stays.
+// under way at once. It is chosen before the first step, by all workers alike, and stays:
+// who goes on for a dead worker takes over what the others use.
 // nil is a job in which the workers add all.
 type mixed struct {
 	measured densesplit.Measured
@@ -87,6 +88,14 @@ func (m *mixed) whole(pulled, replica []float32) []float32 {
 	return pulled
 }
 
+// take copies what the workers have added from sum to to, whose other blocks servers may be
+// reading.
+func (m *mixed) take(to, sum []float32) {
+	for _, r := range m.runs(len(sum)) {
+		copy(to[r.from:r.to], sum[r.from:r.to])
+	}
+}
+
 // newMixed works out what a split means.
 func newMixed(blocks []densemap.Block, laneOf []int, measured densesplit.Measured) (*mixed, error) {
 	var elements []int
@@ -134,15 +143,25 @@ func (c *collective) pull(b *batch) error {
 // mixRounds is how often either way is measured; the quickest counts.
 const mixRounds = 3
 
-// mix measures both ways with the whole vector, all workers at once, and chooses. A push
+// mix has all workers of a group use the same split. Where none of them knows one they measure
+// both ways with the whole vector, all at once, and choose. A push
 // takes the way of a pull back, so that two pulls stand for the servers' way; nothing may
 // be pushed yet. With the workers' way one of them pushes the sum, which is a pull's part.
-// No step is under way, so that the batch is free.
+// No step is under way then, so that the batch is free.
 func (c *collective) mix() (err error) {
-	measured := c.w.job.DenseMeasured
-	if measured == nil {
-		if measured, err = c.measure(); err != nil {
-			return err
+	var known densesplit.Measured
+	if c.mixed != nil {
+		known = c.mixed.measured
+	}
+	if known, err = c.slowest(known); err != nil || c.mixed != nil {
+		return err
+	}
+	measured := &known
+	if known == (densesplit.Measured{}) {
+		if measured = c.w.job.DenseMeasured; measured == nil {
+			if measured, err = c.measure(); err != nil {
+				return err
+			}
 		}
 	}
 	c.mixed, err = newMixed(c.blocks, c.w.all[0].dense.BlockLanes(len(c.blocks)), *measured)
@@ -222,7 +241,6 @@ func (j *Job) validateMixed() error {
 		with, why string
 	}{
 		{j.Sync != BSP || !j.bsp(), "another consistency than bsp", "blocks would be of different steps; use --sync " + BSP},
-		{j.Survives(), "--on-worker-loss " + j.OnWorkerLoss, "who goes on for a worker has not measured; use " + LossEnd},
 		{j.Chained(), "--replicas or --groups", "lanes move, and the split is by lane; leave them out"},
 		{j.Compress.On(), "--compress", "sums travel as they are; use none"},
 		{j.Audit != nil, "--audit", "a record takes all blocks for pulled; leave it out"},

@@ -43,7 +43,10 @@ func (c *collective) regroup(ctx context.Context, why error) error {
 			if err = c.joinCards(ctx); err == nil {
 				err = c.sync(ctx)
 			}
-			if err == nil && c.w.job.Dense != DenseMixed { // there the split comes first
+			if err == nil && c.w.job.Dense == DenseMixed {
+				err = c.mix()
+			}
+			if err == nil {
 				err = c.cut()
 			}
 			if err == nil {
