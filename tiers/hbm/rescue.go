@@ -100,7 +100,7 @@ func (c *Cache) inPlay() (play, live []uint32) {
 	return append(play, c.free...), live
 }
 
-// fetch copies rowsas the tier below has them to a stand-in.
+// fetch copies rows as the tier below has them to a stand-in.
 func (c *Cache) fetch(to *standIn, live []uint32) error {
 	most := min(bufferRows(c.Spec()), c.Most())
 	width := c.acc.RowFloats()
