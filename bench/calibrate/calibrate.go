@@ -206,57 +206,67 @@ func (b *bench) difference(ctx context.Context, s Shape) (spent, error) {
 	return d, nil
 }
 
-// median is the middle one of several differences, by the time on the wall.
-func (b *bench) median(ctx context.Context, s Shape) (spent, error) {
-	var all []spent
-	for range repeats {
-		d, err := b.positive(ctx, s)
-		if err != nil {
-			return d, err
+// medians are the middle ones of several differences of each job, by the time on the wall.
+// The jobs take turns: a machine that is shared is another some minutes later.
+func (b *bench) medians(ctx context.Context, shapes []Shape) ([]spent, error) {
+	all := make([][]spent, len(shapes))
+	for round := range repeats {
+		for i, s := range shapes {
+			b.cfg.Note(fmt.Sprintf("round %d of %d, job %d of %d: %s", round+1, repeats, i+1, len(shapes), s))
+			d, err := b.positive(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], d)
 		}
-		all = append(all, d)
 	}
-	slices.SortFunc(all, func(x, y spent) int { return cmp.Compare(x.seconds, y.seconds) })
-	return all[repeats/2], nil
+	middle := make([]spent, len(shapes))
+	for i, a := range all {
+		slices.SortFunc(a, func(x, y spent) int { return cmp.Compare(x.seconds, y.seconds) })
+		middle[i] = a[repeats/2]
+	}
+	return middle, nil
 }
 
 // Measure finds the costs of a core of this machine; what a single machine does not
 // show is taken from known.
-func Measure(ctx context.Context, cfg Config, known plan.Costs) (plan.Costs, error) {
-	b, err := open(ctx, cfg)
-	if err != nil {
-		return known, err
-	}
-	var samples []plan.Sample
-	for i, s := range learned {
-		cfg.Note(fmt.Sprintf("measuring %d of %d: %s", i+1, len(learned), s))
-		d, err := b.median(ctx, s)
-		if err != nil {
-			return known, errors.Join(err, b.close())
-		}
-		samples = append(samples, d.Sample)
-	}
-	c, err := plan.Fit(samples, known)
-	return c, errors.Join(err, b.close())
+func Measure(ctx context.Context, cfg Config, known plan.Costs) (costs plan.Costs, err error) {
+	costs, _, err = measure(ctx, cfg, known, nil)
+	return costs, err
 }
 
-// Check holds predictions against jobs that costs were not learned from.
-func Check(ctx context.Context, cfg Config, costs plan.Costs) (all []Checked, err error) {
+// measure runs more jobs beside those that costs come from.
+func measure(ctx context.Context, cfg Config, known plan.Costs, more []Shape) (costs plan.Costs, of []spent, err error) {
 	b, err := open(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return known, nil, err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	all, err := b.medians(ctx, slices.Concat(learned, more))
+	if err != nil {
+		return known, nil, err
+	}
+	var samples []plan.Sample
+	for _, d := range all[:len(learned)] {
+		samples = append(samples, d.Sample)
+	}
+	costs, err = plan.Fit(samples, known)
+	return costs, all[len(learned):], err
+}
+
+// Check finds these costs, and holds predictions against jobs that they were not learned
+// from, which take turns with the others.
+func Check(ctx context.Context, cfg Config, known plan.Costs) (costs plan.Costs, all []Checked, err error) {
+	costs, of, err := measure(ctx, cfg, known, held)
+	if err != nil {
+		return costs, nil, err
+	}
 	for i, s := range held {
-		cfg.Note(fmt.Sprintf("checking %d of %d: %s", i+1, len(held), s))
-		d, err := b.median(ctx, s)
-		if err != nil {
-			return all, err
-		}
+		d := of[i]
 		here := &plan.Cluster{Model: s.Model, Costs: costs, Job: plan.Job{Batch: s.Batch, Sync: s.Sync, Replicas: 1, Transport: "shm"},
 			Hosts: []plan.Host{{Name: "this machine", Count: 1, Cores: runtime.NumCPU(), Workers: s.Workers, DenseRanks: s.Dense, Servers: s.Servers, Lanes: 1}}}
 		if err := here.Validate(); err != nil {
-			return all, err
+			return costs, all, err
 		}
 		p := plan.Predict(here)
 		c := Checked{Shape: s, Name: s.String(), Predicted: p.StepSeconds, Measured: d.seconds / d.Steps, Others: d.others}
@@ -268,5 +278,5 @@ func Check(ctx context.Context, cfg Config, costs plan.Costs) (all []Checked, er
 		}
 		all = append(all, c)
 	}
-	return all, nil
+	return costs, all, nil
 }

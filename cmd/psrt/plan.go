@@ -73,11 +73,11 @@ the prediction for the description against a run of that job of yours.`,
 			return err
 		}
 		cfg := calibrate.Config{Exe: exe, Rows: rows, Note: func(s string) { fmt.Fprintln(os.Stderr, "psrt: "+s) }}
-		costs, err := calibrate.Measure(ctx, cfg, plan.Measured())
-		if err != nil {
-			return cli.InterruptedOr(ctx, err)
-		}
 		if !check {
+			costs, err := calibrate.Measure(ctx, cfg, plan.Measured())
+			if err != nil {
+				return cli.InterruptedOr(ctx, err)
+			}
 			return planOut(asJSON, costs, func() {
 				text, err := yaml.Marshal(map[string]plan.Costs{"costs": costs})
 				if err == nil {
@@ -85,7 +85,7 @@ the prediction for the description against a run of that job of yours.`,
 				}
 			})
 		}
-		all, err := calibrate.Check(ctx, cfg, costs)
+		costs, all, err := calibrate.Check(ctx, cfg, plan.Measured())
 		if err != nil {
 			return cli.InterruptedOr(ctx, err)
 		}
