@@ -99,6 +99,11 @@ func TestTopGoesOn(t *testing.T) {
 			if want.Sync == train.BSP && got.Digest != want.Digest {
 				t.Errorf("digest %s, of a job that nobody stopped %s", got.Digest, want.Digest)
 			}
+			if layout == "--sync bsp --workers 2 --servers 2" { // sums have no dense values that are kept
+				if o := run(2, saving, history, "--epochs", "3", "--resume", "--dense", "allreduce"); !strings.Contains(o.stderr, "give --dense ps") {
+					t.Error(o.stderr)
+				}
+			}
 			// A file that is gone or damaged is left out, or it says so.
 			if kept, err = filepath.Glob(filepath.Join(history, "*", "unsent-0.part")); err != nil || len(kept) == 0 {
 				t.Fatal(kept, err)

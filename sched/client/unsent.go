@@ -72,6 +72,14 @@ func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
 	return nil
 }
 
+// DenseUnsent is of how many dense values there is something in what Unsent gave.
+func DenseUnsent(b []byte) int {
+	if len(b) < len(unsentHead)+8 {
+		return 0
+	}
+	return compress.Left(b[len(unsentHead)+8:])
+}
+
 func (c *Client) takeRows(b []byte, id uint32, tables []table.Spec) (rest []byte, err error) {
 	for _, s := range tables {
 		if s.ID != id || c.press.kept[id] != nil {

@@ -83,14 +83,24 @@ func (d *Dense) Append(b []byte) []byte {
 	return appendFloats(le32(b, uint32(len(d.left))), d.left)
 }
 
+// Left is of how many values Append wrote what is left.
+func Left(b []byte) int {
+	r := reader{b: b}
+	return int(r.u32())
+}
+
 // Load takes over what Append wrote of a vector of n values, and returns what is behind it.
+// With n 0 nobody will send what is left, and it is dropped.
 func (d *Dense) Load(b []byte, n int) (rest []byte, err error) {
 	r := reader{b: b}
 	switch left := int(r.u32()); {
 	case r.short || left == 0:
 		return r.end()
-	case left != n || len(r.b) < 4*n:
+	case left != n && n != 0 || left < 0 || len(r.b) < 4*left:
 		return nil, fmt.Errorf("%w: %d values are left of a vector, which has %d", ErrPayload, left, n)
+	case n == 0:
+		r.b = r.b[4*left:]
+		return r.end()
 	}
 	d.left = make([]float32, n)
 	r.floats(d.left)

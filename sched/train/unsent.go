@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/sched/client"
 	"psrt/sched/compress"
 	"psrt/sched/coord"
 	"psrt/tiers/ckpt"
@@ -304,9 +305,18 @@ func (w *worker) findUnsent(m *ckpt.Model, at *position) (some bool, err error) 
 // where it cannot be read.
 func (w *worker) takeUnsent(ctx context.Context, number uint64) error {
 	b, err := w.readUnsent(ctx, number)
+	dense, none := w.model.Layout().Total, 0
+	if w.job.reduces() { // sums are pushed whole
+		dense, none = 0, client.DenseUnsent(b)
+	}
 	switch {
+	case err == nil && none > 0 && w.job.bsp():
+		return &InputError{fmt.Errorf("train: of %d dense values worker %d had something not sent yet, and with --dense %s nobody sends that: the model would not be that of a job that nobody stopped; give --dense %s, or --compress fp16, int8 or none", none, w.rank.Index, w.job.Dense, DensePS)}
 	case err == nil:
-		return w.client.TakeUnsent(b, []table.Spec{w.spec}, w.model.Layout().Total)
+		if none > 0 {
+			w.rank.emit(Event{Note: fmt.Sprintf("of %d dense values worker %d had something not sent yet, which is left out with --dense %s", none, w.rank.Index, w.job.Dense)})
+		}
+		return w.client.TakeUnsent(b, []table.Spec{w.spec}, dense)
 	case ctx.Err() != nil:
 		return err
 	case w.job.bsp():
