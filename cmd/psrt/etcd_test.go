@@ -48,7 +48,8 @@ func startEtcd(t *testing.T, dir, url string) (kill func()) {
 }
 
 // The user's etcd is killed while psrt trains and comes back: training goes on, and
-// gives the same model. Nothing is left in etcd.
+// gives the same model. Who needs it meanwhile says for whom it waits. Nothing is left in
+// etcd.
 func TestCoordinatorKilled(t *testing.T) {
 	url := "http://" + freeAddr(t)
 	const passes = 40
@@ -73,7 +74,7 @@ func TestCoordinatorKilled(t *testing.T) {
 	kill := startEtcd(t, where, url)
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
-	c := command(ctx, append(flags, "--coordinator", url)...)
+	c := command(ctx, append(flags, "--coordinator", url, "--stall-after", "700ms")...)
 	said := &watched{want: "epoch  2", seen: make(chan struct{})}
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, said
@@ -92,6 +93,8 @@ func TestCoordinatorKilled(t *testing.T) {
 	for range 2 {
 		said.next("is away")
 		kill()
+		await()
+		said.next(" waits for the coordinator since ") // who has to meet others at the end of a pass
 		await()
 		said.next("is back")
 		kill = startEtcd(t, where, url)
