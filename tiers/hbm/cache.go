@@ -72,6 +72,7 @@ type Cache struct {
 	play     []uint32        // the slots in use, once a stand-in has a failed device's place; nil: all
 	early    []*tiers.Lookup // of the tier below, that ended while a device was replaced
 	largest  int             // keys of a lookup
+	most     int             // rows that were pinned and promised at a time
 	replayed int             // gradients refused of the last call that was made again
 	exposed  bool            // the device was told to write where others look
 	partial  bool            // the last lookup that was to be gathered found not all of its rows

@@ -128,6 +128,7 @@ func (c *Cache) promise(j *job) error {
 	if c.room() >= lacking {
 		j.promised = lacking
 		c.reserved += lacking
+		c.most = max(c.most, c.size()-c.room())
 		return nil
 	}
 	c.letGo(j)

@@ -34,7 +34,11 @@ func (c *Cache) Failed() error {
 	if c.failed == nil || c.again() {
 		return nil
 	}
-	return fmt.Errorf("hbm: table %q: %s has failed: %w", c.Spec().Name, c.name, c.failed)
+	gap := ""
+	if c.journal != nil && c.journal.missed {
+		gap = "; not all that was done to rows there was written down: the tier below did not take them in time, or the journal was too small"
+	}
+	return fmt.Errorf("hbm: table %q: %s has failed: %w%s", c.Spec().Name, c.name, c.failed, gap)
 }
 
 // Poll goes on with what the tier below has done.

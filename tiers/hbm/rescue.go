@@ -17,7 +17,7 @@ import (
 // It is done where a call begins or has ended, never inside one, in which slots may be on
 // their way.
 
-// rescueWithin bounds how long the tier below may take to give rows.
+// rescueWithin bounds how long the tier below may take to give some rows.
 const rescueWithin = 2 * time.Minute
 
 // ErrHangs marks a device that is not done in time: it may still write where it was told to.
@@ -70,7 +70,8 @@ func (c *Cache) rescue() error {
 	old, written := c.dev, c.journal
 	c.dev, c.buf, c.play, c.failed, c.journal = twin, buf, play, nil, nil
 	_ = old.Close() // of what has failed: nothing of it is used any more
-	return written.close()
+	_ = written.close()
+	return nil
 }
 
 // inPlay drops the rows that the tier below has and nobody uses, and chooses the slots that
@@ -95,7 +96,7 @@ func (c *Cache) inPlay() (play, live []uint32) {
 		}
 	}
 	play = append(play, live...)
-	want := max(2*max(c.cfg.BatchRows, c.largest), c.reserved-c.idle)
+	want := max(2*max(c.cfg.BatchRows, c.largest, c.most), c.reserved-c.idle)
 	c.free = c.free[max(0, len(c.free)-want):]
 	return append(play, c.free...), live
 }
@@ -126,7 +127,7 @@ func (c *Cache) fetch(to *standIn, live []uint32) error {
 		c.below.Copy(look.Rows, words[:len(some)*width])
 		c.below.Release(look.Rows)
 		to.CopyIn(some, words[:len(some)*width])
-		live = live[len(some):]
+		live, end = live[len(some):], time.Now().Add(rescueWithin)
 	}
 	return nil
 }

@@ -12,9 +12,12 @@ func (c *Cache) Gather(rows []uint32, dst []float32) {
 	if len(rows) == 0 {
 		return
 	}
-	c.exposed = true
+	if c.failed != nil { // met where nobody could answer it
+		c.again()
+	}
+	c.exposed = c.exposed || c.failed == nil // what has failed before is told to write nowhere
 	err := c.wait(c.dev.Gather(rows, dst, c.Spec().Dim))
-	if c.exposed = err != nil; err != nil {
+	if c.exposed = c.exposed && err != nil; err != nil {
 		if c.again() {
 			c.Gather(rows, dst)
 			return

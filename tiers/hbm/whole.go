@@ -95,6 +95,9 @@ func (c *Cache) LoadRows(keys []uint64, rows []float32) error {
 	if err := c.below.LoadRows(keys, rows); err != nil {
 		// Some are set, and it is not known which: what is here goes the way of all.
 		c.forget(keys)
+		if c.journal != nil && c.dirty > 0 { // it may be of rows that are others below now
+			c.journal.missed = true
+		}
 		return err
 	}
 	width := c.acc.RowFloats()

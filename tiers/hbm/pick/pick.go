@@ -65,6 +65,8 @@ func (d *Device) Validate(lanes int, flag string) error {
 		return fmt.Errorf("%d devices for rows of coming batches, but servers of %d lanes, whose rows lie on one each: give %s %d", len(kinds), lanes, flag, len(kinds))
 	case d.Bytes <= 0:
 		return fmt.Errorf("%d bytes on a device: give --hbm-budget some", d.Bytes)
+	case d.Journal < 0:
+		return fmt.Errorf("a journal of %d bytes of rows on a device: give --hbm-journal some, or 0 for none", d.Journal)
 	}
 	return nil
 }
