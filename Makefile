@@ -124,6 +124,7 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	CGO_ENABLED=0 $(GO) test -timeout 60m ./...
 	bin/pslab test --race --timeout 120m $(LAB_TESTS)
 	GO=$(GO) .ci/moves.sh
+	bin/pslab test --timeout 60m --run TestDeathsOverVerbs ./cmd/psrt -- -test.count=5 -test.timeout=50m
 	bin/pslab test --timeout 60m --env PSRT_LEAK_CONNECTS=10000 --run Leak ./rdma/verbs -- -test.timeout=50m
 	GO=$(GO) .ci/fuzz.sh 60s
 

@@ -58,7 +58,10 @@ type Client struct {
 	asking   sync.WaitGroup // the resolver
 	heard    time.Time      // when a completion came last
 	failed   error          // what ended it
-	dead     chan struct{}  // closed when failed is set
+	goesOn   bool           // for processes before it, from step from on; see GoOn
+	from     uint64
+	inexact  bool
+	dead     chan struct{} // closed when failed is set
 	// copyBytes is the function of that name, but in tests.
 	copyBytes func(transport string) int
 }
@@ -84,6 +87,8 @@ type laneConn struct {
 	broken    error
 	seq       uint64
 	standing  psmsg.Standing // of the worker, when the client was opened
+	newest    psmsg.Standing // when the lane was connected last
+	before    uint64         // pushes of those whom the client goes on for
 	landing   rdma.RemoteRange
 	eager     int     // bytes of payload that a slot may carry
 	stride    int     // from one slot of landing to the next

@@ -140,6 +140,10 @@ func (c *Client) opened(s *serverConn, rep psmsg.OpenReply) {
 		if i < len(rep.Standing) && l.seq == 0 {
 			l.standing = rep.Standing[i]
 		}
+		if i < len(rep.Standing) {
+			l.newest = rep.Standing[i]
+			c.lookBack(l)
+		}
 		l.stride = int(l.landing.Len / psmsg.Slots)
 		l.eager = min(max(rep.Eager, 0), l.stride-psmsg.RequestBytes)
 	}

@@ -34,15 +34,36 @@ func (c *Client) Standing() []psmsg.Standing {
 // lane has been sent. A lane that has some of them already answers that, and counts
 // them once. Call it before anything is pulled or pushed.
 func (c *Client) GoOn(ctx context.Context, from uint64, pushed func(lane int) uint64) error {
+	c.lock()
+	c.goesOn, c.from = true, from
 	for i, l := range c.lanes {
 		l.seq = pushed(i)
+		l.before = l.seq
+		c.lookBack(l)
 	}
+	c.unlock()
 	for i := range c.servers {
 		if err := c.CallAgain(ctx, i, psmsg.MethodGoOn, psmsg.GoOnRequest{From: from}, &struct{}{}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lookBack notes where a lane's server, the group's newest head, cannot answer the first
+// pulls of who goes on as the one before was. With the turn.
+func (c *Client) lookBack(l *laneConn) {
+	if c.goesOn && l.seq == l.before && !l.newest.Gives(c.from) {
+		c.inexact = true
+	}
+}
+
+// Inexact says whether some server, since GoOn and before the first push to it, had added up
+// the step that this client goes on in, and nothing kept of the values before.
+func (c *Client) Inexact() bool {
+	c.lock()
+	defer c.unlock()
+	return c.inexact
 }
 
 // Lanes is the number of lanes of all servers.

@@ -3,6 +3,8 @@ package psmsg
 import (
 	"fmt"
 	"strings"
+
+	"psrt/sched/clock"
 )
 
 // Standing is how far a worker has come at a lane: what a process must know that
@@ -17,6 +19,12 @@ type Standing struct {
 	Applied uint64 `json:"applied,omitempty"`
 	// Retained says that the step before Applied can still be pulled as it was.
 	Retained bool `json:"retained,omitempty"`
+}
+
+// Gives says whether a pull of a step, of one who goes on in it for the worker, is answered
+// with what the worker before was given: nothing of it is added up, or that can be undone.
+func (s Standing) Gives(step uint64) bool {
+	return s.At == clock.None || s.Applied <= step || s.Retained && s.Applied == step+1
 }
 
 // MethodGoOn ends what began when a session took a worker over (GoOnRequest).

@@ -408,7 +408,7 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 		return err
 	}
 	rss, cpu := usage.Process()
-	all, err := gather(ctx, w, "usage", workerUsage{Halved: w.halved.use(), RSS: rss, CPU: cpu, Reached: w.carried.reached(w.client), Carried: w.carried.use(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.took, Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
+	all, err := gather(ctx, w, "usage", workerUsage{Halved: w.halved.use(), RSS: rss, CPU: cpu, Reached: w.carried.reached(w.client), Carried: w.carried.use(), Copied: w.client.Copied(), Hot: w.hotStats(), Took: w.takeovers(), Moved: w.rows.Moved(), Examples: w.meter.examples.Load(), Affinity: w.stages.report(),
 		Stages: w.seconds(), Pipeline: w.pipeline()})
 	if err != nil {
 		return err

@@ -143,7 +143,7 @@ func (w *worker) stand(ctx context.Context) error {
 	if w.rank.Generation == 0 {
 		return nil
 	}
-	at := stood{w.pos, w.clock, w.took, w.rank.Generation}
+	at := stood{w.pos, w.clock, w.takeovers(), w.rank.Generation}
 	return putNewest(ctx, w.rank.Coord, stoodKey(w.rank.Index), at.Generation, at)
 }
 
@@ -278,9 +278,19 @@ func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, e
 	in.clean = w.job.mode(DenseTable).BSP()
 	for _, s := range standing {
 		in.clean = in.clean && (s.At == clock.None || s.Applied <= in.from)
-		exact = exact && (s.At == clock.None || s.Applied <= in.from || s.Retained && s.Applied == in.from+1)
+		exact = exact && s.Gives(in.from)
 	}
 	return in, exact, w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] })
+}
+
+// takeovers are those that have led to this process. Where a group changed its head before
+// this one's first step, the new head may have had nothing to answer it with as before.
+func (w *worker) takeovers() []Takeover {
+	if n := len(w.took); n > 0 && w.took[n-1].Exact && w.job.Sync == BSP && w.client.Inexact() {
+		w.took[n-1].Exact = false
+		w.rank.emit(Event{Note: w.took[n-1].String()})
+	}
+	return w.took
 }
 
 // isNew says whether the step that is about to begin is one of which no lane has
