@@ -1,6 +1,7 @@
 package client
 
 import (
+	"sync/atomic"
 	"time"
 
 	"psrt/sched/audit"
@@ -9,7 +10,7 @@ import (
 
 // Call is one pull or push over all its lanes. The zero value is done.
 type Call struct {
-	left    int // lanes not yet answered
+	left    int32 // lanes not yet answered: changed with the turn, and looked at without
 	err     error
 	Created int    // rows made by a pull
 	Refused int    // rows a push could not update: their gradient was not finite
@@ -22,7 +23,11 @@ type Call struct {
 }
 
 // Done reports whether every lane has answered.
-func (c *Call) Done() bool { return c == nil || c.left == 0 }
+func (c *Call) Done() bool { return c == nil || atomic.LoadInt32(&c.left) == 0 }
+
+// owe adds to what lanes have not answered. Whoever finds that nothing is left finds the
+// rest of the call as it was left: this comes last.
+func (c *Call) owe(lanes int32) { atomic.AddInt32(&c.left, lanes) }
 
 // part is what one lane must do for a call: enough to encode the request, and
 // to encode it again after a reconnect.

@@ -255,7 +255,7 @@ func (c *Client) issue(p part) error {
 	slot := l.free[len(l.free)-1]
 	l.free = l.free[:len(l.free)-1]
 	p.active = true
-	p.call.left++
+	p.call.owe(1)
 	*p.uses()++
 	l.parts[slot] = p
 	c.noteSend(&l.parts[slot])

@@ -40,7 +40,7 @@ func (c *Client) posted(call *Call, began time.Time) error {
 
 // noteDone counts a call if it is over.
 func (c *Client) noteDone(call *Call) {
-	if call.left == 0 && !call.began.IsZero() {
+	if call.Done() && !call.began.IsZero() {
 		c.cfg.Latencies.byKind[call.what-1].Add(time.Since(call.began))
 		call.began = time.Time{}
 	}

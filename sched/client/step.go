@@ -120,7 +120,7 @@ func (c *Client) place(p part) {
 	slot := l.free[len(l.free)-1]
 	l.free = l.free[:len(l.free)-1]
 	p.active = true
-	p.call.left++
+	p.call.owe(1)
 	*p.uses()++
 	l.parts[slot] = p
 	c.noteSend(&l.parts[slot])
@@ -132,7 +132,7 @@ func (l *laneConn) release(slot int) {
 	p := &l.parts[slot]
 	l.dismiss(slot)
 	*p.uses()--
-	p.call.left--
+	p.call.owe(-1)
 	*p = part{}
 	l.free = append(l.free, slot)
 }
@@ -151,9 +151,9 @@ func (c *Client) makeVoid(l *laneConn, slot int) {
 	p := &l.parts[slot]
 	l.dismiss(slot)
 	*p.uses()--
-	p.call.left--
+	p.call.owe(-1)
 	l.void.inUse = &l.voids
-	l.void.left++
+	l.void.owe(1)
 	l.voids++
 	p.call, p.void, p.absent = &l.void, true, true
 	c.stale = append(c.stale, slotRef{l, slot})
@@ -175,7 +175,7 @@ func (c *Client) Void(call *Call) {
 			return false
 		}
 		*p.uses()--
-		call.left--
+		call.owe(-1)
 		return true
 	})
 	for _, l := range c.lanes {
