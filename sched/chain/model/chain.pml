@@ -13,6 +13,12 @@
  * end at any moment; a fence waits for the end of what was granted to those cut out,
  * as the real one waits until it must have ended.
  *
+ * With FLOW a push may come in two halves, of which the first gets its place in the
+ * order and goes down the chain; its worker may die before the second.
+ *
+ * What has been sent whole takes the place of its first half: whoever may still hear that
+ * may have heard it before. So there are fewer states.
+ *
  * The defines of mutations (ACK_EARLY ...) each leave something out.
  */
 #ifndef INIT
@@ -22,8 +28,9 @@
 #define EPOCHS 3        /* maps, the first included */
 #endif
 #define N 3
-#define OPS 2           /* the order's length: every worker's push once */
+#define OPS 2           /* the order's length: every worker's push once, or one and a place left empty */
 #define NOBODY 3
+#define VOID 3          /* what is in a place left empty: nobody's push */
 
 /* The store's map. Order in a chain is by number: who joins is server 2, the last,
  * and survivors keep their order. */
@@ -36,8 +43,9 @@ byte ep[N] = 1;
 byte mem[N] = INIT;
 byte joiner[N] = NOBODY;
 bool has[N];            /* the state holds all that is committed */
-byte hist[6];           /* s*OPS + k: the worker whose push is op k+1; 0 none */
+byte hist[N * OPS];     /* s*OPS + k: the worker whose push is op k+1; 0 none */
 byte have[N];           /* ops in the log and before */
+bool half[N];           /* of the last of them only the first half is here */
 byte com[N];            /* of them committed: done to the state */
 byte removed[N];        /* who must have stopped serving before this one goes on */
 bool inStep[N];         /* the joiner behind this tail has the copy */
@@ -45,7 +53,8 @@ bool copied[N];         /* this joiner has it */
 bool grant[9];          /* x*N + d: x's word to d that x is in d's epoch */
 
 /* The network, by epoch and sender. */
-byte data[30];          /* (epoch*N + s)*OPS + k */
+byte data[15 * OPS];    /* (epoch*N + s)*OPS + k */
+byte begin[15 * OPS];   /* the same, of first halves */
 byte ack[15];           /* epoch*N + s: the highest commit that s has told */
 bool clear[15];         /* epoch*N + s: s, and all before it, are past their fences */
 
@@ -56,6 +65,7 @@ byte order[OPS];        /* committed ops */
 bool begun;             /* worker 1 has pushed; worker 2 is second, they are alike */
 byte i, j, k;
 bool yes;
+bool wasHead;
 
 #define bit(x) (1 << (x))
 #define net(x) (ep[x] * N + (x))
@@ -63,6 +73,7 @@ bool yes;
 #define isHead(x) (member(x) && (mem[x] & (bit(x) - 1)) == 0)
 #define isTail(x) (member(x) && (mem[x] >> ((x) + 1)) == 0)
 #define isJoiner(x) (joiner[x] == (x))
+#define whole(x) (have[x] - half[x])
 #define before(x) ((x) == 2 && (mem[x] & 2) -> 1 : ((x) >= 1 && (mem[x] & 1) -> 0 : NOBODY))
 #define after(x) ((x) == 0 && (mem[x] & 2) -> 1 : ((x) <= 1 && (mem[x] & 4) -> 2 : (inStep[x] -> joiner[x] : NOBODY)))
 
@@ -95,11 +106,15 @@ inline fenced(x) {
 inline commit(x) {
 	assert(order[com[x]] == 0 || order[com[x]] == hist[x * OPS + com[x]]);
 	order[com[x]] = hist[x * OPS + com[x]];
-	assert(com[x] == 0 || hist[x * OPS] != hist[x * OPS + 1]);
+	k = 0;
+	do
+	:: k < com[x] -> assert(hist[x * OPS + k] == VOID || hist[x * OPS + k] != hist[x * OPS + com[x]]); k++
+	:: else -> break
+	od; k = 0;
 	com[x]++;
 	ack[net(x)] = com[x];
 	if
-	:: isHead(x) -> acked = acked | bit(hist[x * OPS + com[x] - 1])
+	:: isHead(x) && hist[x * OPS + com[x] - 1] != VOID -> acked = acked | bit(hist[x * OPS + com[x] - 1])
 	:: else
 	fi
 }
@@ -109,22 +124,27 @@ inline commit(x) {
 inline drive(x) {
 	j = com[x];
 	do
-	:: member(x) && clear[net(x)] && j < have[x] -> data[net(x) * OPS + j] = hist[x * OPS + j]; j++
+	:: member(x) && clear[net(x)] && j < whole(x) -> data[net(x) * OPS + j] = hist[x * OPS + j]; begin[net(x) * OPS + j] = 0; j++
+	:: member(x) && clear[net(x)] && j < have[x] && j >= whole(x) -> begin[net(x) * OPS + j] = hist[x * OPS + j]; j++
 	:: else -> break
 	od; j = 0;
 	do
 #ifdef NO_STEP
-	:: isTail(x) && clear[net(x)] && com[x] < have[x] -> commit(x)
+	:: isTail(x) && clear[net(x)] && com[x] < whole(x) -> commit(x)
 #else
-	:: isTail(x) && clear[net(x)] && !inStep[x] && com[x] < have[x] -> commit(x)
+	:: isTail(x) && clear[net(x)] && !inStep[x] && com[x] < whole(x) -> commit(x)
 #endif
-	:: isJoiner(x) && com[x] < have[x] -> com[x]++; ack[net(x)] = com[x]
+	:: isJoiner(x) && com[x] < whole(x) -> com[x]++; ack[net(x)] = com[x]
 	:: else -> break
 	od
 }
 
 inline drop(x) {
-	has[x] = false; have[x] = 0; com[x] = 0; hist[x * OPS] = 0; hist[x * OPS + 1] = 0
+	has[x] = false; have[x] = 0; com[x] = 0; half[x] = false; k = 0;
+	do
+	:: k < OPS -> hist[x * OPS + k] = 0; k++
+	:: else -> break
+	od; k = 0
 }
 
 inline adopt(x) {
@@ -134,8 +154,19 @@ inline adopt(x) {
 	:: !(mapIn & bit(x)) -> drop(x)
 	:: else
 	fi;
+	wasHead = isHead(x);
 	ep[x] = mapEpoch; mem[x] = mapIn; joiner[x] = mapJoin;
 	copied[x] = false; inStep[x] = false;
+	/* Torn: its worker sends it again, to who is the head now. */
+	if
+#ifdef KEEP_TORN
+	:: half[x] && isHead(x) && !wasHead -> half[x] = false; have[x]--; hist[x * OPS + have[x]] = 0
+#else
+	:: half[x] && !(isHead(x) && wasHead) -> half[x] = false; have[x]--; hist[x * OPS + have[x]] = 0
+#endif
+	:: else
+	fi;
+	wasHead = false;
 	if
 	:: has[x] && !isTail(x) -> ack[net(x)] = com[x]
 	:: else
@@ -148,7 +179,13 @@ inline adopt(x) {
 	:: i < ep[0] && i < ep[1] && i < ep[2] ->
 		j = 0;
 		do
-		:: j < N -> data[(i * N + j) * OPS] = 0; data[(i * N + j) * OPS + 1] = 0; ack[i * N + j] = 0; clear[i * N + j] = false; j++
+		:: j < N ->
+			k = 0;
+			do
+			:: k < OPS -> data[(i * N + j) * OPS + k] = 0; begin[(i * N + j) * OPS + k] = 0; k++
+			:: else -> break
+			od; k = 0;
+			ack[i * N + j] = 0; clear[i * N + j] = false; j++
 		:: else -> break
 		od; j = 0;
 		i++
@@ -164,17 +201,20 @@ inline adopt(x) {
 #else
 #define isNew(x, w) ((have[x] < 1 || hist[x * OPS] != w) && (have[x] < 2 || hist[x * OPS + 1] != w))
 #endif
+#define takes(x, w) (isHead(x) && !half[x] && have[x] < OPS && isNew(x, w))
 
-inline submit(x, w) {
-	hist[x * OPS + have[x]] = w; have[x]++; begun = true;
+inline submit(x, w, torn) {
+	hist[x * OPS + have[x]] = w; have[x]++; half[x] = torn; begun = true;
 #ifdef ACK_EARLY
 	acked = acked | bit(w);
 #endif
 	drive(x)
 }
 
-#define arrives(x) (before(x) != NOBODY && data[(ep[x] * N + before(x)) * OPS + have[x]])
-#define arrival(x) data[(ep[x] * N + before(x)) * OPS + have[x]]
+#define hears(x) ((member(x) || isJoiner(x) && copied[x]) && before(x) != NOBODY)
+#define from(x) ((ep[x] * N + before(x)) * OPS)
+#define beginsAt(x) (hears(x) && !half[x] && have[x] < OPS && begin[from(x) + have[x]])
+#define arrives(x) (hears(x) && whole(x) < OPS && data[from(x) + whole(x)])
 
 #ifdef SERVE_DEPOSED
 #define serves true
@@ -183,7 +223,12 @@ inline submit(x, w) {
 #endif
 
 inline read(x) {
-	k = (com[x] > 0 -> bit(hist[x * OPS]) : 0) | (com[x] > 1 -> bit(hist[x * OPS + 1]) : 0);
+	i = 0; k = 0;
+	do
+	:: i < com[x] -> k = k | bit(hist[x * OPS + i]); i++
+	:: else -> break
+	od;
+	k = k & ~bit(VOID);
 	assert((acked & ~k) == 0);      /* no acknowledged push is lost */
 	assert((shown & ~k) == 0);      /* nor one that was shown */
 	shown = shown | k; k = 0;
@@ -198,25 +243,40 @@ inline read(x) {
 /* The tail x copies its state to the joiner: one step here, for what matters is
  * its place among the ops. From then on it commits what the joiner has. */
 inline copy(x) {
-	inStep[x] = true; copied[2] = true; com[2] = com[x]; have[2] = com[x];
-	hist[4] = (com[x] > 0 -> hist[x * OPS] : 0); hist[5] = (com[x] > 1 -> hist[x * OPS + 1] : 0);
+	inStep[x] = true; copied[2] = true; com[2] = com[x]; have[2] = com[x]; half[2] = false; k = 0;
+	do
+	:: k < OPS -> hist[2 * OPS + k] = (k < com[x] -> hist[x * OPS + k] : 0); k++
+	:: else -> break
+	od; k = 0;
 	ack[net(2)] = com[2]
 }
 
 inline server(x) {
 	do
 	/* A worker asks, again and again. */
-	:: atomic { isHead(x) && have[x] < OPS && isNew(x, 1) -> submit(x, 1) }
-	:: atomic { isHead(x) && have[x] < OPS && isNew(x, 2) && begun -> submit(x, 2) }
+	:: atomic { takes(x, 1) -> submit(x, 1, false) }
+	:: atomic { takes(x, 2) && begun -> submit(x, 2, false) }
+#ifdef FLOW
+	/* Its first half is here, then the second, or its place stays empty. */
+	:: atomic { takes(x, 1) -> submit(x, 1, true) }
+	:: atomic { takes(x, 2) && begun -> submit(x, 2, true) }
+	:: atomic { isHead(x) && half[x] -> half[x] = false; drive(x) }
+	:: atomic { isHead(x) && half[x] -> half[x] = false; hist[x * OPS + have[x] - 1] = VOID; drive(x) }
+#endif
 	/* It is clear. */
 	:: atomic { member(x) && !clear[net(x)] && heard(x) ->
 		fenced(x);
 		if :: yes -> clear[net(x)] = true; ack[net(x)] = com[x]; drive(x) :: else fi; yes = false }
-	/* An op comes from its predecessor. */
-	:: atomic { (member(x) || isJoiner(x) && copied[x]) && have[x] < OPS && arrives(x) ->
-		hist[x * OPS + have[x]] = arrival(x); have[x]++; drive(x) }
+	/* The first half of an op comes from its predecessor. */
+	:: atomic { beginsAt(x) -> hist[x * OPS + have[x]] = begin[from(x) + have[x]]; have[x]++; half[x] = true; drive(x) }
+	/* All of it does, or what is still missing, or that its place stays empty. */
+	:: atomic { arrives(x) ->
+		k = data[from(x) + whole(x)];
+		assert(!half[x] || k == VOID || hist[x * OPS + have[x] - 1] == k);      /* no push is made of two */
+		hist[x * OPS + whole(x)] = k; have[x] = whole(x) + 1; half[x] = false; k = 0;
+		drive(x) }
 	/* Its successor has committed. */
-	:: atomic { member(x) && com[x] < have[x] && after(x) != NOBODY && ack[ep[x] * N + after(x)] > com[x] -> commit(x) }
+	:: atomic { member(x) && com[x] < whole(x) && after(x) != NOBODY && ack[ep[x] * N + after(x)] > com[x] -> commit(x) }
 	/* A reader asks for the newest. */
 	:: atomic { isTail(x) && clear[net(x)] -> leased(x); if :: serves -> read(x) :: else fi; yes = false }
 	/* It confirms an epoch to its tail, and that ends. */
