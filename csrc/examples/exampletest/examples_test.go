@@ -80,6 +80,25 @@ func TestSameAsTrain(t *testing.T) {
 	}
 }
 
+// TestOnDevice: C, and PyTorch through the library, print the same of rows that lie in a device's
+// memory (its twin's), of which it has room for some, as of rows in a server's.
+func TestOnDevice(t *testing.T) {
+	b := build(t)
+	for name, command := range map[string][]string{
+		"c":            {b.compile(t, "cc", "-std=gnu11", "train.c")},
+		"torch deepfm": {python, "-B", "train_deepfm.py"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := func(more ...string) string {
+				return b.run(t, append(command, b.serve(t, "tables.yaml", more...).Address, b.token, b.train, b.test)...)
+			}
+			if got, want := on("--hbm-budget", "4MiB", "--hbm-device", "host"), on(); got != want {
+				t.Errorf("on the device it prints\n%s\nand else\n%s", got, want)
+			}
+		})
+	}
+}
+
 // TestOwnRule trains by the rule of momentum.c.
 func TestOwnRule(t *testing.T) {
 	b := build(t)
@@ -234,10 +253,11 @@ type ready struct {
 }
 
 // serve starts a server, which ends with the test without leaving a word. Without
-// a tables file trainers describe the tables.
-func (b *bench) serve(t *testing.T, tables string) ready {
+// a tables file trainers describe the tables; more are flags.
+func (b *bench) serve(t *testing.T, tables string, more ...string) ready {
 	t.Helper()
 	c := b.command(b.psrt, "serve", "--listen", "127.0.0.1:0", "--token-file", b.token, "--threads", "2")
+	c.Args = append(c.Args, more...)
 	if tables != "" {
 		c.Args = append(c.Args, "--tables", tables)
 	}
