@@ -132,9 +132,17 @@ func (c *Cache) promise(j *job) error {
 		return nil
 	}
 	c.letGo(j)
-	if n := len(j.keys); n > c.size() {
+	n := len(j.keys)
+	switch {
+	case n > len(c.keys):
 		return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit into the device's memory; use smaller batches or raise --hbm-budget",
-			ErrSmall, c.Spec().Name, n, c.size())
+			ErrSmall, c.Spec().Name, n, len(c.keys))
+	case j.l != nil && n > c.size():
+		if err := c.grow(n); err != nil {
+			return fmt.Errorf("%w: table %q: a lookup of %d rows, %d fit into the memory that has the failed device's place, and it cannot be more: %w; use smaller batches",
+				ErrSmall, c.Spec().Name, n, c.size(), err)
+		}
+		return c.promise(j)
 	}
 	return tiers.ErrPinned
 }

@@ -51,18 +51,12 @@ func (c *Cache) again() bool {
 // rescue puts a stand-in in the failed device's place.
 func (c *Cache) rescue() error {
 	play, live := c.inPlay()
-	twin, err := newStandIn(c.acc, c.cfg.Node, len(c.keys), play, c.index.Find)
+	twin, buf, err := c.newTwin(play)
 	if err != nil {
 		return err
 	}
 	if err := c.fetch(twin, live); err != nil {
 		return errors.Join(err, twin.Close())
-	}
-	var buf [buffers]buffer
-	for i := range buf {
-		if buf[i].rows, err = twin.Buffer(len(c.buf[i].rows)); err != nil {
-			return errors.Join(err, twin.Close())
-		}
 	}
 	isDirty := func(s uint32) bool { return c.flags[s]&flagDirty != 0 }
 	spec := c.Spec()
