@@ -26,14 +26,18 @@ func TestCombinedOnHosts(t *testing.T) {
 		hosts string // of the workers
 		mode  string
 		want  [][]int
-	}{{"aabb", "host", [][]int{{0, 1}, {2, 3}}}, {"abbb", "auto", [][]int{{0}, {1}, {2, 3}}}} {
+		dense string
+	}{
+		{"aabb", "host", [][]int{{0, 1}, {2, 3}}, "ps"}, {"abbb", "auto", [][]int{{0}, {1}, {2, 3}}, "ps"},
+		{"aabb", "host", [][]int{{0, 1}, {2, 3}}, "allreduce"}, {"abbb", "auto", [][]int{{0}, {1}, {2, 3}}, "allreduce"},
+	} {
 		var ranks [][]string
 		for r := range 5 {
 			host := "s"
 			if r > 0 {
 				host = c.hosts[r-1 : r]
 			}
-			ranks = append(ranks, append(job[:len(job):len(job)], "--combine", c.mode, "--host-label", host))
+			ranks = append(ranks, append(job[:len(job):len(job)], "--combine", c.mode, "--dense", c.dense, "--host-label", host))
 			if r != 1 { // worker 0 has the result
 				ranks[r] = append(ranks[r], "--json=false")
 			}
@@ -41,10 +45,10 @@ func TestCombinedOnHosts(t *testing.T) {
 		out := together(t, dir, ranks...)
 		got := resultOf(t, out[1].stdout)
 		if got.Digest != want.Digest || *got.AUC != *want.AUC || want.Combined != nil {
-			t.Errorf("%s: digest %s, AUC %v; each for itself %s, %v", c.hosts, got.Digest, *got.AUC, want.Digest, *want.AUC)
+			t.Errorf("%s, %s: digest %s, AUC %v; each for itself %s, %v", c.hosts, c.dense, got.Digest, *got.AUC, want.Digest, *want.AUC)
 		}
 		if s := got.Combined; s == nil || !reflect.DeepEqual(s.Hosts, c.want) || !reflect.DeepEqual(s.QueuePairs, []int{2 * len(c.want)}) {
-			t.Errorf("%s: combined %+v, want %v", c.hosts, s, c.want)
+			t.Errorf("%s, %s: combined %+v, want %v", c.hosts, c.dense, s, c.want)
 		}
 	}
 }

@@ -59,6 +59,7 @@ func features() []*supported {
 		{name: "mixed-lifecycle", flags: "--dense mixed --accessor DIR/data/life.yaml", like: lifeFeature, check: hasLife},
 		{name: "combine", flags: "--combine host", like: plainFeature, check: isCombined},
 		{name: "merge-pushes", flags: "--merge-pushes 2", check: isMerged},
+		{name: "combine-allreduce", flags: "--combine host --dense allreduce --model deepfm --hidden 16,8", like: deepFeature, check: isCombined},
 	}
 }
 

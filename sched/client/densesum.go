@@ -33,8 +33,8 @@ func (d *Dense) BlockLanes(blocks int) []int {
 
 // PushDenseSum is PushDense where every worker has the sum of all workers' gradients:
 // each lane gets it from one of them, as it is: what is compressed is not what the
-// workers have.
-func (c *Client) PushDenseSum(d *Dense, clock uint64, to Lanes, worker, workers int, others Others, call *Call) error {
+// workers have. own says of the i-th lane with dense values whether that is this worker.
+func (c *Client) PushDenseSum(d *Dense, clock uint64, to Lanes, own func(i int) bool, others Others, call *Call) error {
 	c.lock()
 	defer c.unlock()
 	began := c.start()
@@ -43,7 +43,7 @@ func (c *Client) PushDenseSum(d *Dense, clock uint64, to Lanes, worker, workers 
 		if !to.has(i) {
 			continue
 		}
-		mine := i%workers == worker
+		mine := own(i)
 		if !mine && others == NoPushes {
 			continue
 		}

@@ -29,6 +29,15 @@ type Work struct {
 	// Whole brings a sum of dense gradients, of own of a batch's examples, to what servers
 	// expect of one worker; nil: it is that.
 	Whole func(grads []float32, own, batch int)
+	// Summed is of members that push the sum of all workers' dense gradients, every one the
+	// same, and pull no dense values to train; nil: the hub adds theirs.
+	Summed *Summed
+}
+
+// Summed is how a host gives the sum of all workers' dense gradients to the servers.
+type Summed struct {
+	Own    func(i int) bool // whether the i-th lane with dense values gets it from this host
+	Others client.Others    // what the other lanes get
 }
 
 // Hub is the carrier's end.
@@ -40,6 +49,7 @@ type Hub struct {
 	ends  []*end       // by place in the group
 	of    map[int]*end // by worker
 	under []*step      // oldest first
+	sums  *client.Call // the newest push of Work.Summed
 	told  []*notice    // announcements that lanes may not have answered
 	spare []*step
 	tasks sync.WaitGroup

@@ -89,14 +89,19 @@ func (h *Hub) pull(asked []pending) error {
 	if err := h.c.Pull(s.rows, s.clock, s.option, &s.pull); err != nil {
 		return err
 	}
-	if err := h.c.PullDense(s.dense, s.clock, s.option, &s.pullDense); err != nil {
-		return err
+	if h.pullsDense(s) {
+		if err := h.c.PullDense(s.dense, s.clock, s.option, &s.pullDense); err != nil {
+			return err
+		}
 	}
 	if s.option == 0 {
 		s.locate()
 	}
 	return nil
 }
+
+// pullsDense says whether members want dense values.
+func (h *Hub) pullsDense(s *step) bool { return h.work.Summed == nil || s.option != 0 }
 
 // plan makes one working set of the members' keys, which it reads where they lie.
 func (h *Hub) plan(s *step) error {
@@ -173,7 +178,7 @@ func (h *Hub) give(s *step) error {
 	if err != nil {
 		return err
 	}
-	if n := h.work.DenseLen; n > 0 {
+	if n := h.work.DenseLen; n > 0 && h.pullsDense(s) {
 		err = h.inside(s.pulls, dense, func(memory [][]byte) error {
 			for i := range s.pulls {
 				copy(floatsAt(memory[i], s.pulls[i].dense.Values, n), s.dense.Values())
@@ -221,10 +226,25 @@ func (h *Hub) push(asked []pending) error {
 		h.work.Whole(s.dense.Grads(), own, batch)
 	}
 	// The dense push goes first: the sparse one carries the tick.
-	if err := h.c.PushDense(s.dense, s.clock, own > 0, &s.pushDense); err != nil {
+	if err := h.pushDense(s, own > 0); err != nil {
 		return err
 	}
 	return h.c.Push(s.rows, s.clock, true, &s.push)
+}
+
+// pushDense pushes the host's sum, or its part of all workers'.
+func (h *Hub) pushDense(s *step, some bool) error {
+	all := h.work.Summed
+	if all == nil {
+		return h.c.PushDense(s.dense, s.clock, some, &s.pushDense)
+	}
+	if h.sums != nil && all.Others == client.NoPushes { // lanes must not add two steps' sums before they apply them
+		if err := h.c.Wait(h.sums); err != nil {
+			return err
+		}
+	}
+	h.sums = &s.pushDense
+	return h.c.PushDenseSum(s.dense, s.clock, nil, all.Own, all.Others, h.sums)
 }
 
 // add adds the members' gradients as the tree does; who has no examples is absent.
@@ -250,6 +270,10 @@ func (h *Hub) add(s *step) error {
 		return err
 	}
 	return h.inside(s.pushes, dense, func(memory [][]byte) error {
+		if h.work.Summed != nil {
+			copy(s.dense.Grads(), floatsAt(memory[0], s.pushes[0].dense.Grads, h.work.DenseLen))
+			return nil
+		}
 		h.split(h.work.DenseLen, func(first, last int) {
 			part := make([][]float32, len(h.ends))
 			for i := range part {

@@ -42,6 +42,43 @@ func TestSameDigestCombined(t *testing.T) {
 	}
 }
 
+// The workers of a host give their part of the dense sums as one: the model is that of each
+// for itself, of servers that add, and of a job that goes on from a checkpoint.
+func TestSameDigestCombinedAndReduced(t *testing.T) {
+	base := sampleJob(t, model.DeepFM)
+	base.Batch = 512
+	want := run(t, *base, "shm")
+	for _, l := range []struct {
+		servers, lanes, workers, replicas int
+		transport                         string
+		bucket                            int
+	}{
+		{2, 2, 2, 0, "tcp", 0}, {1, 2, 8, 0, "shm", 4096}, {3, 2, 3, 0, "tcp", 0}, {3, 1, 4, 2, "shm", 0},
+	} {
+		j := *base
+		j.Combine, j.Dense, j.DenseBucket = train.CombineHost, train.DenseAllReduce, &l.bucket
+		j.Servers, j.Lanes, j.Workers, j.Replicas = l.servers, l.lanes, l.workers, l.replicas
+		if l.replicas > 0 {
+			j.Groups, j.AllowSameHost = 3, true
+		}
+		j.Checkpoint = &train.Checkpoint{Dir: filepath.Join(t.TempDir(), "history"), Steps: 7}
+		res := run(t, j, l.transport)
+		if res.Digest != want.Digest || *res.AUC != *want.AUC {
+			t.Errorf("%+v: digest %s, AUC %v; each for itself, and servers add, %s, %v", l, res.Digest, *res.AUC, want.Digest, *want.AUC)
+		}
+		if res.DenseSums == nil || res.Combined == nil || len(res.Combined.Hosts) != 1 {
+			t.Errorf("%+v: dense sums %+v, hosts %+v", l, res.DenseSums, res.Combined)
+		}
+		j.Checkpoint.Resume = true
+		j.Epochs = base.Epochs + 1
+		again := *base
+		again.Epochs = j.Epochs
+		if got, want := run(t, j, l.transport), run(t, again, "shm"); got.Digest != want.Digest {
+			t.Errorf("%+v: resumed, digest %s, undisturbed %s", l, got.Digest, want.Digest)
+		}
+	}
+}
+
 // Where pushes are compressed a host's sum is what is rounded: the model is that of one
 // worker with the host's examples.
 func TestCombinedIsRoundedOnce(t *testing.T) {
@@ -65,14 +102,16 @@ func TestCombinedIsRoundedOnce(t *testing.T) {
 // take of one worker is the whole batch's.
 func TestCombinedWithStaleValues(t *testing.T) {
 	for _, sync := range []string{train.ASP, train.SSP} {
-		j := sampleJob(t, model.DeepFM)
-		j.Model.BatchNorm = true
-		j.Sync, j.Workers, j.Servers, j.Lanes, j.Combine = sync, 3, 2, 2, train.CombineHost
-		if sync == train.SSP {
-			j.Staleness = 2
-		}
-		if res := run(t, *j, "tcp"); *res.AUC < 0.6 {
-			t.Errorf("%s: test AUC %.4f: nothing was learnt", sync, *res.AUC)
+		for _, dense := range []string{train.DensePS, train.DenseAllReduce} {
+			j := sampleJob(t, model.DeepFM)
+			j.Model.BatchNorm = true
+			j.Sync, j.Workers, j.Servers, j.Lanes, j.Combine, j.Dense = sync, 3, 2, 2, train.CombineHost, dense
+			if sync == train.SSP {
+				j.Staleness = 2
+			}
+			if res := run(t, *j, "tcp"); *res.AUC < 0.6 {
+				t.Errorf("%s, %s: test AUC %.4f: nothing was learnt", sync, dense, *res.AUC)
+			}
 		}
 	}
 }

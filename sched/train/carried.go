@@ -139,7 +139,10 @@ func (a *carried) carry(ctx context.Context) error {
 		return err
 	}
 	work := combine.Work{Spec: w.spec, DenseLen: w.model.Layout().Total, DenseBlocks: w.blocks, Threads: w.job.Threads}
-	if !w.job.mode(DenseTable).BSP() {
+	switch {
+	case w.collective != nil:
+		work.Summed = &combine.Summed{Own: w.pushesSum, Others: w.job.others()}
+	case !w.job.mode(DenseTable).BSP():
 		work.Whole = w.wholeAverages
 	}
 	if w.job.Compress.On() {

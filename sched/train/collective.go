@@ -341,19 +341,19 @@ func (c *collective) push(b *batch) error {
 			return err
 		}
 	}
-	if err := c.wait(); err != nil {
-		return fmt.Errorf("train: step %d: %w", b.clock+1, err)
+	if err := c.sum(b); err != nil {
+		return err
 	}
 	if c.last != nil { // lanes must not add two steps' sums before they apply them
 		if err := c.w.client.Wait(c.last); err != nil {
 			return err
 		}
 	}
-	others := client.AbsentPushes
-	if c.w.job.Sync != BSP {
-		others, c.last = client.NoPushes, call
+	others := c.w.job.others()
+	if others == client.NoPushes {
+		c.last = call
 	}
-	return c.w.client.PushDenseSum(b.dense, b.clock, c.mixed.added(), c.w.rank.Index, c.w.job.Workers, others, call)
+	return c.w.client.PushDenseSum(b.dense, b.clock, c.mixed.added(), c.w.pushesSum, others, call)
 }
 
 // pushesTo says whether this worker pushes to the i-th of the lanes that have dense
@@ -362,7 +362,32 @@ func (w *worker) pushesTo(i int) bool {
 	if w.halved != nil { // the dense ranks do
 		return false
 	}
-	return w.collective == nil || w.job.Sync == BSP || i%w.job.Workers == w.rank.Index
+	return w.collective == nil || w.job.others() == client.AbsentPushes || w.pushesSum(i)
+}
+
+// pushesSum says whether this worker gives the sum of all workers to the i-th of them.
+func (w *worker) pushesSum(i int) bool {
+	owner := i % w.job.Workers
+	if w.carriers != nil {
+		owner = w.carriers[owner]
+	}
+	return owner == w.rank.Index
+}
+
+// others is what a worker does for the lanes to which another gives the sum.
+func (j *Job) others() client.Others {
+	if j.Sync == BSP {
+		return client.AbsentPushes
+	}
+	return client.NoPushes
+}
+
+// sum waits until the batch's dense gradients are all workers'.
+func (c *collective) sum(b *batch) error {
+	if err := c.wait(); err != nil {
+		return fmt.Errorf("train: step %d: %w", b.clock+1, err)
+	}
+	return nil
 }
 
 // wait handles what servers answer meanwhile: another worker may wait for that.
@@ -375,7 +400,7 @@ func (c *collective) wait() error {
 		case <-c.ended:
 			return context.Canceled
 		case <-time.After(pollEvery):
-			if err := c.w.client.Poll(); err != nil {
+			if err := c.w.pollAny(); err != nil {
 				return err
 			}
 		}
@@ -432,12 +457,9 @@ func (c *collective) check(ctx context.Context) error {
 		_, err := gather(ctx, c.w, "checked", true)
 		return err
 	}
-	var call client.Call
 	b := c.w.all[0]
-	if err := c.w.client.PullDense(b.dense, c.w.clock, client.ReadOnly|client.AnyClock, &call); err != nil {
-		return err
-	}
-	if err := c.w.client.Wait(&call); err != nil {
+	b.clock = c.w.clock
+	if err := c.w.pullDense(b); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -27,8 +27,8 @@ func (j *Job) apart() error {
 	switch {
 	case j.Heter > 0:
 		with, why = "--heter", "dense ranks push what belongs to their own leaves"
-	case j.reduces():
-		with, why = "--dense "+j.Dense, "each worker pushes another part of the sums"
+	case j.Dense == DenseMixed:
+		with, why = "--dense "+j.Dense, "a host's workers would push some blocks as one and some each for itself"
 	case j.dynamic():
 		with, why = "--sharding "+ShardDynamic, "workers would make other numbers of steps"
 	case j.Survives():

@@ -110,6 +110,29 @@ func (w *worker) poll() error {
 	return w.client.Glance()
 }
 
+// pollAny is poll by who waits for other workers, and has nothing else to do.
+func (w *worker) pollAny() error {
+	if w.carried != nil {
+		return w.carried.poll()
+	}
+	return w.client.Poll()
+}
+
+// pullDense brings the dense values as servers have them, whatever their clocks.
+func (w *worker) pullDense(b *batch) error {
+	if w.carried != nil { // with the rows of its last step, which are here
+		if err := w.carried.pull(b, client.ReadOnly|client.AnyClock); err != nil {
+			return err
+		}
+		_, err := w.carried.done(true, &b.asked)
+		return err
+	}
+	if err := w.client.PullDense(b.dense, b.clock, client.ReadOnly|client.AnyClock, &b.pullDense); err != nil {
+		return err
+	}
+	return w.client.Wait(&b.pullDense)
+}
+
 // done says whether calls are answered.
 func (w *worker) done(wait bool, calls ...*client.Call) (bool, error) {
 	for _, c := range calls {
@@ -196,7 +219,7 @@ func (t *training) Pull(ctx context.Context, b *batch) error {
 		w.pos.Life.Rows += int64(b.step.Rows)
 	}
 	w.live.note(w)
-	if w.collective == nil && w.halved == nil {
+	if w.carried != nil || w.collective == nil && w.halved == nil {
 		return w.pull(b, 0)
 	}
 	if err := w.client.Pull(b.rows, b.clock, 0, &b.pull); err != nil {

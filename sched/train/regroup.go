@@ -194,7 +194,7 @@ func (c *collective) sync(ctx context.Context) error {
 	}
 	if a.load {
 		c.applied = c.from
-		return c.load(ctx)
+		return c.loadAll(ctx)
 	}
 	if a.from == a.to && !a.state {
 		return nil
@@ -321,6 +321,19 @@ func (c *collective) newVector(blocks []densemap.Block) (*dense.Vector, error) {
 		parts = append(parts, dense.Part{Rule: rule, Values: cfg.Init[b.Offset : b.Offset+b.Len]})
 	}
 	return dense.New(parts, c.w.rank.Node)
+}
+
+// loadAll is load by all workers: those that ask no server are told.
+func (c *collective) loadAll(ctx context.Context) error {
+	if !c.w.carried.follows() {
+		if err := c.load(ctx); err != nil {
+			return err
+		}
+	}
+	if c.w.carriers == nil {
+		return nil
+	}
+	return c.tell(agreement{root: c.w.carriers[0], from: c.from, to: c.from, state: true})
 }
 
 // load makes the replica from what the servers have.

@@ -317,6 +317,11 @@ func (w *worker) wholeAverages(g []float32, own, rows int) {
 
 func (w *worker) push(b *batch) error {
 	if w.carried != nil {
+		if w.collective != nil { // what is pushed is the sum
+			if err := w.collective.sum(b); err != nil {
+				return err
+			}
+		}
 		return w.carried.push(b)
 	}
 	// The dense push goes first: the sparse one carries the tick.
