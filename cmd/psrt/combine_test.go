@@ -59,11 +59,15 @@ func TestCombinedWorkersDie(t *testing.T) {
 	seed := seedtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	data := write(t, t.TempDir(), "train.libffm", rows(20000, 1))
-	for _, victim := range []int{0, 2} {
+	for _, c := range []struct {
+		victim int
+		dense  string
+	}{{0, "ps"}, {2, "ps"}, {0, "allreduce"}, {1, "allreduce"}} {
+		victim, dense := c.victim, c.dense
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		j := startJob(t, ctx, "train", "--data", data, "--batch", "96", "--epochs", "10000", "--sync", "bsp", "--servers", "2", "--workers", "3", "--threads", "1",
-			"--combine", "host", "--json", "--stall-after", "0")
+			"--combine", "host", "--dense", dense, "--json", "--stall-after", "0")
 		if !j.says(t, "epoch  1 ") {
 			t.Fatalf("it has ended: %s", j.stderr.String())
 		}
