@@ -38,7 +38,6 @@ type denseRank struct {
 	done    []uint64 // by link: its steps that are pushed
 	seen    uint64   // the newest step of which a leaf came
 	busy    time.Duration
-	took    []Takeover
 	layered layered
 	lacks   time.Time // since when leaves wait for values, see awaitValues
 }
@@ -521,7 +520,7 @@ func (d *denseRank) leave(ctx context.Context) error {
 // said is what this rank tells of itself.
 func (d *denseRank) said() denseReport {
 	rss, cpu := usage.Process()
-	return denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: d.client.Transports(), Took: d.took, Layers: d.layered.told}
+	return denseReport{RSS: rss, CPU: cpu, Busy: d.busy, Reached: d.client.Transports(), Took: d.takeovers(), Layers: d.layered.told}
 }
 
 // report leaves the servers, and writes down what this rank tells for workers that miss it.
