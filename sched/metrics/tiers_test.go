@@ -16,7 +16,7 @@ func manyTables(n int) *fakeServer {
 	for i := range n {
 		f.stats.Tables = append(f.stats.Tables, psmsg.TableStats{Name: fmt.Sprintf("t%d", i), Rows: 10, Bytes: 20, Tiers: &psmsg.TierStats{
 			RowsInMemory: 4, Hits: 30, Misses: 10, DiskReads: 9, DiskWrites: 8, SyncReads: 2, Evicted: 6, PrefetchedRows: 7,
-			Device: "a twin", DeviceRows: 3, DeviceHits: 60, DeviceMisses: 40, DeviceEvicted: 5, DeviceAhead: 11, DeviceBytesIn: 100, DeviceBytesOut: 10}})
+			Device: "a twin", DeviceRows: 3, DeviceHits: 60, DeviceMisses: 40, DeviceEvicted: 5, DeviceAhead: 11, DeviceBytesIn: 100, DeviceBytesOut: 10, DeviceUnwritten: 12}})
 	}
 	return f
 }
@@ -50,6 +50,7 @@ func TestTablesAreBounded(t *testing.T) {
 			"psrt_tier_ahead_rows_total":     {2 * labels, 18 * n},
 			"psrt_tier_evicted_rows_total":   {2 * labels, 11 * n},
 			"psrt_tier_device_bytes_total":   {2 * labels, 110 * n},
+			"psrt_tier_device_unwritten":     {labels, 12 * n},
 			"psrt_tier_read_rows_total":      {labels, 9 * n},
 			"psrt_tier_written_rows_total":   {labels, 8 * n},
 			"psrt_tier_sync_reads_total":     {labels, 2 * n},

@@ -33,6 +33,8 @@ type TierStats struct {
 	DeviceBytesIn  uint64  `json:"device_bytes_in,omitempty"`
 	DeviceBytesOut uint64  `json:"device_bytes_out,omitempty"`
 	DeviceWaited   float64 `json:"device_waited_seconds,omitempty"`
+	// DeviceUnwritten are rows that were changed there and would be gone with it.
+	DeviceUnwritten int64 `json:"device_unwritten,omitempty"`
 	// DeviceFailed is a device that had rows, and how it failed; DeviceFailedParts are parts of tables
 	// whose rows memory has had since.
 	DeviceFailed      string `json:"device_failed,omitempty"`
@@ -61,6 +63,7 @@ func (t *TierStats) Add(o *TierStats) {
 	t.DeviceBytesIn += o.DeviceBytesIn
 	t.DeviceBytesOut += o.DeviceBytesOut
 	t.DeviceWaited += o.DeviceWaited
+	t.DeviceUnwritten += o.DeviceUnwritten
 	t.DeviceFailed = cmp.Or(t.DeviceFailed, o.DeviceFailed)
 	t.DeviceFailedParts += o.DeviceFailedParts
 }

@@ -35,6 +35,13 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 	cfg.Lost = func(rows int, err error) {
 		l.cfg.Note(fmt.Sprintf("lane %d, table %q: %v; nothing is lost: %d rows that were changed there are made again, and all lie in the tiers below from now on", l.global, below.Spec().Name, err, rows))
 	}
+	said := false
+	cfg.Gap = func(rows int) {
+		if !said { // how it goes on psrt_tier_device_unwritten tells
+			l.cfg.Note(fmt.Sprintf("lane %d, table %q: %d rows are changed on the device and not written down, for the tiers below have not taken what fills the journal (%d bytes a table and lane): until they have, the device's failure would end the server; give --hbm-journal more, or disks that are faster", l.global, below.Spec().Name, rows, cfg.Journal))
+		}
+		said = true
+	}
 	c, err := hbm.New(below, cfg)
 	if errors.Is(err, hbm.ErrDevice) { // nothing is lost but speed
 		l.cfg.Note(fmt.Sprintf("lane %d keeps table %q in the tiers below: %v", l.global, rows.Spec().Name, err))
@@ -126,6 +133,7 @@ func addDevice(t *psmsg.TierStats, d tiers.DeviceStats) {
 	t.DeviceBytesIn += d.BytesIn
 	t.DeviceBytesOut += d.BytesOut
 	t.DeviceWaited += d.Waited.Seconds()
+	t.DeviceUnwritten += int64(d.Unwritten)
 	if d.Failed != "" {
 		t.DeviceFailed, t.DeviceFailedParts = d.Failed, t.DeviceFailedParts+1
 	}

@@ -32,6 +32,7 @@ const (
 	flagStale                   // something has happened to all rows since it was looked up
 	flagSeen                    // renew has it
 	flagEnded                   // renew has found that it has ended
+	flagLack                    // dirty, and the journal does not have all that was done to it since
 )
 
 // Cache is a table whose rows are in the tier below, and those of the nearest
@@ -53,6 +54,7 @@ type Cache struct {
 	free   []uint32
 	idle   int // live slots without pins
 	dirty  int
+	lack   int // rows with flagLack
 	// promised to lookups that wait
 	reserved int
 
@@ -155,7 +157,7 @@ func (c *Cache) forgetAll() {
 	if c.journal != nil {
 		c.journal.empty()
 	}
-	c.idle, c.dirty, c.reserved, c.under = 0, 0, 0, 0
+	c.idle, c.dirty, c.lack, c.reserved, c.under = 0, 0, 0, 0, 0
 }
 
 // keepJournal begins one, where it is wanted and can be kept.
@@ -234,7 +236,7 @@ func (c *Cache) Stats() tiers.Stats {
 	s := c.below.Stats()
 	s.Device = tiers.DeviceStats{Rows: c.size() - len(c.free), Failed: c.stats.failed, Bytes: c.dev.Bytes(), Hits: c.stats.hits, Misses: c.stats.misses,
 		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name,
-		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()), Waited: c.stats.waited}
+		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()), Waited: c.stats.waited, Unwritten: c.unwritten()}
 	host := int64(len(c.keys))*slotBytes + c.policy.Bytes() + int64(c.index.Bytes())
 	host += c.journal.bytes()
 	if c.stats.failed != "" {

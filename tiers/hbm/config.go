@@ -43,6 +43,9 @@ type Config struct {
 	// Lost is told when the host's memory has taken the place of a device, how that has failed, and
 	// of how many rows the tier below did not have what was there; may be nil.
 	Lost func(rows int, err error)
+	// Gap is told each time that rows begin to be changed on the device without being written down, and how many
+	// are: until the tier below has them the failure of the device would be the end of the table; may be nil.
+	Gap func(rows int)
 	// Wake is called when Poll should be, beside what the tier below asks for. nil:
 	// the caller polls without being told.
 	Wake func()

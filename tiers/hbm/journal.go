@@ -10,7 +10,8 @@ import (
 // journal has what was done to the dirty rows since each was put back, in the order in which
 // it was done: with the rows as the tier below has them, what a device that fails had.
 //
-// It is emptied when no row is dirty, which its owner sees to before it is full.
+// It is emptied when no row is dirty, which its owner sees to before it is full; where that cannot
+// be, what of it the tier below has makes room.
 type journal struct {
 	memory  *mem.Arena
 	floats  []float32 // gradients, or whole rows, of all entries
@@ -20,9 +21,8 @@ type journal struct {
 	// since is by slot: what was done before that entry is in the tier below. It says nothing
 	// of a slot that is not dirty.
 	since []uint32
-	// missed: something was done to a dirty row that is not here.
-	missed bool
-	tried  int // rows that came since the last try to empty it
+	tried int // rows that came since the last try to empty it
+	gone  int // rows that were put back since it last had room made
 }
 
 // entry is one call: a batch of slots with gradients, or whole rows.
@@ -87,22 +87,56 @@ func (j *journal) turn() uint32 { return uint32(len(j.entries)) }
 func (j *journal) empty() {
 	j.entries = j.entries[:0]
 	j.used.floats, j.used.slots = 0, 0
-	j.missed, j.tried = false, 0
+	j.tried, j.gone = 0, 0
 }
 
-// add notes a call. Preconditions: its slots are dirty.
-func (j *journal) add(slots []uint32, floats []float32, whole bool) {
-	switch width := len(floats) / max(1, len(slots)); {
-	case j.missed:
-	case !j.room(len(slots), width):
-		j.missed = true
-	default:
-		copy(j.slots[j.used.slots:], slots)
-		copy(j.floats[j.used.floats:], floats)
-		j.used.slots += len(slots)
-		j.used.floats += len(floats)
-		j.entries = append(j.entries, entry{len(slots), whole})
+// add notes a call, unless there is no room. Preconditions: its slots are dirty.
+func (j *journal) add(slots []uint32, floats []float32, whole bool) bool {
+	if !j.room(len(slots), len(floats)/max(1, len(slots))) {
+		return false
 	}
+	copy(j.slots[j.used.slots:], slots)
+	copy(j.floats[j.used.floats:], floats)
+	j.used.slots += len(slots)
+	j.used.floats += len(floats)
+	j.entries = append(j.entries, entry{len(slots), whole})
+	return true
+}
+
+// compact leaves out what was done to rows that are not wanted any more. The entries that are left
+// have new turns, and since with them.
+func (j *journal) compact(isDirty, isWanted func(slot uint32) bool, pushFloats, rowFloats int) {
+	turns := make([]uint32, len(j.entries)+1)
+	from, to, kept := 0, 0, 0 // slots, and entries
+	fromFloats, toFloats := 0, 0
+	for turn, e := range j.entries {
+		turns[turn] = uint32(kept)
+		width := pushFloats
+		if e.whole {
+			width = rowFloats
+		}
+		n := 0
+		for i, s := range j.slots[from : from+e.n] {
+			if s == noRow || !isWanted(s) || j.since[s] > uint32(turn) {
+				continue
+			}
+			j.slots[to+n] = s
+			copy(j.floats[toFloats+n*width:][:width], j.floats[fromFloats+i*width:][:width])
+			n++
+		}
+		from, fromFloats = from+e.n, fromFloats+e.n*width
+		if to, toFloats = to+n, toFloats+n*width; n > 0 {
+			j.entries[kept] = entry{n, e.whole}
+			kept++
+		}
+	}
+	turns[len(j.entries)] = uint32(kept)
+	for s := range j.since {
+		if isDirty(uint32(s)) {
+			j.since[s] = turns[j.since[s]]
+		}
+	}
+	j.entries, j.used.slots, j.used.floats, j.gone = j.entries[:kept], to, toFloats, 0
 }
 
 // replay does again on an arena what the tier below does not have, and gives how many of the

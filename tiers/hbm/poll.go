@@ -35,8 +35,8 @@ func (c *Cache) Failed() error {
 		return nil
 	}
 	gap := ""
-	if c.journal != nil && c.journal.missed {
-		gap = "; not all that was done to rows there was written down: the tier below did not take them in time, or the journal was too small"
+	if c.journal != nil && c.lack > 0 {
+		gap = fmt.Sprintf("; of %d rows not all that was done to them there was written down: the tier below did not take them in time, or the journal was too small", c.lack)
 	}
 	return fmt.Errorf("hbm: table %q: %s has failed: %w%s", c.Spec().Name, c.name, c.failed, gap)
 }

@@ -25,7 +25,7 @@ var ErrHangs = errors.New("hbm: the card hangs")
 
 // mayRescue says that a device's failure need not be the end.
 func (c *Cache) mayRescue() bool {
-	return c.failed != nil && c.journal != nil && !c.journal.missed && !(c.exposed && errors.Is(c.failed, ErrHangs))
+	return c.failed != nil && c.journal != nil && c.lack == 0 && !(c.exposed && errors.Is(c.failed, ErrHangs))
 }
 
 // again says that the device has failed, and that a call that met it may be made again.
@@ -58,9 +58,8 @@ func (c *Cache) rescue() error {
 	if err := c.fetch(twin, live); err != nil {
 		return errors.Join(err, twin.Close())
 	}
-	isDirty := func(s uint32) bool { return c.flags[s]&flagDirty != 0 }
 	spec := c.Spec()
-	c.replayed = c.journal.replay(twin, isDirty, spec.PushFloats(), c.acc.RowFloats())
+	c.replayed = c.journal.replay(twin, c.isDirty, spec.PushFloats(), c.acc.RowFloats())
 	old, written := c.dev, c.journal
 	c.dev, c.buf, c.play, c.failed, c.journal = twin, buf, play, nil, nil
 	_ = old.Close() // of what has failed: nothing of it is used any more

@@ -148,10 +148,9 @@ func (c *Cache) putBack(slots []uint32) (put int, err error) {
 		c.scratch.keys = keys
 		n, err := c.below.Put(keys, rows)
 		for _, s := range some[:n] {
-			c.flags[s] &^= flagDirty
+			c.isBelow(s)
 		}
 		put += n
-		c.dirty -= n
 		c.stats.put += uint64(n)
 		if err != nil {
 			return put, err

@@ -62,8 +62,8 @@ func (c *Cache) apply(rows []uint32, grads []float32) (refused int) {
 }
 
 // makeRoom puts rows back in time, so that what is about to be done to some can be written
-// down. For disks that are behind it waits, but not for long: the journal has a gap then until
-// they are not.
+// down. For disks that are behind it waits, but not for long: then what is done to rows is not
+// written down, until they are not.
 func (c *Cache) makeRoom(rows, width int) {
 	j := c.journal
 	if j == nil {
@@ -72,14 +72,17 @@ func (c *Cache) makeRoom(rows, width int) {
 	j.tried += rows
 	switch full := !j.room(rows, width); {
 	case c.dirty == 0:
-	case full && !j.missed:
+	case full && c.lack == 0:
 		_ = c.flushWithin(journalWithin)
 	case (full || j.half()) && j.tried > len(j.slots)/8:
 		j.tried = 0
 		_, _ = c.flushSome(false)
 	}
-	if c.again(); c.dirty == 0 {
+	switch c.again(); {
+	case c.dirty == 0:
 		j.empty()
+	case c.journal != nil && !j.room(rows, width) && 16*j.gone >= c.dirty: // fewer make no room worth a look at all of it
+		c.compact()
 	}
 }
 
@@ -89,8 +92,8 @@ const journalWithin = time.Second
 
 // note writes down what is about to be done to rows.
 func (c *Cache) note(rows []uint32, floats []float32, whole bool) {
-	if c.journal != nil {
-		c.journal.add(rows, floats, whole)
+	if c.journal != nil && !c.journal.add(rows, floats, whole) {
+		c.lacks(rows)
 	}
 }
 

@@ -59,8 +59,7 @@ func (c *Cache) putOne(s uint32) error {
 	if err := c.below.Load(c.keys[s], row); err != nil {
 		return err
 	}
-	c.flags[s] &^= flagDirty
-	c.dirty--
+	c.isBelow(s)
 	c.stats.put++
 	return nil
 }
@@ -95,8 +94,12 @@ func (c *Cache) LoadRows(keys []uint64, rows []float32) error {
 	if err := c.below.LoadRows(keys, rows); err != nil {
 		// Some are set, and it is not known which: what is here goes the way of all.
 		c.forget(keys)
-		if c.journal != nil && c.dirty > 0 { // it may be of rows that are others below now
-			c.journal.missed = true
+		if c.journal != nil { // it may be of rows that are others below now
+			for _, key := range keys {
+				if s := c.find(key); s != noRow && c.isDirty(s) {
+					c.lacks([]uint32{s})
+				}
+			}
 		}
 		return err
 	}
@@ -114,10 +117,10 @@ func (c *Cache) LoadRows(keys []uint64, rows []float32) error {
 			return err
 		}
 		copy(words, rows[i*width:(i+1)*width])
-		if c.flags[s]&flagDirty != 0 { // the tier below has it, whatever becomes of the device
-			c.dirty--
+		if c.isDirty(s) { // the tier below has it, whatever becomes of the device
+			c.isBelow(s)
 		}
-		if c.flags[s] &^= flagDirty; c.acc.HasLifecycle() { // its words may be of before the last event
+		if c.acc.HasLifecycle() { // its words may be of before the last event
 			c.flags[s] |= flagStale
 		}
 		slots := []uint32{s}
