@@ -30,8 +30,8 @@ func (f *compressFlag) Set(s string) (err error) {
 // Type is what --help shows.
 func (f *compressFlag) Type() string { return "code" }
 
-// settle ends a job whose worker dies where what it has not sent yet is lost with it,
-// unless something else was asked for.
+// settle ends a job whose worker dies where what it has not sent yet is lost with it, or
+// takes a short push more a step to be made again, unless something else was asked for.
 func (f *compressFlag) settle(c *cobra.Command, j *train.Job) {
 	j.Compress.Merge, j.Compress.MergeAuto = f.merge.most, f.merge.auto
 	if f.merge.auto && j.Sync == train.SSP { // half of the bound is left for workers to be apart

@@ -116,22 +116,24 @@ func (c *Client) Push(r *Rows, clock uint64, tick bool, call *Call) error {
 	if err := c.packRows(r, clock, call); err != nil {
 		return err
 	}
-	if err := c.issueRows(r, clock, tick, call); err != nil {
+	var flags psmsg.Flags
+	if tick {
+		flags = psmsg.FlagTick
+	}
+	if err := c.issueRows(r, clock, tick, flags, call); err != nil {
 		return err
 	}
 	return c.posted(call, began)
 }
 
-func (c *Client) issueRows(r *Rows, clock uint64, tick bool, call *Call) error {
+// issueRows sends each lane its rows; every says whether one without rows is sent something, too.
+func (c *Client) issueRows(r *Rows, clock uint64, every bool, flags psmsg.Flags, call *Call) error {
 	for i := range c.lanes {
 		lane := c.rotate(i)
-		if !tick && r.laneOff[lane+1] == r.laneOff[lane] {
+		if !every && r.laneOff[lane+1] == r.laneOff[lane] {
 			continue
 		}
-		p := part{call: call, kind: psmsg.KindPush, clock: clock, rows: r, lane: lane, seq: c.nextSeq(lane)}
-		if tick {
-			p.flags |= psmsg.FlagTick
-		}
+		p := part{call: call, kind: psmsg.KindPush, clock: clock, rows: r, lane: lane, flags: flags, seq: c.nextSeq(lane)}
 		if err := c.issue(p); err != nil {
 			return err
 		}

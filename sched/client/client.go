@@ -162,7 +162,7 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * cfg.lanesEach() * psmsg.Slots * 8)}
-	c.press = newPress(cfg.Compress)
+	c.press = newPress(cfg.Compress, cfg.Even)
 	c.mux.Guard(cfg.Host.OnPanic())
 	for i, s := range cfg.Map.Servers {
 		sc := &serverConn{index: i, addr: s.Addr, firstLane: cfg.Map.FirstLane(s.ID)}

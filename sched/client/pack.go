@@ -18,6 +18,7 @@ type press struct {
 	choice compress.Choice
 	auto   *compress.Auto // nil: the code is chosen
 	merge  *span.Span     // nil: steps are not merged
+	even   uint64         // of how many steps there is one that sends, counted from step 0; 0: merge says
 	held   bool           // the rows of the running step are kept
 	began  time.Time
 	share  float64 // of topk, now
@@ -64,7 +65,7 @@ type MergeStats struct {
 // keptBytes bounds what one table's rows that are not sent yet take.
 const keptBytes = 256 << 20
 
-func newPress(choice compress.Choice) *press {
+func newPress(choice compress.Choice, even bool) *press {
 	if !choice.On() {
 		return nil
 	}
@@ -74,6 +75,9 @@ func newPress(choice compress.Choice) *press {
 	}
 	if choice.Merge > 1 {
 		p.merge, p.stats.Merge = span.New(choice.Merge, !choice.MergeAuto), &MergeStats{}
+		if even {
+			p.even = uint64(choice.Merge)
+		}
 	}
 	return p
 }
@@ -100,7 +104,7 @@ func (p *press) code() compress.Code {
 
 // step says that a step's rows are pushed. Where servers read the worker's memory itself
 // there is no link: nothing is found out about it then, and nothing merged by itself.
-func (c *Client) step() {
+func (c *Client) step(clock uint64) {
 	p := c.press
 	now, linked := time.Since(p.began).Seconds(), slices.ContainsFunc(c.lanes, func(l *laneConn) bool { return !l.mapped })
 	if p.auto != nil && linked {
@@ -110,6 +114,9 @@ func (c *Client) step() {
 		waiting := c.pushing()
 		if p.held = !p.merge.Next(now, waiting); waiting {
 			p.stats.Merge.Waiting++
+		}
+		if p.even > 0 {
+			p.held = (clock+1)%p.even != 0
 		}
 	}
 }
@@ -158,6 +165,9 @@ func (c *Client) KeptSteps() int {
 	p := c.press
 	if p == nil {
 		return 0
+	}
+	if p.even > 0 {
+		return 1 // always, so that who goes on for this worker need not know how many it found
 	}
 	p.limit = max(1, p.most)
 	most := 0
@@ -268,7 +278,7 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	r.packed.clear()
 	p.most = max(p.most, r.n)
 	p.stats.FloatBytes += uint64(r.n * width * 4)
-	c.step()
+	c.step(clock)
 	able := c.packs()
 	var sent []bool
 	if p.choice.Keeps() {
@@ -315,7 +325,7 @@ func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Cal
 		p.stats.Merge.Rows += uint64(r.n - sent - (k.rows.Kept() - before))
 		return p.sent, nil
 	}
-	if before == 0 {
+	if before == 0 && p.even == 0 {
 		return nil, nil
 	}
 	// What of this step's rows was kept goes with them, and the rest by keys.
@@ -339,10 +349,11 @@ func (c *Client) keptOf(spec table.Spec) (*kept, error) {
 	return k, nil
 }
 
-// pushLate pushes rows that are due, and were not asked for in this step.
+// pushLate pushes rows that are due, and were not asked for in this step. Where Config.Even is
+// set each lane gets one such push in each step, with rows or without.
 func (c *Client) pushLate(k *kept, all bool, clock uint64, call *Call) error {
 	keys, rows := k.rows.Due(all, c.press.limit)
-	if len(keys) == 0 {
+	if len(keys) == 0 && c.press.even == 0 {
 		return nil
 	}
 	c.press.stats.LateRows += uint64(len(keys))
@@ -361,14 +372,14 @@ func (c *Client) pushLate(k *kept, all bool, clock uint64, call *Call) error {
 	for i, at := range k.index[0] {
 		copy(r.grads[int(at)*width:(int(at)+1)*width], rows[i*width:(i+1)*width])
 	}
-	if c.packs() && c.press.code() != compress.Floats {
+	if len(keys) > 0 && c.packs() && c.press.code() != compress.Floats {
 		if err := c.pack(r, nil); err != nil {
 			return err
 		}
 	} else {
 		c.press.stats.PackedBytes += uint64(len(rows) * 4)
 	}
-	return c.issueRows(r, clock, false, call)
+	return c.issueRows(r, clock, c.press.even > 0, 0, call)
 }
 
 // pack compresses rows lane by lane; sent says which, nil all.

@@ -254,6 +254,9 @@ func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, e
 	each := make([]uint64, w.client.Lanes()) // pushes to a lane in a step
 	for i := range each {
 		each[i] = 1
+		if w.job.evenMerges() {
+			each[i]++ // of rows that were kept, before those of the step
+		}
 	}
 	for i, lane := range w.all[0].dense.Lanes() {
 		if w.pushesTo(i) {
@@ -274,6 +277,9 @@ func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, e
 	}
 	if in.from == clock.None {
 		return in, true, nil
+	}
+	if in.from, err = w.heldSince(ctx, in.from); err != nil {
+		return nil, false, err
 	}
 	in.clean = w.job.mode(DenseTable).BSP()
 	for _, s := range standing {

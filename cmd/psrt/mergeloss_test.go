@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"psrt/sched/train"
+)
+
+// Workers that merge steps are killed, or stopped, at fixed moments of passes of 17 steps, whose last sends what
+// was kept, and others go on for them. The
+// learning rate is so small that a prediction is one half whatever was learnt, and a power of
+// two, as the batch is: so every gradient is a multiple of one number, which float32 adds
+// without an error in any order. So an undisturbed job has the digest of bsp in asp and ssp, too,
+// and one with deaths has it if each row's gradient counts once.
+func TestWorkersDieThatMerge(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", evenRows(8192))
+	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "60",
+		"--servers", "2", "--workers", "3", "--threads", "1", "--transport", "tcp", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}
+	forms := []string{"--sync asp --merge-pushes 3", "--sync ssp --staleness 6 --merge-pushes 4 --servers 3 --replicas 2 --groups 6 --allow-same-host"}
+	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--sync", "bsp"})...).stdout)
+	for form, flags := range forms {
+		taken := 0
+		for run, wait := range []int{0, 130, 270, 410} {
+			if (testing.Short() || form == 1) && run > 1 {
+				break
+			}
+			loss := []string{"restart", "continue"}[(run+form)%2]
+			t.Run(fmt.Sprintf("%s, %s, %d ms", flags, loss, wait), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+				defer cancel()
+				j := startJob(t, ctx, slices.Concat(args, strings.Fields(flags), []string{"--on-worker-loss", loss})...)
+				if j.says(t, "epoch  1 ") {
+					time.Sleep(time.Duration(wait) * time.Millisecond) // the moment is the fault's, not ours
+					sig := syscall.SIGKILL
+					if run == 2 {
+						sig = syscall.SIGSTOP
+					}
+					if pid := j.ranks()[2+form+run%3]; pid != 0 && !j.over() {
+						syscall.Kill(pid, sig)
+					}
+				}
+				got := j.result(t)
+				taken += len(got.Takeovers)
+				t.Log(got.Takeovers)
+				sameSums(t, got, &want)
+			})
+		}
+		if taken == 0 {
+			t.Errorf("%s: nobody's number was taken over: the test proved nothing", flags)
+		}
+	}
+}
+
+// evenRows have as many clicks as others in any even number of them, so that a model begins at
+// one half.
+func evenRows(n int) string {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d 0:%d:1 1:%d:1\n", i%2, rng.IntN(100), 1000+rng.IntN(200))
+	}
+	return b.String()
+}
+
+// sameSums: every example's gradients count once.
+func sameSums(t *testing.T, got, want *train.Result) {
+	if got.Examples != want.Examples || got.Digest != want.Digest {
+		t.Errorf("%d examples, digest %s, undisturbed %d, %s", got.Examples, got.Digest, want.Examples, want.Digest)
+	}
+}

@@ -1,0 +1,54 @@
+package train
+
+import (
+	"context"
+
+	"psrt/sched/clock"
+	"psrt/sched/compress"
+)
+
+// With --merge-pushes N a worker sends its rows at the end of each N steps, which are counted
+// from step 0 of the job, and at the end of a pass. What it kept dies with it; but what it
+// had computed depends on the step alone but for values that asp and ssp promise to nobody.
+// So who goes on for it computes those steps again, from the first of which it may have kept
+// something, and keeps their rows in turn. It sends all pushes of these steps again, with
+// their numbers: a lane that has one does not count it. For that each lane gets equally many
+// pushes in each step (client.Config.Even), and rows of equal keys are in them: which steps'
+// rows are in a push depends on its step alone.
+
+// evenMerges says whether a job does so.
+func (j *Job) evenMerges() bool { return j.Survives() && j.Compress.Merge > 1 }
+
+// keepsAlone says why nobody can go on for a worker with what it has not sent yet; "": somebody can.
+func (j *Job) keepsAlone() string {
+	switch {
+	case j.Compress.Code == compress.Top:
+		return "what a worker has not sent yet is lost with it; use fp16 or int8"
+	case j.Compress.Merge < 2:
+		return ""
+	case j.Compress.MergeAuto:
+		return "nobody knows which steps a dead worker had merged; say how many, --merge-pushes 2"
+	case j.Stream != nil || j.dynamic():
+		return "steps that a dead worker had merged cannot be read again with --stream or --sharding dynamic; leave it out, or use no --merge-pushes"
+	case j.Lifecycle != nil || j.reduces():
+		return "days (--accessor) and sums among workers (--dense allreduce) do not go back to steps that a dead worker had merged; leave it out, or use no --merge-pushes"
+	case j.Checkpoint != nil:
+		return "what a checkpoint has of steps that were merged is known to the worker that wrote it alone; leave out --checkpoint, or use no --merge-pushes"
+	}
+	return ""
+}
+
+// heldSince is the oldest step of which the process before may have kept rows when some lane
+// lacked something of step from, or the step that ends a pass had been pushed: that one is
+// never skipped, as nobody reads it. No pass keeps anything of the one before: where the
+// process before has said that it had pushed its pass, there is nothing.
+func (w *worker) heldSince(ctx context.Context, from uint64) (uint64, error) {
+	if !w.job.evenMerges() || from <= w.clock || from == clock.None {
+		return from, nil
+	}
+	if said, err := w.said(ctx, trainName(w.pos.Epoch)); err != nil || said != nil {
+		return from, err
+	}
+	n := uint64(w.job.Compress.Merge)
+	return max(w.clock, (from-1)/n*n), nil
+}
