@@ -101,7 +101,8 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	defer t.tickets.free(kept)
+	used := t.tickets.free
+	defer func() { used(kept) }()
 	if t.c.job.Staleness == 0 {
 		x := set{index: kept.index, plain: kept.plain}
 		rows := make([]float32, len(kept.plan.Keys)*t.spec.PushFloats())
@@ -137,6 +138,7 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 	}
 	if p.lent == nil {
 		if t.c.ofDevice(grads) {
+			used = t.tickets.putBack // the caller comes again with it, through memory of the host
 			return nil, notDirect("the ticket's keys are not as Plan gives them, or the gradients leave the memory")
 		}
 		p.op.rows = x.rows

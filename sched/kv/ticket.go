@@ -68,6 +68,18 @@ func (k *tickets) take(t *Table, number Ticket, n int) (*kept, error) {
 	return e, nil
 }
 
+// putBack has a ticket as before take, unless newer ones have its place by now.
+func (k *tickets) putBack(e *kept) {
+	k.mu.Lock()
+	if place := &k.ring[e.number%Tickets]; *place == nil && e.number+Tickets > k.last {
+		*place = e
+		k.mu.Unlock()
+		return
+	}
+	k.mu.Unlock()
+	k.free(e)
+}
+
 func (k *tickets) free(e *kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

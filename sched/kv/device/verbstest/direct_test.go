@@ -227,6 +227,7 @@ func TestDirect(t *testing.T) {
 		t.Errorf("it says of the device %+v, %+v", before, before.Direct)
 	}
 	x.dense()
+	var row2 [2 * dim]float32
 	few := []uint64{x.keys[1], x.keys[0], x.keys[1]} // in no order of a plan
 	x.must(x.pull(few))
 	if v := x.look(); v[0] != got[dim] || v[dim] != got[0] || v[2*dim] != got[dim] {
@@ -236,6 +237,23 @@ func TestDirect(t *testing.T) {
 	if after.Direct.PulledBytes != before.Direct.PulledBytes+4*dense || after.StagingBytes == 0 || !strings.Contains(after.Direct.Why, "Plan") {
 		t.Errorf("after a pull in another order it says %+v, %+v", after, after.Direct)
 	}
+	x.must(x.gpus.Into(x.at, dim*len(few), 0, func(m []float32) (err error) {
+		ticket, err = x.rows.PullTicket(few, m, kv.Options{})
+		return err
+	}))
+	x.put(1)
+	x.must(x.gpus.From(x.at, dim*len(few), 0, func(m []float32) error { // the card cannot, and the ticket is good for staging
+		return x.rows.PushTicket(ticket, len(few), m, kv.Options{})
+	}))
+	x.must(x.rows.Pull(few[:2], row2[:], kv.Options{}))
+	for i := range dim {
+		at := func(row int) float32 { return 1 + float32((row*dim+i)%7) } // what was put
+		if row2[i] != got[dim+i]+at(0)+at(2) || row2[dim+i] != got[i]+at(1) {
+			t.Fatalf("a push by a ticket of rows out of order: %v, before %v", row2[:], got[:2*dim])
+		}
+		row2[i], row2[dim+i] = -at(0)-at(2), -at(1)
+	}
+	x.must(x.rows.Push(few[:2], row2[:], kv.Options{})) // as before
 	if err := x.c.CheckRange(x.at.Address, 8); kv.CodeOf(err) != kv.Invalid || !strings.Contains(err.Error(), "PSRT_DEVICE") {
 		t.Errorf("the memory of a call that does not say it is a GPU's: %v", err)
 	}
