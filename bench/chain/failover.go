@@ -132,7 +132,7 @@ func (st *station) failover(ctx context.Context) error {
 		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls and one pushes %d rows at a time; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows),
 		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: %.0f ms, which a tail without rows took, and the bytes at %.1f MB/s, the rate at which one with a quarter of them got its own (a plain TCP stream: %.1f MB/s); bar 25 %%",
 			servers, st.cfg.StateBytes, float64(o.bare)/1e6, 1/o.perByte/1e6, link/1e6),
-		fmt.Sprintf("planned: T_recover of psrt plan for these servers, this many rows and the plain stream's rate, with no rehearsal: %.0f ms until rows move, and what pushes leave to them of the link; /planned: measured over it; bar 25 %%", 1e3*planned.DetectSeconds),
+		fmt.Sprintf("planned: the form of T_recover in psrt plan, told how busy one worker that waits for each push keeps the link, for these servers, this many rows and the plain stream's rate, with no rehearsal: %.0f ms until rows move, and what pushes leave to them of the link; /planned: measured over it; bar 25 %%", 1e3*planned.DetectSeconds),
 		"copy, push: shares of the link at which rows came in, and pushes meanwhile; left: what psrt plan has pushes leave",
 	}})
 }

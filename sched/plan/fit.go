@@ -40,9 +40,23 @@ func Fit(samples []Sample, known Costs) (Costs, error) {
 	}
 	w, v := leastSquares(worker, workerNs), leastSquares(server, serverNs)
 	c := known
-	c.ReadID, c.ComputeFloat, c.MultiplyAdd, c.WorkerRow, c.WorkerFloat, c.WorkerStep, c.BetweenFloat = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
-	c.ServerRow, c.ServerFloat, c.ServerStep = v[0], v[1], v[2]
+	for j, cost := range []*float64{&c.ReadID, &c.ComputeFloat, &c.MultiplyAdd, &c.WorkerRow, &c.WorkerFloat, &c.WorkerStep, &c.BetweenFloat} {
+		found(cost, worker, j, w)
+	}
+	for j, cost := range []*float64{&c.ServerRow, &c.ServerFloat, &c.ServerStep} {
+		found(cost, server, j, v)
+	}
 	return c, c.validate()
+}
+
+// found sets a cost to what was found, where some sample had any of it.
+func found(cost *float64, samples [][]float64, j int, x []float64) {
+	for _, s := range samples {
+		if s[j] != 0 {
+			*cost = x[j]
+			return
+		}
+	}
 }
 
 // leastSquares minimises the sum of (a x / b - 1)^2 for x >= 0.

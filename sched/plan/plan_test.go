@@ -279,6 +279,14 @@ func TestFit(t *testing.T) {
 			}
 		}
 	}
+	var alone []Sample // without dense ranks
+	for i := range 6 {
+		m := Model{Kind: "fm", Fields: 20, Dim: 4 << i}
+		alone = append(alone, Sample{Model: m, Examples: 1e6, Steps: 100 * float64(1+i), Rows: 1e6 / float64(1+i), WorkerNs: 1e9 * float64(3+i), ServerNs: 1e8 * float64(2+i)})
+	}
+	if got, err := Fit(alone, Costs{BetweenFloat: 2}); err != nil || got.BetweenFloat != 2 {
+		t.Errorf("of samples without dense ranks: %+v, %v", got, err)
+	}
 	if _, err := Fit(nil, Costs{}); err == nil {
 		t.Error("costs of nothing")
 	}
