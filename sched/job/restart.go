@@ -23,9 +23,6 @@ const WorkerRestarts = 3
 // training goes on, and changes wait. Who has the number next would wait for it, too.
 const storeAway = 2 * time.Minute
 
-// askWithin bounds what is asked of the store once it has answered.
-const askWithin = 10 * time.Second
-
 // unheard says what helps where the store tells nobody who goes on for the dead.
 func unheard(err error) error {
 	return fmt.Errorf("job: the coordinator does not answer, and without it nobody has the dead worker's number: "+
@@ -42,10 +39,8 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 		return launch.Verdict{End: d}
 	}
 	waiting, stop := context.WithTimeout(ctx, storeAway)
+	defer stop()
 	_, err := l.store.Get(waiting, train.KeyDone)
-	stop()
-	asking, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
 	switch {
 	case err == nil:
 		if !l.hasResult() && d.Rank == l.job.Servers && !replaced {
@@ -55,7 +50,7 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	case !errors.Is(err, coord.ErrNotFound):
 		return launch.Verdict{End: errors.Join(d, unheard(err))}
 	}
-	begun, _, err := l.store.List(asking, train.StoodPrefix)
+	begun, _, err := l.store.List(waiting, train.StoodPrefix)
 	if err != nil {
 		return launch.Verdict{End: errors.Join(d, unheard(err))}
 	}
@@ -75,7 +70,7 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 			return launch.Verdict{End: d}
 		}
 	}
-	if err := l.buryWorker(asking, d, again, replaced); err != nil {
+	if err := l.buryWorker(waiting, d, again, replaced); err != nil {
 		return launch.Verdict{End: errors.Join(d, unheard(err))}
 	}
 	if !again {
