@@ -346,3 +346,22 @@ func TestTakenOverAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// Who goes on hears of a head that has lost the values of before only as long as he has pushed
+// nothing to its lane: later pulls are of steps that are nobody's but his.
+func TestInexact(t *testing.T) {
+	lost := psmsg.Standing{At: 5, Applied: 6}
+	kept := psmsg.Standing{At: 5, Applied: 6, Retained: true}
+	for _, c := range []struct {
+		goesOn  bool
+		newest  psmsg.Standing
+		pushed  uint64
+		inexact bool
+	}{{true, lost, 0, true}, {true, kept, 0, false}, {true, lost, 1, false}, {false, lost, 0, false}} {
+		x := &Client{goesOn: c.goesOn, from: 5}
+		x.lookBack(&laneConn{before: 10, seq: 10 + c.pushed, newest: c.newest})
+		if x.Inexact() != c.inexact {
+			t.Errorf("%+v: inexact %v", c, x.Inexact())
+		}
+	}
+}
