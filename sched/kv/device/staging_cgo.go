@@ -369,6 +369,8 @@ func (s *Staging) until(limit time.Duration) time.Time { return time.Now().Add(s
 // End waits for calls that are being refused and for the devices, and gives all
 // back. It is kv's to call.
 func (s *Staging) End() {
+	s.lending.Lock() // one that is being lent is given back, too
+	defer s.lending.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
