@@ -74,11 +74,11 @@ int32_t psrt_nvml_load(const char *path, char *why, size_t n)
 
 const char *psrt_nvml_text(int32_t result) { return nvml.text(result); }
 
-int32_t psrt_nvml_links(const char *bus, int32_t *up)
+int32_t psrt_nvml_links(const char *bus, int32_t *up, int32_t *all)
 {
 	void *card;
 	int e = nvml.find(bus, &card);
-	*up = 0;
+	*up = *all = 0;
 	for (unsigned i = 0; !e && i < MOST_LINKS; i++) {
 		unsigned active = 0;
 		int s = nvml.state(card, i, &active);
@@ -88,6 +88,7 @@ int32_t psrt_nvml_links(const char *bus, int32_t *up)
 			continue;
 		e = s;
 		*up += active == 1;
+		++*all;
 	}
 	return e;
 }

@@ -36,13 +36,13 @@ func failed(what string, result C.int32_t) error {
 	return fmt.Errorf("nvml: %s: %s (%d)", what, C.GoString(C.psrt_nvml_text(result)), int(result))
 }
 
-// Links is how many NVLinks of a card, by its PCI address, are up.
-func (*Library) Links(bus string) (int, error) {
+// Links is how many NVLinks a card, by its PCI address, has, and how many of them are up.
+func (*Library) Links(bus string) (up, all int, err error) {
 	b := C.CString(bus)
 	defer C.free(unsafe.Pointer(b))
-	var up C.int32_t
-	err := failed("NVLinks of "+bus, C.psrt_nvml_links(b, &up))
-	return int(up), err
+	var u, a C.int32_t
+	err = failed("NVLinks of "+bus, C.psrt_nvml_links(b, &u, &a))
+	return int(u), int(a), err
 }
 
 // Between is what two cards have between them.

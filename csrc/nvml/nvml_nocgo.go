@@ -13,7 +13,7 @@ func Load(string) (*Library, error) {
 }
 
 // Links is not reached.
-func (*Library) Links(string) (int, error) { return 0, ErrNotSupported }
+func (*Library) Links(string) (up, all int, err error) { return 0, 0, ErrNotSupported }
 
 // Between is not reached.
 func (*Library) Between(string, string) (Way, error) { return Way{}, ErrNotSupported }

@@ -23,10 +23,10 @@ func TestLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const one, two, three, four = "0000:01:00.0", "0000:02:00.0", "0000:03:00.0", "0000:04:00.0"
-	for bus, want := range map[string]int{one: 2, two: 1, three: 0} {
-		if n, err := l.Links(bus); n != want || err != nil {
-			t.Errorf("%s has %d links up, %v, want %d", bus, n, err, want)
+	const one, two, three, four, five = "0000:01:00.0", "0000:02:00.0", "0000:03:00.0", "0000:04:00.0", "0000:05:00.0"
+	for bus, want := range map[string][2]int{one: {2, 2}, two: {1, 2}, three: {0, 0}, five: {0, 2}} {
+		if up, all, err := l.Links(bus); up != want[0] || all != want[1] || err != nil {
+			t.Errorf("%s has %d of %d links up, %v, want %v", bus, up, all, err, want)
 		}
 	}
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestLibrary(t *testing.T) {
 	if _, err := l.Between(one, "0000:09:00.0"); err == nil || !strings.Contains(err.Error(), "from 0000:01:00.0 to 0000:09:00.0: Not Found (6)") {
 		t.Errorf("a card that is not there: %v", err)
 	}
-	if _, err := l.Links("0000:09:00.0"); err == nil {
+	if _, _, err := l.Links("0000:09:00.0"); err == nil {
 		t.Error("links of a card that is not there")
 	}
 }

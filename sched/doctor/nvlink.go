@@ -13,7 +13,7 @@ const nvlinkName = "NVLink"
 
 // joiner knows what cards have between them, by their PCI addresses: the driver's library.
 type joiner interface {
-	Links(bus string) (up int, err error)
+	Links(bus string) (up, all int, err error)
 	Between(one, other string) (nvml.Way, error)
 }
 
@@ -29,27 +29,38 @@ func (x *examiner) nvlink() []Finding {
 	}
 	l, err := nvml.Load("")
 	if err != nil {
-		return []Finding{unknownLinks(err)}
+		return []Finding{{Name: nvlinkName, State: Missing, Figure: fmt.Sprintf("not known: %v", err), Mend: "install " + nvml.Name + " of the driver's version; nvidia-smi topo -m shows links, too"}}
 	}
 	return []Finding{joined(buses, l)}
 }
 
-func unknownLinks(err error) Finding {
-	return Finding{Name: nvlinkName, State: Missing, Figure: fmt.Sprintf("not known: %v", err), Mend: "install " + nvml.Name + " of the driver's version; nvidia-smi topo -m shows links, too"}
-}
-
 // joined says which pairs of cards have NVLink between them and which reach each other's
-// memory over PCIe alone, or not at all.
-func joined(buses []string, l joiner) Finding {
+// memory over PCIe alone, or not at all. A card that does not answer hides no other's.
+func joined(all []string, l joiner) Finding {
+	f := Finding{Name: nvlinkName, State: OK}
+	var buses, figure, silent []string
+	up, have := make(map[string]int), make(map[string]int)
+	most := 0
+	for _, b := range all {
+		var err error
+		if up[b], have[b], err = l.Links(b); err != nil {
+			silent = append(silent, b)
+			figure = append(figure, fmt.Sprintf("not known: %v", err))
+			continue
+		}
+		buses = append(buses, b)
+		most = max(most, up[b])
+	}
 	var pairs [3][]string
 	for i, b := range buses {
 		for _, a := range buses[:i] {
 			w, err := l.Between(a, b)
-			if err != nil {
-				return unknownLinks(err)
-			}
 			kind := 2
 			switch {
+			case err != nil:
+				f.State, f.Mend = Warn, "nvidia-smi topo -m"
+				figure = append(figure, fmt.Sprintf("not known: %v", err))
+				continue
 			case w.NVLink:
 				kind = 0
 			case w.Peer:
@@ -58,30 +69,25 @@ func joined(buses []string, l joiner) Finding {
 			pairs[kind] = append(pairs[kind], a+" and "+b)
 		}
 	}
-	var figure []string
 	for kind, name := range []string{"NVLink between ", "memory of each other over PCIe alone: ", "no memory of each other: "} {
 		if n := len(pairs[kind]); n > 0 {
 			figure = append(figure, name+listed(pairs[kind], len(buses)*(len(buses)-1)/2))
 		}
 	}
-	f := Finding{Name: nvlinkName, State: OK}
-	if len(pairs[0]) > 0 {
-		up := make([]int, len(buses))
-		most := 0
-		for i, b := range buses {
-			var err error
-			if up[i], err = l.Links(b); err != nil {
-				return unknownLinks(err)
-			}
-			most = max(most, up[i])
-		}
+	if most > 0 {
 		figure = append(figure, fmt.Sprintf("up to %d links up a card", most))
-		for i, b := range buses {
-			if up[i] > 0 && up[i] < most { // one without any has none
-				f.State, f.Mend = Warn, "nvidia-smi nvlink --status"
-				figure = append(figure, fmt.Sprintf("only %d at %s", up[i], b))
-			}
+	}
+	for _, b := range buses {
+		switch {
+		case have[b] > 0 && up[b] < most:
+			f.State, f.Mend = Warn, "nvidia-smi nvlink --status"
+			figure = append(figure, fmt.Sprintf("only %d of %d at %s", up[b], have[b], b))
+		case have[b] > 0 && most == 0: // so are those of cards for whom no bridge was bought
+			figure = append(figure, fmt.Sprintf("none of %d links up at %s", have[b], b))
 		}
+	}
+	if len(silent) > 0 {
+		f.State, f.Mend = Warn, "nvidia-smi -q -i "+strings.Join(silent, ",")+" and dmesg's Xid lines: a lost card comes back by its reset or a reboot"
 	}
 	f.Figure = strings.Join(figure, "; ")
 	return f
