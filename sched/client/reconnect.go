@@ -91,7 +91,8 @@ func (c *Client) resendAll(s *serverConn) error {
 	return nil
 }
 
-// resend sends a lane's unanswered requests: pushes by sequence, then pulls.
+// resend sends a lane's unanswered requests: pushes by sequence, then pulls. One that this
+// connection cannot carry ends alone.
 // Tickets are of the old connection; the pushes go with keys.
 func (c *Client) resend(l *laneConn) error {
 	var slots []int
@@ -114,11 +115,11 @@ func (c *Client) resend(l *laneConn) error {
 		return int(int64(x.seq) - int64(y.seq))
 	})
 	for _, slot := range slots {
-		err := c.encode(l, slot)
-		if err == nil {
-			err = l.post(slot)
+		if err := c.encode(l, slot); err != nil {
+			c.cannot(l, slot, err)
+			continue
 		}
-		if err != nil {
+		if err := l.post(slot); err != nil {
 			return err
 		}
 	}

@@ -3,11 +3,13 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/mem"
 	"psrt/tiers/table"
 )
 
@@ -86,5 +88,62 @@ func TestSilentlyLostLane(t *testing.T) {
 	must(t, other.Wait(&pushed))
 	if d := time.Since(start); d > 30*time.Second {
 		t.Errorf("the worker learned of it after %v", d)
+	}
+}
+
+// choosy is a domain that does not register some memory any more.
+type choosy struct {
+	rdma.Domain
+	refused rdma.Memory
+}
+
+func (d *choosy) Register(m rdma.Memory, access rdma.Access, purpose string) (rdma.Region, error) {
+	if m == d.refused {
+		return nil, errors.New("choosy: servers do not reach that")
+	}
+	return d.Domain.Register(m, access, purpose)
+}
+
+// TestMemoryNotReachedAgain: the connection that comes in place of a broken one does not
+// reach memory that the broken one did, as TCP does not a GPU's. What lies there ends with
+// that error; what is behind it, and its server, go on.
+func TestMemoryNotReachedAgain(t *testing.T) {
+	spec := sumTable(1, 2)
+	w := newWorld(t, worldConfig{transport: "sim", servers: 1, lanes: 1, workers: 1, tables: []table.Spec{spec}})
+	d := &choosy{}
+	c := w.openBy(context.Background(), 0, w.hostWith(func(of rdma.Domain) rdma.Domain { d.Domain = of; return d }))
+	const serverName, clientName = "process 0", "process 1" // in the order of their first use
+	arena, err := mem.New(mem.Config{Size: 4096, Node: -1, Purpose: "test"})
+	must(t, err)
+	t.Cleanup(func() { arena.Close() })
+	lent := c.Lend(arena, "trainer's memory")
+	t.Cleanup(lent.Close)
+	in, out, ours := c.NewLentRows(spec), c.NewLentRows(spec), w.rows(c, spec)
+	for i, r := range []*Rows{in, out, ours} {
+		plan(t, r, []uint64{1, 2, 3})
+		if i < 2 {
+			must(t, r.Lend(lent, 1024*i))
+		}
+	}
+	pull(t, c, in, 0, 0)
+	w.sim.net.Cut(serverName, clientName)
+	var pulls, pushes, behind Call
+	must(t, c.Pull(in, 0, 0, &pulls))
+	must(t, c.Push(out, 0, false, &pushes))
+	ours.Grads()[0] = 1
+	must(t, c.Push(ours, 0, true, &behind))
+	d.refused = arena
+	lent.s.regions = map[rdma.Domain]rdma.Region{}
+	w.sim.net.Break(serverName, clientName)
+	w.sim.net.Heal(serverName, clientName)
+	must(t, c.Wait(&behind))
+	for _, call := range []*Call{&pulls, &pushes} {
+		if err := c.Wait(call); err == nil || !strings.Contains(err.Error(), "servers do not reach that") {
+			t.Errorf("%v ended with %v", call.what, err)
+		}
+	}
+	pull(t, c, ours, 1, 0)
+	if ours.Values()[0] != -1 {
+		t.Errorf("the push behind it came to %v, want -1", ours.Values()[0])
 	}
 }

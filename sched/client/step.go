@@ -94,15 +94,7 @@ func (l *laneConn) room() bool { return !l.server.down && l.broken == nil && len
 // try sends the request in a slot as far as that is possible now.
 func (c *Client) try(l *laneConn, slot int) {
 	if err := c.encode(l, slot); err != nil {
-		p := &l.parts[slot]
-		if p.call.err == nil {
-			p.call.err = err
-		}
-		if p.seq != 0 && !p.void { // its sequence must be seen
-			c.makeVoid(l, slot)
-			return
-		}
-		l.release(slot)
+		c.cannot(l, slot, err)
 		return
 	}
 	switch err := l.post(slot); {
@@ -113,6 +105,20 @@ func (c *Client) try(l *laneConn, slot int) {
 			c.breakReader(l)
 		}
 	}
+}
+
+// cannot ends the request in a slot that cannot be sent: the server does not reach the
+// memory, which may be so of a connection only that has come in place of another.
+func (c *Client) cannot(l *laneConn, slot int, why error) {
+	p := &l.parts[slot]
+	if p.call.err == nil {
+		p.call.err = why
+	}
+	if p.seq != 0 && !p.void { // its sequence must be seen
+		c.makeVoid(l, slot)
+		return
+	}
+	l.release(slot)
 }
 
 func (c *Client) place(p part) {
