@@ -52,10 +52,10 @@ func (d *denseRank) takeOver(ctx context.Context) (over bool, err error) {
 	d.clock = in.from
 	t := Takeover{d.rank.Index, d.job.MemberName(d.rank.Index), in.from, exact}
 	if in.from > 0 {
-		d.took = append(d.took, t)
+		err = d.takes(ctx, t, d.client.Inexact)
 	}
 	d.rank.emit(Event{Note: t.String()})
-	return false, nil
+	return false, err
 }
 
 // renewed looks at what became of links since the last turn. What had come over one that

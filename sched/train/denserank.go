@@ -399,6 +399,9 @@ func (d *denseRank) push(key groupKey, g *group) error {
 		d.wholeAverages(sum, g.examples, g.rows)
 	}
 	d.busy += time.Since(began)
+	if err := d.own(); err != nil {
+		return err
+	}
 	if err := d.client.PushDense(b.dense, d.clock, g.examples > 0, &b.pushDense); err != nil {
 		return err
 	}

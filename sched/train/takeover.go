@@ -91,9 +91,8 @@ type inherited struct {
 
 // stood is where a worker was when it began a pass.
 type stood struct {
-	Position position   `json:"position"`
-	Clock    uint64     `json:"clock"`
-	Took     []Takeover `json:"took,omitempty"`
+	Position position `json:"position"`
+	Clock    uint64   `json:"clock"`
 	// Generation is of the process: one that another has replaced writes nothing more.
 	Generation int `json:"generation,omitempty"`
 }
@@ -143,7 +142,7 @@ func (w *worker) stand(ctx context.Context) error {
 	if w.rank.Generation == 0 {
 		return nil
 	}
-	at := stood{w.pos, w.clock, w.takeovers(), w.rank.Generation}
+	at := stood{w.pos, w.clock, w.rank.Generation}
 	return putNewest(ctx, w.rank.Coord, stoodKey(w.rank.Index), at.Generation, at)
 }
 
@@ -160,7 +159,7 @@ func (w *worker) inherit(ctx context.Context) (known bool, err error) {
 	if err := json.Unmarshal(kv.Value, &s); err != nil {
 		return false, fmt.Errorf("train: where worker %d stood is not understood: %w", w.rank.Index, err)
 	}
-	w.pos, w.clock, w.took = s.Position, s.Clock, s.Took
+	w.pos, w.clock = s.Position, s.Clock
 	if w.rank.Index > 0 {
 		return true, nil
 	}
@@ -244,8 +243,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	if !known {
 		return nil // stand follows
 	}
-	w.took = append(w.took, t)
-	return w.stand(ctx)
+	return w.takes(ctx, t, w.client.Inexact)
 }
 
 // pushedBefore is takeOver, of a rank of any kind: from clock.None where those before had
@@ -287,16 +285,6 @@ func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, e
 		exact = exact && s.Gives(in.from)
 	}
 	return in, exact, w.client.GoOn(ctx, in.from, func(lane int) uint64 { return in.from * each[lane] })
-}
-
-// takeovers are those that have led to this process. Where a group changed its head before
-// this one's first step, the new head may have had nothing to answer it with as before.
-func (w *worker) takeovers() []Takeover {
-	if n := len(w.took); n > 0 && w.took[n-1].Exact && w.job.Sync == BSP && w.client.Inexact() {
-		w.took[n-1].Exact = false
-		w.rank.emit(Event{Note: w.took[n-1].String()})
-	}
-	return w.took
 }
 
 // isNew says whether the step that is about to begin is one of which no lane has

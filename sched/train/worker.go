@@ -93,9 +93,10 @@ type worker struct {
 	lived  *lifeCard // what the process before this one wrote down; nil: nothing
 	pos    position  // before the next step
 	// inherited is nil where no process had the number before; took are the takeovers
-	// of it so far.
+	// of it so far, owns is to be done before the first push of such a process.
 	inherited *inherited
-	took      []Takeover
+	took      took
+	owns      func() error
 	// Of a stream: feed says what it consists of, passBegan is the entry with which the
 	// running pass began.
 	feed      feed
@@ -316,6 +317,9 @@ func (w *worker) wholeAverages(g []float32, own, rows int) {
 }
 
 func (w *worker) push(b *batch) error {
+	if err := w.own(); err != nil {
+		return err
+	}
 	if w.carried != nil {
 		if w.collective != nil { // what is pushed is the sum
 			if err := w.collective.sum(b); err != nil {
