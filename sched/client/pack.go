@@ -75,9 +75,9 @@ func newPress(choice compress.Choice, even bool) *press {
 	}
 	if choice.Merge > 1 {
 		p.merge, p.stats.Merge = span.New(choice.Merge, !choice.MergeAuto), &MergeStats{}
-		if even {
-			p.even = uint64(choice.Merge)
-		}
+	}
+	if even && choice.Keeps() {
+		p.even = uint64(max(1, choice.Merge))
 	}
 	return p
 }
@@ -306,6 +306,11 @@ func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Cal
 	if p.merge == nil {
 		err := c.pushLate(k, all, clock, call)
 		k.rows.Choose(r.keys[:r.n], grads, p.share, all, p.sent)
+		for lane := range c.lanes {
+			if c.had(lane) {
+				k.rows.Forget(r.keys[r.laneOff[lane]:r.laneOff[lane+1]])
+			}
+		}
 		return p.sent, err
 	}
 	before := k.rows.Kept()
@@ -538,6 +543,9 @@ func (c *Client) packDense(d *Dense) error {
 			keep = p.dense.Choose(d.grads, blocks, offsets, p.share, all)
 			if all {
 				code = compress.Floats
+			}
+			if c.had(lane) {
+				p.dense.Forget(blocks, offsets)
 			}
 		}
 		if !able {

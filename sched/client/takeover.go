@@ -66,6 +66,14 @@ func (c *Client) Inexact() bool {
 	return c.inexact
 }
 
+// had says whether a lane has the next push of this worker from a process before, whatever
+// is in it: that one chose by itself what to send. So of what the push leaves out nothing may be
+// kept for a later one, where it would count twice.
+func (c *Client) had(lane int) bool {
+	l := c.lanes[lane]
+	return c.goesOn && l.seq < max(l.standing.Last, l.newest.Last)
+}
+
 // Lanes is the number of lanes of all servers.
 func (c *Client) Lanes() int { return len(c.lanes) }
 

@@ -153,3 +153,24 @@ func TestSparseChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestForget: nothing is left of what is forgotten, and all of the rest.
+func TestForget(t *testing.T) {
+	s := NewSparse(0, 1, 1<<20)
+	keys, sent := []uint64{1, 2, 3}, make([]bool, 3)
+	s.Hold(keys, []float32{1, 2, 3}, sent)
+	s.Forget([]uint64{2, 9})
+	got, rows := s.Due(true, 0)
+	if !slices.Equal(got, []uint64{1, 3}) || !slices.Equal(rows, []float32{1, 3}) || s.Kept() != 0 {
+		t.Errorf("%v, %v are left, and %d", got, rows, s.Kept())
+	}
+	var d Dense
+	grads := []float32{8, 1, 8, 1}
+	blocks, at := []Block{{Values: grads[:2]}, {Values: grads[2:]}}, []int{0, 2}
+	d.Choose(grads, blocks, at, .5, false)
+	d.Forget(blocks[:1], at[:1])
+	d.Take(grads)
+	if want := []float32{8, 1, 8, 2}; !slices.Equal(grads, want) {
+		t.Errorf("%v, want %v: of the second block alone a value was left", grads, want)
+	}
+}

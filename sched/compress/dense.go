@@ -40,6 +40,13 @@ func (d *Dense) Choose(grads []float32, blocks []Block, offsets []int, share flo
 	return d.keep
 }
 
+// Forget has nothing be left of some blocks, which Choose has seen.
+func (d *Dense) Forget(blocks []Block, offsets []int) {
+	for i, b := range blocks {
+		clear(d.left[offsets[i]:][:len(b.Values)])
+	}
+}
+
 // Take adds what was left to grads, all of which are sent, and keeps nothing.
 func (d *Dense) Take(grads []float32) {
 	for i, f := range d.left {

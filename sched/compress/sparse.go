@@ -72,6 +72,16 @@ func (s *Sparse) Due(all bool, limit int) (keys []uint64, rows []float32) {
 	return keys, rows
 }
 
+// Forget has nothing be kept of some rows.
+func (s *Sparse) Forget(keys []uint64) {
+	for _, k := range keys {
+		if slot, ok := s.index[k]; ok {
+			s.drop(k, slot)
+		}
+	}
+	s.tidy()
+}
+
 func (s *Sparse) row(slot int32) []float32 {
 	each := s.heads + s.width
 	return s.rows[int(slot)*each:][:each]

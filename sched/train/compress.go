@@ -81,6 +81,10 @@ func (w *worker) pushKept(ctx context.Context, epoch int) error {
 		return err
 	}
 	w.unsent.pass()
+	if w.leftSent {
+		w.leftSent = false
+		return nil
+	}
 	steps := max(1, slices.Max(all))
 	w.client.SendAll(true)
 	defer w.client.SendAll(false)

@@ -50,7 +50,7 @@ func (d *denseRank) takeOver(ctx context.Context) (over bool, err error) {
 		return err == nil, err
 	}
 	d.clock = in.from
-	t := Takeover{d.rank.Index, d.job.MemberName(d.rank.Index), in.from, exact}
+	t := Takeover{Worker: d.rank.Index, Rank: d.job.MemberName(d.rank.Index), Step: in.from, Exact: exact}
 	if in.from > 0 {
 		err = d.takes(ctx, t, d.client.Inexact)
 	}

@@ -16,14 +16,22 @@ import (
 // pushes in each step (client.Config.Even), and rows of equal keys are in them: which steps'
 // rows are in a push depends on its step alone.
 
-// evenMerges says whether a job does so.
-func (j *Job) evenMerges() bool { return j.Survives() && j.Compress.Merge > 1 }
+//
+// With --compress topk what a worker kept is of all steps of its pass, and is lost with it;
+// so is what it left out of the steps that some lanes have: who goes on keeps nothing of
+// these, as the lanes may have just that.
+
+// evenPushes says whether each lane gets equally many pushes in each step, where rows are kept.
+func (j *Job) evenPushes() bool { return j.Survives() && j.Compress.Keeps() }
+
+// drops says whether what a worker has not sent yet is lost with it.
+func (j *Job) drops() bool { return j.Compress.Code == compress.Top }
 
 // keepsAlone says why nobody can go on for a worker with what it has not sent yet; "": somebody can.
 func (j *Job) keepsAlone() string {
 	switch {
-	case j.Compress.Code == compress.Top:
-		return "what a worker has not sent yet is lost with it; use fp16 or int8"
+	case j.drops():
+		return j.dropsAlone()
 	case j.Compress.Merge < 2:
 		return ""
 	case j.Compress.MergeAuto:
@@ -38,12 +46,27 @@ func (j *Job) keepsAlone() string {
 	return ""
 }
 
+// dropsAlone is keepsAlone with topk.
+func (j *Job) dropsAlone() string {
+	switch {
+	case j.Stream != nil || j.dynamic():
+		return "with --stream or --sharding dynamic nobody knows whether a dead worker had sent what a pass leaves; leave it out, or use fp16 or int8"
+	case j.Lifecycle != nil || j.reduces():
+		return "with days (--accessor) and sums among workers (--dense allreduce) the step that sends what a pass leaves is not done by who goes on for a dead worker; leave it out, or use fp16 or int8"
+	case j.Checkpoint != nil:
+		return "a checkpoint that begins when a worker dies waits for what that one has not sent yet; leave out --checkpoint, or use fp16 or int8"
+	case j.Storage != nil || j.Device != nil:
+		return "what a pass leaves is sent in one step then, whose rows have no place together with --ssd or --hbm-budget; leave it out, or use fp16 or int8"
+	}
+	return ""
+}
+
 // heldSince is the oldest step of which the process before may have kept rows when some lane
 // lacked something of step from, or the step that ends a pass had been pushed: that one is
 // never skipped, as nobody reads it. No pass keeps anything of the one before: where the
 // process before has said that it had pushed its pass, there is nothing.
 func (w *worker) heldSince(ctx context.Context, from uint64) (uint64, error) {
-	if !w.job.evenMerges() || from <= w.clock || from == clock.None {
+	if w.job.Compress.Merge < 2 || !w.job.evenPushes() || from <= w.clock || from == clock.None {
 		return from, nil
 	}
 	if said, err := w.said(ctx, trainName(w.pos.Epoch)); err != nil || said != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"psrt/sched/clock"
@@ -72,11 +73,16 @@ type Takeover struct {
 	// Exact: no lane had added that step up, so that the values pulled for it, and all
 	// that follows, are what they would have been. In ssp and asp that is no promise.
 	Exact bool `json:"exact"`
+	// Dropped: what the process before had kept of gradients, to send it later, is lost.
+	Dropped bool `json:"dropped,omitempty"`
 }
 
 func (t Takeover) String() string {
 	s := fmt.Sprintf("%s is another process from step %d on; every example counts once", t.Rank, t.Step)
-	if !t.Exact {
+	switch {
+	case t.Dropped:
+		s += "; of gradients it lacks those that the process before had kept back (--compress topk)"
+	case !t.Exact:
 		s += "; some servers had added that step up and others had not got it: the model is not bit for bit what it would have been"
 	}
 	return s
@@ -238,7 +244,10 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
 	}
 	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
-	t := Takeover{w.rank.Index, w.job.MemberName(w.rank.Index), in.from, exact || w.job.Sync != BSP}
+	t := Takeover{Worker: w.rank.Index, Rank: w.job.MemberName(w.rank.Index), Step: in.from, Exact: exact || w.job.Sync != BSP}
+	if t.Dropped = w.job.drops() && in.fresh > 0; t.Dropped {
+		t.Exact = t.Exact && w.job.Sync != BSP
+	}
 	w.rank.emit(Event{Note: t.String()})
 	if !known {
 		return nil // stand follows
@@ -252,7 +261,7 @@ func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, e
 	each := make([]uint64, w.client.Lanes()) // pushes to a lane in a step
 	for i := range each {
 		each[i] = 1
-		if w.job.evenMerges() {
+		if w.job.evenPushes() {
 			each[i]++ // of rows that were kept, before those of the step
 		}
 	}
@@ -312,6 +321,12 @@ func (w *worker) goOnAt(r *dataset.Reader) (before, mine int64, err error) {
 	n := in.from - w.clock
 	for i := range n {
 		step, err := r.Next()
+		if errors.Is(err, io.EOF) && i == n-1 && w.job.evenPushes() && w.job.drops() {
+			w.leftSent = true
+			w.clock++
+			n--
+			break
+		}
 		if err != nil {
 			return 0, 0, fmt.Errorf("train: the process before had trained %d steps of a pass that has %d now: %w", n, i, err)
 		}

@@ -97,6 +97,8 @@ type worker struct {
 	inherited *inherited
 	took      took
 	owns      func() error
+	// leftSent says that the processes before have sent what the running pass leaves.
+	leftSent bool
 	// Of a stream: feed says what it consists of, passBegan is the entry with which the
 	// running pass began.
 	feed      feed
@@ -147,7 +149,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if w.share, err = job.share(rank.Index); err != nil {
 		return nil, err
 	}
-	cfg := client.Config{Worker: rank.Index, Generation: rank.Generation, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Read: job.read(), Compress: job.Compress, Even: job.evenMerges(), Hot: job.Hot, Latencies: w.live.latencies(rank), Stall: rank.Stall, Audit: w.recorder()}
+	cfg := client.Config{Worker: rank.Index, Generation: rank.Generation, Host: rank.Host, Timeout: rank.timeout(), Node: rank.Node, Read: job.read(), Compress: job.Compress, Even: job.evenPushes(), Hot: job.Hot, Latencies: w.live.latencies(rank), Stall: rank.Stall, Audit: w.recorder()}
 	if err := servers(ctx, job, rank, &cfg); err != nil {
 		return nil, err
 	}
