@@ -36,18 +36,20 @@ func TestWorkersDieThatKeep(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model")
 	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--sync", "bsp", "--out", model})...).stdout)
 	all := weights(model)
-	for form, flags := range []string{"--sync asp --compress topk:0.3", "--sync bsp --compress topk:0.3 --servers 3 --replicas 2 --groups 6 --allow-same-host", "--sync ssp --staleness 3 --compress topk:0.5:9"} {
+	for form, flags := range []string{"--sync asp --compress topk:0.3", "--sync bsp --compress topk:0.3 --servers 3 --replicas 2 --groups 6 --allow-same-host", "--sync ssp --staleness 3 --compress topk:0.5:9",
+		"--sync bsp --compress topk:0.3 --checkpoint DIR --checkpoint-every 5steps", "--sync asp --compress topk:0.3 --checkpoint DIR --checkpoint-every 5steps"} {
 		taken := 0
 		for run, wait := range []int{0, 130, 270} {
-			if testing.Short() && run > 0 {
+			if run > 0 && (testing.Short() || form > 0 && run+form != 3) { // one that is stopped takes seconds
 				break
 			}
 			loss := []string{"restart", "continue"}[(run+form)%2]
 			t.Run(fmt.Sprintf("%s, %s, %d ms", flags, loss, wait), func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 				defer cancel()
-				model := filepath.Join(t.TempDir(), "model")
-				j := startJob(t, ctx, slices.Concat(args, strings.Fields(flags), []string{"--on-worker-loss", loss, "--out", model})...)
+				dir := t.TempDir()
+				model := filepath.Join(dir, "model")
+				j := startJob(t, ctx, slices.Concat(args, strings.Fields(strings.ReplaceAll(flags, "DIR", filepath.Join(dir, "history"))), []string{"--on-worker-loss", loss, "--out", model})...)
 				if j.says(t, "epoch  1 ") {
 					time.Sleep(time.Duration(wait) * time.Millisecond) // the moment is the fault's, not ours
 					sig := syscall.SIGKILL
@@ -68,6 +70,9 @@ func TestWorkersDieThatKeep(t *testing.T) {
 				}
 				if got.Examples != want.Examples {
 					t.Errorf("%d examples, want %d", got.Examples, want.Examples)
+				}
+				if c := got.Checkpoints; c != nil && (c.Written < 3 || c.Failed > 1+len(got.Takeovers)) {
+					t.Errorf("%d checkpoints, %d failed: more than those that waited for who died", c.Written, c.Failed)
 				}
 				lost, some := 0.0, weights(model)
 				for key, w := range all {

@@ -205,7 +205,7 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 		pos.Top = s.w.job.Compress.Keeps()
 		m.Position, err = json.Marshal(pos)
 	}
-	files, unsaved := s.unsent(ctx, next.Number()) // of one that has failed, too: workers write theirs nevertheless
+	files, unsaved := s.unsent(ctx, next.Ticket()) // of one that has failed, too: workers write theirs nevertheless
 	if m.Beside = files; err == nil {
 		err = unsaved
 	}

@@ -52,9 +52,7 @@ func (j *Job) dropsAlone() string {
 	case j.Stream != nil || j.dynamic():
 		return "with --stream or --sharding dynamic nobody knows whether a dead worker had sent what a pass leaves; leave it out, or use fp16 or int8"
 	case j.Lifecycle != nil || j.reduces():
-		return "with days (--accessor) and sums among workers (--dense allreduce) the step that sends what a pass leaves is not done by who goes on for a dead worker; leave it out, or use fp16 or int8"
-	case j.Checkpoint != nil:
-		return "a checkpoint that begins when a worker dies waits for what that one has not sent yet; leave out --checkpoint, or use fp16 or int8"
+		return "days (--accessor) may end, and with sums among workers (--dense allreduce, mixed) there are fewer pushes, in the step that sends what a pass leaves, so that nobody knows how far a dead worker had come in it; leave it out, or use fp16 or int8"
 	case j.Storage != nil || j.Device != nil:
 		return "what a pass leaves is sent in one step then, whose rows have no place together with --ssd or --hbm-budget; leave it out, or use fp16 or int8"
 	}

@@ -114,6 +114,9 @@ func (w *worker) begin(ctx context.Context) error {
 	if w.rank.Generation > 1 {
 		known, err := w.inherit(ctx)
 		if err == nil {
+			err = w.unsent.inherit(ctx)
+		}
+		if err == nil {
 			err = w.takeOver(ctx, known)
 		}
 		if err == nil && known {

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,14 +26,18 @@ import (
 
 // unsentOrder is that word.
 type unsentOrder struct {
-	Number uint64 `json:"number"`
 	Step   uint64 `json:"step"` // before whose push it is to be saved
 	Ticket string `json:"ticket"`
 }
 
 const keyUnsent = "unsent"
 
-func unsentKey(number uint64, worker int) string { return fmt.Sprintf("unsent/%d/%d", number, worker) }
+// unsentKey has what a worker says to such an order. Who goes on for worker 0 may give the
+// number of a checkpoint that was under way to another; the tickets are not the same.
+func unsentKey(ticket string, worker int) string {
+	sum := sha256.Sum256([]byte(ticket))
+	return fmt.Sprintf("unsent/%x/%d", sum[:8], worker)
+}
 
 func unsentFile(worker int) string { return fmt.Sprintf("unsent-%d", worker) }
 
@@ -64,7 +69,7 @@ type unsent struct {
 	ctx     context.Context  // the job's
 	asked   chan unsentFound // of the look under way, nil: none
 	order   *unsentOrder     // to be carried out
-	done    uint64           // the number of the last one that was
+	done    string           // the ticket of the last one that was
 	silent  bool             // the last look has failed
 	told    bool             // that one has
 	writing sync.WaitGroup
@@ -81,6 +86,35 @@ func newUnsent(ctx context.Context, w *worker) *unsent {
 		return nil
 	}
 	return &unsent{w: w, ctx: ctx}
+}
+
+// inherit leaves alone what the process before may have carried out, or begun to: a file of
+// this one in place of its own would be neither's. Where that one had not said anything, it
+// never will, and the checkpoint has failed.
+func (u *unsent) inherit(ctx context.Context) error {
+	if u == nil || u.w.rank.Index == 0 { // what worker 0 has begun is nobody's
+		return nil
+	}
+	kv, err := u.w.rank.Coord.Get(ctx, keyUnsent)
+	if errors.Is(err, coord.ErrNotFound) {
+		return nil
+	}
+	var o unsentOrder
+	if err == nil {
+		err = json.Unmarshal(kv.Value, &o)
+	}
+	if err != nil {
+		return fmt.Errorf("train: whether a checkpoint waits for worker %d: %w", u.w.rank.Index, err)
+	}
+	u.done = o.Ticket
+	b, err := json.Marshal(unsentSaid{Failure: fmt.Sprintf("worker %d died, and what it had not sent yet with it; the next checkpoint is tried", u.w.rank.Index)})
+	if err == nil {
+		_, err = coord.PutNew(ctx, u.w.rank.Coord, unsentKey(o.Ticket, u.w.rank.Index), b, 0)
+	}
+	if errors.Is(err, coord.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 // look looks for the word, which worker 0 need not. Preconditions: the values of the step to
@@ -124,7 +158,7 @@ func (u *unsent) hear() {
 	select {
 	case f := <-u.asked:
 		u.asked, u.silent = nil, f.err != nil
-		if f.order != nil && f.order.Number > u.done {
+		if f.order != nil && f.order.Ticket != u.done {
 			u.order = f.order
 		}
 		if f.err != nil && !u.told && u.ctx.Err() == nil {
@@ -160,7 +194,7 @@ func (u *unsent) save(clock uint64) {
 		return
 	}
 	o := *u.order
-	u.order, u.done = nil, o.Number
+	u.order, u.done = nil, o.Ticket
 	if u.w.job.bsp() && clock > o.Step {
 		late := fmt.Sprintf("worker %d heard at step %d that what was unsent before step %d is to be saved, which is too late: the coordinator did not answer it in time, or servers gave it that step's values before worker 0 said so; the next checkpoint is tried", u.w.rank.Index, clock, o.Step)
 		u.writing.Go(func() { u.say(o, unsentSaid{Failure: late}) })
@@ -180,7 +214,7 @@ func (u *unsent) save(clock uint64) {
 // say tells worker 0 what became of it. Where that fails, so does the checkpoint.
 func (u *unsent) say(o unsentOrder, said unsentSaid) {
 	if b, err := json.Marshal(said); err == nil {
-		_, _ = u.w.rank.Coord.Put(u.ctx, unsentKey(o.Number, u.w.rank.Index), b, 0)
+		_, _ = u.w.rank.Coord.Put(u.ctx, unsentKey(o.Ticket, u.w.rank.Index), b, 0)
 	}
 }
 
@@ -235,7 +269,7 @@ func (s *saver) say(ctx context.Context, next *ckpt.Next) (o unsentOrder, err er
 	if !s.w.job.savesUnsent() {
 		return o, nil
 	}
-	o = unsentOrder{next.Number(), s.w.clock, next.Ticket()}
+	o = unsentOrder{s.w.clock, next.Ticket()}
 	b, err := json.Marshal(o)
 	if err == nil {
 		_, err = s.w.rank.Coord.Put(ctx, keyUnsent, b, 0)
@@ -245,14 +279,14 @@ func (s *saver) say(ctx context.Context, next *ckpt.Next) (o unsentOrder, err er
 
 // unsent waits for what the workers saved: for all of them, whichever failed, as one that
 // still writes would make anew what is removed.
-func (s *saver) unsent(ctx context.Context, number uint64) (files []ckpt.Beside, err error) {
+func (s *saver) unsent(ctx context.Context, ticket string) (files []ckpt.Beside, err error) {
 	if !s.w.job.savesUnsent() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.w.rank.timeout())
 	defer cancel()
 	for i := range s.w.job.Workers {
-		file, e := s.unsentOf(ctx, unsentKey(number, i), i)
+		file, e := s.unsentOf(ctx, unsentKey(ticket, i), i)
 		if files = append(files, file); err == nil {
 			err = e
 		}

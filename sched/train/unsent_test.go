@@ -34,18 +34,18 @@ func TestUnsentHeardTooLate(t *testing.T) {
 	}
 	u.look()
 	u.save(6) // nobody has said anything
-	tell(unsentOrder{Number: 1, Step: 9})
+	tell(unsentOrder{Ticket: "one", Step: 9})
 	u.look()
-	if u.save(8); u.order == nil || u.done != 0 {
-		t.Fatalf("at step 8 %+v is to be done, %d is", u.order, u.done)
+	if u.save(8); u.order == nil || u.done != "" {
+		t.Fatalf("at step 8 %+v is to be done, %q is", u.order, u.done)
 	}
 	u.look()
-	if u.save(10); u.order != nil || u.done != 1 {
-		t.Fatalf("at step 10 %+v is to be done, %d is", u.order, u.done)
+	if u.save(10); u.order != nil || u.done != "one" {
+		t.Fatalf("at step 10 %+v is to be done, %q is", u.order, u.done)
 	}
 	u.close()
 	var said unsentSaid
-	kv, err := c.Get(t.Context(), unsentKey(1, 3))
+	kv, err := c.Get(t.Context(), unsentKey("one", 3))
 	if err == nil {
 		err = json.Unmarshal(kv.Value, &said)
 	}
@@ -89,7 +89,7 @@ func TestUnsentSilentCoordinator(t *testing.T) {
 	if !u.silent || notes != 1 {
 		t.Errorf("silent: %v, %d notes", u.silent, notes)
 	}
-	b, err := json.Marshal(unsentOrder{Number: 4, Step: 9})
+	b, err := json.Marshal(unsentOrder{Ticket: "four", Step: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestUnsentSilentCoordinator(t *testing.T) {
 	for clock := uint64(3); u.asked != nil; clock++ {
 		u.save(min(clock, 8))
 	}
-	if u.silent || u.order == nil || u.order.Number != 4 {
+	if u.silent || u.order == nil || u.order.Ticket != "four" {
 		t.Errorf("silent: %v, order %+v", u.silent, u.order)
 	}
 }
@@ -116,13 +116,66 @@ func TestUnsentWords(t *testing.T) {
 	w := &worker{job: &Job{Workers: 3, Compress: compress.Choice{Code: compress.Top, Share: .1}, Checkpoint: &Checkpoint{}}, rank: &Rank{Coord: c}}
 	s := &saver{w: w}
 	for i, said := range []unsentSaid{{File: ckpt.Beside{File: "a"}}, {Failure: "no room"}, {Failure: "none here"}} {
-		(&unsent{w: &worker{rank: &Rank{Coord: c, Index: i}}, ctx: t.Context()}).say(unsentOrder{Number: 7}, said)
+		(&unsent{w: &worker{rank: &Rank{Coord: c, Index: i}}, ctx: t.Context()}).say(unsentOrder{Ticket: "seven"}, said)
 	}
-	if _, err := s.unsent(t.Context(), 7); err == nil || err.Error() != "no room" {
+	if _, err := s.unsent(t.Context(), "seven"); err == nil || err.Error() != "no room" {
 		t.Errorf("it says %v", err)
 	}
 	if left, _, err := c.List(t.Context(), "unsent/"); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v is left", left, err)
+	}
+}
+
+// TestUnsentOfTheDead: who goes on for a worker carries out no order that was given before,
+// and says that the checkpoint has failed where the process before has said nothing.
+func TestUnsentOfTheDead(t *testing.T) {
+	c := local.New()
+	defer c.Close()
+	job := &Job{Workers: 3, Compress: compress.Choice{Code: compress.Top, Share: .1}, Checkpoint: &Checkpoint{}}
+	of := func(i int) *unsent {
+		return newUnsent(t.Context(), &worker{job: job, rank: &Rank{Coord: c, Index: i, Generation: 2}})
+	}
+	order := func(ticket string, step uint64) {
+		t.Helper()
+		b, err := json.Marshal(unsentOrder{step, ticket})
+		if err == nil {
+			_, err = c.Put(t.Context(), keyUnsent, b, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := of(1).inherit(t.Context()); err != nil {
+		t.Errorf("where nobody has said anything: %v", err)
+	}
+	order("one", 9)
+	saved := unsentSaid{File: ckpt.Beside{File: "a"}}
+	for i := range 2 {
+		of(i).say(unsentOrder{Ticket: "one"}, saved)
+	}
+	for i := range 3 {
+		u := of(i)
+		if err := u.inherit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			continue
+		}
+		u.look()
+		if u.save(8); u.order != nil {
+			t.Errorf("worker %d is to carry out what the one before was told", i)
+		}
+		if i == 2 {
+			order("two", 30)
+			u.look()
+			if u.save(8); u.order == nil {
+				t.Error("it hears of no other")
+			}
+		}
+	}
+	s := &saver{w: &worker{job: job, rank: &Rank{Coord: c}}}
+	if files, err := s.unsent(t.Context(), "one"); err == nil || !strings.Contains(err.Error(), "worker 2 died") || len(files) != 3 || files[1] != saved.File {
+		t.Errorf("it says %v, %v", files, err)
 	}
 }
 
