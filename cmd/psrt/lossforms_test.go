@@ -46,7 +46,6 @@ func lossForms() []lossForm {
 		{form: "`--combine host`", flags: "--combine host", says: "no other process can take a rank's part"},
 		{form: "`--compress topk` with `--stream`, `--sharding dynamic`, `--accessor`, `--dense allreduce` or `mixed`, `--ssd` or `--hbm-budget`", flags: "--compress topk:0.1 --model deepfm --hidden 16 --dense allreduce", says: "nobody knows how far a dead worker had come"},
 		{form: "`--merge-pushes auto`", flags: "--sync asp --optimizer sgd --merge-pushes auto", says: "nobody knows which steps a dead worker had merged"},
-		{form: "`--merge-pushes` with `--checkpoint`", flags: "--sync asp --merge-pushes 2 --checkpoint DIR/history", says: "known to the worker that wrote it alone"},
 		{form: "`--merge-pushes` with `--stream` or `--sharding dynamic`", flags: "--sync asp --merge-pushes 2 --sharding dynamic --no-shuffle", says: "cannot be read again"},
 		{form: "`--merge-pushes` with `--accessor` or `--dense allreduce`", flags: "--sync asp --merge-pushes 2 --model deepfm --hidden 16 --dense allreduce", says: "do not go back to steps"},
 		{form: "`--heter` in ssp and asp", flags: "--heter --model deepfm --hidden 16 --sync asp", says: "a dense rank's pushes have an order that nobody else knows"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,26 +25,26 @@ func TestWorkersDieThatMerge(t *testing.T) {
 	data := write(t, t.TempDir(), "train.libffm", evenRows(8192))
 	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "60",
 		"--servers", "2", "--workers", "3", "--threads", "1", "--transport", "tcp", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}
-	forms := []string{"--sync asp --merge-pushes 3", "--sync ssp --staleness 6 --merge-pushes 4 --servers 3 --replicas 2 --groups 6 --allow-same-host"}
+	forms := []string{"--sync asp --merge-pushes 3", "--sync ssp --staleness 6 --merge-pushes 4 --servers 3 --replicas 2 --groups 6 --allow-same-host", "--sync asp --merge-pushes 3 --checkpoint DIR --checkpoint-every 5steps"}
 	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--sync", "bsp"})...).stdout)
 	for form, flags := range forms {
 		taken := 0
 		for run, wait := range []int{0, 130, 270, 410} {
-			if (testing.Short() || form == 1) && run > 1 {
+			if (testing.Short() || form > 0) && run > 1 {
 				break
 			}
 			loss := []string{"restart", "continue"}[(run+form)%2]
 			t.Run(fmt.Sprintf("%s, %s, %d ms", flags, loss, wait), func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 				defer cancel()
-				j := startJob(t, ctx, slices.Concat(args, strings.Fields(flags), []string{"--on-worker-loss", loss})...)
+				j := startJob(t, ctx, slices.Concat(args, strings.Fields(strings.ReplaceAll(flags, "DIR", filepath.Join(t.TempDir(), "history"))), []string{"--on-worker-loss", loss})...)
 				if j.says(t, "epoch  1 ") {
 					time.Sleep(time.Duration(wait) * time.Millisecond) // the moment is the fault's, not ours
 					sig := syscall.SIGKILL
 					if run == 2 {
 						sig = syscall.SIGSTOP
 					}
-					if pid := j.ranks()[2+form+run%3]; pid != 0 && !j.over() {
+					if pid := j.ranks()[2+strings.Count(flags, "--servers 3")+run%3]; pid != 0 && !j.over() {
 						syscall.Kill(pid, sig)
 					}
 				}
@@ -50,6 +52,9 @@ func TestWorkersDieThatMerge(t *testing.T) {
 				taken += len(got.Takeovers)
 				t.Log(got.Takeovers)
 				sameSums(t, got, &want)
+				if c := got.Checkpoints; c != nil && (c.Written < 3 || c.Failed > 1+len(got.Takeovers)) {
+					t.Errorf("%d checkpoints, %d failed: more than those that waited for who died", c.Written, c.Failed)
+				}
 			})
 		}
 		if taken == 0 {
@@ -73,5 +78,51 @@ func evenRows(n int) string {
 func sameSums(t *testing.T, got, want *train.Result) {
 	if got.Examples != want.Examples || got.Digest != want.Digest {
 		t.Errorf("%d examples, digest %s, undisturbed %d, %s", got.Examples, got.Digest, want.Examples, want.Digest)
+	}
+}
+
+// TestWorkerDiesThatGoesOnMerging: a job is stopped between steps that are merged, goes on from
+// its checkpoint, and its worker dies at once: what the checkpoint has of merged steps is sent
+// by who goes on, once.
+func TestWorkerDiesThatGoesOnMerging(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "train.libffm", evenRows(1<<16))
+	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "8192", "--epochs", "20", "--sync", "asp",
+		"--servers", "2", "--workers", "1", "--threads", "1", "--transport", "tcp", "--seed", "7", "--json", "--stall-after", "0"}
+	want := resultOf(t, psrt(t, args...).stdout)
+	history := filepath.Join(dir, "history")
+	args = append(args, "--merge-pushes", "8", "--checkpoint-every", "5steps", "--checkpoint")
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	first := startJob(t, ctx, append(slices.Clone(args), history, "--on-worker-loss", "end")...)
+	first.says(t, "epoch  8 ")
+	if pid := first.ranks()[2]; pid != 0 {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	<-first.done
+	early := 0
+	for run := range 4 {
+		at := filepath.Join(dir, fmt.Sprint(run))
+		must(t, os.CopyFS(at, os.DirFS(history)))
+		j := startJob(t, ctx, append(slices.Clone(args), at, "--resume", "--worker-timeout", "5s", "--on-worker-loss", "restart")...)
+		if j.says(t, "goes on from checkpoint") {
+			time.Sleep(time.Duration(10*run) * time.Millisecond) // the moment is the fault's, not ours
+			if pid := j.ranks()[2]; pid != 0 && !j.over() {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		got := j.result(t)
+		t.Log(got.Takeovers, got.Checkpoints)
+		for _, k := range got.Takeovers {
+			if k.Step == 0 {
+				early++
+			}
+		}
+		if got.Digest != want.Digest {
+			t.Errorf("digest %s, undisturbed %s", got.Digest, want.Digest)
+		}
+	}
+	if early == 0 {
+		t.Error("nobody died before what was kept had been sent: the test proved nothing")
 	}
 }

@@ -20,6 +20,7 @@ type press struct {
 	merge  *span.Span     // nil: steps are not merged
 	even   uint64         // of how many steps there is one that sends, counted from step 0; 0: merge says
 	held   bool           // the rows of the running step are kept
+	due    bool           // what is kept goes with the first step, where even says which do
 	began  time.Time
 	share  float64 // of topk, now
 	all    bool    // nothing is left for later
@@ -116,7 +117,8 @@ func (c *Client) step(clock uint64) {
 			p.stats.Merge.Waiting++
 		}
 		if p.even > 0 {
-			p.held = (clock+1)%p.even != 0
+			p.held = (clock+1)%p.even != 0 && !p.due
+			p.due = false
 		}
 	}
 }

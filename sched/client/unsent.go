@@ -68,6 +68,7 @@ func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
 	p.most = int(most)
 	if p.merge != nil && len(p.kept) > 0 { // it is as old as a bound may allow
 		p.merge.Due()
+		p.due = true
 	}
 	return nil
 }

@@ -2,9 +2,12 @@ package train
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"psrt/sched/clock"
 	"psrt/sched/compress"
+	"psrt/sched/coord"
 )
 
 // With --merge-pushes N a worker sends its rows at the end of each N steps, which are counted
@@ -24,6 +27,26 @@ import (
 // evenPushes says whether each lane gets equally many pushes in each step, where rows are kept.
 func (j *Job) evenPushes() bool { return j.Survives() && j.Compress.Keeps() }
 
+// keptAgain goes on with what this worker had not sent when the job was resumed, where the
+// process before had not either, or sent it in steps that are computed again.
+func (w *worker) keptAgain(ctx context.Context, from uint64) error {
+	if from > 0 || w.job.Compress.Merge < 2 || w.job.Checkpoint == nil || !w.job.Checkpoint.Resume {
+		return nil
+	}
+	text, err := coord.Party{Name: "resume", N: w.job.Workers}.Said(ctx, w.rank.Coord)
+	if err != nil || text == nil {
+		return err
+	}
+	var lead resumption
+	if err := json.Unmarshal(text, &lead); err != nil {
+		return fmt.Errorf("train: what the job goes on from is not understood: %w", err)
+	}
+	if !lead.Unsent {
+		return nil
+	}
+	return w.takeUnsent(ctx, lead.From)
+}
+
 // drops says whether what a worker has not sent yet is lost with it.
 func (j *Job) drops() bool { return j.Compress.Code == compress.Top }
 
@@ -40,8 +63,6 @@ func (j *Job) keepsAlone() string {
 		return "steps that a dead worker had merged cannot be read again with --stream or --sharding dynamic; leave it out, or use no --merge-pushes"
 	case j.Lifecycle != nil || j.reduces():
 		return "days (--accessor) and sums among workers (--dense allreduce) do not go back to steps that a dead worker had merged; leave it out, or use no --merge-pushes"
-	case j.Checkpoint != nil:
-		return "what a checkpoint has of steps that were merged is known to the worker that wrote it alone; leave out --checkpoint, or use no --merge-pushes"
 	}
 	return ""
 }

@@ -255,6 +255,9 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	if !known {
 		return nil // stand follows
 	}
+	if err := w.keptAgain(ctx, in.from); err != nil {
+		return err
+	}
 	return w.takes(ctx, t, w.client.Inexact)
 }
 

@@ -190,7 +190,7 @@ func (u *unsent) save(clock uint64) {
 		return
 	}
 	u.hear()
-	if u.order == nil || clock < u.order.Step {
+	if u.order == nil || clock < u.order.Step || u.w.inherited != nil && clock < u.w.inherited.fresh { // servers have later ones
 		return
 	}
 	o := *u.order
