@@ -21,6 +21,8 @@ type disk interface {
 	poll()
 	wait(deadline time.Time) error
 	bytes() int64 // on disk
+	// room is for how many further rows there is some, of disks with a limit.
+	room() (rows int64, limited bool)
 }
 
 const noSlot = ssd.NoSlot

@@ -269,7 +269,8 @@ func (l *logOnDisks) Read(rs []ssd.Read) int {
 	return l.log.Read(rs)
 }
 
-func (l *logOnDisks) Free(slot uint32) { l.log.Free(slot) }
-func (l *logOnDisks) Reset() error     { return l.log.Reset() }
-func (l *logOnDisks) poll()            { l.d.route() }
-func (l *logOnDisks) bytes() int64     { return l.d.store.Stats().DiskBytes }
+func (l *logOnDisks) Free(slot uint32)    { l.log.Free(slot) }
+func (l *logOnDisks) Reset() error        { return l.log.Reset() }
+func (l *logOnDisks) poll()               { l.d.route() }
+func (l *logOnDisks) room() (int64, bool) { return l.log.Room() }
+func (l *logOnDisks) bytes() int64        { return l.d.store.Stats().DiskBytes }

@@ -183,7 +183,8 @@ func (d *FakeDisk) wait(deadline time.Time) error {
 	return nil
 }
 
-func (d *FakeDisk) bytes() int64 { return int64(len(d.live) * d.Bytes) }
+func (d *FakeDisk) room() (int64, bool) { return 0, false }
+func (d *FakeDisk) bytes() int64        { return int64(len(d.live) * d.Bytes) }
 
 // Least is the least budget with which a table works.
 func Least(spec table.Spec, cfg Config) int64 {

@@ -18,8 +18,7 @@ func (m *Memory) Absent(keys, absent []uint64) []uint64 {
 }
 
 // MayMake says whether the index has room for so many rows, while pinned are in use:
-// slabs are emptied for it until two batches are left in memory, or what is pinned. Of
-// disks it says nothing.
+// slabs are emptied for it until two batches are left in memory, or what is pinned.
 func (t *Tiered) MayMake(rows, pinned int) bool {
 	s := &t.space
 	segment := int64(s.segBytes())
@@ -29,6 +28,13 @@ func (t *Tiered) MayMake(rows, pinned int) bool {
 	emptied := int64(max(0, frames-max(s.minFrames, pinned+1<<s.slabShift)) >> s.slabShift)
 	left := max(0, s.left()-slabs*s.slabCost-2*groupBytes-int64(rows)+emptied*((ledgerBytes+slotBytes)<<s.slabShift)) // see cutUp
 	return lacks <= int64(len(s.spare))+left/segment+emptied*(int64(s.slabBytes)/segment)
+}
+
+// MayStore says whether disks have room for so many rows beside those that they have, by their
+// limit. Rows that are only read may take it yet: they are in memory and on a disk.
+func (t *Tiered) MayStore(rows int) bool {
+	room, limited := t.disk.room()
+	return !limited || int64(rows) <= room
 }
 
 // Absent appends to absent those keys that have no row in any tier and are admitted.

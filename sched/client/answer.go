@@ -141,7 +141,7 @@ func remedied(refusal string) string {
 		return refusal
 	case strings.Contains(refusal, "growing failed"): // the disk, not the limit
 		return refusal + "; free room on the disks of --ssd, add servers or lower --dim"
-	case strings.Contains(refusal, "ssd: the store is full"):
+	case strings.Contains(refusal, "ssd: the store is full"), strings.Contains(refusal, "of --ssd-limit"):
 		return refusal + "; raise --ssd-limit, add servers or lower --dim"
 	}
 	return refusal + "; raise --mem-budget, add servers or lower --dim"

@@ -8,6 +8,7 @@ import (
 	"psrt/rdma/mem"
 	"psrt/sched/chain"
 	"psrt/sched/psmsg"
+	"psrt/tiers/ssd"
 )
 
 // A member that has no room for an op fails its copy, and all have about the same: the
@@ -22,6 +23,11 @@ const fitsShare = 7
 type roomy interface {
 	MayMake(rows, pinned int) bool
 	Absent(keys, absent []uint64) []uint64
+}
+
+// stored is a table with rows on disks.
+type stored interface {
+	MayStore(rows int) bool
 }
 
 // fits says whether every member can do a push, with those that are ordered before it:
@@ -52,7 +58,9 @@ func (c *chained) fits(r *request) error {
 		return fmt.Errorf("server: group %d: %s of %d rows of table %q, at most %d may be pushed at a time, seven eighths of those that fit in memory: push fewer rows at a time, or raise --mem-budget", c.cfg.Group, what, n, t.spec.Name, most)
 	}
 	room, ok := t.rows.(roomy)
-	if !ok || room.MayMake(share(all), n) {
+	disks, limited := t.rows.(stored)
+	mayStore := func(rows int) bool { return !limited || disks.MayStore(share(rows)) }
+	if !ok || room.MayMake(share(all), n) && mayStore(all) {
 		return nil
 	}
 	if known && len(room.Absent(r.keys, nil)) == 0 {
@@ -62,8 +70,12 @@ func (c *chained) fits(r *request) error {
 	if !known {
 		makes += int(r.Rows)
 	}
-	if room.MayMake(share(makes), n) {
+	switch {
+	case !room.MayMake(share(makes), n):
+	case mayStore(makes):
 		return nil
+	default:
+		return fmt.Errorf("server: group %d: table %q has %d rows, and no room on disks for %d more in seven eighths of the group's share of --ssd-limit: %w", c.cfg.Group, t.spec.Name, t.rows.Len(), makes, ssd.ErrFull)
 	}
 	return fmt.Errorf("server: group %d: table %q has %d rows, and no room for %d more in the group's share of --mem-budget, %d bytes", c.cfg.Group, t.spec.Name, t.rows.Len(), makes, c.l.cfg.MaxBytes)
 }

@@ -217,6 +217,12 @@ func (c *Cache) MayMake(rows, pinned int) bool {
 	return !ok || b.MayMake(rows, pinned)
 }
 
+// MayStore says whether disks have room for so many rows more, by what is below.
+func (c *Cache) MayStore(rows int) bool {
+	b, ok := c.below.(interface{ MayStore(rows int) bool })
+	return !ok || b.MayStore(rows)
+}
+
 // Absent appends to absent those keys that have no row, by what is below.
 func (c *Cache) Absent(keys, absent []uint64) []uint64 {
 	if b, ok := c.below.(roomy); ok {
