@@ -15,6 +15,7 @@ type progress struct {
 	acc   *metric.Accumulator
 	epoch int
 	total int64 // examples of an epoch, 0 while unknown
+	first int64 // example of the first step here: a job that goes on begins within an epoch; below 0: none yet
 	seen  int64 // examples of all workers up to here
 	start time.Time
 	last  time.Time
@@ -25,12 +26,15 @@ func (w *worker) newProgress(epoch int, acc *metric.Accumulator) *progress {
 	if w.job.Stream != nil {
 		total = 0
 	}
-	return &progress{w: w, acc: acc, epoch: epoch, total: total, start: now, last: now}
+	return &progress{w: w, acc: acc, epoch: epoch, total: total, first: -1, start: now, last: now}
 }
 
 // step notes a finished step, and reports when it is time.
 func (p *progress) step(b *batch) {
 	p.seen = int64(b.step.FirstRow) + int64(b.step.Rows)
+	if p.first < 0 {
+		p.first = int64(b.step.FirstRow)
+	}
 	now := time.Now()
 	if p.w.rank.Index != 0 || now.Sub(p.last) < progressEvery {
 		return
@@ -38,7 +42,7 @@ func (p *progress) step(b *batch) {
 	p.last = now
 	spent := now.Sub(p.start)
 	e := &Progress{Epoch: p.epoch + 1, Epochs: p.w.job.Epochs, Examples: p.seen, Total: p.total,
-		ExamplesPerS: float64(p.seen) / spent.Seconds()}
+		ExamplesPerS: float64(p.seen-p.first) / spent.Seconds()}
 	r := p.acc.Report()
 	if r.LogLoss != nil {
 		e.Loss = *r.LogLoss

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"psrt/sched/train"
+)
+
+// screen is what stands on a terminal's lines at the end.
+func screen(b []byte) []string {
+	lines := []string{""}
+	for s := string(b); s != ""; {
+		last := len(lines) - 1
+		switch {
+		case strings.HasPrefix(s, "\r\x1b[K"):
+			lines[last], s = "", s[len("\r\x1b[K"):]
+		case s[0] == '\n':
+			lines, s = append(lines, ""), s[1:]
+		default:
+			lines[last], s = lines[last]+s[:1], s[1:]
+		}
+	}
+	return lines
+}
+
+// TestProgressBar: on a terminal one line shows how far an epoch is, and leaves nothing
+// behind; elsewhere, and with a label, there is a line an epoch alone.
+func TestProgressBar(t *testing.T) {
+	events := func(d *display) {
+		d.event(train.Event{Progress: &train.Progress{Epoch: 1, Examples: 1500, ExamplesPerS: 2500, Loss: .5}})
+		d.event(train.Event{Progress: &train.Progress{Epoch: 2, Examples: 300, Total: 1200, ExamplesPerS: 3e6, Loss: .25, AUC: .75, Remaining: 61400 * time.Millisecond}})
+	}
+	var b bytes.Buffer
+	d := &display{w: &b, terminal: true}
+	events(d)
+	if at := screen(b.Bytes()); len(at) != 1 || at[0] != "epoch 2 [=====               ] 3.00 M ex/s  loss 0.2500  auc 0.7500  1m1s left" {
+		t.Errorf("the line is %q", at)
+	}
+	d.event(train.Event{Progress: &train.Progress{Epoch: 2, Examples: 1300, Total: 1200, ExamplesPerS: 800}})
+	if at := screen(b.Bytes()); !strings.HasPrefix(at[0], "epoch 2 ["+strings.Repeat("=", barWidth)+"] 800 ex/s") {
+		t.Errorf("of more examples than there were before: %q", at)
+	}
+	d.event(train.Event{Note: "a note"})
+	events(d)
+	d.event(train.Event{Epoch: &train.Epoch{Epoch: 2, Seconds: 2, Rows: 1200}})
+	events(d)
+	d.end()
+	if at := screen(b.Bytes()); len(at) != 3 || at[0] != "a note" || !strings.HasPrefix(at[1], "epoch  2    2.00 s") || at[2] != "" {
+		t.Errorf("the lines are %q", at)
+	}
+	for name, d := range map[string]*display{"a file": {}, "a label": {terminal: true, label: "1: "}, "quiet": {terminal: true, quiet: true}} {
+		var b bytes.Buffer
+		d.w = &b
+		events(d)
+		d.end()
+		if b.Len() > 0 {
+			t.Errorf("%s: %q", name, b.String())
+		}
+	}
+}
