@@ -12,7 +12,7 @@ import (
 
 func (c *Client) complete(comp *rdma.Completion) {
 	l := c.laneOf(comp.ID)
-	if comp.Endpoint != l.ep || l.broken == errRecalled {
+	if comp.Endpoint != l.ep && comp.Endpoint != l.twin || l.broken == errRecalled {
 		return // of a connection already replaced, or about to be
 	}
 	c.completeAt(l, comp)
@@ -31,7 +31,7 @@ func (c *Client) completeAt(l *laneConn, comp *rdma.Completion) {
 	if comp.Op != rdma.OpRecvImm {
 		return
 	}
-	if _, err := l.ep.PostRecv([]rdma.Recv{{ID: comp.ID}}); err != nil {
+	if _, err := comp.Endpoint.PostRecv([]rdma.Recv{{ID: comp.ID}}); err != nil {
 		l.broken = err
 		return
 	}

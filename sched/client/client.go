@@ -83,6 +83,7 @@ type laneConn struct {
 	server    *serverConn
 	domain    rdma.Domain
 	ep        rdma.Endpoint
+	twin      rdma.Endpoint // by which answers come that have no values; nil: ep has all
 	mapped    bool
 	broken    error
 	seq       uint64
@@ -199,7 +200,7 @@ func (c *Client) begin(ctx context.Context, s *serverConn) (err error) {
 // attach gives a lane its endpoint. Buffers, sequence and unanswered requests
 // stay what they were.
 func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
-	l.ep, l.domain, l.mapped, l.broken = ep, d, d.Caps().Mapped, nil
+	l.ep, l.twin, l.domain, l.mapped, l.broken = ep, nil, d, d.Caps().Mapped, nil
 	l.copyBytes = c.copyBytes(d.Caps().Transport)
 	l.life++
 	l.let = nil
@@ -215,6 +216,11 @@ func (l *laneConn) attach(c *Client, ep rdma.Endpoint, d rdma.Domain) error {
 			l.free = append(l.free, i)
 		}
 	}
+	return l.listen(ep)
+}
+
+// listen posts what replies arrive in.
+func (l *laneConn) listen(ep rdma.Endpoint) error {
 	recvs := make([]rdma.Recv, psmsg.Slots)
 	for i := range recvs {
 		recvs[i].ID = wrID(l.index, 0)

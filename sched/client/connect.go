@@ -66,8 +66,8 @@ func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello p
 		if err != nil {
 			return rdma.EndpointConfig{}, err
 		}
-		if i >= lanes { // the server fetches by it, and nothing is posted here
-			return rdma.EndpointConfig{Queue: q, Peer: fmt.Sprintf("server %d", s.index)}, nil
+		if i >= lanes { // the server fetches by it, and answers pushes; nothing is sent from here
+			return rdma.EndpointConfig{Queue: q, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 		}
 		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * requestWRs * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 	})
@@ -104,6 +104,12 @@ func (c *Client) attach(s *serverConn, conn *dial.Conn) (open psmsg.OpenRequest,
 	for i, l := range c.lanesOf(s) {
 		if err := l.attach(c, conn.Endpoints[i], conn.Domains[i]); err != nil {
 			return open, err
+		}
+		if l.twin = conn.Twin(i); l.twin != nil {
+			if err := l.listen(l.twin); err != nil {
+				return open, err
+			}
+			open.Beside = true
 		}
 		r, err := l.buf.remote(l.domain, l.at+psmsg.Slots*l.slotBytes, psmsg.Slots*psmsg.ReplySlotBytes)
 		if err != nil {

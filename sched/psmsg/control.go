@@ -30,6 +30,8 @@ type OpenRequest struct {
 	// Next is, by lane, the sequence of the next push that the client will send
 	// or send again; a server that does not know the client begins there.
 	Next []uint64 `json:"next,omitempty"`
+	// Beside: the client takes replies at the twins of its endpoints, too.
+	Beside bool `json:"beside,omitempty"`
 }
 
 // OpenReply gives the client each lane's landing ring.

@@ -99,6 +99,7 @@ func (s *Server) open(ctx context.Context, sessions []*session, req psmsg.OpenRe
 		var standing psmsg.Standing
 		if e := l.do(commandTimeout, func() {
 			err = l.openSession(ses, req.Replies[i], next)
+			ses.beside = req.Beside && ses.twin()
 			standing = l.standing(ses.worker)
 		}); e != nil || err != nil {
 			return rep, errors.Join(e, err)

@@ -462,7 +462,11 @@ func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows
 	buf := s.replyBytes(r.slot)
 	p := psmsg.Reply{Code: code, Slot: uint32(r.slot), Seq: r.Seq, Ticket: ticketID, Version: version, Rows: uint32(rows)}
 	p.Encode(buf)
-	s.answer(r.slot, rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
+	answer := s.answer
+	if s.beside && (r.Kind == psmsg.KindPush || r.Kind == psmsg.KindPushDense) {
+		answer = s.answerBeside
+	}
+	answer(r.slot, rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
 		Remote: s.replies.Slice(uint64(r.slot)*psmsg.ReplySlotBytes, psmsg.ReplyBytes)})
 }
 

@@ -31,6 +31,10 @@ func (s *session) answer(slot int, wr rdma.WR) {
 	s.post(&s.answers, wr)
 }
 
+// answerBeside posts an answer without values, which so stands behind no other's: who pushes
+// waits for it before it goes on.
+func (s *session) answerBeside(_ int, wr rdma.WR) { s.post(s.fetches, wr) }
+
 // arrived: the oldest answer with values is at the worker.
 func (s *session) arrived() {
 	if len(s.under) > 0 {

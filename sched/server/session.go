@@ -86,6 +86,7 @@ type session struct {
 	values  [psmsg.Slots]int // bytes of them that were posted, and whose answer was not
 	under   []int            // of answers that were, and have not arrived, in order
 	answers sender           // values and replies, on ep
+	beside  bool             // answers without values go by fetches, too
 	fetches *sender          // on an endpoint of their own where values cross a link, else answers
 
 	// held are the dense values of pulls whose writes are under way, in the
@@ -98,7 +99,7 @@ type session struct {
 // ended and is not polled empty yet.
 const (
 	sendDepth    = 4 * psmsg.Slots
-	fetchDepth   = sendDepth // of the endpoint for fetches, where there is one
+	fetchDepth   = sendDepth + psmsg.Slots // of the endpoint for fetches, where there is one
 	recvDepth    = psmsg.Slots
 	maxJoining   = 2
 	sessionsEach = 1 + maxJoining + 1
