@@ -57,7 +57,7 @@ func (f *feed) fill(m *Machine) {
 		}
 		f.cursor = next
 		if last {
-			f.add(&Item{Kind: Last, Seq: m.committed})
+			f.add(&Item{Kind: Last, Seq: m.committed, Bytes: m.state.Past()})
 			f.inStep = true
 			m.next = link{known: true, have: m.committed, sent: m.committed}
 		} else if len(rows) == 0 {
@@ -147,6 +147,7 @@ func (j *join) receive(m *Machine, msg *Message) {
 			count(m.clients, &it.Op.Header)
 			m.state.TakePart(it.Op, it.Note)
 		case Last:
+			m.state.End(it.Bytes)
 			j.whole = true
 		}
 	}

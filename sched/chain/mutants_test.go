@@ -28,6 +28,7 @@ func TestMutants(t *testing.T) {
 		{"other epochs are heard", "link.go", "case msg.Epoch < m.cfg.Epoch:", "case false:"},
 		{"a joiner is relied on too soon", "order.go", "!m.clear() || m.feed != nil && m.feed.inStep {", "!m.clear() {"},
 		{"runs are cut", "order.go", "for seq > m.committed && m.at(seq).Merge {", "for false {"},
+		{"a copy without the past", "feed.go", "Bytes: m.state.Past()", "Bytes: nil"},
 		{"lost state is taken for a state", "machine.go", "m.has && m.mine == me.Joined:", "true:"},
 	}
 	if os.Getenv("PSRT_CHAIN_MUTANTS") != "all" {

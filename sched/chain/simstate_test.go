@@ -24,6 +24,7 @@ type simState struct {
 	run     []simPush // of merged ops
 	gone    int64     // the sum of rows that were dropped
 	upTo    uint64    // ids below it have come, at one that catches up; else all
+	was     string    // the rows of the newest step before it
 	taken   func(*Op)
 }
 
@@ -195,6 +196,7 @@ func (s *simState) wholeSteps() {
 		}
 		s.held = slices.DeleteFunc(s.held, func(p simPush) bool { return p.push == s.step })
 		slices.SortFunc(due, func(a, b simPush) int { return int(a.worker) - int(b.worker) })
+		s.was = s.before(due)
 		s.apply(due)
 		s.step++
 	}
@@ -215,6 +217,23 @@ func (s *simState) apply(due []simPush) {
 		}
 	}
 }
+
+// before is what is kept of the rows that a step changes; one that catches up lacks some.
+func (s *simState) before(due []simPush) (was string) {
+	if s.upTo != all {
+		return "unknown"
+	}
+	for _, p := range due {
+		for _, r := range p.rows {
+			was += fmt.Sprint(r.key, *s.rows[r.key], " ")
+		}
+	}
+	return was
+}
+
+func (s *simState) Past() []byte { return []byte(s.was) }
+
+func (s *simState) End(past []byte) { s.was = string(past) }
 
 func (s *simState) Rest() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, s.step)
@@ -309,7 +328,7 @@ func (s *simState) Clear() {
 
 // text is the whole state, for comparing.
 func (s *simState) text() string {
-	out := fmt.Sprint("step ", s.step, " free ", s.free, " held ", s.held, " gone ", s.gone, "\n")
+	out := fmt.Sprint("step ", s.step, " free ", s.free, " held ", s.held, " gone ", s.gone, " was ", s.was, "\n")
 	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
 		out += fmt.Sprint(k, *s.rows[k], "\n")
 	}

@@ -149,7 +149,7 @@ type Item struct {
 	Kind      ItemKind
 	Seq       uint64 // First, Last: the ops that the copy holds
 	Clients   []Client
-	Bytes     []byte // First: the state but its rows. Rows: a range of them.
+	Bytes     []byte // First: the state but its rows. Rows: a range of them. Last: State.Past.
 	Op        *Op    // Later
 	Note      []byte // Later
 	itemBytes int
@@ -186,13 +186,19 @@ type State interface {
 	// Rows is a range of rows in the order of their ids, from cursor 0 on: at
 	// most about budget bytes. No bytes and not last: not now, ask again later.
 	Rows(cursor uint64, budget int) (data []byte, next uint64, last bool)
+	// Past is what is kept of the state before its last ops, for reads that ask back. It is
+	// asked for behind the last row. A copy without it, as programs before this one give it
+	// and take it, has the state and cannot be asked back: empty, where that is so here.
+	Past() []byte
 
 	// Clear makes the state empty. Then Begin takes Rest's bytes, Install Rows', and
-	// TakePart does an op as far as it concerns the rows that have come.
+	// TakePart does an op as far as it concerns the rows that have come; behind all of
+	// them End takes Past's.
 	Clear()
 	Begin(rest []byte)
 	Install(rows []byte)
 	TakePart(op *Op, note []byte)
+	End(past []byte)
 }
 
 // DefaultFeedBytes is that of Options.FeedBytes.

@@ -17,10 +17,12 @@ import (
 // bytes as a row by its worker's pushes.
 type tape struct {
 	hash [32]byte
+	was  [32]byte // before the last op
 	rows [][]byte // by the order of pushes
 }
 
 func (s *tape) Take(op *chain.Op, note bool) []byte {
+	s.was = s.hash
 	h := sha256.New()
 	h.Write(s.hash[:])
 	fmt.Fprintf(h, "%+v", op.Header)
@@ -60,6 +62,9 @@ func (s *tape) TakePart(op *chain.Op, note []byte) {
 	s.Take(op, false)
 	s.rows = rows
 }
+
+func (s *tape) Past() []byte    { return bytes.Clone(s.was[:]) }
+func (s *tape) End(past []byte) { copy(s.was[:], past) }
 
 // replica is one node: a machine and its links, and the goroutine that has them.
 type replica struct {
@@ -323,7 +328,7 @@ func TestMachines(t *testing.T) {
 			}
 			for _, n := range nodes {
 				n.do(func() {
-					if n.tape.hash != head.tape.hash || len(n.tape.rows) != 200 {
+					if n.tape.hash != head.tape.hash || n.tape.was != head.tape.was || len(n.tape.rows) != 200 {
 						t.Errorf("server %d did other ops: %d rows", n.self.Server, len(n.tape.rows))
 						return
 					}

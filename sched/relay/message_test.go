@@ -29,7 +29,7 @@ func some(r *rand.Rand, from, to chain.Node, most int) *chain.Message {
 			for range r.IntN(20) {
 				m.Item.Clients = append(m.Item.Clients, chain.Client{Worker: r.Uint32(), Client: r.Uint64(), Last: r.Uint64(), Gone: r.IntN(2) == 0})
 			}
-		case chain.Rows:
+		case chain.Rows, chain.Last:
 			m.Item.Bytes = noise(r, r.IntN(most))
 		case chain.Later:
 			m.Item.Note = noise(r, r.IntN(most))

@@ -249,3 +249,6 @@ func (s *sumState) TakePart(op *chain.Op, _ []byte) {
 		s.Take(op, false)
 	}
 }
+
+func (s *sumState) Past() []byte { return nil }
+func (s *sumState) End([]byte)   {}

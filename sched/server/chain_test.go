@@ -227,7 +227,8 @@ func TestChainFaults(t *testing.T) {
 	for staleness, transports := range map[int][]string{0: {"shm", "tcp"}, 2: {"tcp"}, Async: {"shm"}} {
 		for _, transport := range transports {
 			t.Run(fmt.Sprint("staleness ", staleness, " ", transport), func(t *testing.T) {
-				cfg := chainWorldConfig{transport: transport, groups: 2, workers: 3, staleness: staleness, tables: []table.Spec{sgdTable()}, dense: 50}
+				cfg := chainWorldConfig{transport: transport, groups: 2, workers: 3, staleness: staleness, tables: []table.Spec{sgdTable()}, dense: 50,
+					change: func(c *Config) { c.Retain = true }}
 				got := chainRun(t, cfg, steps, faults)
 				if staleness != 0 {
 					return
@@ -266,7 +267,10 @@ func TestChainTables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := base
-			cfg.change = change
+			cfg.change = func(c *Config) {
+				c.Retain = true
+				change(c)
+			}
 			got := chainRun(t, cfg, steps, faults)
 			cfg.plain, cfg.change = true, nil
 			if want := chainRun(t, cfg, steps, 0); got != want {

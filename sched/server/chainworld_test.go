@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -372,7 +373,7 @@ func (w *chainWorld) describe() (text string) {
 }
 
 // alike checks that all replicas of all groups have the same rows and dense values, and
-// gives their sum.
+// retain the same, and gives the sum of the first two.
 func (w *chainWorld) alike() (sum table.Digest) {
 	w.t.Helper()
 	if w.cfg.plain {
@@ -385,6 +386,7 @@ func (w *chainWorld) alike() (sum table.Digest) {
 	}
 	for g := range w.groups {
 		var first table.Digest
+		var past []byte
 		w.until("all replicas have committed the same", func() bool {
 			var at []uint64
 			for _, s := range w.members(g) {
@@ -395,7 +397,12 @@ func (w *chainWorld) alike() (sum table.Digest) {
 		for i, s := range w.members(g) {
 			d, err := s.Digest()
 			must(w.t, err)
-			if i == 0 {
+			var was []byte
+			must(w.t, s.lanes[0].do(time.Minute, func() { was = s.lanes[0].chain.Past() }))
+			if i > 0 && !bytes.Equal(was, past) {
+				w.t.Errorf("group %d: replica %d retains %d bytes of the newest step, and not the %d of the head", g, i, len(was), len(past))
+			}
+			if past = was; i == 0 {
 				first = d
 				sum.Add(d)
 			} else if d != first {

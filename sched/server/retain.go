@@ -125,21 +125,31 @@ func (l *lane) backRows(r *request) []int {
 	if t == nil || !l.asksBack(r) {
 		return nil
 	}
+	in := t.index()
+	at := make([]int, len(r.keys))
+	for i, k := range r.keys {
+		at[i] = -1
+		if j, ok := in[k]; ok {
+			at[i] = j
+		}
+	}
+	return at
+}
+
+// index is where each key is in keys; one that several pushed is there several times,
+// with the same values.
+func (t *retainedRows) index() map[uint64]int {
 	if t.at == nil {
 		t.at = make(map[uint64]int, len(t.keys))
 		for i, k := range t.keys {
 			t.at[k] = i
 		}
 	}
-	at := make([]int, len(r.keys))
-	for i, k := range r.keys {
-		at[i] = -1
-		if j, ok := t.at[k]; ok {
-			at[i] = j
-		}
-	}
-	return at
+	return t.at
 }
+
+// dim is how many values a row has; there are some.
+func (t *retainedRows) dim() int { return len(t.values) / len(t.keys) }
 
 // putBack writes values that were asked back over those of the rows as they are.
 func (l *lane) putBack(t *tableState, at []int, out []byte) {

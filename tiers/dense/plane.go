@@ -71,7 +71,31 @@ func (v *Vector) Hold(plane *Plane) error {
 	return nil
 }
 
-// Release ends a Hold.
+// Recall holds a plane with values, of all blocks one behind the other, that were published
+// before and elsewhere. Until Release it is like one that was held then. Not between an
+// Apply or a Load and its Publish.
+func (v *Vector) Recall(values []float32) (*Plane, error) {
+	if len(values) != v.floats || v.next != nil {
+		panic(fmt.Sprintf("dense: %d values are recalled of %d, or while others are written", len(values), v.floats))
+	}
+	need := 3 // the published one, this one, and the next version
+	for _, p := range v.planes {
+		if p.holds > 0 { // if it is the published one, for the version after the next
+			need++
+		}
+	}
+	if len(v.planes) < need {
+		if _, err := v.addPlane(); err != nil {
+			return nil, err
+		}
+	}
+	p := v.free()
+	copy(p.values, values)
+	p.holds++
+	return p, nil
+}
+
+// Release ends a Hold or a Recall.
 func (v *Vector) Release(p *Plane) {
 	if p.v != v || p.holds == 0 {
 		panic("dense: a plane is released that is not held")

@@ -39,7 +39,7 @@ func TestHeldPlanesStay(t *testing.T) {
 	}
 	var holds []hold
 	for step := range 5000 {
-		switch k := rng.IntN(4); {
+		switch k := rng.IntN(5); {
 		case k < 2:
 			publish()
 		case k == 2 && len(holds) < 6:
@@ -49,6 +49,12 @@ func TestHeldPlanesStay(t *testing.T) {
 				t.Fatal(err)
 			}
 			holds = append(holds, hold{p, v.Version()})
+		case k == 4 && len(holds) < 6: // what was version 0 elsewhere, say
+			p, err := v.Recall(make([]float32, 1137))
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds = append(holds, hold{p, 0})
 		case len(holds) > 0:
 			i := rng.IntN(len(holds))
 			v.Release(holds[i].p)
