@@ -3,6 +3,8 @@ package gpu
 import (
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -62,5 +64,36 @@ func TestClaims(t *testing.T) {
 	end()
 	if _, _, err := claim(root, []string{"0000:99:00.0"}, like[:1]); err == nil {
 		t.Error("a card that the machine does not show was taken")
+	}
+}
+
+// TestClaimsAtOnce: servers that begin at the same moment share the cards evenly, too.
+func TestClaimsAtOnce(t *testing.T) {
+	buses := []string{"0000:0a:00.0", "0000:17:00.0", "0001:b2:00.0"}
+	root := machine(t, buses...)
+	for round := range 20 {
+		var all sync.WaitGroup
+		var taken [3]atomic.Int32
+		ends := make(chan func(), 4*len(taken))
+		for range cap(ends) {
+			all.Go(func() {
+				card, end, err := claim(root, buses, []float64{1, 1, 1})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				taken[card].Add(1)
+				ends <- end
+			})
+		}
+		all.Wait()
+		for close(ends); len(ends) > 0; {
+			(<-ends)()
+		}
+		for card := range taken {
+			if n := taken[card].Load(); n != 4 {
+				t.Fatalf("round %d: %d servers of 12 have card %d, want 4", round, n, card)
+			}
+		}
 	}
 }
