@@ -462,11 +462,7 @@ func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows
 	buf := s.replyBytes(r.slot)
 	p := psmsg.Reply{Code: code, Slot: uint32(r.slot), Seq: r.Seq, Ticket: ticketID, Version: version, Rows: uint32(rows)}
 	p.Encode(buf)
-	answer := s.answer
-	if s.beside && (r.Kind == psmsg.KindPush || r.Kind == psmsg.KindPushDense) {
-		answer = s.answerBeside
-	}
-	answer(r.slot, rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
+	s.answer(r.slot, r.Kind == psmsg.KindPush || r.Kind == psmsg.KindPushDense, rdma.WR{ID: wrID(s.id, r.slot), Op: rdma.OpWriteImm, Imm: uint32(r.slot), Local: buf,
 		Remote: s.replies.Slice(uint64(r.slot)*psmsg.ReplySlotBytes, psmsg.ReplyBytes)})
 }
 

@@ -1,6 +1,10 @@
 package server
 
-import "psrt/rdma"
+import (
+	"slices"
+
+	"psrt/rdma"
+)
 
 // sender is one of a session's endpoints, for what is posted to it.
 //
@@ -21,8 +25,14 @@ func (s *session) valued(slot, bytes int) {
 	}
 }
 
-// answer posts what ends an answer.
-func (s *session) answer(slot int, wr rdma.WR) {
+// answer posts what ends an answer. One to a push goes by the endpoint of fetches, where the
+// worker listens there, too, and values are on their way by the other: behind these it would
+// come as late as they, and who pushes waits for it before he goes on.
+func (s *session) answer(slot int, push bool, wr rdma.WR) {
+	if push && s.beside && s.hasValues() {
+		s.post(s.fetches, wr)
+		return
+	}
 	if n := s.values[slot]; n > 0 {
 		s.values[slot] = 0
 		s.under = append(s.under, n)
@@ -31,9 +41,10 @@ func (s *session) answer(slot int, wr rdma.WR) {
 	s.post(&s.answers, wr)
 }
 
-// answerBeside posts an answer without values, which so stands behind no other's: who pushes
-// waits for it before it goes on.
-func (s *session) answerBeside(_ int, wr rdma.WR) { s.post(s.fetches, wr) }
+// hasValues says whether some are on their way.
+func (s *session) hasValues() bool {
+	return len(s.under) > 0 || slices.ContainsFunc(s.values[:], func(n int) bool { return n > 0 })
+}
 
 // arrived: the oldest answer with values is at the worker.
 func (s *session) arrived() {

@@ -86,7 +86,7 @@ type session struct {
 	values  [psmsg.Slots]int // bytes of them that were posted, and whose answer was not
 	under   []int            // of answers that were, and have not arrived, in order
 	answers sender           // values and replies, on ep
-	beside  bool             // answers without values go by fetches, too
+	beside  bool             // answers to pushes go by fetches, in front of values
 	fetches *sender          // on an endpoint of their own where values cross a link, else answers
 
 	// held are the dense values of pulls whose writes are under way, in the
