@@ -50,7 +50,7 @@ func runSim(seed uint64) (log []string, err error) {
 	s.replicas, s.groups, s.pushes = 1+r.IntN(3), 1+r.IntN(3), uint64(10+r.IntN(20))
 	s.bsp = r.IntN(2) == 0
 	s.opt = Options{ChunkBytes: 64 + r.IntN(300), InflightBytes: 512 + r.IntN(2000), LogOps: 4 + r.IntN(16), LogBytes: 2000 + r.IntN(8000), FeedBytes: 1500 + r.IntN(4000),
-		StuckTicks: 20 + r.IntN(200)} // 0.4 s and more
+		StuckTicks: 60 + r.IntN(200)} // what is lost or overtaken comes again after up to 20: three times
 	s.net.loss, s.net.repeat = 0.05*r.Float64(), 0.05*r.Float64()
 	if r.IntN(3) == 0 {
 		s.net.slow = 12 * time.Millisecond // much reordering
