@@ -85,6 +85,9 @@ func (s *Store) Poll() Events {
 	s.compactStep()
 	s.commitStep()
 	s.pump()
+	if len(s.rescues) > 0 && s.noRescue == ErrBusy && !s.working() && !s.busy() {
+		s.signal() // it waited for what has ended since, without giving room: it is full
+	}
 	return s.events
 }
 
