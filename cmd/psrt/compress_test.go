@@ -180,7 +180,6 @@ func TestCompressFlag(t *testing.T) {
 		{"--merge-pushes auto --sync asp --optimizer adam", "use sgd or adagrad"},
 		{"--merge-pushes 2 --sync asp --compress topk:0.1", "topk keeps rows by itself"},
 		{"--merge-pushes auto --sync asp --optimizer sgd --compress auto", "leave one of them out"},
-		{"--merge-pushes auto --sync asp --optimizer sgd --on-worker-loss restart", "--merge-pushes auto with --on-worker-loss restart"},
 		{"--merge-pushes 2 --sync asp --workers 2 --combine host", "what a worker keeps is pushed in steps of its own"},
 		{"--merge-pushes 2 --sync asp --audit " + t.TempDir(), "--merge-pushes 2 with --audit"},
 		{"--compress topk:0.1 --sync bsp --stream --resume --checkpoint " + t.TempDir(), "resume with --compress fp16"},

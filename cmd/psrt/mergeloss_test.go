@@ -63,6 +63,40 @@ func TestWorkersDieThatMerge(t *testing.T) {
 	}
 }
 
+// TestWorkersDieThatFindHowManyToMerge: where workers find out how many steps to merge, and try
+// other numbers all the time, they are killed again and again; each row's gradient counts once.
+func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
+	data := write(t, t.TempDir(), "train.libffm", evenRows(1<<16))
+	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "25", "--merge-pushes", "auto",
+		"--servers", "2", "--workers", "3", "--threads", "1", "--transport", "tcp", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}
+	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--sync", "asp"})...).stdout)
+	taken, merged := 0, uint64(0)
+	for run, flags := range []string{"--sync asp", "--sync ssp --staleness 6 --checkpoint DIR --checkpoint-every 50steps"} {
+		t.Run(flags, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+			defer cancel()
+			j := startJob(t, ctx, slices.Concat(args, strings.Fields(strings.ReplaceAll(flags, "DIR", filepath.Join(t.TempDir(), "history"))), []string{"--on-worker-loss", "restart", "--worker-restarts", "9"})...)
+			rng := rand.New(rand.NewPCG(uint64(run), 2))
+			if j.says(t, "epoch  1 ") {
+				for range 8 {
+					time.Sleep(time.Duration(50+rng.IntN(300)) * time.Millisecond) // the moments are the fault's, not ours
+					if pid := j.ranks()[2+rng.IntN(3)]; pid != 0 && !j.over() {
+						syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			}
+			got := j.result(t)
+			taken += len(got.Takeovers)
+			merged += got.Compress.Merge.Merged
+			t.Log(got.Takeovers, *got.Compress.Merge)
+			sameSums(t, got, &want)
+		})
+	}
+	if taken == 0 || merged == 0 {
+		t.Errorf("%d numbers were taken over, %d pushes merged: the test proved nothing", taken, merged)
+	}
+}
+
 // evenRows have as many clicks as others in any even number of them, so that a model begins at
 // one half.
 func evenRows(n int) string {

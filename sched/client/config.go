@@ -41,9 +41,9 @@ type Config struct {
 	// Compress is how gradients travel to servers that know of it. A stepped client's
 	// go as they are.
 	Compress compress.Choice
-	// Even has merged steps be those from one multiple of Compress.Merge to the next, and where
-	// rows are kept each lane get as many pushes in each step, so that who goes on for this
-	// worker knows both.
+	// Even has merged steps be those from one multiple of Compress.Merge to the next (of auto,
+	// of what Merge said), and where rows are kept each lane get as many pushes in each step, so
+	// that who goes on for this worker knows both.
 	Even bool
 	// Latencies is where the client counts how long its calls take. May be nil.
 	Latencies *Latencies

@@ -78,7 +78,9 @@ func newPress(choice compress.Choice, even bool) *press {
 		p.merge, p.stats.Merge = span.New(choice.Merge, !choice.MergeAuto), &MergeStats{}
 	}
 	if even && choice.Keeps() {
-		p.even = uint64(max(1, choice.Merge))
+		if p.even = 1; !choice.MergeAuto {
+			p.even = uint64(max(1, choice.Merge))
+		}
 	}
 	return p
 }
@@ -107,20 +109,49 @@ func (p *press) code() compress.Code {
 // there is no link: nothing is found out about it then, and nothing merged by itself.
 func (c *Client) step(clock uint64) {
 	p := c.press
-	now, linked := time.Since(p.began).Seconds(), slices.ContainsFunc(c.lanes, func(l *laneConn) bool { return !l.mapped })
+	now, linked := time.Since(p.began).Seconds(), c.linked()
 	if p.auto != nil && linked {
 		p.auto.Next(now)
 	}
-	if p.held = false; p.merge != nil && (linked || !p.choice.MergeAuto) {
+	if p.held = false; p.merge == nil {
+		return
+	}
+	if linked || !p.choice.MergeAuto {
 		waiting := c.pushing()
 		if p.held = !p.merge.Next(now, waiting); waiting {
 			p.stats.Merge.Waiting++
 		}
-		if p.even > 0 {
-			p.held = (clock+1)%p.even != 0 && !p.due
-			p.due = false
-		}
 	}
+	if p.even > 0 {
+		p.held = (clock+1)%p.even != 0 && !p.due
+		p.due = false
+	}
+}
+
+// linked says whether there is a link to some lane, whose server then does not read this
+// worker's memory itself.
+func (c *Client) linked() bool {
+	return slices.ContainsFunc(c.lanes, func(l *laneConn) bool { return !l.mapped })
+}
+
+// Finds is the number of steps that auto would merge now, to try it or because it is the best,
+// where who uses this client says which number it is: Config.Even.
+func (c *Client) Finds() int {
+	c.lock()
+	defer c.unlock()
+	if !c.linked() {
+		return 1
+	}
+	return c.press.merge.Now()
+}
+
+// Merge has so many steps merged from the next one on, where Config.Even is set and auto was
+// asked for. Preconditions: nothing is kept, as each number before divides that of the steps.
+func (c *Client) Merge(steps int) {
+	c.lock()
+	defer c.unlock()
+	c.press.even = uint64(steps)
+	c.press.merge.GoOn(steps)
 }
 
 // pushing says whether rows that were pushed have not been answered.

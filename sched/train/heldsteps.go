@@ -17,8 +17,8 @@ import (
 // something, and keeps their rows in turn. It sends all pushes of these steps again, with
 // their numbers: a lane that has one does not count it. For that each lane gets equally many
 // pushes in each step (client.Config.Even), and rows of equal keys are in them: which steps'
-// rows are in a push depends on its step alone.
-
+// rows are in a push depends on its step alone. With --merge-pushes auto it depends on the
+// number of steps, too, of which spans has what is needed.
 //
 // With --compress topk what a worker kept is of all steps of its pass, and is lost with it;
 // so is what it left out of the steps that some lanes have: who goes on keeps nothing of
@@ -57,8 +57,6 @@ func (j *Job) keepsAlone() string {
 		return j.dropsAlone()
 	case j.Compress.Merge < 2:
 		return ""
-	case j.Compress.MergeAuto:
-		return "nobody knows which steps a dead worker had merged; say how many, --merge-pushes 2"
 	case j.Stream != nil || j.dynamic():
 		return "steps that a dead worker had merged cannot be read again with --stream or --sharding dynamic; leave it out, or use no --merge-pushes"
 	case j.Lifecycle != nil || j.reduces():
@@ -91,6 +89,9 @@ func (w *worker) heldSince(ctx context.Context, from uint64) (uint64, error) {
 	if said, err := w.said(ctx, trainName(w.pos.Epoch)); err != nil || said != nil {
 		return from, err
 	}
-	n := uint64(w.job.Compress.Merge)
+	n, err := w.spans.of(from - 1)
+	if err != nil {
+		return 0, err
+	}
 	return max(w.clock, (from-1)/n*n), nil
 }

@@ -117,6 +117,9 @@ func (w *worker) begin(ctx context.Context) error {
 			err = w.unsent.inherit(ctx)
 		}
 		if err == nil {
+			err = w.spans.inherit(ctx)
+		}
+		if err == nil {
 			err = w.takeOver(ctx, known)
 		}
 		if err == nil && known {

@@ -118,6 +118,8 @@ type worker struct {
 	carriers []int
 	// unsent is nil where checkpoints have nothing of what workers keep.
 	unsent *unsent
+	// spans says how many steps' rows are sent together, for who goes on for this worker.
+	spans *spans
 	// halved is nil where this rank computes both halves of the model.
 	halved *halved
 }
@@ -198,6 +200,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	}
 	w.slots = w.newSlots()
 	w.unsent = newUnsent(ctx, w)
+	w.spans = newSpans(ctx, w)
 	if !job.IsDense(rank.Index) {
 		w.halved = newHalved(w)
 	}
@@ -320,6 +323,9 @@ func (w *worker) wholeAverages(g []float32, own, rows int) {
 
 func (w *worker) push(b *batch) error {
 	if err := w.own(); err != nil {
+		return err
+	}
+	if err := w.spans.settle(b.clock); err != nil {
 		return err
 	}
 	if w.carried != nil {

@@ -87,6 +87,25 @@ func (s *Span) Now() int {
 	return s.now
 }
 
+// Whole is a number of which all are divisors that a Span takes that begins at 1: where they
+// change at its multiples only, counted steps fall into whole groups of each.
+func Whole(most int) int {
+	n := 1
+	for n*2 <= min(most, Most) {
+		n *= 2
+	}
+	return n
+}
+
+// GoOn takes n, which another has found, or been told to use. What s has on trial it goes on with.
+func (s *Span) GoOn(n int) {
+	if n == s.Now() {
+		return
+	}
+	s.now, s.step, s.seen, s.trial, s.base, s.windows = n, 0, 0, 0, mean{}, s.wait
+	s.waits, s.counted = 0, 0
+}
+
 // Taken is what was found so far, Changes how often it moved.
 func (s *Span) Taken() int   { return s.now }
 func (s *Span) Changes() int { return s.changes }

@@ -132,3 +132,39 @@ func TestFollows(t *testing.T) {
 		t.Errorf("span %d when the link is fast again", s.Taken())
 	}
 }
+
+// TestGoOn: a number that another has found is tried against its half and its double like one's
+// own, and steps that were seen before count for neither.
+func TestGoOn(t *testing.T) {
+	r := seedtest.Fixed(t, 3)
+	for _, l := range []line{{compute: 1, rows: 3, again: .9}, {compute: 1, rows: .1, again: .9}} {
+		s := New(4, false)
+		l.run(r, s, 50)
+		if s.GoOn(4); s.Now() != 4 || s.Taken() != 4 {
+			t.Fatalf("it merges %d steps, and has found %d", s.Now(), s.Taken())
+		}
+		want := 4
+		if l.rows < 1 {
+			want = 1
+		}
+		if l.run(r, s, 2000); s.Taken() != want {
+			t.Errorf("rows of %g: it has found %d, want %d", l.rows, s.Taken(), want)
+		}
+	}
+}
+
+// TestWhole: all numbers that are taken divide it.
+func TestWhole(t *testing.T) {
+	for most, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 4, 7: 4, 8: 8, 99: 8} {
+		if got := Whole(most); got != want {
+			t.Errorf("of %d: %d, want %d", most, got, want)
+		}
+		r, s := seedtest.Fixed(t, 9), New(most, false)
+		l := line{compute: 1, rows: 4, again: .9}
+		for range 500 {
+			if l.run(r, s, 1); want%s.Now() != 0 {
+				t.Fatalf("of %d: it has taken %d", most, s.Now())
+			}
+		}
+	}
+}
