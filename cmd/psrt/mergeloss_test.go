@@ -73,19 +73,7 @@ func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
 	taken, merged := 0, uint64(0)
 	for run, flags := range []string{"--sync asp", "--sync ssp --staleness 6 --checkpoint DIR --checkpoint-every 50steps"} {
 		t.Run(flags, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
-			defer cancel()
-			j := startJob(t, ctx, slices.Concat(args, strings.Fields(strings.ReplaceAll(flags, "DIR", filepath.Join(t.TempDir(), "history"))), []string{"--on-worker-loss", "restart", "--worker-restarts", "9"})...)
-			rng := rand.New(rand.NewPCG(uint64(run), 2))
-			if j.says(t, "epoch  1 ") {
-				for range 8 {
-					time.Sleep(time.Duration(50+rng.IntN(300)) * time.Millisecond) // the moments are the fault's, not ours
-					if pid := j.ranks()[2+rng.IntN(3)]; pid != 0 && !j.over() {
-						syscall.Kill(pid, syscall.SIGKILL)
-					}
-				}
-			}
-			got := j.result(t)
+			got := dyingOften(t, run, 3, slices.Concat(args, strings.Fields(strings.ReplaceAll(flags, "DIR", filepath.Join(t.TempDir(), "history"))))...)
 			taken += len(got.Takeovers)
 			merged += got.Compress.Merge.Merged
 			t.Log(got.Takeovers, *got.Compress.Merge)
@@ -94,6 +82,54 @@ func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
 	}
 	if taken == 0 || merged == 0 {
 		t.Errorf("%d numbers were taken over, %d pushes merged: the test proved nothing", taken, merged)
+	}
+}
+
+// dyingOften runs a job with two servers whose workers are killed eight times after the first pass.
+func dyingOften(t *testing.T, run, workers int, args ...string) *train.Result {
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	j := startJob(t, ctx, append(args, "--on-worker-loss", "restart", "--worker-restarts", "9")...)
+	rng := rand.New(rand.NewPCG(uint64(run), 2))
+	if j.says(t, "epoch  1 ") {
+		for range 8 {
+			time.Sleep(time.Duration(50+rng.IntN(300)) * time.Millisecond) // the moments are the fault's, not ours
+			if pid := j.ranks()[2+rng.IntN(workers)]; pid != 0 && !j.over() {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return j.result(t)
+}
+
+// TestWorkersDieThatMergeWhatTheyAreDealt: where workers take ranges of files as fast as they
+// train them, or files as they come, who goes on for one that died reads the steps again that it
+// had merged. Batches are whole at the ends of ranges and files, so that sums are exact.
+func TestWorkersDieThatMergeWhatTheyAreDealt(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	must(t, os.Mkdir(in, 0o755))
+	text := evenRows(1 << 14)
+	for i := range 100 {
+		write(t, in, fmt.Sprintf("part-%03d", i), text)
+	}
+	data := write(t, dir, "train.libffm", text)
+	args := []string{"train", "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--sync", "asp",
+		"--servers", "2", "--workers", "2", "--threads", "1", "--transport", "tcp", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}
+	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--data", data, "--epochs", "100"})...).stdout)
+	dynamic, stream := []string{"--sharding", "dynamic", "--no-shuffle", "--data", data, "--epochs", "100"}, []string{"--stream", "--data", in, "--pass", "16384", "--stream-settle", "100ms", "--stream-idle", "2s"}
+	for run, form := range [][]string{append(dynamic, "--merge-pushes", "3"), append(stream, "--merge-pushes", "3"), append(dynamic, "--merge-pushes", "auto"), append(stream, "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "30steps", "--stream-log", filepath.Join(dir, "log"), "--merge-pushes", "auto")} {
+		if testing.Short() && run > 1 {
+			break
+		}
+		t.Run(fmt.Sprint(form[0], form[len(form)-1]), func(t *testing.T) {
+			got := dyingOften(t, run, 2, slices.Concat(args, form)...)
+			t.Log(got.Takeovers, *got.Compress.Merge)
+			sameSums(t, got, &want)
+			if len(got.Takeovers) == 0 {
+				t.Error("nobody's number was taken over: the test proved nothing")
+			}
+		})
 	}
 }
 

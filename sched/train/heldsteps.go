@@ -57,8 +57,6 @@ func (j *Job) keepsAlone() string {
 		return j.dropsAlone()
 	case j.Compress.Merge < 2:
 		return ""
-	case j.Stream != nil || j.dynamic():
-		return "steps that a dead worker had merged cannot be read again with --stream or --sharding dynamic; leave it out, or use no --merge-pushes"
 	case j.Lifecycle != nil || j.reduces():
 		return "days (--accessor) and sums among workers (--dense allreduce) do not go back to steps that a dead worker had merged; leave it out, or use no --merge-pushes"
 	}
