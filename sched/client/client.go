@@ -274,7 +274,8 @@ func (c *Client) send(l *laneConn, slot int, deadline time.Time) error {
 		return nil // its keeper sends it
 	}
 	if err := c.encode(l, slot); err != nil {
-		return err
+		c.cannot(l, slot, err)
+		return nil // its call says so
 	}
 	life := l.life
 	for {
@@ -421,6 +422,9 @@ func (c *Client) missing(call *Call) string {
 func (c *Client) progress(deadline time.Time) error {
 	if c.drain() > 0 {
 		c.gate.Moved()
+		return c.followUp(deadline)
+	}
+	if len(c.stale) > 0 {
 		return c.followUp(deadline)
 	}
 	if c.ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/mem"
+	"psrt/sched/psmsg"
 	"psrt/tiers/table"
 )
 
@@ -145,5 +146,42 @@ func TestMemoryNotReachedAgain(t *testing.T) {
 	pull(t, c, ours, 1, 0)
 	if ours.Values()[0] != -1 {
 		t.Errorf("the push behind it came to %v, want -1", ours.Values()[0])
+	}
+}
+
+// TestMemoryNotReached: requests from memory that servers never reached end with that error,
+// leave their slots, and a push its place in the sequence.
+func TestMemoryNotReached(t *testing.T) {
+	spec := sumTable(1, 2)
+	w := newWorld(t, worldConfig{transport: "sim", servers: 1, lanes: 1, workers: 1, tables: []table.Spec{spec}})
+	d := &choosy{}
+	c := w.openBy(context.Background(), 0, w.hostWith(func(of rdma.Domain) rdma.Domain { d.Domain = of; return d }))
+	arena, err := mem.New(mem.Config{Size: 4096, Node: -1, Purpose: "test"})
+	must(t, err)
+	t.Cleanup(func() { arena.Close() })
+	d.refused = arena
+	lent := c.Lend(arena, "trainer's memory")
+	t.Cleanup(lent.Close)
+	theirs, ours := c.NewLentRows(spec), w.rows(c, spec)
+	for _, r := range []*Rows{theirs, ours} {
+		plan(t, r, []uint64{1, 2, 3})
+	}
+	must(t, theirs.Lend(lent, 0))
+	const times = 2 * psmsg.Slots
+	for clock := range uint64(times) {
+		var call Call
+		if err := errors.Join(c.Pull(theirs, clock, 0, &call), c.Wait(&call)); err == nil || !strings.Contains(err.Error(), "servers do not reach that") {
+			t.Fatalf("a pull ended with %v", err)
+		}
+		if err := errors.Join(c.Push(theirs, clock, true, &call), c.Wait(&call)); err == nil || !strings.Contains(err.Error(), "servers do not reach that") {
+			t.Fatalf("a push ended with %v", err)
+		}
+	}
+	pull(t, c, ours, times, 0)
+	ours.Grads()[0] = 1
+	push(t, c, ours, times)
+	pull(t, c, ours, times+1, 0)
+	if ours.Values()[0] != -1 {
+		t.Errorf("the push behind them came to %v, want -1", ours.Values()[0])
 	}
 }
