@@ -129,7 +129,8 @@ func TestHeadsMove(t *testing.T) {
 	got := map[uint64]float32{}
 	for g, s := range cl.groups {
 		for id := range workers {
-			if s.left[id] != 1 || s.last[id] != uint64(rounds) {
+			// Whose answer was lost with its head leaves once more at the next: see psmsg.Repeatable.
+			if s.left[id] < 1 || s.last[id] != uint64(rounds) {
 				t.Errorf("group %d: worker %d left %d times and pushed %d times", g, id, s.left[id], s.last[id])
 			}
 		}
