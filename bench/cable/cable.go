@@ -39,12 +39,24 @@ func Lay(ctx context.Context, port, gateway string, pid int) error {
 // Rate bounds what a port sends, in bit/s, and how many bytes wait there.
 func Rate(ctx context.Context, port string, bits int64, queueBytes int) error {
 	burst := max(2*packetBytes, int(float64(bits)/8*burstTime.Seconds()))
-	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root tbf rate %dbit burst %db limit %db", port, bits, burst, queueBytes))
+	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root handle 1: tbf rate %dbit burst %db limit %db", port, bits, burst, queueBytes))
+}
+
+// RateHost bounds what a host's end sends. Its queue is a Linux host's towards its card:
+// three bands by priority (pfifo_fast), each of queueBytes.
+func RateHost(ctx context.Context, port string, bits int64, queueBytes int) error {
+	if err := Batch(ctx, "ip", fmt.Sprintf("link set %s txqueuelen %d", port, max(1, queueBytes/packetBytes))); err != nil {
+		return err
+	}
+	if err := Rate(ctx, port, bits, queueBytes); err != nil {
+		return err
+	}
+	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s parent 1: handle 10: pfifo_fast", port))
 }
 
 // RateEnd bounds what this process's end sends, where no switch does.
 func RateEnd(ctx context.Context, bits int64, queueBytes int) error {
-	return Rate(ctx, wire, bits, queueBytes)
+	return RateHost(ctx, wire, bits, queueBytes)
 }
 
 // Delay holds back what a port sends.

@@ -8,6 +8,6 @@
 //
 // The life of one link: a run starts the program again in Namespaces (Start); in there a
 // switch, and each process that gets a namespace of its own; the switch lays a cable to it
-// (Lay, Rate) and forwards (Forward); the process sets up its End. The namespaces have no
+// (Lay, Rate or RateHost) and forwards (Forward); the process sets up its End. The namespaces have no
 // names and end with their processes.
 package cable

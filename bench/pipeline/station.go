@@ -82,7 +82,7 @@ func station(ctx context.Context, cfg *Config) (rows []report.Row, notes []strin
 	}
 	defer other.Close(cancel)
 	const port = "port"
-	if err := errors.Join(cable.Lay(ctx, port, stationAddress, other.PID()), cable.Rate(ctx, port, cfg.RateBits, queueBytes)); err != nil {
+	if err := errors.Join(cable.Lay(ctx, port, stationAddress, other.PID()), cable.RateHost(ctx, port, cfg.RateBits, queueBytes)); err != nil {
 		return nil, nil, err
 	}
 	token := make([]byte, 32)

@@ -206,7 +206,7 @@ func (st *station) connect(ctx context.Context) (err error) {
 	}
 	if st.cfg.Link == cable.Veth {
 		const port = "port"
-		if err := errors.Join(cable.Lay(ctx, port, stationAddress, st.server.PID()), cable.Rate(ctx, port, st.cfg.RateBits, st.cfg.QueueBytes)); err != nil {
+		if err := errors.Join(cable.Lay(ctx, port, stationAddress, st.server.PID()), cable.RateHost(ctx, port, st.cfg.RateBits, st.cfg.QueueBytes)); err != nil {
 			return err
 		}
 	}

@@ -365,6 +365,7 @@ func (ep *endpoint) tune(link net.Conn, peer time.Duration) error {
 	var set error
 	err = raw.Control(func(fd uintptr) {
 		set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(patience/time.Millisecond))
+		set = errors.Join(set, prioritise(fd, urgent))
 	})
 	return errors.Join(err, set)
 }

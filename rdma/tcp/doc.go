@@ -61,6 +61,9 @@
 // stream they are on; the lowest unfinished request is at the head of every
 // stream that carries it, so this wait cannot deadlock either.
 //
+// Links that carry only small messages go in front of others in the host's queue
+// (urgent.go).
+//
 // Trust: links are authenticated by a random nonce per endpoint that travels
 // in Address, over the set-up connection. Every header field is checked before
 // use. Links that leave the host are under

@@ -25,6 +25,7 @@ type port struct {
 	where string  // the peer's address
 	over  *bridge // nil: the socket is the connection
 	tls   *sealed // nil: what the socket carries are frames
+	bulk  bool    // it does not go in front of others any more; the writer's
 
 	mu     sync.Mutex
 	events uint32 // epoll's interest

@@ -33,6 +33,14 @@ func (w *writer) empty() bool {
 
 func (w *writer) reset() { w.lo, w.hi, w.nguard = 0, 0, 0 }
 
+// pending is how many bytes are still to be written.
+func (w *writer) pending() (n int) {
+	for _, v := range w.iov[w.lo:w.hi] {
+		n += int(v.Len)
+	}
+	return n
+}
+
 // add appends a frame. guard is the region that holds payload, nil where it is
 // the endpoint's own memory.
 func (w *writer) add(head, payload []byte, guard *region) {
@@ -125,6 +133,9 @@ func (w *writer) seal(s *sealed) error {
 // flush writes what was added. false: a rest does not fit the socket; it stays
 // for the next flush, when the port has told of room.
 func (w *writer) flush() (bool, error) {
+	if !w.p.bulk && w.pending() > urgentBytes {
+		w.p.demote()
+	}
 	if s := w.p.tls; s != nil {
 		err := w.seal(s)
 		return err == nil && w.empty(), err
