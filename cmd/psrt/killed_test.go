@@ -10,10 +10,11 @@ import (
 )
 
 // killedUntilDone runs a job again and again, with args anew each time. All its
-// processes are killed at any moment, six times (three in the tests' short form),
-// each at most so long after its start; then it may end. It returns what that
-// one printed, and how often it was killed.
-func killedUntilDone(t *testing.T, rng *rand.Rand, most time.Duration, args func() []string) (stdout string, killed int) {
+// processes are killed at any moment, six times (three in the tests' short form);
+// then it may end. undisturbed is how long a run that nobody kills takes on this
+// machine: the first kill comes within the first half of it, later ones within all of
+// it. It returns what the last run printed, and how often it was killed.
+func killedUntilDone(t *testing.T, rng *rand.Rand, undisturbed time.Duration, args func() []string) (stdout string, killed int) {
 	t.Helper()
 	kills := 6
 	if testing.Short() {
@@ -27,7 +28,11 @@ func killedUntilDone(t *testing.T, rng *rand.Rand, most time.Duration, args func
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		after := 100*time.Millisecond + time.Duration(rng.Int64N(int64(most)))
+		within := undisturbed
+		if killed == 0 {
+			within /= 2
+		}
+		after := time.Duration(rng.Int64N(int64(within)))
 		ended := make(chan struct{})
 		if killed < kills {
 			go func() {

@@ -25,13 +25,15 @@ func TestKilledAndResumed(t *testing.T) {
 		}
 		return res
 	}
+	began := time.Now()
 	o := psrt(t, args...)
+	undisturbed := time.Since(began)
 	if o.code != 0 {
 		t.Fatal(o.stderr)
 	}
 	want := result(o.stdout)
 	args = append(args, "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "10steps", "--resume")
-	out, kills := killedUntilDone(t, rng, 900*time.Millisecond, func() []string {
+	out, kills := killedUntilDone(t, rng, undisturbed, func() []string {
 		compress := []string{compressNone, ckpt.CompressLZ4}[rng.IntN(2)]
 		return append(args, "--servers", string(rune('1'+rng.IntN(3))), "--checkpoint-compress", compress)
 	})

@@ -132,13 +132,15 @@ func TestStreamKilledAndResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	incoming(t, in, 60)
+	began := time.Now()
 	o := psrt(t, streamed(in, "--pass", "1300")...)
+	undisturbed := time.Since(began)
 	if o.code != 0 {
 		t.Fatal(o.stderr)
 	}
 	want := resultOf(t, o.stdout)
 	args := streamed(in, "--pass", "1300", "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "4steps", "--resume")
-	out, kills := killedUntilDone(t, rng, 1200*time.Millisecond, func() []string {
+	out, kills := killedUntilDone(t, rng, undisturbed, func() []string {
 		return append(args, "--servers", string(rune('1'+rng.IntN(2))))
 	})
 	got := resultOf(t, out)
