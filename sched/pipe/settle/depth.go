@@ -1,7 +1,7 @@
 package settle
 
 // WindowSteps is how many steps are measured together.
-const WindowSteps = 32
+const WindowSteps = 16
 
 // Window is what was measured over some steps.
 type Window struct {
@@ -29,9 +29,10 @@ const (
 	waitsLittle = .002 // and of one fewer
 	gainLeast   = .02  // in time for a step, for one more to be kept
 	lossMost    = .01  // likewise, for one fewer
-	judged      = 8    // windows before a trial, and in it
-	firstPause  = 16   // windows, after a trial
-	lastPause   = 1024
+	waitsHard   = .1   // a share that a few windows are enough to see
+	firstPause  = 32   // windows, after a trial
+	lastPause   = 2048
+	closePause  = 4 * longest // after one that nobody can tell from luck
 )
 
 // Depth is the number of steps that are pulled ahead.
@@ -39,18 +40,17 @@ type Depth struct {
 	least, most int
 	now         int
 
-	sum   Window  // at this depth, since it came or since the last judgement
-	count int     // of windows in sum
-	best  float64 // seconds of a step at the depth before the trial
-	trial int     // -1, 1: the windows are one's; 0: they are not
-	down  bool    // the trial before was of one more
-	skip  bool    // the window that follows a change is of both depths
+	sum   tally // at this depth, since it came or since the last judgement
+	was   tally // at the depth before the trial
+	trial int   // -1, 1: the windows are one's; 0: they are not
+	down  bool  // the trial before was of one more
+	skip  bool  // the window that follows a change is of both depths, the first one of the start
 	rest
 }
 
 // NewDepth begins at least and stays within [least, most].
 func NewDepth(least, most int) *Depth {
-	return &Depth{least: least, most: max(least, most), now: least, rest: newRest()}
+	return &Depth{least: least, most: max(least, most), now: least, skip: true, rest: newRest()}
 }
 
 // Now is the depth.
@@ -61,9 +61,6 @@ func (d *Depth) Most() int { return d.most }
 
 // Trying says that the windows are a trial's.
 func (d *Depth) Trying() bool { return d.trial != 0 }
-
-// forget begins the measuring anew.
-func (d *Depth) forget() { d.sum, d.count = Window{}, 0 }
 
 func (d *Depth) move(by int) {
 	d.now += by
@@ -82,39 +79,47 @@ func (d *Depth) Step(w Window) {
 		return
 	}
 	d.sum.add(w)
-	if d.count++; d.count < judged {
-		return
-	}
-	each, waits := d.sum.each(), d.sum.WaitSeconds/d.sum.Seconds
-	d.forget()
 	if d.trial != 0 {
-		d.judge(each)
+		d.judge()
 		return
 	}
-	now := d.Now()
-	more := waits > waitsMuch && now < d.most
-	fewer := now > d.least && (waits < waitsLittle || waits > waitsMuch)
+	waits := d.sum.WaitSeconds / d.sum.Seconds
+	if d.sum.count < judged && !(d.sum.count >= early && waits > waitsHard) {
+		return
+	}
+	more := waits > waitsMuch && d.now < d.most
+	fewer := d.now > d.least && (waits < waitsLittle || waits > waitsMuch)
 	switch {
 	case more && !(d.down && fewer):
 		d.trial = 1
 	case fewer:
 		d.trial = -1
 	default:
+		d.sum.forget()
 		return
 	}
-	d.best, d.down = each, d.trial > 0
+	d.was, d.down = d.sum, d.trial > 0
 	d.move(d.trial)
+	d.sum.forget()
 }
 
-// judge ends a trial.
-func (d *Depth) judge(each float64) {
-	keep := d.trial > 0 && each < d.best*(1-gainLeast) || d.trial < 0 && each < d.best*(1+lossMost)
-	if keep {
+// judge ends a trial, where its windows are enough.
+func (d *Depth) judge() {
+	part := 1 - gainLeast
+	if d.trial < 0 {
+		part = 1 + lossMost
+	}
+	shown := d.sum.less(&d.was, part)
+	switch shown {
+	case unknown:
+		return
+	case less:
 		d.gained()
 		d.down = d.trial < 0 && d.down
-	} else {
+	default:
 		d.move(-d.trial)
-		d.wait()
+		d.wait(shown)
 	}
+	d.sum.forget()
 	d.trial = 0
 }

@@ -80,6 +80,33 @@ func TestSettles(t *testing.T) {
 	}
 }
 
+// TestSettlesSoon: what is plain to see takes few windows, whichever way.
+func TestSettlesSoon(t *testing.T) {
+	for _, jitter := range []float64{0, .1, .3} {
+		d := NewDepth(1, 4)
+		far := world{2e-3, 7e-3, .1e-3, jitter, seedtest.Rand(t)}
+		far.run(d, 40*WindowSteps)
+		if d.Now() < 3 {
+			t.Errorf("jitter %g: %d ahead after 40 windows where values need three steps", jitter, d.Now())
+		}
+	}
+	for _, worse := range []float64{.6, 1.4} {
+		r := seedtest.Rand(t)
+		d, windows, tried := NewDepth(1, 2), 0, 0
+		for !d.Trying() {
+			d.Step(Window{Steps: WindowSteps, Seconds: 1 + .1*r.Float64(), WaitSeconds: .05})
+			windows++
+		}
+		for d.Trying() {
+			d.Step(Window{Steps: WindowSteps, Seconds: worse + .1*r.Float64(), WaitSeconds: .05})
+			tried++
+		}
+		if windows < judged || tried > early+2 || d.Now() == 2 != (worse < 1) {
+			t.Errorf("steps of %g times what they took: a trial after %d windows, of %d, then %d ahead", worse, windows, tried, d.Now())
+		}
+	}
+}
+
 // TestStaysWithin: whatever is measured, the depth stays within its bounds, and one
 // that has no choice never moves.
 func TestStaysWithin(t *testing.T) {

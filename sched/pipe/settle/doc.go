@@ -7,6 +7,8 @@
 // The life of one decision: while the line waits for values more than a little, one
 // more step is pulled ahead for some windows. If steps became faster the line stays
 // there; if not, it goes back, and the next trial comes after a pause that doubles.
+// Where the line waits for much of the time, or where the trial's steps differ by many
+// standard errors, fewer windows do.
 // Where it hardly waits, one step fewer is tried in the same way, because values that
 // are pulled early lack more updates; and where it waits much at any depth, the two take
 // turns, so that a depth which chance has favoured is left again. Threads are settled

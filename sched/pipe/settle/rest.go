@@ -17,8 +17,14 @@ func (r *rest) resting() bool {
 	return true
 }
 
-// wait begins a pause.
-func (r *rest) wait() { r.pause, r.length = r.length, min(2*r.length, lastPause) }
+// wait begins a pause. What nobody can tell from luck may be tried again before long.
+func (r *rest) wait(shown verdict) {
+	if shown == alike {
+		r.pause = min(r.length, closePause)
+		return
+	}
+	r.pause, r.length = r.length, min(2*r.length, lastPause)
+}
 
 // gained makes the next pause a short one.
 func (r *rest) gained() { r.length = firstPause }

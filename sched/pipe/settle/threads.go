@@ -13,10 +13,9 @@ const (
 type Threads struct {
 	now, most [stages]int
 
-	sum   Window
-	count int
-	best  float64     // seconds of a step before the trial
-	least float64     // likewise, the least since a stage got more; 0: none yet
+	sum   tally
+	best  tally       // before the trial
+	least tally       // likewise, of the least time of a step since a stage got more; empty: none yet
 	was   [stages]int // before the trial
 	trial int         // as Depth's: 1 is of more for the slower stage, -1 of fewer for the other
 	last  int         // the trial that failed last, 0: the last one did not
@@ -28,7 +27,7 @@ type Threads struct {
 // slower for having begun.
 func NewThreads(read, compute int) *Threads {
 	most := [stages]int{Reading: max(1, read), Computing: max(1, compute)}
-	return &Threads{now: most, most: most, rest: newRest()}
+	return &Threads{now: most, most: most, skip: true, rest: newRest()}
 }
 
 // Now is how many threads a stage has.
@@ -49,22 +48,22 @@ func (t *Threads) Step(w Window) {
 		return
 	}
 	t.sum.add(w)
-	if t.count++; t.count < judged {
-		return
-	}
-	sum := t.sum
-	t.forget()
 	if t.trial != 0 {
-		t.judge(sum.each())
+		t.judge()
 		return
 	}
-	slow, some := sum.slowest()
+	if t.sum.count < judged {
+		return
+	}
+	t.best = t.sum
+	t.sum.forget()
+	slow, some := t.best.slowest()
 	if !some {
 		return
 	}
 	other := stages - 1 - slow
 	more, fewer := t.now[slow] < t.most[slow], t.now[other] > 1
-	t.was, t.best = t.now, sum.each()
+	t.was = t.now
 	switch {
 	case more && !(t.last > 0 && fewer):
 		t.trial = 1
@@ -79,30 +78,34 @@ func (t *Threads) Step(w Window) {
 // part is how much a trial changes a number: of many threads one makes no difference.
 func part(n int) int { return max(1, n/4) }
 
-// judge ends a trial. Threads taken away may cost a little each time, so they are judged
-// by the best that was without them.
-func (t *Threads) judge(each float64) {
-	if t.least == 0 || t.best < t.least {
+// judge ends a trial, where its windows are enough. Threads taken away may cost a little
+// each time, so they are judged by the best that was without them.
+func (t *Threads) judge() {
+	if t.least.count == 0 || t.best.each() < t.least.each() {
 		t.least = t.best
 	}
-	keep := t.trial > 0 && each < t.best*(1-gainLeast) || t.trial < 0 && each < t.least*(1+lossMost)
-	switch {
-	case !keep:
-		t.now, t.last = t.was, t.trial
-		t.wait()
-		t.skip = true
-	case t.trial > 0:
-		t.least = 0
-		fallthrough
-	default:
+	before, part := &t.best, 1-gainLeast
+	if t.trial < 0 {
+		before, part = &t.least, 1+lossMost
+	}
+	shown := t.sum.less(before, part)
+	switch shown {
+	case unknown:
+		return
+	case less:
+		if t.trial > 0 {
+			t.least.forget()
+		}
 		t.last = 0
 		t.gained()
+	default:
+		t.now, t.last = t.was, t.trial
+		t.wait(shown)
+		t.skip = true
 	}
+	t.sum.forget()
 	t.trial = 0
 }
-
-// forget begins the measuring anew.
-func (t *Threads) forget() { t.sum, t.count = Window{}, 0 }
 
 // slowest is the stage with threads that holds the others up; none where it is the link.
 func (w *Window) slowest() (stage int, some bool) {
@@ -120,12 +123,12 @@ func Step(d *Depth, t *Threads, w Window) {
 		return
 	}
 	if t.Trying() {
-		d.forget()
+		d.sum.forget()
 	} else {
 		d.Step(w)
 	}
 	if d.Trying() {
-		t.forget()
+		t.sum.forget()
 	} else {
 		t.Step(w)
 	}
