@@ -18,7 +18,8 @@ type Device struct {
 	Device   hbm.Device
 	MaxBytes int64 // of it, for all lanes
 	// Journal is how much of the host's memory, for all lanes, what is done on the device is written
-	// down in, so that the server survives its failure; 0: it does not.
+	// down in, so that the server survives its failure, and more where that is too little for some
+	// rows of each lane's part of each table; 0: it does not.
 	Journal int64
 	Policy  string
 	// BatchRows and LookAhead are Storage's.
@@ -66,7 +67,11 @@ func (l *lane) deviceConfig(spec table.Spec) hbm.Config {
 	for rows > 1 && d.Device.Slots(&spec, room, rows) < 2*rows { // it takes some to work with
 		rows /= 2
 	}
-	return hbm.Config{Device: d.Device, MaxBytes: room, Journal: d.Journal / parts, BatchRows: rows, Policy: d.Policy,
+	journal := d.Journal / parts
+	if d.Journal > 0 { // of many parts each has some all the same
+		journal = max(journal, hbm.LeastJournal(spec, rows))
+	}
+	return hbm.Config{Device: d.Device, MaxBytes: room, Journal: journal, BatchRows: rows, Policy: d.Policy,
 		Window: max(d.LookAhead, 1) + 1, Node: l.cfg.Node}
 }
 

@@ -34,11 +34,21 @@ type entry struct {
 // leastEntries is how many rows of a call a journal has room for at least.
 const leastEntries = 128
 
+// journaled is what a row of a call takes, and of how many there is room at least.
+func journaled(spec *table.Spec, batchRows int) (each, least int) {
+	return 4 * (spec.PushFloats() + 1), max(min(batchRows, leastEntries), 1+spec.RowFloats()/spec.PushFloats())
+}
+
+// LeastJournal is the smallest Config.Journal of a table.
+func LeastJournal(spec table.Spec, batchRows int) int64 {
+	each, least := journaled(&spec, batchRows)
+	return int64(each * least)
+}
+
 // newJournal takes so many bytes for what is done to rows, and noted for each of n slots.
 func newJournal(spec table.Spec, bytes int64, n, batchRows, node int) (*journal, error) {
-	each := 4 * (spec.PushFloats() + 1)
+	each, least := journaled(&spec, batchRows)
 	rows := int(bytes / int64(each))
-	least := max(min(batchRows, leastEntries), 1+spec.RowFloats()/spec.PushFloats())
 	if rows < least {
 		return nil, fmt.Errorf("hbm: table %q: a journal of %d bytes has no room for %d rows: %d are the least", spec.Name, bytes, least, each*least)
 	}

@@ -17,8 +17,12 @@ import (
 // It is done where a call begins or has ended, never inside one, in which slots may be on
 // their way.
 
-// rescueWithin bounds how long the tier below may take to give some rows.
-const rescueWithin = 2 * time.Minute
+// rescueWithin bounds how long the tier below may take to give some rows; rescueTries how often
+// one is asked for whose read fails: it is the last chance of all that was on the device.
+const (
+	rescueWithin = 2 * time.Minute
+	rescueTries  = 8
+)
 
 // ErrHangs marks a device that is not done in time: it may still write where it was told to.
 var ErrHangs = errors.New("hbm: the card hangs")
@@ -99,6 +103,7 @@ func (c *Cache) fetch(to *standIn, live []uint32) error {
 	most := min(bufferRows(c.Spec()), c.Most())
 	width := c.acc.RowFloats()
 	words := make([]float32, min(most, len(live))*width)
+	tries := 0
 	for end := time.Now().Add(rescueWithin); len(live) > 0; {
 		some := live[:min(most, len(live))]
 		look := &tiers.Lookup{Aside: true, Rows: make([]uint32, len(some))}
@@ -108,11 +113,19 @@ func (c *Cache) fetch(to *standIn, live []uint32) error {
 		switch err := c.await(look, end); {
 		case behind(err) && time.Now().Before(end): // others have most of its places, or disks are behind
 			most = max(1, len(some)/2)
+			c.letEarlyGo()
+			time.Sleep(rescueNap)
+			continue
+		case err != nil && (len(some) > 1 || tries < rescueTries): // the others have been read next time, or it alone fails
+			if most = max(1, len(some)/2); len(some) == 1 {
+				tries++
+			}
 			time.Sleep(rescueNap)
 			continue
 		case err != nil:
 			return err
 		}
+		tries = 0
 		if i := slices.Index(look.Rows, noRow); i >= 0 {
 			c.below.Release(look.Rows)
 			return fmt.Errorf("hbm: table %q: the row of key %d is not in the tier below", c.Spec().Name, c.keys[some[i]])
@@ -148,6 +161,21 @@ func (c *Cache) await(look *tiers.Lookup, end time.Time) error {
 			return fmt.Errorf("hbm: table %q: the tier below has not given %d rows within %v", c.Spec().Name, len(look.Rows), rescueWithin)
 		}
 		time.Sleep(rescueNap)
+	}
+}
+
+// letEarlyGo unpins below what lookups have found that ended while the device is replaced, as a
+// rescue may want their places: they look again.
+func (c *Cache) letEarlyGo() {
+	for _, look := range c.early {
+		if look.Err != nil {
+			continue
+		}
+		if j, ok := look.Owner.(*job); ok && j.l != nil {
+			j.l.Created += look.Created
+		}
+		c.below.Release(look.Rows)
+		look.Err = tiers.ErrBusy
 	}
 }
 

@@ -111,7 +111,7 @@ func TestJournalTooSmall(t *testing.T) {
 	if err := c.Unwritten(); err == nil || !strings.Contains(err.Error(), "3600 are the least") {
 		t.Errorf("it says %v", err)
 	}
-	c = open(t, hbm.Config{MaxBytes: 300 * 64, BatchRows: 100, Node: -1, Journal: 3600})
+	c = open(t, hbm.Config{MaxBytes: 300 * 64, BatchRows: 100, Node: -1, Journal: hbm.LeastJournal(spec, 100)})
 	if err := c.Unwritten(); err != nil {
 		t.Errorf("the least is refused: %v", err)
 	}

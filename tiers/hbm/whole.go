@@ -12,7 +12,10 @@ import (
 
 // flushMost bounds how long all rows take to be put back; each step of it is bounded
 // by the tier below.
-const flushMost = 10 * time.Minute
+const (
+	flushMost = 10 * time.Minute
+	flushNap  = 100 * time.Microsecond
+)
 
 // flush puts all dirty rows back, and waits for disks that are behind.
 func (c *Cache) flush() error {
@@ -35,7 +38,10 @@ func (c *Cache) flushWithin(most time.Duration) error {
 		}
 		// The tier below knows what it waits for.
 		c.pump()
-		if err := c.putOne(left); err != nil && !behind(err) && !c.again() {
+		switch err := c.putOne(left); {
+		case behind(err):
+			time.Sleep(flushNap)
+		case err != nil && !c.again():
 			return err
 		}
 	}

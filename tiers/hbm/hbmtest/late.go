@@ -15,7 +15,8 @@ import (
 // ErrFailed is a device that was made to fail.
 var ErrFailed = errors.New("hbmtest: the device has failed")
 
-// Late is the host twin, with every call as late as its fence allows.
+// Late is the host twin, with every call as late as its fence allows: that of another
+// only where that wants it, as copies of rows and what works on them go beside each other.
 type Late struct {
 	// FailAfter calls the device fails; 0: never.
 	FailAfter int
@@ -45,14 +46,49 @@ type lateArena struct {
 	device *Late
 	twin   hbm.Arena
 	index  *probe.Bounded
-	queue  []func()
-	done   hbm.Fence
+	queue  []*lateCall // of both lanes, in the order in which they were made
+	made   hbm.Fence
+	done   int // calls
 	fail   int
 }
 
-func (a *lateArena) later(f func()) hbm.Fence {
-	a.queue = append(a.queue, f)
-	return a.done + hbm.Fence(len(a.queue))
+// lateCall is one that has not been done.
+type lateCall struct {
+	fence hbm.Fence
+	moves bool // of the lane that copies rows
+	slots []uint32
+	do    func()
+}
+
+func (a *lateArena) later(moves bool, slots []uint32, f func()) hbm.Fence {
+	a.made++
+	a.queue = append(a.queue, &lateCall{a.made, moves, slots, f})
+	return a.made
+}
+
+// needs says whether a call is done behind an earlier one.
+func (c *lateCall) needs(before *lateCall) bool {
+	return c.moves == before.moves || slices.ContainsFunc(c.slots, func(s uint32) bool { return slices.Contains(before.slots, s) })
+}
+
+// run does a call, and what it needs before.
+func (a *lateArena) run(c *lateCall) error {
+	for i := 0; a.queue[i] != c; {
+		if !c.needs(a.queue[i]) {
+			i++
+			continue
+		}
+		if err := a.run(a.queue[i]); err != nil {
+			return err
+		}
+		i = 0
+	}
+	if a.done++; a.fail > 0 && a.done >= a.fail || a.device.now {
+		return cmp.Or(a.device.Failure, ErrFailed)
+	}
+	c.do()
+	a.queue = slices.DeleteFunc(a.queue, func(o *lateCall) bool { return o == c })
+	return nil
 }
 
 func spoil(dst []float32) {
@@ -67,19 +103,19 @@ func (a *lateArena) Buffer(floats int) ([]float32, error) { return a.twin.Buffer
 // its queue.
 func (a *lateArena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
 	slots = slices.Clone(slots)
-	return a.later(func() { a.twin.CopyIn(slots, rows) })
+	return a.later(true, slots, func() { a.twin.CopyIn(slots, rows) })
 }
 
 func (a *lateArena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
 	slots = slices.Clone(slots)
 	spoil(rows)
-	return a.later(func() { a.twin.CopyOut(slots, rows) })
+	return a.later(true, slots, func() { a.twin.CopyOut(slots, rows) })
 }
 
 func (a *lateArena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 	slots = slices.Clone(slots)
 	spoil(dst)
-	return a.later(func() { a.twin.Gather(slots, dst, step) })
+	return a.later(false, slots, func() { a.twin.Gather(slots, dst, step) })
 }
 
 // Find finds at once, by the index as it is, and says what it found late.
@@ -90,7 +126,7 @@ func (a *lateArena) Find(keys []uint64, slots []uint32, dst []float32, step int)
 		slots[i] = 0
 	}
 	spoil(dst)
-	return a.later(func() {
+	return a.later(false, found, func() {
 		copy(slots, found)
 		a.twin.Gather(found, dst, step)
 	})
@@ -98,16 +134,14 @@ func (a *lateArena) Find(keys []uint64, slots []uint32, dst []float32, step int)
 
 func (a *lateArena) Update(slots []uint32, grads []float32, refused *int) hbm.Fence {
 	slots, *refused = slices.Clone(slots), -1
-	return a.later(func() { a.twin.Update(slots, grads, refused) })
+	return a.later(false, slots, func() { a.twin.Update(slots, grads, refused) })
 }
 
 func (a *lateArena) Wait(f hbm.Fence) error {
-	for a.done < f {
-		if a.done++; a.fail > 0 && int(a.done) >= a.fail || a.device.now {
-			return cmp.Or(a.device.Failure, ErrFailed)
+	for _, c := range a.queue {
+		if c.fence == f {
+			return a.run(c)
 		}
-		a.queue[0]()
-		a.queue = a.queue[1:]
 	}
 	return nil
 }
