@@ -45,8 +45,8 @@ func newSteps(c *Config) (*steps, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := int64(5 * s.n * (spec.RowBytes() + 64)) // two batches of each kind, and what a device works with
-	if s.cache, err = hbm.New(below, hbm.Config{Device: device, MaxBytes: room + room/4, BatchRows: s.n, Node: -1}); err != nil {
+	room := int64(5 * s.n * (spec.RowBytes() + 64)) // two batches of each kind, and what a device works with, which few rows want, too
+	if s.cache, err = hbm.New(below, hbm.Config{Device: device, MaxBytes: room + room/4 + 16<<10, BatchRows: s.n, Node: -1}); err != nil {
 		return nil, errors.Join(err, below.Close())
 	}
 	s.rows, s.flat, s.grads = make([]uint32, s.n), make([]float32, s.n*c.Dim), make([]float32, s.n*c.Dim)

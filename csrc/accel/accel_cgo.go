@@ -162,6 +162,15 @@ func (s *Stream) Record(e *Event) error {
 	return s.d.l.failed("record", C.psrt_accel_record(s.d.l.ops, s.d.at, e.at, s.at))
 }
 
+// Waits says whether a stream may wait for what another does.
+func (d *Device) Waits() bool { return C.psrt_accel_waits(d.l.ops) != 0 }
+
+// Wait has what is given to the stream from now on wait for an event, as it was recorded
+// last. Preconditions: Waits.
+func (s *Stream) Wait(e *Event) error {
+	return s.d.l.failed("wait", C.psrt_accel_wait(s.d.l.ops, s.d.at, s.at, e.at))
+}
+
 // ToDevice copies from host memory that is not Go's and stays.
 func (s *Stream) ToDevice(to uint64, from []byte) error {
 	return s.d.l.failed("to_device", C.psrt_accel_to_device(s.d.l.ops, s.d.at, s.at, C.uint64_t(to), unsafe.Pointer(unsafe.SliceData(from)), C.uint64_t(len(from))))

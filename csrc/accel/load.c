@@ -72,3 +72,5 @@ int32_t psrt_accel_to_host(const psrt_accel_ops *o, uintptr_t at, uintptr_t stre
 int32_t psrt_accel_rows_to_host(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n) { return o->rows_to_host((void *)at, (void *)stream, to, pitch, from, width, n); }
 int32_t psrt_accel_fill(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uint64_t to, int32_t byte, uint64_t bytes) { return o->fill((void *)at, (void *)stream, to, byte, bytes); }
 int32_t psrt_accel_run(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes) { return o->run((void *)at, (void *)stream, kernel, n, argument, bytes); }
+int32_t psrt_accel_waits(const psrt_accel_ops *o) { return o->size >= offsetof(psrt_accel_ops, wait) + sizeof o->wait && o->wait; }
+int32_t psrt_accel_wait(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uintptr_t event) { return o->wait((void *)at, (void *)stream, (void *)event); }

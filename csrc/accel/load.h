@@ -30,6 +30,9 @@ int32_t psrt_accel_to_device(const psrt_accel_ops *o, uintptr_t at, uintptr_t st
 int32_t psrt_accel_to_host(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, void *to, uint64_t from, uint64_t bytes);
 int32_t psrt_accel_rows_to_host(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, void *to, uint64_t pitch, uint64_t from, uint64_t width, uint64_t n);
 int32_t psrt_accel_fill(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uint64_t to, int32_t byte, uint64_t bytes);
+/* 1 where the table has wait, else 0. */
+int32_t psrt_accel_waits(const psrt_accel_ops *o);
+int32_t psrt_accel_wait(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uintptr_t event);
 int32_t psrt_accel_run(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes);
 
 #endif

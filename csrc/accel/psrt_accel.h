@@ -17,13 +17,16 @@
  * share is the library's to guard. Memory that a stream
  * copies stays until an event behind the copy has passed. close comes last.
  *
- * WHAT IT PROMISES. What is given to a stream is done in order. Calls on streams
+ * WHAT IT PROMISES. What is given to a stream is done in order; of two streams what comes
+ * first is open, but for wait. Calls on streams
  * return without waiting, but for copies of memory that host_alloc has not given, which
  * may wait for the stream. Kernels reach memory of host_alloc at its own address. A call
  * returns 0, PSRT_ACCEL_NO_MEMORY, or another number that text explains; a device that
  * failed once fails every call.
  *
- * VERSIONS. Structs grow at their end only; `size` tells what the other side knows.
+ * VERSIONS. Structs grow at their end only; `size` tells what the other side knows. wait came
+ * later: without it, by size or as NULL, all work on rows is in one stream, and copies of
+ * rows that come ahead are not beside it.
  */
 #ifndef PSRT_ACCEL_H
 #define PSRT_ACCEL_H
@@ -103,6 +106,10 @@ typedef struct psrt_accel_ops {
 	int32_t (*fill)(void *at, void *stream, uint64_t to, int32_t byte, uint64_t bytes);
 	/* Kernel number kernel for n rows; argument is read before it returns. */
 	int32_t (*run)(void *at, void *stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes);
+
+	/* What is given to the stream from now on waits for an event, as it was recorded last,
+	 * of another stream; the caller does not. */
+	int32_t (*wait)(void *at, void *stream, void *event);
 } psrt_accel_ops;
 
 /* The one symbol that the library exports. The answer lives as long as it. */

@@ -129,6 +129,7 @@ static int32_t stream_end(void *at, void *s) { return result(psrt_cuda_stream_en
 static int32_t event(void *at, void **made) { return result(psrt_cuda_event(PLACE(at), 0, made)); }
 static int32_t event_end(void *at, void *e) { return result(psrt_cuda_event_end(PLACE(at), e)); }
 static int32_t record(void *at, void *e, void *s) { return result(psrt_cuda_record(PLACE(at), e, s)); }
+static int32_t await(void *at, void *s, void *e) { return result(psrt_cuda_stream_wait(PLACE(at), s, e)); }
 static int32_t passed(void *at, void *e, int32_t *yes) { return result(psrt_cuda_passed(PLACE(at), e, yes)); }
 
 static int32_t to_device(void *at, void *s, uint64_t to, const void *from, uint64_t n) { return result(psrt_cuda_to_device(PLACE(at), to, from, n, s)); }
@@ -180,7 +181,7 @@ const psrt_accel_ops *psrt_cuda_table(const char *ptx, const char *names, uint32
 		.open = open_device, .close = close_device, .room = room, .alloc = alloc, .free = drop,
 		.host_alloc = host_alloc, .host_free = host_free, .stream = stream, .stream_end = stream_end, .event = event,
 		.event_end = event_end, .record = record, .passed = passed, .to_device = to_device, .to_host = to_host,
-		.rows_to_host = rows_to_host, .fill = fill, .run = run,
+		.rows_to_host = rows_to_host, .fill = fill, .run = run, .wait = await,
 	};
 	pthread_mutex_lock(&lock);
 	int known = take(ptx, names, lanes, block);

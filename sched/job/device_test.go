@@ -17,7 +17,7 @@ func TestSmallDeviceOfJob(t *testing.T) {
 	base.Dataset, base.Batch = "queue", 50 // at most 118 rows
 	want := run(t, base, "shm")
 	for _, kind := range deviceKinds(t) {
-		for _, bytes := range []int64{32 << 10, 64 << 10} {
+		for _, bytes := range []int64{36 << 10, 64 << 10} {
 			j := base
 			j.Device = &pick.Device{Kind: kind, Bytes: bytes}
 			res := run(t, j, "shm")

@@ -71,8 +71,8 @@ func (c Config) withDefaults() Config {
 // indexNotes is what an index takes for each bucket beside, to know what has changed.
 const indexNotes = 5
 
-// slotBytes is what is known of a slot: key, pins and flags.
-const slotBytes = 8 + 4 + 1 + 4
+// slotBytes is what is known of a slot: key, pins and flags; and a device's marks.
+const slotBytes = 8 + 4 + 1 + 12
 
 // indexBytes is the memory of an index of so many rows.
 func indexBytes(rows int) int { return probe.BoundedBuckets(rows) * probe.BucketBytes }

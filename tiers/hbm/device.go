@@ -18,12 +18,14 @@ type Device interface {
 	Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchRows int) (Arena, error)
 }
 
-// Fence is a moment in the work of an Arena: all calls before it are done.
+// Fence is the end of a call of an Arena; 0 is of none.
 type Fence uint64
 
 // Arena is rows behind one another on a device, slot i at i x RowFloats. A call
-// names a batch of slots, a list that may be changed at once, and returns; calls take effect in the order in
-// which they were made. Memory that is handed over belongs to the arena until the
+// names a batch of slots, a list that may be changed at once, and returns; calls take effect
+// as if in the order in which they were made, but those of rows that are copied and those that
+// work on others may be done beside each other: that a call is over says nothing of the
+// one before. Memory that is handed over belongs to the arena until the
 // fence that the call has returned. One goroutine uses an arena.
 type Arena interface {
 	// Buffer is memory of the host from which and to which rows are copied fastest.
@@ -38,7 +40,7 @@ type Arena interface {
 	// they have none, which are written to slots.
 	Find(keys []uint64, slots []uint32, dst []float32, step int) Fence
 	Update(slots []uint32, grads []float32, refused *int) Fence
-	// Wait waits for a fence, and says whether the device has failed.
+	// Wait waits for a call, and says whether the device has failed.
 	Wait(f Fence) error
 	Bytes() int64
 	Close() error

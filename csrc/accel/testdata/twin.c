@@ -86,6 +86,7 @@ static int32_t host_free(void *at, void *address) { (void)at; free(block_of(addr
 static int32_t stream(void *at, void **s) { (void)at; *s = NULL; return broken; }
 static int32_t end(void *at, void *what) { (void)at; (void)what; return broken; }
 static int32_t record(void *at, void *e, void *s) { (void)at; (void)e; (void)s; return broken; }
+static int32_t await(void *at, void *s, void *e) { (void)at; (void)s; (void)e; return broken; }
 static int32_t passed(void *at, void *e, int32_t *yes) { (void)at; (void)e; *yes = 1; return broken; }
 
 static int32_t to_device(void *at, void *s, uint64_t to, const void *from, uint64_t n) { (void)at; (void)s; memcpy((void *)to, from, n); return broken; }
@@ -146,6 +147,9 @@ static int32_t run(void *at, void *s, int32_t kernel, uint64_t n, const void *ar
 #ifndef ABI
 #define ABI PSRT_ACCEL_ABI
 #endif
+#ifndef SIZE /* of a library that was built with the header of before wait */
+#define SIZE sizeof(psrt_accel_ops)
+#endif
 #ifndef RUN
 #define RUN run
 #endif
@@ -153,11 +157,11 @@ static int32_t run(void *at, void *s, int32_t kernel, uint64_t n, const void *ar
 const psrt_accel_ops *psrt_accel_get(void)
 {
 	static const psrt_accel_ops ops = {
-		.size = sizeof ops, .abi = ABI, .name = "host twin in a library", .text = text, .count = count,
+		.size = SIZE, .abi = ABI, .name = "host twin in a library", .text = text, .count = count,
 		.open = open_device, .close = close_device, .room = room, .alloc = alloc, .free = drop,
 		.host_alloc = host_alloc, .host_free = host_free, .stream = stream, .stream_end = end, .event = stream,
 		.event_end = end, .record = record, .passed = passed, .to_device = to_device, .to_host = to_host,
-		.rows_to_host = rows_to_host, .fill = fill, .run = RUN,
+		.rows_to_host = rows_to_host, .fill = fill, .run = RUN, .wait = await,
 	};
 	return &ops;
 }

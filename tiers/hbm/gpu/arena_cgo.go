@@ -50,7 +50,7 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 		return nil, err
 	}
 	spec := acc.Spec()
-	a := &arena{card: d, dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, seen: make([]uint32, rows), index: index}
+	a := &arena{card: d, dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, marks: make([]mark, rows), index: index}
 	a.size = a.lay.bytes(rows)
 	if err := a.take(); err != nil {
 		if accel.IsOutOfMemory(err) {
@@ -80,15 +80,13 @@ type arena struct {
 	lay     layout
 	rows    int
 	size    int
-	stream  *accel.Stream
+	lane    [lanes]lane
 	index   *probe.Bounded
 	memory  uint64
 	image   uint64 // of the index
-	stage   [stages]stage
-	next    hbm.Fence // of the next piece
 	buffers [][]byte
-	seen    []uint32 // by slot, the turn in which an update named it
-	turn    uint32
+	marks   []mark // by slot
+	turn    uint32 // of an update
 	bytes   []byte // an argument
 	failed  error
 }
@@ -102,25 +100,24 @@ type stage struct {
 	refused           []uint64
 	host              []byte // all of them
 	over              *accel.Event
-	fence             hbm.Fence // of the piece that used it last, 0: it is over
-	whole             *int      // where its refused are added, nil: it has none
-	found             []uint32  // where the rows that it found go, nil: it found none
+	number            uint64   // of the lane's piece that used it last, 0: it is over
+	whole             *int     // where its refused are added, nil: it has none
+	found             []uint32 // where the rows that it found go, nil: it found none
 }
 
 func (a *arena) take() (err error) {
-	if a.stream, err = a.dev.NewStream(); err != nil {
+	if err := a.takeLanes(); err != nil {
 		return err
 	}
 	if a.memory, err = a.dev.Alloc(a.size); err != nil {
 		return err
 	}
 	a.image = a.memory + uint64(align(4*a.lay.stride*a.rows))
-	if err := a.stream.Fill(a.image, 0, indexBytes(a.rows)); err != nil {
+	if err := a.lane[working].stream.Fill(a.image, 0, indexBytes(a.rows)); err != nil {
 		return err
 	}
 	at := a.image + uint64(indexBytes(a.rows))
-	for i := range a.stage {
-		s := &a.stage[i]
+	for s := range a.allStages() {
 		s.at, s.flat = at, at+uint64(a.lay.idBytes())
 		s.keys = s.flat + uint64(a.lay.flatBytes())
 		s.count = s.keys + uint64(8*a.lay.words())
@@ -184,11 +181,11 @@ func Await(over interface{ Passed() (bool, error) }, within time.Duration) error
 }
 
 // retire waits for what used a stage last.
-func (a *arena) retire(s *stage) {
-	if s.fence == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over, cmp.Or(a.card.Within, PieceWithin))) {
+func (a *arena) retire(l *lane, s *stage) {
+	if s.number == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over, cmp.Or(a.card.Within, PieceWithin))) {
 		return
 	}
-	s.fence = 0
+	l.over, s.number = max(l.over, s.number), 0
 	if s.whole != nil {
 		*s.whole += int(s.refused[0])
 		s.whole = nil
@@ -203,31 +200,34 @@ type piece struct {
 	step int // floats from one row to the next
 }
 
-// pieces cuts a batch of n into pieces of most and gives each a stage, until the device
-// fails. The fence is that of the last.
-func (a *arena) pieces(n, most, width int, do func(s *stage, first int, b *ptx.Batch) error) hbm.Fence {
+// pieces cuts a batch of n into pieces of most and gives each a stage of a lane, until the
+// device fails. The fence is that of the last.
+func (a *arena) pieces(l *lane, n, most, width int, do func(s *stage, first int, b *ptx.Batch) error) hbm.Fence {
 	for first := 0; first < n && a.failed == nil; first += most {
-		a.next++
-		s := &a.stage[int(a.next)%stages]
-		if a.retire(s); a.failed != nil {
+		l.next++
+		s := &l.stage[int(l.next)%len(l.stage)]
+		if a.retire(l, s); a.failed != nil {
 			break
 		}
 		b := &ptx.Batch{Rows: a.memory, Flat: s.flat, IDs: s.at, Stride: a.lay.stride, Count: a.rows,
 			N: min(n-first, most), Width: width, Step: width}
-		s.fence = a.next
-		if a.fail(do(s, first, b)) || a.fail(a.stream.Record(s.over)) {
+		s.number = l.next
+		if a.fail(do(s, first, b)) || a.fail(l.stream.Record(s.over)) {
 			break
 		}
 	}
-	return a.next
+	return l.fence()
 }
 
 // each is pieces of a batch of slots, with width floats of the host for each, the next
 // step floats further on.
-func (a *arena) each(slots []uint32, host []float32, width, step int, do func(s *stage, p piece, b *ptx.Batch) error) hbm.Fence {
-	return a.pieces(len(slots), a.lay.piece, width, func(s *stage, first int, b *ptx.Batch) error {
+func (a *arena) each(l *lane, slots []uint32, host []float32, width, step int, do func(s *stage, p piece, b *ptx.Batch) error) hbm.Fence {
+	return a.pieces(l, len(slots), a.lay.piece, width, func(s *stage, first int, b *ptx.Batch) error {
 		copy(s.ids, slots[first:first+b.N])
-		if err := a.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])); err != nil {
+		if err := a.inTurn(l, slots[first:first+b.N]); err != nil {
+			return err
+		}
+		if err := l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])); err != nil {
 			return err
 		}
 		return do(s, pieceOf(host, first, b.N, width, step), b)
@@ -238,26 +238,25 @@ func pieceOf(host []float32, first, n, width, step int) piece {
 	return piece{flat: mem.Bytes(host[first*step : (first+n-1)*step+width]), step: step}
 }
 
-func (a *arena) launch(kernel, rows int) error {
-	return a.stream.Run(kernel, rows, a.bytes)
-}
-
 func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
-	return a.each(slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+	l := a.mover()
+	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
-		return errors.Join(a.stream.ToDevice(s.flat, p.flat), a.launch(putRows, b.N))
+		return errors.Join(l.stream.ToDevice(s.flat, p.flat), l.stream.Run(putRows, b.N, a.bytes))
 	})
 }
 
 func (a *arena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
-	return a.each(slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+	l := a.mover()
+	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
-		return errors.Join(a.launch(gatherRows, b.N), a.stream.ToHost(p.flat, s.flat))
+		return errors.Join(l.stream.Run(gatherRows, b.N, a.bytes), l.stream.ToHost(p.flat, s.flat))
 	})
 }
 
 func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
-	return a.each(slots, dst, a.lay.dim, step, func(s *stage, p piece, b *ptx.Batch) error {
+	l := &a.lane[working]
+	return a.each(l, slots, dst, a.lay.dim, step, func(s *stage, p piece, b *ptx.Batch) error {
 		kernel := gatherRows
 		out := a.goesTo(b, p)
 		if parts := a.acc.Parts(); parts != nil {
@@ -265,15 +264,22 @@ func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 		} else {
 			a.bytes = b.Append(a.bytes[:0])
 		}
-		return errors.Join(a.launch(kernel, b.N), out(s))
+		return errors.Join(l.stream.Run(kernel, b.N, a.bytes), out(s))
 	})
 }
 
 // Find sends what has changed of the index, and the keys; what is found comes back with
-// the rows.
+// the rows. While rows are moved the host finds: else all of these would have to be waited for,
+// as nobody here would know which are wanted.
 func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm.Fence {
+	if a.moves() {
+		a.index.Find(keys, slots[:len(keys)])
+		return a.Gather(slots[:len(keys)], dst, step)
+	}
 	a.refresh()
-	return a.pieces(len(keys), a.lay.piece, a.lay.dim, func(s *stage, first int, b *ptx.Batch) error {
+	l := &a.lane[working]
+	return a.pieces(l, len(keys), a.lay.piece, a.lay.dim, func(s *stage, first int, b *ptx.Batch) error {
+		l.any = l.next
 		copy(s.words, keys[first:first+b.N])
 		s.found = slots[first : first+b.N]
 		out := a.goesTo(b, pieceOf(dst, first, b.N, b.Width, step))
@@ -285,23 +291,24 @@ func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm
 		} else {
 			a.bytes = b.AppendFind(a.bytes[:0], &at)
 		}
-		return errors.Join(a.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), a.launch(kernel, b.N),
-			a.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at), out(s))
+		return errors.Join(l.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), l.stream.Run(kernel, b.N, a.bytes),
+			l.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at), out(s))
 	})
 }
 
 // refresh brings the image of the index up to date: buckets are rows of it.
 func (a *arena) refresh() {
 	const width = probe.BucketBytes / 4
+	l := &a.lane[working]
 	for a.index.Changed() > 0 && a.failed == nil {
-		a.pieces(1, 1, width, func(s *stage, _ int, b *ptx.Batch) error {
+		a.pieces(l, 1, 1, width, func(s *stage, _ int, b *ptx.Batch) error {
 			most := min(len(s.ids), len(s.words)*8/probe.BucketBytes)
 			b.N = a.index.Take(s.ids[:most], mem.Bytes(s.words))
 			_, _, buckets := a.index.Hash()
 			b.Rows, b.Stride, b.Count, b.Flat = a.image, width, buckets, s.keys
 			a.bytes = b.Append(a.bytes[:0])
-			return errors.Join(a.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
-				a.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), a.launch(putRows, b.N))
+			return errors.Join(l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
+				l.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), l.stream.Run(putRows, b.N, a.bytes))
 		})
 	}
 }
@@ -318,11 +325,12 @@ func (a *arena) goesTo(b *ptx.Batch, p piece) func(*stage) error {
 			return func(*stage) error { return nil }
 		}
 	}
+	stream := a.lane[working].stream
 	return func(s *stage) error {
 		if p.step == b.Width {
-			return a.stream.ToHost(p.flat, s.flat)
+			return stream.ToHost(p.flat, s.flat)
 		}
-		return a.stream.RowsToHost(p.flat, 4*p.step, s.flat, 4*b.Width, b.N)
+		return stream.RowsToHost(p.flat, 4*p.step, s.flat, 4*b.Width, b.N)
 	}
 }
 
@@ -336,29 +344,32 @@ func (a *arena) Update(slots []uint32, grads []float32, refused *int) hbm.Fence 
 		a.update(slots[:n], grads[:n*width], refused)
 		slots, grads = slots[n:], grads[n*width:]
 	}
-	return a.next
+	return a.lane[working].fence()
 }
 
 // once is how many slots, from the front, name no row twice.
 func (a *arena) once(slots []uint32) int {
 	if a.turn++; a.turn == 0 {
-		clear(a.seen)
+		for i := range a.marks {
+			a.marks[i].updated = 0
+		}
 		a.turn = 1
 	}
 	for i, s := range slots {
-		if int(s) >= len(a.seen) {
+		if int(s) >= len(a.marks) {
 			continue
 		}
-		if a.seen[s] == a.turn {
+		if a.marks[s].updated == a.turn {
 			return i
 		}
-		a.seen[s] = a.turn
+		a.marks[s].updated = a.turn
 	}
 	return len(slots)
 }
 
 func (a *arena) update(slots []uint32, grads []float32, refused *int) {
-	a.each(slots, grads, a.lay.push, a.lay.push, func(s *stage, p piece, b *ptx.Batch) error {
+	l := &a.lane[working]
+	a.each(l, slots, grads, a.lay.push, a.lay.push, func(s *stage, p piece, b *ptx.Batch) error {
 		s.whole = refused
 		kernel := updateRows
 		if parts := a.acc.Parts(); parts != nil {
@@ -366,17 +377,18 @@ func (a *arena) update(slots []uint32, grads []float32, refused *int) {
 		} else {
 			a.bytes = b.AppendUpdate(a.bytes[:0], a.acc.Rule(), s.count)
 		}
-		return errors.Join(a.stream.Fill(s.count, 0, 8), a.stream.ToDevice(s.flat, p.flat), a.launch(kernel, b.N),
-			a.stream.ToHost(mem.Bytes(s.refused), s.count))
+		return errors.Join(l.stream.Fill(s.count, 0, 8), l.stream.ToDevice(s.flat, p.flat), l.stream.Run(kernel, b.N, a.bytes),
+			l.stream.ToHost(mem.Bytes(s.refused), s.count))
 	})
 }
 
-// Wait waits for all pieces up to a fence: the others' stages have been used again
+// Wait waits for the pieces of a lane up to a fence: the others' stages have been used again
 // since, or waited for.
 func (a *arena) Wait(f hbm.Fence) error {
-	for i := range a.stage {
-		if s := &a.stage[i]; s.fence != 0 && s.fence <= f {
-			a.retire(s)
+	l, number := a.of(f)
+	for i := range l.stage {
+		if s := &l.stage[i]; s.number != 0 && s.number <= number {
+			a.retire(l, s)
 		}
 	}
 	return a.failed
@@ -386,12 +398,13 @@ func (a *arena) Bytes() int64 { return int64(a.size) }
 
 // Close waits for the device and gives all back, but of one that hangs.
 func (a *arena) Close() error {
-	if errors.Is(a.Wait(a.next), ErrHangs) {
-		return nil
+	for i := range a.lane {
+		if errors.Is(a.Wait(a.lane[i].fence()), ErrHangs) {
+			return nil
+		}
 	}
 	var errs []error
-	for i := range a.stage {
-		s := &a.stage[i]
+	for s := range a.allStages() {
 		if s.over != nil {
 			errs = append(errs, s.over.Close())
 		}
@@ -405,8 +418,10 @@ func (a *arena) Close() error {
 	if a.memory != 0 {
 		errs = append(errs, a.dev.Free(a.memory))
 	}
-	if a.stream != nil {
-		errs = append(errs, a.stream.Close())
+	for i := range a.lane {
+		if s := a.lane[i].stream; s != nil {
+			errs = append(errs, s.Close())
+		}
 	}
 	errs = append(errs, a.dev.Close())
 	if a.failed != nil { // then every call has its error

@@ -187,14 +187,23 @@ func Choose(kind string, turn int, bytes int64) (d *Device, release func(), err 
 	return d, release, err
 }
 
-// stages are pieces of batches that are under way at once, pieceBytes the most that
+// Lanes of work on a device: on rows, and on their way there and back.
+const (
+	working = iota
+	moving
+	lanes
+)
+
+// stages are pieces of batches that are under way at once, laneStages in each lane;
+// pieceBytes is the most that
 // one holds of a batch; all of them take a stagesPart-th of the memory, or minPiece rows
 // each where that is more and a batch has them.
 const (
-	stages     = 3
+	laneStages = 3
+	stages     = lanes * laneStages
 	stagesPart = 8
 	pieceBytes = 4 << 20
-	minPiece   = 32
+	minPiece   = 16
 )
 
 // layout is how a table's rows lie on a device, in floats, and the pieces of a batch.
