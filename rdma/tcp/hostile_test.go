@@ -169,9 +169,10 @@ func TestSlowPeerLives(t *testing.T) {
 	}
 }
 
-// An answer to a read is the acknowledgement: no frame follows it.
+// An answer to a read is the acknowledgement: no frame follows it, but for signs of life, which
+// come seldom.
 func TestReadIsItsOwnAcknowledgement(t *testing.T) {
-	p := newPuppet(t, 0)
+	p := newPuppet(t, time.Hour)
 	from := p.side.reg.Remote()
 	read := header{kind: uint8(rdma.OpRead), seq: 1, key: from.Key, addr: from.Addr, total: 4096, imm: 4096}
 	if _, err := p.runs.Write(read.bytes(nil)); err != nil {
