@@ -290,10 +290,11 @@ func (a *halved) lost(err error) error {
 	return err
 }
 
-// flush waits until the servers have what the dense ranks push of this worker's leaves. In
-// bsp the clock does that, and a dense rank may lack other workers' leaves yet.
-func (a *halved) flush(ctx context.Context) error {
-	if a == nil || a.w.job.bsp() {
+// flush waits until the servers have what the dense ranks push of a pass. Outside bsp that is
+// what they computed of this worker's leaves, before it says that it has trained its part; in bsp
+// they may lack other workers' leaves until all have said so.
+func (a *halved) flush(ctx context.Context, all bool) error {
+	if a == nil || a.w.job.bsp() != all {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.w.rank.timeout())

@@ -234,7 +234,7 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 	if err := w.pushKept(ctx, e); err != nil {
 		return err
 	}
-	if err := w.halved.flush(ctx); err != nil {
+	if err := w.halved.flush(ctx, false); err != nil {
 		return err
 	}
 	mine.Examples += w.meter.examples.Load() - counted
@@ -251,6 +251,9 @@ func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Resu
 		return nil, err
 	}
 	reports, err := gather(ctx, w, trainName(e), mine)
+	if err == nil {
+		err = w.halved.flush(ctx, true)
+	}
 	if err != nil {
 		return nil, err
 	}
