@@ -44,10 +44,10 @@ func (j *Job) newLine() pipe.Line {
 // on where a push is under way for longer than a step: over a link, and with a server that
 // is busy with others. Only where nothing counts on the one before having arrived, as do
 // clocks, days, gradients that workers or dense ranks add, who pulls for others, and who
-// goes on for a worker that died.
+// goes on for a worker that died with a place in files or rows that only pushes tell of.
 func (j *Job) pushes() int {
 	free := !slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return m.Most >= 0 })
-	if free && j.Lifecycle == nil && j.Checkpoint == nil && j.Stream == nil && !j.reduces() && j.Heter == 0 && !j.combines() && !j.Survives() {
+	if free && j.Lifecycle == nil && j.Checkpoint == nil && j.Stream == nil && !j.reduces() && j.Heter == 0 && !j.combines() && !(j.Survives() && (j.dynamic() || j.evenPushes())) {
 		return pushesASP
 	}
 	return pushesLeft

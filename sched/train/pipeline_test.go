@@ -23,7 +23,9 @@ func TestPushes(t *testing.T) {
 		"all-reduce":    {func(j *Job) { j.Dense = DenseAllReduce }, pushesLeft},
 		"dense ranks":   {func(j *Job) { j.Heter = 1 }, pushesLeft},
 		"hosts":         {func(j *Job) { j.Combine = CombineHost }, pushesLeft},
-		"takeovers":     {func(j *Job) { j.OnWorkerLoss = LossContinue }, pushesLeft},
+		"takeovers":     {func(j *Job) { j.OnWorkerLoss = LossContinue }, pushesASP},
+		"of ranges":     {func(j *Job) { j.OnWorkerLoss, j.Sharding = LossRestart, ShardDynamic }, pushesLeft},
+		"of merged":     {func(j *Job) { j.OnWorkerLoss, j.Compress.Merge = LossRestart, 2 }, pushesLeft},
 	} {
 		j := &Job{Sync: ASP, Workers: 2, Servers: 1, Lanes: 1}
 		c.change(j)
