@@ -96,7 +96,7 @@ func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn, slot int) (er
 		return nil
 	}
 	if k := d.packed.of(p.lane); k != nil && p.kind == psmsg.KindPushDense && !p.absent {
-		if !l.reads() {
+		if !l.reads(k) {
 			return d.describePlain(p, k, req, l)
 		}
 		return d.describePacked(k, req, l)
@@ -115,7 +115,7 @@ func (d *Dense) describe(p *part, req *psmsg.Request, l *laneConn, slot int) (er
 // describe fills in a sparse request and sends along what its slot has room for.
 func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *CopiedBytes) (err error) {
 	if k := r.packed.of(p.lane); k != nil && p.kind == psmsg.KindPush && !p.void {
-		if !s.l.reads() {
+		if !s.l.reads(k) {
 			return r.describePlain(p, k, req, s, copied)
 		}
 		return r.describePacked(p, k, req, s, copied)

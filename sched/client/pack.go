@@ -31,6 +31,7 @@ type press struct {
 	work   compress.Scratch
 	stats  CompressStats
 	sent   []bool
+	times  []uint8
 	bits   []uint64
 }
 
@@ -40,6 +41,10 @@ type kept struct {
 	rows  *compress.Sparse
 	late  *Rows
 	index [1][]int32
+	times []uint8 // of the rows that are late
+	// timed: servers make as many steps of a sum as it is of (psmsg.TimesSince). Not where steps
+	// are merged: asp's pushes are late already, and models came to their best sooner and lower.
+	timed bool
 }
 
 // CompressStats counts what compressing did.
@@ -247,6 +252,7 @@ type packedPart struct {
 	// of all the lane's rows these are.
 	bare       bool
 	keys, rows int
+	timed      bool // it says of how many steps rows are the sum
 }
 
 // of is what is packed for a lane, or nil.
@@ -290,9 +296,12 @@ func (p *packed) close() {
 
 // packs says whether every server reads compressed pushes. A part of them alone would
 // not do: rows are chosen over all lanes.
-func (c *Client) packs() bool {
+func (c *Client) packs() bool { return c.speak(psmsg.PackedSince) }
+
+// speak says whether every server speaks a version.
+func (c *Client) speak(version int32) bool {
 	for _, s := range c.servers {
-		if s.speaks.Load() < psmsg.PackedSince {
+		if s.speaks.Load() < version {
 			return false
 		}
 	}
@@ -314,21 +323,32 @@ func (c *Client) packRows(r *Rows, clock uint64, call *Call) error {
 	c.step(clock)
 	able := c.packs()
 	var sent []bool
+	var times []uint8
 	if p.choice.Keeps() {
 		k, err := c.keptOf(r.spec)
 		if err != nil {
 			return err
 		}
-		p.sent = grow(p.sent, r.n)
+		p.sent, p.times = grow(p.sent, r.n), grow(p.times, r.n)
 		if sent, err = c.chooseRows(k, r, able, clock, call); err != nil {
 			return err
 		}
+		times = c.timesOf(k, p.times)
 	}
-	if !able || sent == nil && p.code() == compress.Floats {
+	if !able || sent == nil && times == nil && p.code() == compress.Floats {
 		p.stats.PackedBytes += uint64(r.n * width * 4)
 		return nil
 	}
-	return c.pack(r, sent)
+	return c.pack(r, sent, times)
+}
+
+// timesOf is what servers are told of how many steps rows are the sum: nil where each is of
+// one, or where nobody asks.
+func (c *Client) timesOf(k *kept, times []uint8) []uint8 {
+	if !k.timed || !slices.ContainsFunc(times, func(n uint8) bool { return n > 1 }) || !c.speak(psmsg.TimesSince) {
+		return nil
+	}
+	return times
 }
 
 // chooseRows says which rows are sent now. What was kept of others and is due goes out
@@ -338,7 +358,7 @@ func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Cal
 	all := p.all || !able
 	if p.merge == nil {
 		err := c.pushLate(k, all, clock, call)
-		k.rows.Choose(r.keys[:r.n], grads, p.share, all, p.sent)
+		k.rows.Choose(r.keys[:r.n], grads, p.share, all, p.sent, p.times)
 		for lane := range c.lanes {
 			if c.had(lane) {
 				k.rows.Forget(r.keys[r.laneOff[lane]:r.laneOff[lane+1]])
@@ -352,7 +372,7 @@ func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Cal
 			return nil, err
 		}
 		before = k.rows.Kept()
-		k.rows.Hold(r.keys[:r.n], grads, p.sent)
+		k.rows.Hold(r.keys[:r.n], grads, p.sent, p.times)
 		sent := 0
 		for _, is := range p.sent {
 			if is {
@@ -363,11 +383,11 @@ func (c *Client) chooseRows(k *kept, r *Rows, able bool, clock uint64, call *Cal
 		p.stats.Merge.Rows += uint64(r.n - sent - (k.rows.Kept() - before))
 		return p.sent, nil
 	}
+	// What of this step's rows was kept goes with them, and the rest by keys.
+	k.rows.Take(r.keys[:r.n], grads, p.times)
 	if before == 0 && p.even == 0 {
 		return nil, nil
 	}
-	// What of this step's rows was kept goes with them, and the rest by keys.
-	k.rows.Take(r.keys[:r.n], grads)
 	p.stats.Merge.Rows += uint64(before - k.rows.Kept())
 	return nil, c.pushLate(k, true, clock, call)
 }
@@ -382,7 +402,9 @@ func (c *Client) keptOf(spec table.Spec) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{rows: compress.NewSparse(spec.PushFloats()-spec.Dim, spec.Dim, keptBytes), late: late}
+	heads := spec.PushFloats() - spec.Dim
+	k := &kept{rows: compress.NewSparse(heads, spec.Dim, keptBytes), late: late}
+	k.timed = p.choice.Code == compress.Top && heads == 0 && spec.Optimizer.Repeats()
 	p.kept[spec.ID] = k
 	return k, nil
 }
@@ -390,7 +412,7 @@ func (c *Client) keptOf(spec table.Spec) (*kept, error) {
 // pushLate pushes rows that are due, and were not asked for in this step. Where Config.Even is
 // set each lane gets one such push in each step, with rows or without.
 func (c *Client) pushLate(k *kept, all bool, clock uint64, call *Call) error {
-	keys, rows := k.rows.Due(all, c.press.limit)
+	keys, rows, times := k.rows.Due(all, c.press.limit)
 	if len(keys) == 0 && c.press.even == 0 {
 		return nil
 	}
@@ -407,11 +429,14 @@ func (c *Client) pushLate(k *kept, all bool, clock uint64, call *Call) error {
 	if err := r.Plan([][]uint64{keys}, k.index[:]); err != nil {
 		return err
 	}
+	k.times = grow(k.times, len(keys))
 	for i, at := range k.index[0] {
 		copy(r.grads[int(at)*width:(int(at)+1)*width], rows[i*width:(i+1)*width])
+		k.times[at] = times[i]
 	}
-	if len(keys) > 0 && c.packs() && c.press.code() != compress.Floats {
-		if err := c.pack(r, nil); err != nil {
+	times = c.timesOf(k, k.times)
+	if len(keys) > 0 && c.packs() && (c.press.code() != compress.Floats || times != nil) {
+		if err := c.pack(r, nil, times); err != nil {
 			return err
 		}
 	} else {
@@ -420,8 +445,9 @@ func (c *Client) pushLate(k *kept, all bool, clock uint64, call *Call) error {
 	return c.issueRows(r, clock, c.press.even > 0, 0, call)
 }
 
-// pack compresses rows lane by lane; sent says which, nil all.
-func (c *Client) pack(r *Rows, sent []bool) error {
+// pack compresses rows lane by lane; sent says which, nil all, and times of how many steps
+// each is the sum, nil of one.
+func (c *Client) pack(r *Rows, sent []bool, times []uint8) error {
 	p, width := c.press, r.spec.PushFloats()
 	heads := width - r.spec.Dim
 	room := 0
@@ -439,9 +465,13 @@ func (c *Client) pack(r *Rows, sent []bool) error {
 		if first == end {
 			continue
 		}
-		k := packedPart{at: at, rows: end - first}
+		k := packedPart{at: at, rows: end - first, timed: times != nil}
 		chosen := p.choose(sent, first, end, &k.rows)
-		if chosen == nil && code == compress.Floats {
+		var laneTimes []uint8
+		if times != nil {
+			laneTimes = times[first:end]
+		}
+		if chosen == nil && laneTimes == nil && code == compress.Floats {
 			p.stats.PackedBytes += uint64((end - first) * width * 4)
 			continue
 		}
@@ -459,7 +489,7 @@ func (c *Client) pack(r *Rows, sent []bool) error {
 			at += 8 * k.rows
 			k.at = at
 		}
-		k.bytes = compress.EncodeRows(b[at:], code, r.grads[first*width:end*width], heads, r.spec.Dim, chosen, k.bare, &p.work)
+		k.bytes = compress.EncodeRows(b[at:], code, r.grads[first*width:end*width], heads, r.spec.Dim, chosen, k.bare, laneTimes, &p.work)
 		at += k.bytes
 		p.stats.PackedBytes += uint64(k.bytes)
 		r.packed.parts[lane] = k

@@ -22,7 +22,7 @@ func TestLateRowsUnderWay(t *testing.T) {
 	c.SendAll(true)
 	// keep has a row wait to be sent, as steps before this one would.
 	keep := func(key uint64, g float32) {
-		k.rows.Choose([]uint64{key, key + 1}, []float32{g, g, 9, 9}, 0, false, make([]bool, 2)) // the greater one would be sent
+		k.rows.Choose([]uint64{key, key + 1}, []float32{g, g, 9, 9}, 0, false, make([]bool, 2), make([]uint8, 2)) // the greater one would be sent
 	}
 	var pushes [2]Call
 	keep(first, 3)
@@ -73,7 +73,7 @@ func TestKeptInSteps(t *testing.T) {
 	k, err := c.keptOf(set.spec)
 	must(t, err)
 	for key := uint64(10); key < 17; key++ {
-		k.rows.Choose([]uint64{key, 1000 + key}, []float32{2, 2, 9, 9}, 0, false, make([]bool, 2)) // the greater one would be sent
+		k.rows.Choose([]uint64{key, 1000 + key}, []float32{2, 2, 9, 9}, 0, false, make([]bool, 2), make([]uint8, 2)) // the greater one would be sent
 	}
 	kept := k.rows.Kept()
 	steps := c.KeptSteps()

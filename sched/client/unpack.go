@@ -9,7 +9,8 @@ import (
 // plain is what packed pushes carry, as servers read it that know of no payloads: a
 // push that was packed for one may have to be sent again to such a one, after a
 // group's head or a release before has taken its place. The numbers are those that the
-// payload stands for, so that it does not matter which of the two was counted.
+// payload stands for, so that it does not matter which of the two was counted; but for
+// sums of several steps (psmsg.TimesSince), which become one step there.
 type plain struct {
 	arena *shared
 	made  []plainPart // by lane; empty: nothing of this push
@@ -48,8 +49,14 @@ func (p *plain) room(c *Client, n int, purpose string) ([]byte, error) {
 	return p.arena.arena.Bytes(), nil
 }
 
-// reads says whether the lane's server reads payloads.
-func (l *laneConn) reads() bool { return l.server.speaks.Load() >= psmsg.PackedSince }
+// reads says whether the lane's server reads a payload.
+func (l *laneConn) reads(k *packedPart) bool {
+	since := int32(psmsg.PackedSince)
+	if k.timed {
+		since = psmsg.TimesSince
+	}
+	return l.server.speaks.Load() >= since
+}
 
 // describePlain fills in a push whose rows are packed, for a server that reads no
 // payload: by keys, for a ticket is for rows that may be left out.

@@ -10,13 +10,15 @@ import (
 	"psrt/tiers/table"
 )
 
-// unsentVersion is that of what Unsent writes:
+// unsentVersion is that of what Unsent writes; of version 1 rows had no times:
 //
 //	"psrt unsent" and the version, a byte; rows of the largest step u64; Dense; then of each
 //	table its ID u32 and Sparse (see compress)
-const unsentVersion = 1
+const unsentVersion = 2
 
-var unsentHead = append([]byte("psrt unsent"), unsentVersion)
+const unsentMagic = "psrt unsent"
+
+var unsentHead = append([]byte(unsentMagic), unsentVersion)
 
 // Unsent is what topk, or who merges steps, has not sent yet, for a process that goes on from where this one
 // stands between two steps; nil where nothing is kept for later steps.
@@ -46,9 +48,10 @@ func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
 	if p == nil || !p.choice.Keeps() {
 		return fmt.Errorf("client: worker %d keeps nothing for later steps", c.worker)
 	}
-	if len(b) < len(unsentHead)+8 || string(b[:len(unsentHead)]) != string(unsentHead) {
+	if len(b) < len(unsentHead)+8 || string(b[:len(unsentMagic)]) != unsentMagic || b[len(unsentMagic)] < 1 || b[len(unsentMagic)] > unsentVersion {
 		return fmt.Errorf("client: %d bytes that begin with %.16q are not what a worker kept; it may be a later psrt's", len(b), b)
 	}
+	timed := b[len(unsentMagic)] > 1
 	b = b[len(unsentHead):]
 	most := binary.LittleEndian.Uint64(b)
 	if most > 1<<31 {
@@ -60,7 +63,7 @@ func (c *Client) TakeUnsent(b []byte, tables []table.Spec, dense int) error {
 			return fmt.Errorf("client: %w: %d bytes behind the last table", compress.ErrPayload, len(b))
 		}
 		id := binary.LittleEndian.Uint32(b)
-		b, err = c.takeRows(b[4:], id, tables)
+		b, err = c.takeRows(b[4:], id, tables, timed)
 	}
 	if err != nil {
 		return fmt.Errorf("client: what worker %d kept: %w", c.worker, err)
@@ -81,7 +84,7 @@ func DenseUnsent(b []byte) int {
 	return compress.Left(b[len(unsentHead)+8:])
 }
 
-func (c *Client) takeRows(b []byte, id uint32, tables []table.Spec) (rest []byte, err error) {
+func (c *Client) takeRows(b []byte, id uint32, tables []table.Spec, timed bool) (rest []byte, err error) {
 	for _, s := range tables {
 		if s.ID != id || c.press.kept[id] != nil {
 			continue
@@ -90,7 +93,7 @@ func (c *Client) takeRows(b []byte, id uint32, tables []table.Spec) (rest []byte
 		if err != nil {
 			return nil, err
 		}
-		return k.rows.Load(b)
+		return k.rows.Load(b, timed)
 	}
 	return nil, fmt.Errorf("%w: table %d, which is not there, or twice", compress.ErrPayload, id)
 }

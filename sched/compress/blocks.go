@@ -55,7 +55,7 @@ func DecodeBlocks(dst []float32, lens []int, b []byte) error {
 		if err := h.decode(b); err != nil {
 			return err
 		}
-		if h.floats != n || h.width != GroupFloats || h.heads != 0 || h.code != Top && h.of != 0 || h.bytes() > len(b) {
+		if h.floats != n || h.width != GroupFloats || h.heads != 0 || h.timed || h.code != Top && h.of != 0 || h.bytes() > len(b) {
 			return fmt.Errorf("%w: block %d of %d floats in %d bytes, want %d floats", ErrPayload, i, h.floats, len(b), n)
 		}
 		_, _, scales, codes := h.parts()

@@ -83,6 +83,7 @@ func TestSparseChoice(t *testing.T) {
 		a, b := NewSparse(heads, width, bytes), NewSparse(heads, width, bytes)
 		share := r.Float64() / 3
 		given, sum := map[uint64][]float32{}, map[uint64][]float32{}
+		steps, pushed := map[uint64]int{}, map[uint64]int{}
 		take := func(to map[uint64][]float32, key uint64, row []float32) {
 			if to[key] == nil {
 				to[key] = make([]float32, each)
@@ -97,13 +98,14 @@ func TestSparseChoice(t *testing.T) {
 		}
 		for step := range 30 {
 			last := step == 29
-			dueKeys, dueRows := a.Due(last, 0)
-			otherKeys, _ := b.Due(last, 0)
+			dueKeys, dueRows, dueTimes := a.Due(last, 0)
+			otherKeys, _, _ := b.Due(last, 0)
 			if slices.Sort(otherKeys); !slices.Equal(slices.Sorted(slices.Values(dueKeys)), otherKeys) {
 				t.Fatal("other rows are due for another order")
 			}
 			for i, k := range dueKeys {
 				take(sum, k, dueRows[i*each:(i+1)*each])
+				pushed[k] += int(dueTimes[i])
 			}
 			if last && a.Kept() != 0 {
 				t.Fatalf("%d rows are kept after all were due", a.Kept())
@@ -119,6 +121,7 @@ func TestSparseChoice(t *testing.T) {
 					rows[i*each] = float32(k % 7)
 				}
 				take(given, k, rows[i*each:(i+1)*each])
+				steps[k]++
 			}
 			shuffled, order := make([]float32, 0, n*each), r.Perm(n)
 			shuffledKeys := []uint64{}
@@ -127,8 +130,9 @@ func TestSparseChoice(t *testing.T) {
 			}
 			sent, other := make([]bool, n), make([]bool, n)
 			before := a.Kept()
-			a.Choose(keys, rows, share, last, sent)
-			b.Choose(shuffledKeys, shuffled, share, last, other)
+			times, otherTimes := make([]uint8, n), make([]uint8, n)
+			a.Choose(keys, rows, share, last, sent, times)
+			b.Choose(shuffledKeys, shuffled, share, last, other, otherTimes)
 			if a.Kept() > capacity {
 				t.Fatalf("%d rows are kept in room for %d", a.Kept(), capacity)
 			}
@@ -136,11 +140,12 @@ func TestSparseChoice(t *testing.T) {
 			for i, key := range keys {
 				if sent[i] {
 					take(sum, key, rows[i*each:(i+1)*each])
+					pushed[key] += int(times[i])
 					k++
 				}
 			}
 			for j, i := range order {
-				if sent[i] != other[j] || sent[i] && !slices.Equal(rows[i*each:(i+1)*each], shuffled[j*each:(j+1)*each]) {
+				if sent[i] != other[j] || times[i] != otherTimes[j] || sent[i] && !slices.Equal(rows[i*each:(i+1)*each], shuffled[j*each:(j+1)*each]) {
 					t.Fatal("another order, other rows")
 				}
 			}
@@ -148,7 +153,7 @@ func TestSparseChoice(t *testing.T) {
 				t.Fatalf("%d of %d rows are sent, want %d", k, n, portion(n, share))
 			}
 		}
-		if !maps.EqualFunc(given, sum, slices.Equal) {
+		if !maps.EqualFunc(given, sum, slices.Equal) || !maps.Equal(steps, pushed) {
 			t.Fatal("what was sent in all is not what was given")
 		}
 	}
@@ -158,10 +163,10 @@ func TestSparseChoice(t *testing.T) {
 func TestForget(t *testing.T) {
 	s := NewSparse(0, 1, 1<<20)
 	keys, sent := []uint64{1, 2, 3}, make([]bool, 3)
-	s.Hold(keys, []float32{1, 2, 3}, sent)
+	s.Hold(keys, []float32{1, 2, 3}, sent, make([]uint8, 3))
 	s.Forget([]uint64{2, 9})
-	got, rows := s.Due(true, 0)
-	if !slices.Equal(got, []uint64{1, 3}) || !slices.Equal(rows, []float32{1, 3}) || s.Kept() != 0 {
+	got, rows, times := s.Due(true, 0)
+	if !slices.Equal(got, []uint64{1, 3}) || !slices.Equal(rows, []float32{1, 3}) || !slices.Equal(times, []uint8{1, 1}) || s.Kept() != 0 {
 		t.Errorf("%v, %v are left, and %d", got, rows, s.Kept())
 	}
 	var d Dense

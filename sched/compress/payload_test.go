@@ -66,7 +66,13 @@ func TestRows(t *testing.T) {
 		for i := range b {
 			b[i] = byte(i)
 		}
-		size := EncodeRows(b, c, rows, heads, width, chosen, bare, &s)
+		var times, wantTimes []uint8
+		if heads == 0 && n > 0 && r.IntN(2) == 0 {
+			for range n {
+				times = append(times, uint8(1+r.IntN(mostTimes)))
+			}
+		}
+		size := EncodeRows(b, c, rows, heads, width, chosen, bare, times, &s)
 		if size > len(b) || size%8 != 0 {
 			t.Fatalf("%d bytes, at most %d", size, len(b))
 		}
@@ -77,6 +83,9 @@ func TestRows(t *testing.T) {
 			index[i] = i
 			if chosen == nil || chosen[i/64]>>(i%64)&1 != 0 {
 				want = append(want, rows[i*each:(i+1)*each]...)
+				if times != nil {
+					wantTimes = append(wantTimes, times[i])
+				}
 			} else {
 				left = append(left, i)
 			}
@@ -91,6 +100,9 @@ func TestRows(t *testing.T) {
 		}
 		if p.N != len(want)/each || p.All() != (chosen == nil || bare || n == 0) {
 			t.Fatalf("%d rows of %d, want %d", p.N, of, len(want)/each)
+		}
+		if !slices.Equal(p.Times, wantTimes) {
+			t.Fatalf("of %d steps, want %d", p.Times, wantTimes)
 		}
 		got := make([]float32, len(want))
 		p.Decode(got, &s)
@@ -171,7 +183,9 @@ func FuzzOpen(f *testing.F) {
 	var s Scratch
 	for c := range Top {
 		b := words(MaxRows(20, 3, 5))
-		f.Add(b[:EncodeRows(b, c, normal(r, 160), 3, 5, choose(r, 20), c == Half, &s)], 20, 3, 5)
+		f.Add(b[:EncodeRows(b, c, normal(r, 160), 3, 5, choose(r, 20), c == Half, nil, &s)], 20, 3, 5)
+		b = words(MaxRows(20, 0, 8))
+		f.Add(b[:EncodeRows(b, c, normal(r, 160), 0, 8, choose(r, 20), c == Half, make([]uint8, 20), &s)], 20, 0, 8)
 	}
 	b := words(MaxBlocks([]int{300}))
 	f.Add(b[:EncodeBlocks(b, Top, []Block{{Values: normal(r, 300)}}, [][]uint16{{1, 77, 299}})], 300, 0, 1)

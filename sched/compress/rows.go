@@ -10,10 +10,11 @@ import (
 
 // EncodeRows writes rows of heads+width floats into b and returns the payload's length.
 // With chosen, a bit each, it is those rows alone, and the payload says which, unless
-// bare. b has room for MaxRows and begins at a multiple of 8; so does the next payload
-// behind it.
-func EncodeRows(b []byte, c Code, rows []float32, heads, width int, chosen []uint64, bare bool, s *Scratch) int {
-	h := head{code: c, heads: heads, width: width}
+// bare. times, where given, says of how many steps each row's gradient is; there are none
+// of rows with heads. b has room for MaxRows and begins at a multiple of 8; so does the next
+// payload behind it.
+func EncodeRows(b []byte, c Code, rows []float32, heads, width int, chosen []uint64, bare bool, times []uint8, s *Scratch) int {
+	h := head{code: c, heads: heads, width: width, timed: times != nil}
 	each := heads + width
 	n := len(rows) / each
 	if chosen != nil {
@@ -31,12 +32,31 @@ func EncodeRows(b []byte, c Code, rows []float32, heads, width int, chosen []uin
 		copy(at, mem.Bytes(chosen[:which/8]))
 	}
 	at = at[which:]
+	timesLen := h.times()
+	if times != nil {
+		clear(at[pickTimes(at, times, chosen):timesLen])
+	}
+	at = at[timesLen:]
 	if heads > 0 {
 		rows = s.behead(mem.Float32s(at[:n*heads*4]), rows, heads, width)
 		clear(at[n*heads*4 : headsLen])
 	}
 	encodeFloats(c, at[headsLen:][:scales], at[headsLen+scales:][:codes], rows, width)
-	return headBytes + which + headsLen + scales + codes
+	return headBytes + which + timesLen + headsLen + scales + codes
+}
+
+// pickTimes copies the times of the chosen rows, all without, and returns their number.
+func pickTimes(to []byte, times []uint8, chosen []uint64) (n int) {
+	if chosen == nil {
+		return copy(to, times)
+	}
+	for w, word := range chosen {
+		for ; word != 0; word &= word - 1 {
+			to[n] = times[w*64+bits.TrailingZeros64(word)]
+			n++
+		}
+	}
+	return n
 }
 
 func encodeFloats(c Code, scales, codes []byte, src []float32, width int) {
@@ -71,6 +91,7 @@ func decodeFloats(c Code, dst []float32, scales, codes []byte, width int) {
 type Rows struct {
 	head
 	N     int      // rows in it
+	Times []uint8  // a copy: of how many steps each row's gradient is, 0 as 1; nil: of one
 	which []uint64 // a copy; nil: all
 	rest  []byte
 }
@@ -106,6 +127,10 @@ func Open(b []byte, rows, heads, width int) (*Rows, error) {
 		if n != p.N || of%64 != 0 && p.which[len(p.which)-1]>>(of%64) != 0 {
 			return nil, fmt.Errorf("%w: %d rows, %d are chosen of %d", ErrPayload, p.N, n, of)
 		}
+	}
+	if n := p.times(); n > 0 {
+		p.Times = append(p.Times, p.rest[:p.N]...)
+		p.rest = p.rest[n:]
 	}
 	if of != rows {
 		return nil, fmt.Errorf("%w: of %d rows, the request is for %d", ErrPayload, of, rows)

@@ -19,6 +19,7 @@ type Sparse struct {
 	index        map[uint64]int32 // to slots
 	rows         []float32
 	step         []uint32 // by slot: when it was filled last
+	times        []uint8  // by slot: of how many steps the row is the sum
 	free         []int32
 	steps        []keptIn // oldest first
 	now          uint32
@@ -49,8 +50,8 @@ func (s *Sparse) Kept() int { return len(s.index) }
 
 // Due takes out what is to be sent beside the next rows: the oldest, until a quarter of
 // the room is free, or all; at most limit of them, 0 for any number. rows are keys' in
-// order.
-func (s *Sparse) Due(all bool, limit int) (keys []uint64, rows []float32) {
+// order, and so are times, of how many steps each is the sum.
+func (s *Sparse) Due(all bool, limit int) (keys []uint64, rows []float32, times []uint8) {
 	most := s.capacity * 3 / 4
 	if all {
 		most = 0
@@ -61,15 +62,15 @@ func (s *Sparse) Due(all bool, limit int) (keys []uint64, rows []float32) {
 		for i, k := range oldest.keys {
 			if limit > 0 && len(keys) == limit {
 				s.steps = slices.Insert(s.steps, 0, keptIn{oldest.step, oldest.keys[i:]})
-				return keys, rows
+				return keys, rows, times
 			}
 			if slot, ok := s.index[k]; ok && s.step[slot] == oldest.step {
-				keys, rows = append(keys, k), append(rows, s.row(slot)...)
+				keys, rows, times = append(keys, k), append(rows, s.row(slot)...), append(times, s.times[slot])
 				s.drop(k, slot)
 			}
 		}
 	}
-	return keys, rows
+	return keys, rows, times
 }
 
 // Forget has nothing be kept of some rows.
@@ -92,39 +93,52 @@ func (s *Sparse) drop(key uint64, slot int32) {
 	s.free = append(s.free, slot)
 }
 
+// mostTimes is the most that times says: of more steps it says so many.
+const mostTimes = 255
+
 // Choose adds to rows what was kept of them and says which are sent: a share, or all
-// with all; sent has room for all.
-func (s *Sparse) Choose(keys []uint64, rows []float32, share float64, all bool, sent []bool) {
+// with all; and of how many steps each is the sum. sent and times have room for all.
+func (s *Sparse) Choose(keys []uint64, rows []float32, share float64, all bool, sent []bool, times []uint8) {
 	least := portion(len(keys), share)
 	if all {
 		least = len(keys)
 	}
-	s.choose(keys, rows, least, sent)
+	s.choose(keys, rows, least, sent, times)
 }
 
 // Hold adds to rows what was kept of them and keeps all for which there is room; sent, as
-// of Choose, is what is not.
-func (s *Sparse) Hold(keys []uint64, rows []float32, sent []bool) { s.choose(keys, rows, 0, sent) }
+// of Choose, is what is not, and so is times.
+func (s *Sparse) Hold(keys []uint64, rows []float32, sent []bool, times []uint8) {
+	s.choose(keys, rows, 0, sent, times)
+}
 
-// Take adds to rows, all of which are sent, what was kept of them.
-func (s *Sparse) Take(keys []uint64, rows []float32) {
-	each := s.heads + s.width
+// Take adds to rows, all of which are sent, what was kept of them; times is as of Choose.
+func (s *Sparse) Take(keys []uint64, rows []float32, times []uint8) {
 	for i, key := range keys {
-		if slot, ok := s.index[key]; ok {
-			s.add(rows[i*each:(i+1)*each], s.row(slot))
+		if slot, ok := s.merge(i, key, rows, times); ok {
 			s.drop(key, slot)
 		}
 	}
 	s.tidy()
 }
 
+// merge adds to row i what was kept of it.
+func (s *Sparse) merge(i int, key uint64, rows []float32, times []uint8) (slot int32, ok bool) {
+	each := s.heads + s.width
+	times[i] = 1
+	if slot, ok = s.index[key]; ok {
+		s.add(rows[i*each:(i+1)*each], s.row(slot))
+		times[i] = min(s.times[slot], mostTimes-1) + 1
+	}
+	return slot, ok
+}
+
 // choose sends least of the rows, or more.
-func (s *Sparse) choose(keys []uint64, rows []float32, least int, sent []bool) {
+func (s *Sparse) choose(keys []uint64, rows []float32, least int, sent []bool, times []uint8) {
 	each, n := s.heads+s.width, len(keys)
 	room := s.capacity - len(s.index)
 	for i, k := range keys {
-		if slot, ok := s.index[k]; ok {
-			s.add(rows[i*each:(i+1)*each], s.row(slot))
+		if _, ok := s.merge(i, k, rows, times); ok {
 			room++
 		}
 		sent[i] = false
@@ -152,7 +166,7 @@ func (s *Sparse) choose(keys []uint64, rows []float32, least int, sent []bool) {
 				s.index[key] = slot
 			}
 			copy(s.row(slot), rows[i*each:(i+1)*each])
-			s.step[slot] = s.now
+			s.step[slot], s.times[slot] = s.now, times[i]
 			kept = append(kept, key)
 		}
 	}
@@ -195,7 +209,7 @@ func (s *Sparse) slot() int32 {
 		s.free = s.free[:n-1]
 		return slot
 	}
-	s.step = append(s.step, 0)
+	s.step, s.times = append(s.step, 0), append(s.times, 0)
 	s.rows = append(s.rows, make([]float32, s.heads+s.width)...)
 	return int32(len(s.step) - 1)
 }

@@ -9,7 +9,8 @@ import (
 // What has not been sent yet, as bytes, for a process that goes on from here:
 //
 //	Sparse  heads u32, width u32, steps u32; of each, oldest first: its number u32, rows u32,
-//	        then of each row its key u64 and heads + width float32
+//	        then of each row its key u64, times u32 (of how many steps it is the sum; without
+//	        in what an older program wrote) and heads + width float32
 //	Dense   floats u32, and so many float32: by place in the vector
 //
 // All little-endian. A row stands in the step in which it was kept last, in that step's
@@ -25,7 +26,8 @@ func (s *Sparse) Append(b []byte) []byte {
 		b = le32(b, g.step, 0)
 		for _, key := range g.keys {
 			if slot, ok := s.index[key]; ok && s.step[slot] == g.step {
-				b = appendFloats(binary.LittleEndian.AppendUint64(b, key), s.row(slot))
+				b = le32(binary.LittleEndian.AppendUint64(b, key), uint32(s.times[slot]))
+				b = appendFloats(b, s.row(slot))
 				rows++
 			}
 		}
@@ -40,10 +42,13 @@ func (s *Sparse) Append(b []byte) []byte {
 	return b
 }
 
-// Load takes over what Append wrote, and returns what is behind it. Preconditions: nothing
-// was chosen yet.
-func (s *Sparse) Load(b []byte) (rest []byte, err error) {
-	r := reader{b: b}
+// Load takes over what Append wrote, timed but by an older program, and returns what is behind
+// it. Preconditions: nothing was chosen yet.
+func (s *Sparse) Load(b []byte, timed bool) (rest []byte, err error) {
+	r, each := reader{b: b}, 8+4*(s.heads+s.width)
+	if timed {
+		each += 4
+	}
 	if heads, width := r.u32(), r.u32(); !r.short && (int(heads) != s.heads || int(width) != s.width) {
 		return nil, fmt.Errorf("%w: rows of %d+%d floats, the table's have %d+%d", ErrPayload, heads, width, s.heads, s.width)
 	}
@@ -55,7 +60,7 @@ func (s *Sparse) Load(b []byte) (rest []byte, err error) {
 			return nil, fmt.Errorf("%w: %d rows kept in step %d behind step %d", ErrPayload, rows, step, s.now)
 		case len(s.index)+int(rows) > s.capacity:
 			return nil, fmt.Errorf("%w: more than %d rows are kept, for which there is room", ErrPayload, s.capacity)
-		case len(r.b) < int(rows)*(8+4*(s.heads+s.width)):
+		case len(r.b) < int(rows)*each:
 			r.short = true
 		}
 		if r.short {
@@ -68,8 +73,15 @@ func (s *Sparse) Load(b []byte) (rest []byte, err error) {
 			if _, twice := s.index[key]; twice {
 				return nil, fmt.Errorf("%w: row %d is kept twice", ErrPayload, key)
 			}
+			times := uint32(1)
+			if timed {
+				times = r.u32()
+			}
+			if times < 1 || times > mostTimes {
+				return nil, fmt.Errorf("%w: row %d is the sum of %d steps, of at most %d it is said", ErrPayload, key, times, mostTimes)
+			}
 			slot := s.slot()
-			s.index[key], s.step[slot] = slot, step
+			s.index[key], s.step[slot], s.times[slot] = slot, step, uint8(times)
 			r.floats(s.row(slot))
 			g.keys = append(g.keys, key)
 		}

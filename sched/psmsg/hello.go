@@ -16,8 +16,9 @@ import (
 // 4: rings of Slots x SlotBytes. 5: groups of a job with replicas (Hello.Chained);
 // a landing ring says by its length how long its slots are. 6: connections that only
 // read (Hello.Reads), and pulls that name the least version they may be answered with.
+// 7: compressed pushes that say of how many steps a gradient is the sum (TimesSince).
 const (
-	Version = 6
+	Version = 7
 	Oldest  = 4
 )
 

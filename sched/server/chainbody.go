@@ -82,6 +82,9 @@ func (c *chained) asOld(h *chain.Header, body []byte) []byte {
 		return body
 	}
 	r, err := c.decode(h, body)
+	if err == nil && r.times != nil { // floats would be applied otherwise: it refuses this, and its copy begins again
+		return body
+	}
 	if err != nil { // it has been done here
 		c.fail(fmt.Errorf("server: group %d: op %d cannot be unpacked for an older server: %w", c.cfg.Group, h.Seq, err))
 		return body
@@ -117,7 +120,10 @@ func (c *chained) decode(h *chain.Header, b []byte) (*request, error) {
 		keys := uint64(r.Rows) * 8
 		if r.Flags&psmsg.FlagPacked != 0 && keys <= uint64(len(b)) {
 			r.keys, r.pack.bytes = mem.Uint64s(b[:keys]), b[keys:]
-			return r, c.l.unpackRows(r, &t.spec)
+			if err := c.l.unpackRows(r, &t.spec); err != nil || r.times == nil || c.own() >= psmsg.TimesSince {
+				return r, err
+			}
+			return nil, fmt.Errorf("%w: it says of how many steps its rows are the sum, which there is since protocol %d", errBody, psmsg.TimesSince)
 		}
 		if uint64(len(b)) != keys+uint64(r.Rows)*uint64(t.spec.PushFloats())*4 {
 			return nil, fmt.Errorf("%w: %d rows of table %d in %d bytes", errBody, r.Rows, r.Table, len(b))

@@ -26,7 +26,7 @@ func TestChainRefusesUnreadable(t *testing.T) {
 			}
 			b := r.arena.Bytes()
 			copy(mem.Uint64s(b[rawKeys:][:n*8]), keys)
-			size := compress.EncodeRows(b[rawValues:], compress.Half, grads, 0, testDim, nil, false, &compress.Scratch{})
+			size := compress.EncodeRows(b[rawValues:], compress.Half, grads, 0, testDim, nil, false, nil, &compress.Scratch{})
 			if spoil {
 				b[rawValues] ^= 0xff
 			}

@@ -415,7 +415,7 @@ func (l *lane) arrive(s *session, c *rdma.Completion) {
 		l.drop(s, fmt.Errorf("server: worker %d sent a compressed push over a connection of protocol %d: there are some since %d", s.worker, s.version, psmsg.PackedSince))
 		return
 	}
-	r.busy, r.keys, r.grads, r.stood = true, nil, nil, time.Time{}
+	r.busy, r.keys, r.grads, r.times, r.stood = true, nil, nil, nil, time.Time{}
 	r.birth = birth{keys: r.birth.keys[:0]}
 	r.pack.reset()
 	r.fetch.reset()

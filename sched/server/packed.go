@@ -90,7 +90,7 @@ func (l *lane) unpackRows(r *request, spec *table.Spec) (err error) {
 	}
 	p.floats = grow(p.floats, p.opened.N*spec.PushFloats())
 	p.opened.Decode(p.floats, &p.work)
-	r.grads = p.floats
+	r.grads, r.times = p.floats, p.opened.Times
 	if !p.opened.All() && r.Flags&psmsg.FlagTicket == 0 {
 		p.keys = grow(p.keys, p.opened.N)
 		compress.Pick(p.opened, p.keys, r.keys, nil)

@@ -28,7 +28,7 @@ func TestPackedPushesLandTogether(t *testing.T) {
 				grads[i] = g
 			}
 			payload := make([]byte, compress.MaxRows(n, 0, testDim)+8)
-			payload = payload[:compress.EncodeRows(payload, compress.Half, grads, 0, testDim, []uint64{1 << (n - 1)}, false, &compress.Scratch{})]
+			payload = payload[:compress.EncodeRows(payload, compress.Half, grads, 0, testDim, []uint64{1 << (n - 1)}, false, nil, &compress.Scratch{})]
 			b := make([]byte, psmsg.RequestBytes)
 			(&psmsg.Request{Kind: psmsg.KindPush, Flags: psmsg.FlagPacked, Slot: uint32(slot), Seq: uint64(1 + slot + 2*round),
 				Table: testTable, Rows: n, Keys: rdma.RemoteRange{Len: n * 8}, Values: rdma.RemoteRange{Len: uint64(len(payload))}}).Encode(b)

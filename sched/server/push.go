@@ -263,6 +263,8 @@ type mergeScratch struct {
 	out    []float32
 	none   []int32
 	merges []kernels.Merge
+	times  []uint8
+	again  again
 	unborn []*request
 	dedup  probe.DedupScratch
 }
@@ -305,10 +307,10 @@ func (l *lane) applySparse(t *tableState, due []*request) {
 	l.retainRows(t, due)
 	switch {
 	case len(due) == 1:
-		refused = l.applyRows(t, due[0].rows, due[0].grads)
+		refused = l.applyRows(t, due[0].rows, due[0].grads, due[0].times)
 	case !t.spec.Optimizer.Adds():
 		for _, r := range due { // in BSP by worker, so that the last is always the same
-			refused += l.applyRows(t, r.rows, r.grads)
+			refused += l.applyRows(t, r.rows, r.grads, r.times)
 		}
 	default:
 		refused = l.applyMerged(t, due)
@@ -348,13 +350,13 @@ func (l *lane) groups(n, dim int, f func(from, to int)) {
 }
 
 // applyRows applies the gradients of one source.
-func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32) (refused int) {
+func (l *lane) applyRows(t *tableState, rows []uint32, grads []float32, times []uint8) (refused int) {
 	if len(l.links) == 0 { // nobody to look after
-		return t.rows.Apply(rows, grads)
+		return l.applyTimes(t, rows, grads, times)
 	}
 	dim := t.spec.PushFloats()
 	l.groups(len(rows), dim, func(from, to int) {
-		refused += t.rows.Apply(rows[from:to], grads[from*dim:to*dim])
+		refused += l.applyTimes(t, rows[from:to], grads[from*dim:to*dim], part(times, from, to))
 	})
 	return refused
 }
@@ -365,7 +367,7 @@ func (l *lane) acknowledge(due []*request, version uint64, refused ...int) {
 		l.chain.applied(due, version, refused)
 	}
 	for i, r := range due {
-		r.grads, r.keys = nil, nil
+		r.grads, r.keys, r.times = nil, nil, nil
 		l.reply(r, psmsg.CodeOK, 0, version, refusedOf(refused, i))
 	}
 }
@@ -458,6 +460,7 @@ func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
 		at += len(r.rows)
 		m.srcs = append(m.srcs, r.grads)
 	}
+	times := m.timesOf(sources, n)
 	dim := t.spec.PushFloats()
 	m.out, m.part = grow(m.out, min(n*dim, max(groupFloats, dim))), grow(m.part, len(sources))
 	l.groups(n, dim, func(from, to int) {
@@ -466,7 +469,7 @@ func (l *lane) applyMerged(t *tableState, due []*request) (refused int) {
 		}
 		kernels.TreeSumRows(m.out, dim, to-from, m.srcs, m.part, merges)
 		accessor.TakeSlots(&t.spec, m.out[:(to-from)*dim], m.srcs, m.part[:len(m.srcs)])
-		refused += t.rows.Apply(m.uniq[from:to], m.out[:(to-from)*dim])
+		refused += l.applyTimes(t, m.uniq[from:to], m.out[:(to-from)*dim], part(times, from, to))
 	})
 	return refused
 }
@@ -481,7 +484,7 @@ func (l *lane) rescueHeld(s *session) {
 				continue
 			}
 			orphan := &request{Request: r.Request, s: &session{worker: s.worker, client: s.client, broken: true}, rows: r.rows}
-			orphan.grads, orphan.keys = slices.Clone(r.grads), slices.Clone(r.keys)
+			orphan.grads, orphan.keys, orphan.times = slices.Clone(r.grads), slices.Clone(r.keys), slices.Clone(r.times)
 			orphan.birth, r.birth = r.birth, birth{}
 			orphan.birth.under = false // what is under way ends as a lookup of nobody's
 			l.stats.copied.Rescued += uint64(len(r.grads)) * 4

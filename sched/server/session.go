@@ -25,6 +25,7 @@ type request struct {
 	fetch fetch     // what has not landed yet
 	keys  []uint64  // where they lie: slot, staging or the worker's memory
 	grads []float32 // likewise; for dense pushes the worker's whole vector
+	times []uint8   // of how many steps each row's gradient is the sum; nil: of one
 	rows  []uint32  // of a push that was taken: pinned until it is applied
 	birth birth     // of those that it makes
 

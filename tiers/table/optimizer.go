@@ -100,6 +100,16 @@ func (o Optimizer) StateFloats(dim int) int {
 // applied. Where not, each is applied by itself, in the order of the pushes.
 func (o Optimizer) Adds() bool { return o.Kind != Assign && !o.Ordered }
 
+// Repeats says whether the sum of a row's gradients of several steps does better as so many steps
+// of their mean than as one: where the length of a step hardly grows with the gradient.
+func (o Optimizer) Repeats() bool {
+	switch o.WithDefaults().Kind {
+	case AdaGrad, RowAdaGrad, Adam, FTRL:
+		return true
+	}
+	return false
+}
+
 // Name is the rule as people compare it: its kind, and of a user's its name.
 func (o Optimizer) Name() string {
 	o = o.WithDefaults()
