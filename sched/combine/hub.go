@@ -76,6 +76,7 @@ type end struct {
 type pending struct {
 	request
 	slot int
+	here bool // else that member has asked for nothing
 }
 
 // Use is what was combined: rows that members asked for, and the hub asked servers for;
@@ -119,7 +120,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	for _, l := range h.links.Links() {
 		if !l.Mapped() {
-			return fmt.Errorf("combine: %s is reached by %s: workers of a host are combined over shared memory alone", l.Peer(), l.Transport())
+			return fmt.Errorf("combine: %s is reached by %s: %w", l.Peer(), l.Transport(), ErrNotShared)
 		}
 		h.of[l.Number].link = l
 	}
@@ -174,6 +175,16 @@ func (h *Hub) turn(ctx context.Context) (moved bool, err error) {
 			moved = true
 		}
 	}
+	for i, e := range h.ends {
+		for h.cfg.Apart && len(e.asks[kindPull]) > 0 && e.asks[kindPull][0].option != 0 && len(h.under) < h.cfg.Steps {
+			asked := make([]pending, len(h.ends))
+			asked[i] = e.next(kindPull)
+			if err := h.pull(asked); err != nil {
+				return false, err
+			}
+			moved = true
+		}
+	}
 	if err := h.c.Look(); err != nil {
 		return false, err
 	}
@@ -195,20 +206,26 @@ func (h *Hub) turn(ctx context.Context) (moved bool, err error) {
 // all says whether every member has asked for something of a kind.
 func (h *Hub) all(kind int) bool {
 	for _, e := range h.ends {
-		if len(e.asks[kind]) == 0 {
+		if len(e.asks[kind]) == 0 || h.cfg.Apart && e.asks[kind][0].option != 0 {
 			return false
 		}
 	}
 	return true
 }
 
+// next takes a member's oldest request of a kind.
+func (e *end) next(kind int) pending {
+	list := &e.asks[kind]
+	p := (*list)[0]
+	*list = (*list)[:copy(*list, (*list)[1:])]
+	return p
+}
+
 // oldest takes each member's oldest request of a kind, which are of one step.
 func (h *Hub) oldest(kind int) ([]pending, error) {
 	asked := make([]pending, len(h.ends))
 	for i, e := range h.ends {
-		list := &e.asks[kind]
-		asked[i] = (*list)[0]
-		*list = (*list)[:copy(*list, (*list)[1:])]
+		asked[i] = e.next(kind)
 		if a, b := &asked[0], &asked[i]; a.clock != b.clock || a.option != b.option {
 			return nil, fmt.Errorf("combine: worker %d is at clock %d (option %d) and worker %d at clock %d (option %d): please report this",
 				h.ends[0].worker, a.clock, a.option, e.worker, b.clock, b.option)
@@ -220,7 +237,7 @@ func (h *Hub) oldest(kind int) ([]pending, error) {
 // take notes a member's request.
 func (h *Hub) take(a *heter.Arrival) error {
 	e := h.of[a.Link.Number]
-	p := pending{slot: a.Slot}
+	p := pending{slot: a.Slot, here: true}
 	if err := p.decode(&a.Head, a.Floats, sizesOf(&h.work.Spec, h.work.DenseLen)); err != nil {
 		return fmt.Errorf("combine: worker %d: %w", e.worker, err)
 	}

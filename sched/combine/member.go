@@ -12,12 +12,18 @@ import (
 	"psrt/sched/stall"
 )
 
+// ErrNotShared is of a member and a carrier that are not of one host.
+var ErrNotShared = errors.New("workers of a host are combined over shared memory alone")
+
 // Config is what the ends of a group agree on.
 type Config struct {
 	Group *Group
 	Self  int // the worker
 	Steps int // working sets of a member
 	Plans int // of its steps that are announced; 0: none are
+	// Apart has evaluation's pulls answered as they come, each for itself: members that have
+	// begun again have not all as much left of one.
+	Apart bool
 	// Node is the NUMA node of the memory, -1 any.
 	Node int
 	// Timeout bounds every wait, Silence what is taken for the carrier's death.
@@ -65,7 +71,7 @@ func Join(ctx context.Context, host *dial.Host, addr string, cfg Config) (*Membe
 	}
 	var err error
 	if m.link, err = m.links.Dial(ctx, addr, cfg.Self, cfg.Group.Carrier(), shape); err == nil && !m.link.Mapped() {
-		err = fmt.Errorf("combine: worker %d is reached by %s: workers of a host are combined over shared memory alone", cfg.Group.Carrier(), m.link.Transport())
+		err = fmt.Errorf("combine: worker %d is reached by %s: %w", cfg.Group.Carrier(), m.link.Transport(), ErrNotShared)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())

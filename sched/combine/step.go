@@ -81,7 +81,11 @@ func (h *Hub) pull(asked []pending) error {
 		return err
 	}
 	s.pulls, s.pushes, s.given = asked, nil, false
-	s.clock, s.option = asked[0].clock, asked[0].option
+	for i := range asked {
+		if asked[i].here {
+			s.clock, s.option = asked[i].clock, asked[i].option
+		}
+	}
 	h.under = append(h.under, s)
 	if err := h.plan(s); err != nil {
 		return err
@@ -181,6 +185,9 @@ func (h *Hub) give(s *step) error {
 	if n := h.work.DenseLen; n > 0 && h.pullsDense(s) {
 		err = h.inside(s.pulls, dense, func(memory [][]byte) error {
 			for i := range s.pulls {
+				if !s.pulls[i].here {
+					continue
+				}
 				copy(floatsAt(memory[i], s.pulls[i].dense.Values, n), s.dense.Values())
 			}
 			return nil
@@ -190,6 +197,9 @@ func (h *Hub) give(s *step) error {
 		return err
 	}
 	for i, e := range h.ends {
+		if !s.pulls[i].here {
+			continue
+		}
 		if err := e.link.Send(s.pulls[i].slot, kindPull, (&request{kind: kindPull, clock: s.clock}).answer(0, 0)); err != nil {
 			return err
 		}

@@ -268,6 +268,20 @@ func (n *number) end(done bool) {
 	<-n.stopped
 }
 
+// again is the next generation of the number, of the same process.
+func (n *number) again(ctx context.Context, job *train.Job, rank int) error {
+	n.end(false)
+	next, err := claim(ctx, n.c, job, n.worker, rank, claimWithin)
+	if err == nil {
+		*n = *next
+		return nil
+	}
+	if card, _, failed := readNumber(ctx, n.c, n.worker); failed == nil && card.Generation > n.generation {
+		return &psmsg.TakenOverError{Worker: n.worker}
+	}
+	return err
+}
+
 // watch ends the process's part when another has the number.
 func (n *number) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	key := numberPrefix + strconv.Itoa(n.worker)

@@ -57,7 +57,7 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 	// Nobody goes on for one that dies before they have met.
 	again := !replaced && (l.job.OnWorkerLoss == train.LossRestart || len(begun) < l.job.Workers) && l.started(d.Rank) < l.cfg.WorkerRestarts
 	dense := l.job.IsDense(d.Rank - l.job.Servers)
-	if !again && !replaced && (dense || len(begun) < l.job.Workers) {
+	if !again && !replaced && (dense || l.job.Combines() || len(begun) < l.job.Workers) {
 		return launch.Verdict{End: d}
 	}
 	if !again {

@@ -33,6 +33,9 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 		return train.RunWorker(ctx, job, rank)
 	}
 	rank.Generation = n.generation
+	if job.Combines() {
+		return runCompanion(ctx, cfg, job, rank, n, cancel)
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go n.watch(ctx, cancel)
@@ -72,6 +75,30 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 		res = r // the first worker's has all figures
 	}
 	return res, err
+}
+
+// runCompanion is the life of a worker whose host's pull and push as one, and the lives
+// after it where another of them dies. Nobody else goes on for it in its own process.
+func runCompanion(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.Rank, n *number, cancel context.CancelCauseFunc) (*train.Result, error) {
+	for {
+		watching, stop := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			n.watch(watching, cancel)
+		}()
+		res, err := train.RunWorker(ctx, job, rank)
+		stop()
+		<-watched
+		var again *train.BeginAgain
+		if !errors.As(err, &again) || ctx.Err() != nil {
+			return res, err
+		}
+		if err := n.again(ctx, job, cfg.Rank); err != nil {
+			return nil, err
+		}
+		rank.Generation, rank.BeganAgain = n.generation, true
+	}
 }
 
 // runDense is a dense rank's life.

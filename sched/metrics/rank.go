@@ -19,6 +19,7 @@ type Rank struct {
 	registry *prometheus.Registry
 	labelled prometheus.Registerer
 	stall    atomic.Pointer[stall.Watch]
+	worker   atomic.Pointer[func() Worker]
 	beside   bool // another one shows the process
 }
 
@@ -59,7 +60,12 @@ func (r *Rank) Server(s Server) { r.show(&serverCollector{server: s, named: map[
 
 // Worker shows a worker, of which read gives the present state; any goroutine
 // calls it.
-func (r *Rank) Worker(read func() Worker) { r.show(workerCollector(read)) }
+// A later one takes its place.
+func (r *Rank) Worker(read func() Worker) {
+	if r != nil && r.worker.Swap(&read) == nil {
+		r.show(workerCollector(func() Worker { return (*r.worker.Load())() }))
+	}
+}
 
 // Stalls shows what the rank waits for too long.
 func (r *Rank) Stalls(w *stall.Watch) {

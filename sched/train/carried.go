@@ -20,14 +20,16 @@ import (
 // them, the carrier, has the connections to the servers. It is nil where a worker is alone.
 // Whoever does not carry has no connection to any server, and asks nobody but the carrier.
 type carried struct {
-	w      *worker
-	group  *combine.Group
-	host   *dial.Host // over shared memory
-	member *combine.Member
-	ctx    context.Context // the job's
+	w       *worker
+	group   *combine.Group
+	host    *dial.Host // over shared memory
+	member  *combine.Member
+	ctx     context.Context // of this life
+	company *company        // nil: a worker that dies ends the job
 
 	// Of the carrier:
 	hub     *combine.Hub
+	listens string
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -35,8 +37,9 @@ type carried struct {
 }
 
 // findCarrier meets the other workers, and says with whom this one pulls and pushes.
-func (w *worker) findCarrier(ctx context.Context) (*carried, error) {
-	if !w.job.combines() || w.job.IsDense(w.rank.Index) {
+// give ends this life where the job survives its workers.
+func (w *worker) findCarrier(ctx context.Context, give func(error)) (*carried, error) {
+	if !w.job.Combines() || w.job.IsDense(w.rank.Index) {
 		return nil, nil
 	}
 	hosts, err := w.gatherHosts(ctx, dial.Machine())
@@ -49,7 +52,7 @@ func (w *worker) findCarrier(ctx context.Context) (*carried, error) {
 	}
 	groups := combine.Groups(top, hosts)
 	w.carriers = carriersOf(groups)
-	if w.rank.Index == 0 {
+	if w.rank.Index == 0 && w.rank.Generation < 2 {
 		w.rank.emit(Event{Note: combineNote(groups)})
 	}
 	g := groups[w.rank.Index]
@@ -60,7 +63,14 @@ func (w *worker) findCarrier(ctx context.Context) (*carried, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &carried{w: w, group: g, host: host, ctx: ctx, stop: func() {}}, nil
+	a := &carried{w: w, group: g, host: host, ctx: ctx, stop: func() {}}
+	if w.job.Survives() {
+		if a.company, err = w.enterCompany(ctx, g.Workers, give); err != nil {
+			a.leave()
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 // carriersOf is by worker who pushes for it, nil where all do themselves.
@@ -105,17 +115,20 @@ func (a *carried) open(ctx context.Context, cfg client.Config) (*client.Client, 
 func (a *carried) config() combine.Config {
 	r := a.w.rank
 	return combine.Config{Group: a.group, Self: r.Index, Steps: a.w.job.sets(a.w.line.Depth.Most()), Plans: plansOf(a.w.job.LookAhead), Node: r.Node,
-		Timeout: r.timeout(), Silence: a.w.job.Silence(), Stall: r.Stall, OnPanic: r.Host.OnPanic()}
+		Timeout: r.timeout(), Silence: a.w.job.Silence(), Apart: a.company.again(), Stall: r.Stall, OnPanic: r.Host.OnPanic()}
 }
 
 // begin has the carrier take the others' place at the servers, and links all of them to it.
 func (a *carried) begin(ctx context.Context) error {
-	if a == nil {
+	if a.alone() {
 		return nil
 	}
 	w := a.w
-	ctx, cancel := context.WithTimeout(ctx, w.rank.timeout())
-	defer cancel()
+	if a.company == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.rank.timeout())
+		defer cancel()
+	}
 	if !a.follows() {
 		if err := a.carry(ctx); err != nil {
 			return err
@@ -123,14 +136,33 @@ func (a *carried) begin(ctx context.Context) error {
 	}
 	who := fmt.Sprintf("worker %d", a.group.Carrier())
 	end := w.rank.Stall.Begin(stall.Absent, who, "to say where it pulls and pushes for its host", nil)
-	addr, err := coord.Await(ctx, w.rank.Coord, carrierKey(a.group.Carrier()))
+	addr, err := a.addr(ctx)
 	end()
 	if err != nil {
 		return fmt.Errorf("train: waiting for %s to pull and push for its host: %w", who, err)
 	}
-	a.member, err = combine.Join(ctx, a.host, string(addr), a.config())
+	ctx, cancel := context.WithTimeout(ctx, w.rank.timeout())
+	defer cancel()
+	if a.member, err = combine.Join(ctx, a.host, addr, a.config()); err != nil && a.company != nil {
+		err = a.company.unlinked(ctx, err)
+	}
 	return err
 }
+
+// addr is where the carrier listens.
+func (a *carried) addr(ctx context.Context) (string, error) {
+	switch {
+	case a.company == nil:
+		addr, err := coord.Await(ctx, a.w.rank.Coord, carrierKey(a.group.Carrier()))
+		return string(addr), err
+	case a.hub != nil:
+		return a.listens, nil
+	}
+	return a.company.addr(ctx)
+}
+
+// alone says whether this worker asks nobody but servers, or nobody at all.
+func (a *carried) alone() bool { return a == nil || a.company != nil && a.company.over }
 
 // carry begins the hub.
 func (a *carried) carry(ctx context.Context) error {
@@ -153,11 +185,16 @@ func (a *carried) carry(ctx context.Context) error {
 		work.Cut = blocks
 	}
 	a.hub = combine.NewHub(a.host, w.client, a.config(), work)
-	addr, err := a.hub.Listen("127.0.0.1:0") // whom shared memory reaches is on this host, and in this network
-	if err != nil {
+	var err error
+	if a.listens, err = a.hub.Listen("127.0.0.1:0"); err != nil { // whom shared memory reaches is on this host, and in this network
 		return err
 	}
-	if _, err := w.rank.Coord.Put(ctx, carrierKey(w.rank.Index), []byte(addr), 0); err != nil {
+	if a.company != nil {
+		err = a.company.tell(ctx, a.company.began, a.listens)
+	} else {
+		_, err = w.rank.Coord.Put(ctx, carrierKey(w.rank.Index), []byte(a.listens), 0)
+	}
+	if err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(a.ctx)
@@ -167,7 +204,9 @@ func (a *carried) carry(ctx context.Context) error {
 			a.mu.Lock()
 			a.failed = err
 			a.mu.Unlock()
-			if running.Err() == nil { // before the others say that this worker is gone
+			if a.company != nil && running.Err() == nil {
+				a.company.give(a.company.cause(err))
+			} else if running.Err() == nil { // before the others say that this worker is gone
 				coord.Abort(running, w.rank.Coord, fmt.Sprintf("%s: %v", w.job.MemberName(w.rank.Index), a.lost(err)))
 			}
 			_ = a.hub.Close()
@@ -188,6 +227,11 @@ func (a *carried) lost(err error) error {
 	a.mu.Unlock()
 	var gone *heter.LostError
 	if errors.As(err, &gone) {
+		if a.company != nil {
+			err = &BeginAgain{err}
+			a.company.give(err)
+			return err
+		}
 		return &PeerLost{gone.Peer + " is gone", gone.Cause}
 	}
 	return err
@@ -220,7 +264,7 @@ func (a *carried) done(wait bool, ask *combine.Ask) (bool, error) {
 
 // end tells the carrier that nothing more comes, and returns when all of the host have.
 func (a *carried) end(ctx context.Context) error {
-	if a == nil {
+	if a.alone() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
@@ -247,6 +291,13 @@ func (a *carried) close() {
 	}
 }
 
+// settle is where no worker of the host needs another any more.
+func (a *carried) settle() {
+	if a != nil {
+		a.company.settle()
+	}
+}
+
 func (a *carried) leave() {
 	if a != nil {
 		_ = a.host.Close()
@@ -263,7 +314,7 @@ func (a *carried) use() *carriedUse {
 	switch {
 	case a == nil:
 		return nil
-	case a.follows():
+	case a.follows() || a.hub == nil:
 		return &carriedUse{}
 	}
 	return &carriedUse{Workers: a.group.Workers, Use: a.hub.Use()}

@@ -12,8 +12,8 @@ const (
 	CombineAuto = "auto" // as host where nothing else of the job forbids it, and the model is the same
 )
 
-// combines says whether hosts do.
-func (j *Job) combines() bool {
+// Combines says whether hosts do.
+func (j *Job) Combines() bool {
 	return j.Predict == nil && j.Workers > 1 && (j.Combine == CombineHost || j.Combine == CombineAuto && j.apart() == nil && !j.roundsSums())
 }
 
@@ -31,8 +31,8 @@ func (j *Job) apart() error {
 		with, why = "--dense "+j.Dense, "a host's workers would push some blocks as one and some each for itself"
 	case j.dynamic():
 		with, why = "--sharding "+ShardDynamic, "workers would make other numbers of steps"
-	case j.Survives():
-		with, why = "--on-worker-loss "+j.OnWorkerLoss, fmt.Sprintf("no other process can take a rank's part; say --on-worker-loss %s", LossEnd)
+	case j.OnWorkerLoss == LossContinue:
+		with, why = "--on-worker-loss "+j.OnWorkerLoss, fmt.Sprintf("nobody goes on in its own process for one whose memory its host shares; say --on-worker-loss %s", LossRestart)
 	case j.Compress.Keeps():
 		with, why = j.Compress.Flag(), "what a worker keeps is pushed in steps of its own"
 	case j.Lifecycle != nil:
@@ -78,7 +78,7 @@ type Combined struct {
 
 // combinedUse brings together what carriers tell.
 func (w *worker) combinedUse(res *Result, all []workerUsage) *Combined {
-	if !w.job.combines() {
+	if !w.job.Combines() {
 		return nil
 	}
 	c := &Combined{}

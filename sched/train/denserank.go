@@ -66,7 +66,7 @@ func RunDense(ctx context.Context, job *Job, rank Rank) error {
 			return err
 		}
 	}
-	w, err := newWorker(ctx, job, &rank)
+	w, err := newWorker(ctx, job, &rank, nil)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (j *Job) newLine() pipe.Line {
 // goes on for a worker that died with a place in files or rows that only pushes tell of.
 func (j *Job) pushes() int {
 	free := !slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return m.Most >= 0 })
-	if free && j.Lifecycle == nil && j.Checkpoint == nil && j.Stream == nil && !j.reduces() && j.Heter == 0 && !j.combines() && !(j.Survives() && (j.dynamic() || j.evenPushes())) {
+	if free && j.Lifecycle == nil && j.Checkpoint == nil && j.Stream == nil && !j.reduces() && j.Heter == 0 && !j.Combines() && !(j.Survives() && (j.dynamic() || j.evenPushes())) {
 		return pushesASP
 	}
 	return pushesLeft

@@ -82,7 +82,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 		rows += r.Examples
 	}
 	// Everybody has counted before the servers end.
-	if _, err := gather(ctx, w, "leaving", true); err != nil {
+	if _, err := gather(ctx, w, leavingName, true); err != nil {
 		return nil, err
 	}
 	if _, err := rank.Coord.Put(ctx, KeyDone, []byte("1"), 0); err != nil {

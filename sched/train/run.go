@@ -463,9 +463,10 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 	if err := w.writeTrace(ctx); err != nil {
 		return err
 	}
-	if _, err := gather(ctx, w, "leaving", true); err != nil {
+	if _, err := gather(ctx, w, leavingName, true); err != nil {
 		return err
 	}
+	w.carried.settle()
 	if !w.carried.follows() {
 		if err := w.client.Leave(ctx); err != nil {
 			return err

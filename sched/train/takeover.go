@@ -75,10 +75,16 @@ type Takeover struct {
 	Exact bool `json:"exact"`
 	// Dropped: what the process before had kept of gradients, to send it later, is lost.
 	Dropped bool `json:"dropped,omitempty"`
+	// Together: its process lived, and began again with the others of its host; see company.
+	Together bool `json:"together,omitempty"`
 }
 
 func (t Takeover) String() string {
-	s := fmt.Sprintf("%s is another process from step %d on; every example counts once", t.Rank, t.Step)
+	what := "is another process"
+	if t.Together {
+		what = "begins again with the workers of its host,"
+	}
+	s := fmt.Sprintf("%s %s from step %d on; every example counts once", t.Rank, what, t.Step)
 	switch {
 	case t.Dropped:
 		s += "; of gradients it lacks those that the process before had kept back (--compress topk)"
@@ -130,6 +136,11 @@ func (w *worker) begin(ctx context.Context) error {
 		}
 	}
 	var err error
+	if w.rank.Generation < 2 && w.carried != nil {
+		if err = w.carried.company.first(ctx); err != nil {
+			return err
+		}
+	}
 	if w.pos, err = w.resume(ctx); err != nil {
 		return err
 	}
@@ -251,6 +262,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	}
 	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
 	t := Takeover{Worker: w.rank.Index, Rank: w.job.MemberName(w.rank.Index), Step: in.from, Exact: exact || w.job.Sync != BSP}
+	t.Together = w.rank.BeganAgain
 	if t.Dropped = w.job.drops() && in.fresh > 0; t.Dropped {
 		t.Exact = t.Exact && w.job.Sync != BSP
 	}
@@ -261,12 +273,23 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	if err := w.keptAgain(ctx, in.from); err != nil {
 		return err
 	}
-	return w.takes(ctx, t, w.client.Inexact)
+	return w.takes(ctx, t, w.inexact)
 }
 
-// pushedBefore is takeOver, of a rank of any kind: from clock.None where those before had
+// inexact says whether what this process's first pulls were answered with was not what those
+// of the one before were.
+func (w *worker) inexact() bool { return !w.carried.follows() && w.client.Inexact() }
+
+// pushedBefore is takeOver, of a worker that asks servers or is told by who does: from clock.None where those before had
 // left, exact where the values of the first step are those that they had.
 func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, err error) {
+	if w.carried != nil && w.carried.company != nil {
+		return w.carried.company.goesOn(ctx)
+	}
+	return w.askServers(ctx)
+}
+
+func (w *worker) askServers(ctx context.Context) (in *inherited, exact bool, err error) {
 	each := make([]uint64, w.client.Lanes()) // pushes to a lane in a step
 	for i := range each {
 		each[i] = 1
@@ -383,6 +406,9 @@ func (w *worker) forget(ctx context.Context, epoch int) error {
 	}
 	return nil
 }
+
+// leavingName is the gathering behind which workers leave the servers.
+const leavingName = "leaving"
 
 // The gatherings of a pass, which is counted from 0.
 func trainName(epoch int) string { return fmt.Sprintf("train-%d", epoch+1) }

@@ -28,6 +28,8 @@ type Rank struct {
 	// Generation counts the processes that have had a worker's number, from 1; 0 does
 	// not say.
 	Generation int
+	// BeganAgain: the generation before was of the same process; see BeginAgain.
+	BeganAgain bool
 	Coord      coord.Coordinator
 	Host       *dial.Host
 	Listen     string // servers: control address
@@ -127,14 +129,25 @@ type worker struct {
 // RunWorker is a worker rank's life: connect, train, evaluate, leave. Every
 // worker returns the same figures; one that goes on for a process that had left
 // already has none.
+// A *BeginAgain says that it is to be run again, under the next generation.
 func RunWorker(ctx context.Context, job *Job, rank Rank) (*Result, error) {
+	life, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	res, err := runWorker(life, job, rank, give)
+	if err != nil && ctx.Err() == nil && life.Err() != nil {
+		return nil, context.Cause(life) // what ended it explains more than what that broke
+	}
+	return res, err
+}
+
+func runWorker(ctx context.Context, job *Job, rank Rank, give func(error)) (*Result, error) {
 	if job.Predict != nil {
 		return runPredictor(ctx, job, rank)
 	}
 	if over, err := hadLeft(ctx, job, &rank); over || err != nil {
 		return nil, err
 	}
-	w, err := newWorker(ctx, job, &rank)
+	w, err := newWorker(ctx, job, &rank, give)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +155,7 @@ func RunWorker(ctx context.Context, job *Job, rank Rank) (*Result, error) {
 	return w.run(ctx)
 }
 
-func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
+func newWorker(ctx context.Context, job *Job, rank *Rank, give func(error)) (*worker, error) {
 	m, err := model.New(job.Model)
 	if err != nil {
 		return nil, err
@@ -155,7 +168,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank) (*worker, error) {
 	if err := servers(ctx, job, rank, &cfg); err != nil {
 		return nil, err
 	}
-	if w.carried, err = w.findCarrier(ctx); err != nil {
+	if w.carried, err = w.findCarrier(ctx, give); err != nil {
 		return nil, err
 	}
 	if w.client, err = w.carried.open(ctx, cfg); err != nil {
