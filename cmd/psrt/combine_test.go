@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,8 +55,8 @@ func TestCombinedOnHosts(t *testing.T) {
 	}
 }
 
-// A worker of a host that pulls and pushes as one ends the job when it dies, whether it
-// carries or is carried; the message names it.
+// Where it is asked for, a worker of a host that pulls and pushes as one ends the job when it
+// dies, whether it carries or is carried; the message names it.
 func TestCombinedWorkersDie(t *testing.T) {
 	seed := seedtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -62,12 +64,12 @@ func TestCombinedWorkersDie(t *testing.T) {
 	for _, c := range []struct {
 		victim int
 		dense  string
-	}{{0, "ps"}, {2, "ps"}, {0, "allreduce"}, {1, "allreduce"}} {
+	}{{0, "ps"}, {1, "allreduce"}} {
 		victim, dense := c.victim, c.dense
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		j := startJob(t, ctx, "train", "--data", data, "--batch", "96", "--epochs", "10000", "--sync", "bsp", "--servers", "2", "--workers", "3", "--threads", "1",
-			"--combine", "host", "--dense", dense, "--json", "--stall-after", "0")
+			"--combine", "host", "--on-worker-loss", "end", "--dense", dense, "--json", "--stall-after", "0")
 		if !j.says(t, "epoch  1 ") {
 			t.Fatalf("it has ended: %s", j.stderr.String())
 		}
@@ -83,5 +85,52 @@ func TestCombinedWorkersDie(t *testing.T) {
 		if code, said := j.cmd.ProcessState.ExitCode(), j.stderr.String(); code != 1 || !strings.Contains(said, fmt.Sprintf("worker %d ", victim)) || !strings.Contains(said, "killed") {
 			t.Errorf("worker %d was killed: exit %d, %s", victim, code, said)
 		}
+	}
+}
+
+// Ranks of two hosts, started one by one: a worker that dies, of those that carry and of
+// those that are carried, is started again by hand, and only its host begins again.
+func TestCombinedHostBeginsAgain(t *testing.T) {
+	dir := t.TempDir()
+	common := []string{"train", "--data", write(t, dir, "train.libffm", rows(20000, 1)), "--batch", "96", "--epochs", "8", "--threads", "1", "--servers", "1", "--workers", "4",
+		"--sync", "bsp", "--model", "fm", "--seed", "7", "--json"}
+	want := resultOf(t, psrt(t, common...).stdout)
+	args := append(slices.Clone(common), "--combine", "host", "--on-worker-loss", "restart", "--worker-timeout", "3s", "--stall-after", "0",
+		"--world-size", "5", "--coordinator", freeAddr(t), "--token-file", write(t, dir, "token", strings.Repeat("secret", 8)))
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	defer cancel()
+	start := func(rank int) *runningJob {
+		return startJob(t, ctx, append(slices.Clone(args), "--rank", strconv.Itoa(rank), "--host-label", "saabb"[rank:rank+1])...)
+	}
+	var ranks []*runningJob
+	for r := range 5 {
+		ranks = append(ranks, start(r))
+	}
+	if !ranks[1].says(t, "epoch  1 ") {
+		t.Fatalf("the first worker: %s", ranks[1].stderr.String())
+	}
+	for _, victim := range []int{4, 3} { // of the second host: who is carried, and who carries
+		if err := ranks[victim].cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-ranks[victim].done
+		ranks[victim] = start(victim)
+		ranks[victim].says(t, fmt.Sprintf("worker %d is another process", victim-1))
+	}
+	got := ranks[1].result(t)
+	for r, j := range ranks {
+		if <-j.done; j.cmd.ProcessState.ExitCode() != 0 {
+			t.Errorf("rank %d: exit %d, %s", r, j.cmd.ProcessState.ExitCode(), j.stderr.String())
+		}
+	}
+	if got.Digest != want.Digest || got.Examples != want.Examples || !reflect.DeepEqual(got.Combined.Hosts, [][]int{{0, 1}, {2, 3}}) {
+		t.Errorf("digest %s, %d examples, combined %+v; undisturbed %s, %d", got.Digest, got.Examples, got.Combined, want.Digest, want.Examples)
+	}
+	began := map[int]int{}
+	for _, k := range got.Takeovers {
+		began[k.Worker]++
+	}
+	if !reflect.DeepEqual(began, map[int]int{2: 2, 3: 2}) {
+		t.Errorf("takeovers by worker %v (%v), want two of each of the second host", began, got.Takeovers)
 	}
 }

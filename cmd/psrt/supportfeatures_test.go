@@ -76,7 +76,7 @@ func triedElsewhere() []elsewhere {
 		{"a server's rows are spread over several GPUs (a fake driver's)", "psrt train --hbm-budget 4MiB --hbm-device 0,1,2,3", []func(*testing.T){TestSpreadOverCards}},
 		{"dense ranks compute on an accelerator (its kernels as C, and a fake driver's)", "psrt train --heter --dense-device gpu", []func(*testing.T){TestDenseDevice, TestDenseDeviceDies}},
 		{"rows of trainers of your own in a device's memory (its twin's), with replicas too", "psrt serve --hbm-budget 4MiB --hbm-device host", []func(*testing.T){TestServeOnDevice}},
-		{"workers of one host pull and push as one", "psrt train --combine host --host-label H …, rank by rank", []func(*testing.T){TestCombinedOnHosts, TestCombinedWorkersDie}},
+		{"workers of one host pull and push as one", "psrt train --combine host --host-label H …, rank by rank", []func(*testing.T){TestCombinedOnHosts, TestCombinedWorkersDie, TestCombinedWorkersAreReplaced, TestCombinedHostBeginsAgain}},
 		{"predict and eval over ranks, from a model and from a running server", "psrt predict --workers N [--servers N | --live ADDR] …", []func(*testing.T){TestPredictOverRanks, TestPredictByHand}},
 		{"ids and vectors for an index, over ranks", "psrt predict --emit NAME …", []func(*testing.T){TestPredictEmits}},
 		{"trainers of your own, recorded and judged", "psrt serve --audit DIR …; psrt audit DIR", []func(*testing.T){TestServeAudit}},

@@ -153,6 +153,15 @@ func TestWorkersDieInGlobalShuffle(t *testing.T) {
 	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
+// So they are where they pull and push as one: all of them begin again, in the processes that
+// live.
+func TestCombinedWorkersAreReplaced(t *testing.T) {
+	t.Run("ps", func(t *testing.T) { workersDie(t, 6, "--model", "deepfm", "--hidden", "16", "--combine", "host") })
+	t.Run("allreduce", func(t *testing.T) {
+		workersDie(t, 3, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
+	})
+}
+
 func workersDie(t *testing.T, runs int, flags ...string) {
 	seed := seedtest.Seed(t)
 	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
@@ -186,6 +195,9 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 		}
 		sync := syncs[run%len(syncs)]
 		loss := []string{"restart", "continue"}[run/2%2]
+		if slices.Contains(flags, train.CombineHost) {
+			loss = "restart"
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), faultLimit)
 		more := []string{"--sync", sync, "--on-worker-loss", loss}
 		replicas := run/4%2 == 1 && !mixed

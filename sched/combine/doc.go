@@ -42,6 +42,9 @@
 // # Death
 //
 // A link that breaks ends the hub, and so all members, with an error that names who is gone.
+// Who goes on makes another hub, with other members; sched/train says when. These may not
+// have equally many pulls of an evaluation left, so that each gets its own answered
+// (Config.Apart).
 //
 // # Goroutines
 //

@@ -318,6 +318,9 @@ func (h *Hub) explain() {
 	}
 }
 
+// ErrLate is of a member that is there, as far as anybody knows, and asks for nothing.
+var ErrLate = errors.New("the other workers of its host have waited")
+
 // late names who is waited for.
 func (h *Hub) late(idle time.Duration) error {
 	idle = idle.Round(time.Second)
@@ -328,7 +331,7 @@ func (h *Hub) late(idle time.Duration) error {
 			}
 		}
 	}
-	return &heter.LostError{Peer: strings.Join(h.absent(), ", "), Cause: fmt.Errorf("the other workers of its host have waited %v for it", idle)}
+	return &heter.LostError{Peer: strings.Join(h.absent(), ", "), Cause: fmt.Errorf("%w %v for it", ErrLate, idle)}
 }
 
 // wake waits for servers in the hub's stead, and wakes it.

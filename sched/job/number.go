@@ -271,12 +271,19 @@ func (n *number) end(done bool) {
 // again is the next generation of the number, of the same process.
 func (n *number) again(ctx context.Context, job *train.Job, rank int) error {
 	n.end(false)
-	next, err := claim(ctx, n.c, job, n.worker, rank, claimWithin)
+	taken := func() bool {
+		card, _, err := readNumber(ctx, n.c, n.worker)
+		return err == nil && card.Generation > n.generation
+	}
+	if taken() {
+		return &psmsg.TakenOverError{Worker: n.worker}
+	}
+	next, err := claim(ctx, n.c, job, n.worker, rank, storeAway)
 	if err == nil {
 		*n = *next
 		return nil
 	}
-	if card, _, failed := readNumber(ctx, n.c, n.worker); failed == nil && card.Generation > n.generation {
+	if taken() {
 		return &psmsg.TakenOverError{Worker: n.worker}
 	}
 	return err

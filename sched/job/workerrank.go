@@ -79,7 +79,9 @@ func runWorker(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.
 
 // runCompanion is the life of a worker whose host's pull and push as one, and the lives
 // after it where another of them dies. Nobody else goes on for it in its own process.
-func runCompanion(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.Rank, n *number, cancel context.CancelCauseFunc) (*train.Result, error) {
+func runCompanion(ctx context.Context, cfg *RankConfig, job *train.Job, rank train.Rank, n *number, cancel context.CancelCauseFunc) (res *train.Result, err error) {
+	rank.Legacy = &train.Legacy{}
+	defer func() { err = errors.Join(err, rank.Legacy.Close()) }()
 	for {
 		watching, stop := context.WithCancel(ctx)
 		watched := make(chan struct{})
@@ -94,7 +96,7 @@ func runCompanion(ctx context.Context, cfg *RankConfig, job *train.Job, rank tra
 		if !errors.As(err, &again) || ctx.Err() != nil {
 			return res, err
 		}
-		if err := n.again(ctx, job, cfg.Rank); err != nil {
+		if err = n.again(ctx, job, cfg.Rank); err != nil {
 			return nil, err
 		}
 		rank.Generation, rank.BeganAgain = n.generation, true

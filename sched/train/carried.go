@@ -228,7 +228,7 @@ func (a *carried) lost(err error) error {
 	var gone *heter.LostError
 	if errors.As(err, &gone) {
 		if a.company != nil {
-			err = &BeginAgain{err}
+			err = a.company.cause(err)
 			a.company.give(err)
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"psrt/rdma/mem"
 	"psrt/sched/client"
 	"psrt/sched/clock"
+	"psrt/sched/coord"
 	"psrt/sched/densemap"
 	"psrt/sched/stall"
 	"psrt/sched/tree"
@@ -115,6 +116,10 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 	}
 	c.mine.Addr, c.mine.Generation, c.mine.Host = m.Addr(), w.rank.Generation, cmp.Or(w.rank.Label, dial.Machine())
 	c.met = c.mine.Epoch
+	if left := w.rank.Legacy; left != nil {
+		c.replica, c.applied, c.past = left.dense.replica, left.dense.applied, left.dense.past
+		left.dense = legacyDense{}
+	}
 	return c, nil
 }
 
@@ -140,8 +145,15 @@ func (c *collective) begin(ctx context.Context) error {
 	w := c.w
 	c.from = w.clock
 	if in := w.inherited; in != nil {
-		if in.from == clock.None {
-			c.over = true
+		c.over = in.from == clock.None
+		if !c.over { // behind this nobody meets any more
+			absent, err := coord.Absent(ctx, w.rank.Coord, checkedName, w.job.Workers)
+			if err != nil {
+				return err
+			}
+			c.over = len(absent) == 0
+		}
+		if c.over {
 			return nil
 		}
 		c.from = in.from
@@ -447,6 +459,9 @@ func (c *collective) use() *DenseSums {
 	return u
 }
 
+// checkedName is the gathering behind which nobody adds dense gradients any more.
+const checkedName = "checked"
+
 // check holds the replica against what the servers have in the end. No worker goes on
 // before all have: the first may put another epoch's values there. So who goes on for one
 // that had checked does not.
@@ -454,7 +469,7 @@ func (c *collective) check(ctx context.Context) error {
 	if c == nil {
 		return nil
 	}
-	said, err := c.w.said(ctx, "checked")
+	said, err := c.w.said(ctx, checkedName)
 	if err != nil {
 		return err
 	}
@@ -463,7 +478,7 @@ func (c *collective) check(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = gather(ctx, c.w, "checked", true)
+	_, err = gather(ctx, c.w, checkedName, true)
 	if err == nil && !c.over {
 		c.finishCards()
 	}
@@ -509,7 +524,9 @@ func (c *collective) close() error {
 	}
 	c.running.Wait()
 	errs = append(errs, c.leave())
-	if c.replica != nil {
+	if left := c.w.rank.Legacy; left != nil && c.replica != nil {
+		left.dense = legacyDense{c.replica, c.applied, c.past}
+	} else if c.replica != nil {
 		errs = append(errs, c.replica.Close())
 	}
 	return errors.Join(append(errs, c.member.Close())...)

@@ -14,10 +14,10 @@ func TestCombineAuto(t *testing.T) {
 		want bool
 	}{{BSP, compress.Floats, true}, {BSP, compress.Half, false}, {BSP, compress.Byte, false}, {ASP, compress.Half, true}, {ASP, compress.Top, false}} {
 		j := &Job{Workers: 2, Sync: c.sync, Combine: CombineAuto, Compress: compress.Choice{Code: c.code}}
-		if got := j.combines(); got != c.want {
+		if got := j.Combines(); got != c.want {
 			t.Errorf("%s, compressed by code %d: combined %v", c.sync, c.code, got)
 		}
-		if j.Combine = CombineHost; !j.combines() {
+		if j.Combine = CombineHost; !j.Combines() {
 			t.Errorf("%s, compressed by code %d: not combined where it is asked for", c.sync, c.code)
 		}
 	}

@@ -11,11 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"psrt/rdma"
 	"psrt/sched/client"
 	"psrt/sched/clock"
 	"psrt/sched/combine"
 	"psrt/sched/coord"
 	"psrt/sched/heter"
+	"psrt/sched/stall"
+	"psrt/tiers/dense"
 )
 
 // company is the workers of a host that pull and push as one, in a job that survives them.
@@ -87,6 +90,27 @@ func (e *BeginAgain) Error() string {
 
 func (e *BeginAgain) Unwrap() error { return e.Cause }
 
+// Legacy is what a life leaves to the next one in the same process, where it saves the others
+// from having nobody who has it.
+type Legacy struct{ dense legacyDense }
+
+// legacyDense is a collective's replica.
+type legacyDense struct {
+	replica *dense.Vector
+	applied uint64
+	past    history
+}
+
+// Close gives it back, where nobody takes it.
+func (l *Legacy) Close() error {
+	r := l.dense.replica
+	l.dense = legacyDense{}
+	if r == nil {
+		return nil
+	}
+	return r.Close()
+}
+
 // errBegins: another of the company has begun a life that this one is not in.
 type errBegins int
 
@@ -125,7 +149,7 @@ func (w *worker) enterCompany(ctx context.Context, members []int, give func(erro
 	if err := c.show(ctx, card); err != nil || c.over {
 		return c, err
 	}
-	go c.follow(ctx)
+	go rdma.Guarded(w.rank.Host.OnPanic(), func() { c.follow(ctx) })()
 	if !c.carries() {
 		return c, nil
 	}
@@ -219,6 +243,7 @@ func (c *company) addr(ctx context.Context) (addr string, err error) {
 // await returns when nobody is missing any more.
 func (c *company) await(ctx context.Context, what string, look func(cards map[int]companyCard) (missing int, err error)) error {
 	limit := max(c.w.rank.timeout(), lostFor)
+	defer c.w.rank.Stall.Begin(stall.Barrier, "the other workers of its host", what, nil)()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -347,10 +372,11 @@ func (c *company) first(ctx context.Context) error {
 	return c.tell(ctx, c.began, "")
 }
 
-// cause is what the end of the carrier's links is to this life.
+// cause is what an error of a link, or of the hub, is to this life. To wait for somebody once
+// more who lives, and does not come, helps nobody.
 func (c *company) cause(err error) error {
 	var gone *heter.LostError
-	if errors.As(err, &gone) {
+	if errors.As(err, &gone) && !errors.Is(err, combine.ErrLate) {
 		return &BeginAgain{err}
 	}
 	return err

@@ -28,8 +28,10 @@ type Rank struct {
 	// Generation counts the processes that have had a worker's number, from 1; 0 does
 	// not say.
 	Generation int
-	// BeganAgain: the generation before was of the same process; see BeginAgain.
+	// BeganAgain: the generation before was of the same process; see BeginAgain. Legacy is
+	// what one leaves to the next; nil where there is none.
 	BeganAgain bool
+	Legacy     *Legacy
 	Coord      coord.Coordinator
 	Host       *dial.Host
 	Listen     string // servers: control address
