@@ -92,7 +92,7 @@ func TestCombinedWorkersDie(t *testing.T) {
 // those that are carried, is started again by hand, and only its host begins again.
 func TestCombinedHostBeginsAgain(t *testing.T) {
 	dir := t.TempDir()
-	common := []string{"train", "--data", write(t, dir, "train.libffm", rows(20000, 1)), "--batch", "96", "--epochs", "8", "--threads", "1", "--servers", "1", "--workers", "4",
+	common := []string{"train", "--data", write(t, dir, "train.libffm", rows(20000, 1)), "--batch", "96", "--epochs", "6", "--threads", "1", "--servers", "1", "--workers", "4",
 		"--sync", "bsp", "--model", "fm", "--seed", "7", "--json"}
 	want := resultOf(t, psrt(t, common...).stdout)
 	args := append(slices.Clone(common), "--combine", "host", "--on-worker-loss", "restart", "--worker-timeout", "3s", "--stall-after", "0",

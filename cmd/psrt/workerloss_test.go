@@ -156,7 +156,7 @@ func TestWorkersDieInGlobalShuffle(t *testing.T) {
 // So they are where they pull and push as one: all of them begin again, in the processes that
 // live.
 func TestCombinedWorkersAreReplaced(t *testing.T) {
-	t.Run("ps", func(t *testing.T) { workersDie(t, 6, "--model", "deepfm", "--hidden", "16", "--combine", "host") })
+	t.Run("ps", func(t *testing.T) { workersDie(t, 5, "--model", "deepfm", "--hidden", "16", "--combine", "host") })
 	t.Run("allreduce", func(t *testing.T) {
 		workersDie(t, 3, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
 	})
