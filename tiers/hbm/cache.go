@@ -76,7 +76,6 @@ type Cache struct {
 	largest  int             // keys of a lookup
 	most     int             // rows that were pinned and promised at a time
 	replayed int             // gradients refused of the last call that was made again
-	exposed  bool            // the device was told to write where others look
 	partial  bool            // the last lookup that was to be gathered found not all of its rows
 	failed   error           // of the device
 	closed   bool
@@ -244,7 +243,7 @@ func (c *Cache) Stats() tiers.Stats {
 		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name,
 		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()), Waited: c.stats.waited, Unwritten: c.unwritten()}
 	host := int64(len(c.keys))*slotBytes + c.policy.Bytes() + int64(c.index.Bytes())
-	host += c.journal.bytes()
+	host += c.journal.bytes() + c.dev.HostBytes()
 	if c.stats.failed != "" {
 		host, s.Device.Bytes = host+s.Device.Bytes+4*int64(len(c.keys)), 0
 	}

@@ -83,6 +83,13 @@ const (
 	bufferBytes = 1 << 20
 )
 
+// A device has a stagingPart-th of its memory, of the host's, for batches on their way, and room for so many
+// rows at least.
+const (
+	stagingPart  = 8
+	leastStaging = 128
+)
+
 func bufferRows(spec table.Spec) int { return max(1, bufferBytes/spec.RowBytes()) }
 
 // slots is how many rows there is room for.
@@ -107,5 +114,6 @@ func HostBytes(spec table.Spec, cfg Config) int64 {
 	if cfg.Journal > 0 {
 		cfg.Journal += noteBytes * n
 	}
-	return n*(slotBytes+policy.FrameBytes) + int64(indexBytes(int(n))+indexNotes*probe.BoundedBuckets(int(n))) + uses + cfg.Journal + int64(buffers*bufferRows(spec)*spec.RowBytes())
+	staging := cfg.MaxBytes/stagingPart + leastStaging*int64(spec.RowBytes()+64)
+	return staging + n*(slotBytes+policy.FrameBytes) + int64(indexBytes(int(n))+indexNotes*probe.BoundedBuckets(int(n))) + uses + cfg.Journal + int64(buffers*bufferRows(spec)*spec.RowBytes())
 }

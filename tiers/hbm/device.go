@@ -26,7 +26,8 @@ type Fence uint64
 // as if in the order in which they were made, but those of rows that are copied and those that
 // work on others may be done beside each other: that a call is over says nothing of the
 // one before. Memory that is handed over belongs to the arena until the
-// fence that the call has returned. One goroutine uses an arena.
+// fence that the call has returned; memory that is no Buffer's is touched inside calls only,
+// never by a device that has failed. One goroutine uses an arena.
 type Arena interface {
 	// Buffer is memory of the host from which and to which rows are copied fastest.
 	Buffer(floats int) ([]float32, error)
@@ -42,6 +43,8 @@ type Arena interface {
 	Update(slots []uint32, grads []float32, refused *int) Fence
 	// Wait waits for a call, and says whether the device has failed.
 	Wait(f Fence) error
+	// Bytes is what it takes of the device's memory, HostBytes of the host's, beside Buffers.
 	Bytes() int64
+	HostBytes() int64
 	Close() error
 }

@@ -93,6 +93,8 @@ func (a *hostArena) Wait(Fence) error { return nil }
 
 func (a *hostArena) Bytes() int64 { return int64(a.size) }
 
+func (a *hostArena) HostBytes() int64 { return 0 }
+
 func (a *hostArena) Close() error {
 	for _, m := range a.buffers {
 		if err := m.Close(); err != nil {

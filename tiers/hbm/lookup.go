@@ -86,10 +86,7 @@ func (c *Cache) seek(l *tiers.Lookup, rows []uint32) error {
 		return nil
 	}
 	l.Gathered = true
-	c.exposed = true
-	err := c.wait(c.dev.Find(l.Keys, rows, l.Into, c.Spec().Dim))
-	c.exposed = err != nil
-	return err
+	return c.wait(c.dev.Find(l.Keys, rows, l.Into, c.Spec().Dim))
 }
 
 // fail ends a lookup that has nothing pinned.

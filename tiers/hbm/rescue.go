@@ -24,12 +24,13 @@ const (
 	rescueTries  = 8
 )
 
-// ErrHangs marks a device that is not done in time: it may still write where it was told to.
+// ErrHangs marks a device that is not done in time: it may still write where it was told to, which
+// is the arena's own memory.
 var ErrHangs = errors.New("hbm: the card hangs")
 
 // mayRescue says that a device's failure need not be the end.
 func (c *Cache) mayRescue() bool {
-	return c.failed != nil && c.journal != nil && c.lack == 0 && !(c.exposed && errors.Is(c.failed, ErrHangs))
+	return c.failed != nil && c.journal != nil && c.lack == 0
 }
 
 // again says that the device has failed, and that a call that met it may be made again.

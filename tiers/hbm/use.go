@@ -15,9 +15,7 @@ func (c *Cache) Gather(rows []uint32, dst []float32) {
 	if c.failed != nil { // met where nobody could answer it
 		c.again()
 	}
-	c.exposed = c.exposed || c.failed == nil // what has failed before is told to write nowhere
-	err := c.wait(c.dev.Gather(rows, dst, c.Spec().Dim))
-	if c.exposed = c.exposed && err != nil; err != nil {
+	if c.wait(c.dev.Gather(rows, dst, c.Spec().Dim)) != nil {
 		if c.again() {
 			c.Gather(rows, dst)
 			return

@@ -99,6 +99,8 @@ type stage struct {
 	words             []uint64 // keys, or buckets of the index
 	refused           []uint64
 	host              []byte // all of them
+	floats            []byte // pinned, as many as flat has, once they are wanted
+	owed              piece  // where floats go when the device is done, none: nowhere
 	over              *accel.Event
 	number            uint64   // of the lane's piece that used it last, 0: it is over
 	whole             *int     // where its refused are added, nil: it has none
@@ -131,7 +133,21 @@ func (a *arena) take() (err error) {
 			return err
 		}
 	}
+	for i := range a.lane[working].stage {
+		if err := a.wantFloats(&a.lane[working].stage[i]); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// wantFloats has a stage have pinned memory for the floats of a piece, which those of whole rows
+// that come from and go to buffers do without.
+func (a *arena) wantFloats(s *stage) (err error) {
+	if s.floats == nil {
+		s.floats, err = a.dev.HostAlloc(a.lay.flatBytes())
+	}
+	return err
 }
 
 func (a *arena) Buffer(floats int) ([]float32, error) {
@@ -192,12 +208,34 @@ func (a *arena) retire(l *lane, s *stage) {
 	}
 	copy(s.found, s.ids)
 	s.found = nil
+	s.owed.scatter(s.floats)
+	s.owed = piece{}
 }
 
 // piece is the floats of the host that go with a part of a batch.
 type piece struct {
-	flat []byte
-	step int // floats from one row to the next
+	flat        []byte
+	width, step int // floats of a row, and from one to the next
+}
+
+// bytes is how many of them are rows'.
+func (p *piece) bytes() int {
+	if len(p.flat) == 0 {
+		return 0
+	}
+	return (len(p.flat)-4*p.width)/(4*p.step)*4*p.width + 4*p.width
+}
+
+// scatter writes rows that lie together to where they are to be.
+func (p *piece) scatter(rows []byte) {
+	if p.step == p.width {
+		copy(p.flat, rows)
+		return
+	}
+	for at := 0; at < len(p.flat); at += 4 * p.step {
+		copy(p.flat[at:at+4*p.width], rows)
+		rows = rows[4*p.width:]
+	}
 }
 
 // pieces cuts a batch of n into pieces of most and gives each a stage of a lane, until the
@@ -235,14 +273,14 @@ func (a *arena) each(l *lane, slots []uint32, host []float32, width, step int, d
 }
 
 func pieceOf(host []float32, first, n, width, step int) piece {
-	return piece{flat: mem.Bytes(host[first*step : (first+n-1)*step+width]), step: step}
+	return piece{flat: mem.Bytes(host[first*step : (first+n-1)*step+width]), width: width, step: step}
 }
 
 func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
 	l := a.mover()
 	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
-		return errors.Join(l.stream.ToDevice(s.flat, p.flat), l.stream.Run(putRows, b.N, a.bytes))
+		return errors.Join(a.send(l, s, p), l.stream.Run(putRows, b.N, a.bytes))
 	})
 }
 
@@ -250,7 +288,7 @@ func (a *arena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
 	l := a.mover()
 	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
-		return errors.Join(l.stream.Run(gatherRows, b.N, a.bytes), l.stream.ToHost(p.flat, s.flat))
+		return errors.Join(l.stream.Run(gatherRows, b.N, a.bytes), a.fetch(l, s, p))
 	})
 }
 
@@ -258,13 +296,17 @@ func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 	l := &a.lane[working]
 	return a.each(l, slots, dst, a.lay.dim, step, func(s *stage, p piece, b *ptx.Batch) error {
 		kernel := gatherRows
-		out := a.goesTo(b, p)
+		there := a.writesTo(b, p)
 		if parts := a.acc.Parts(); parts != nil {
 			kernel, a.bytes = gatherParts, b.AppendGatherParts(a.bytes[:0], int(parts.Life))
 		} else {
 			a.bytes = b.Append(a.bytes[:0])
 		}
-		return errors.Join(l.stream.Run(kernel, b.N, a.bytes), out(s))
+		err := l.stream.Run(kernel, b.N, a.bytes)
+		if there {
+			return err
+		}
+		return errors.Join(err, a.fetch(l, s, p))
 	})
 }
 
@@ -282,7 +324,8 @@ func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm
 		l.any = l.next
 		copy(s.words, keys[first:first+b.N])
 		s.found = slots[first : first+b.N]
-		out := a.goesTo(b, pieceOf(dst, first, b.N, b.Width, step))
+		p := pieceOf(dst, first, b.N, b.Width, step)
+		there := a.writesTo(b, p)
 		at := ptx.Index{Keys: s.keys, Buckets: a.image}
 		at.Seed, at.Homes, at.Count = a.index.Hash()
 		kernel := findRows
@@ -291,8 +334,12 @@ func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm
 		} else {
 			a.bytes = b.AppendFind(a.bytes[:0], &at)
 		}
-		return errors.Join(l.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), l.stream.Run(kernel, b.N, a.bytes),
-			l.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at), out(s))
+		err := errors.Join(l.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), l.stream.Run(kernel, b.N, a.bytes),
+			l.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at))
+		if there {
+			return err
+		}
+		return errors.Join(err, a.fetch(l, s, p))
 	})
 }
 
@@ -313,25 +360,52 @@ func (a *arena) refresh() {
 	}
 }
 
-// goesTo has a batch's floats written where they are to be: into the host's memory by the
-// kernel itself, where that is a buffer, which the device reaches; else they are copied
-// from the stage behind it, by what is returned.
-func (a *arena) goesTo(b *ptx.Batch, p piece) func(*stage) error {
-	at := unsafe.Pointer(unsafe.SliceData(p.flat))
+// pinned says whether memory is a buffer's, which the device reaches. With other memory the
+// driver would keep who asks for a copy until the stream has come to it, which of a card that hangs
+// is for ever; and it would go through memory of the driver's own, piece by piece.
+func (a *arena) pinned(b []byte) bool {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for _, buffer := range a.buffers {
 		first := uintptr(unsafe.Pointer(unsafe.SliceData(buffer)))
-		if uintptr(at) >= first && uintptr(at)+uintptr(len(p.flat)) <= first+uintptr(len(buffer)) {
-			b.Flat, b.Step = uint64(uintptr(at)), p.step
-			return func(*stage) error { return nil }
+		if at >= first && at+uintptr(len(b)) <= first+uintptr(len(buffer)) {
+			return true
 		}
 	}
-	stream := a.lane[working].stream
-	return func(s *stage) error {
-		if p.step == b.Width {
-			return stream.ToHost(p.flat, s.flat)
-		}
-		return stream.RowsToHost(p.flat, 4*p.step, s.flat, 4*b.Width, b.N)
+	return false
+}
+
+// writesTo has the kernel write a batch's floats where they are to be, if it reaches that.
+func (a *arena) writesTo(b *ptx.Batch, p piece) bool {
+	if !a.pinned(p.flat) {
+		return false
 	}
+	b.Flat, b.Step = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(p.flat)))), p.step
+	return true
+}
+
+// send copies a piece's floats, which lie together, to the stage.
+func (a *arena) send(l *lane, s *stage, p piece) error {
+	if a.pinned(p.flat) {
+		return l.stream.ToDevice(s.flat, p.flat)
+	}
+	if err := a.wantFloats(s); err != nil {
+		return err
+	}
+	return l.stream.ToDevice(s.flat, s.floats[:copy(s.floats, p.flat)])
+}
+
+// fetch copies a piece's floats from the stage to a buffer, or to the stage's memory of the host,
+// from where they go on when somebody has waited for them. So a card that hangs never writes
+// where others look.
+func (a *arena) fetch(l *lane, s *stage, p piece) error {
+	if p.step == p.width && a.pinned(p.flat) {
+		return l.stream.ToHost(p.flat, s.flat)
+	}
+	if err := a.wantFloats(s); err != nil {
+		return err
+	}
+	s.owed = p
+	return l.stream.ToHost(s.floats[:p.bytes()], s.flat)
 }
 
 // Update gives the kernel each row once: rows named twice are updated one after the
@@ -377,7 +451,7 @@ func (a *arena) update(slots []uint32, grads []float32, refused *int) {
 		} else {
 			a.bytes = b.AppendUpdate(a.bytes[:0], a.acc.Rule(), s.count)
 		}
-		return errors.Join(l.stream.Fill(s.count, 0, 8), l.stream.ToDevice(s.flat, p.flat), l.stream.Run(kernel, b.N, a.bytes),
+		return errors.Join(l.stream.Fill(s.count, 0, 8), a.send(l, s, p), l.stream.Run(kernel, b.N, a.bytes),
 			l.stream.ToHost(mem.Bytes(s.refused), s.count))
 	})
 }
@@ -396,6 +470,13 @@ func (a *arena) Wait(f hbm.Fence) error {
 
 func (a *arena) Bytes() int64 { return int64(a.size) }
 
+func (a *arena) HostBytes() (n int64) {
+	for s := range a.allStages() {
+		n += int64(len(s.host) + len(s.floats))
+	}
+	return n
+}
+
 // Close waits for the device and gives all back, but of one that hangs.
 func (a *arena) Close() error {
 	for i := range a.lane {
@@ -410,6 +491,9 @@ func (a *arena) Close() error {
 		}
 		if s.host != nil {
 			errs = append(errs, a.dev.HostFree(s.host))
+		}
+		if s.floats != nil {
+			errs = append(errs, a.dev.HostFree(s.floats))
 		}
 	}
 	for _, b := range a.buffers {

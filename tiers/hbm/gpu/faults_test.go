@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/tiers"
+	"psrt/tiers/accessor"
 	"psrt/tiers/hbm"
 	"psrt/tiers/table"
 )
@@ -125,27 +127,79 @@ var faults = map[string]struct {
 			t.Errorf("taken again: %v", err)
 		}
 	}},
-	"a card that hangs": {nil, func(t *testing.T) {
-		hang := filepath.Join(t.TempDir(), "hang")
-		t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
-		c, err := openOn(t, &Device{Library: os.Getenv(faultVariable), Within: 50 * time.Millisecond}, 1<<16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &tiers.Lookup{Keys: []uint64{1, 2, 3}, Rows: make([]uint32, 3), Create: true}
-		if !c.Start(l) || l.Err != nil {
-			t.Fatalf("the first lookup: %v", l.Err)
-		}
-		if err := os.WriteFile(hang, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if n := c.Apply(l.Rows, make([]float32, 48)); n != 0 || c.Failed() != nil || !strings.Contains(c.Stats().Device.Failed, "not over after 50ms") {
-			t.Errorf("%d rows refused, %v, %+v", n, c.Failed(), c.Stats().Device)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+	"a card that hangs as it updates": {nil, func(t *testing.T) {
+		hangs(t, func(c *hbm.Cache, l *tiers.Lookup) {
+			if n := c.Apply(l.Rows, make([]float32, 48)); n != 0 {
+				t.Errorf("%d rows refused", n)
+			}
+		})
 	}},
+	"a card that hangs as it gathers": {nil, func(t *testing.T) {
+		hangs(t, func(c *hbm.Cache, l *tiers.Lookup) {
+			dst := make([]float32, 3*faultSpec.Dim)
+			if c.Gather(l.Rows, dst); !slices.Equal(dst, bornOf(t, l.Keys)) {
+				t.Errorf("gathered %v, rows are made as %v", dst, bornOf(t, l.Keys))
+			}
+		})
+	}},
+	"a card that hangs as it finds": {nil, func(t *testing.T) {
+		hangs(t, func(c *hbm.Cache, l *tiers.Lookup) {
+			dst := make([]float32, 3*faultSpec.Dim)
+			look := &tiers.Lookup{Keys: l.Keys, Rows: make([]uint32, 3), Into: dst}
+			if !c.Start(look) || look.Err != nil {
+				t.Fatalf("a lookup: %v", look.Err)
+			}
+			if !look.Gathered {
+				c.Gather(look.Rows, dst)
+			}
+			if !slices.Equal(dst, bornOf(t, l.Keys)) {
+				t.Errorf("found and gathered %v, rows are made as %v", dst, bornOf(t, l.Keys))
+			}
+		})
+	}},
+}
+
+// hangs has a card that rows lie on hang, and then do something with them: memory that goes with that is
+// not pinned, as a worker's is not.
+func hangs(t *testing.T, do func(*hbm.Cache, *tiers.Lookup)) {
+	hang := filepath.Join(t.TempDir(), "hang")
+	t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+	c, err := openOn(t, &Device{Library: os.Getenv(faultVariable), Within: 50 * time.Millisecond}, 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &tiers.Lookup{Keys: []uint64{1, 2, 3}, Rows: make([]uint32, 3), Create: true}
+	if !c.Start(l) || l.Err != nil {
+		t.Fatalf("the first lookup: %v", l.Err)
+	}
+	dst := make([]float32, 3*faultSpec.Dim)
+	if look := (&tiers.Lookup{Keys: l.Keys, Rows: make([]uint32, 3), Into: dst}); !c.Start(look) || look.Err != nil { // all are there
+		t.Fatalf("the second lookup: %v", look.Err)
+	}
+	if err := os.WriteFile(hang, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do(c, l)
+	if c.Failed() != nil || !strings.Contains(c.Stats().Device.Failed, "not over after 50ms") {
+		t.Errorf("%v, %+v", c.Failed(), c.Stats().Device)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// bornOf is the weights of rows as they are made.
+func bornOf(t *testing.T, keys []uint64) (weights []float32) {
+	acc, err := accessor.New(faultSpec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float32, acc.RowFloats())
+	for _, key := range keys {
+		acc.Born(key, row)
+		weights = append(weights, row[:faultSpec.Dim]...)
+	}
+	return weights
 }
 
 func openCache(t *testing.T) (*hbm.Cache, error) {
@@ -173,7 +227,7 @@ func TestDriverFails(t *testing.T) {
 	library := cudatest.Build(t)
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
-			c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v")
+			c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v", "-test.timeout=1m")
 			c.Env = append(append(os.Environ(), faultVariable+"="+library, "PSRT_GPU_TEST_NAME="+name, cuda.Variable+"="+library), f.env...)
 			if text, err := c.CombinedOutput(); err != nil || !strings.Contains(string(text), "--- PASS") {
 				t.Errorf("%v\n%s", err, text)

@@ -2,7 +2,8 @@
  * are those of csrc/ptx, compiled for the host. Work is done as late as CUDA may do
  * it: when an event behind it is waited for or, one piece each time, when one is
  * asked about. So a buffer that is used again too early is seen by its bytes. A copy to
- * memory of the host that is not pinned returns when it is over.
+ * or from memory of the host that is not pinned returns when the stream has done it, as late
+ * as the manual allows ("API synchronization behavior").
  *
  * Libraries that are made of this one (csrc/nccl/nccltest) give it work of their own by
  * psrt_fake_give.
@@ -17,7 +18,8 @@
  *                        next every call fails
  * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any); may change
  * PSRT_FAKE_CUDA_HANG    a file: while it is there, nobody who asks is told that an event
- *                        has passed; may come and go
+ *                        has passed, and no copy of memory that is not pinned returns; may
+ *                        come and go
  * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
  * PSRT_FAKE_CUDA_FULL    number of a device without free memory (none)
  * PSRT_FAKE_CUDA_OLD     number of a device for which no text is compiled (none)
@@ -513,15 +515,20 @@ int cuStreamWaitEvent(void *stream, void *at, unsigned f)
 	});
 }
 
+static int hangs(void)
+{
+	const char *hang = getenv("PSRT_FAKE_CUDA_HANG");
+	return hang && !access(hang, F_OK);
+}
+
 int cuEventQuery(void *at)
 {
 	CALL({
 		struct event *e = at;
-		const char *hang = getenv("PSRT_FAKE_CUDA_HANG");
-		int hangs = hang && !access(hang, F_OK);
-		if (!hangs && e->passed < e->recorded && e->stream)
+		int never = hangs();
+		if (!never && e->passed < e->recorded && e->stream)
 			step(e->stream);
-		r = hangs || e->passed < e->recorded ? NOT_READY : OK;
+		r = never || e->passed < e->recorded ? NOT_READY : OK;
 	});
 }
 
@@ -539,102 +546,7 @@ int cuEventSynchronize(void *at)
 
 int cuEventElapsedTime(float *ms, void *a, void *b) { (void)a; (void)b; *ms = 1; return OK; }
 
-static int spent(void)
-{
-	if (copies < 0)
-		return OK;
-	return copies-- > 0 ? OK : (broken = ILLEGAL_ADDRESS);
-}
-
-static void move(void *to, const void *from, size_t n, struct stream *s)
-{
-	struct op *o = give(named(s), COPY);
-	o->to = to;
-	o->from = from;
-	o->n = n;
-}
-
-/* Bytes of the host that stay where they are. */
-static int stays(const void *at, size_t n)
-{
-	const unsigned char *from = at;
-	for (struct block *b = blocks; b; b = b->next)
-		if (b->host && from >= b->at && from + n <= b->at + b->bytes)
-			return 1;
-	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-		if (kept[i].at && from >= (unsigned char *)kept[i].at && from + n <= (unsigned char *)kept[i].at + kept[i].bytes)
-			return 1;
-	return 0;
-}
-
-/* Waits for what was given to a stream, with the lock, which others have meanwhile. */
-static void finish(struct stream *s)
-{
-	struct event here = { s, 1, 0 };
-	struct op *o = give(s, EVENT);
-	o->event = &here;
-	o->turn = 1;
-	while (!until(&here, 1)) {
-		pthread_mutex_unlock(&lock);
-		usleep(100);
-		pthread_mutex_lock(&lock);
-	}
-}
-
-int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void *s) { CALL({ if (!(r = spent())) move((void *)to, from, n, s); }); }
-
-int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *s)
-{
-	CALL({
-		if (!(r = spent())) {
-			move(to, (void *)from, n, s);
-			if (!stays(to, n))
-				finish(named(s));
-		}
-	});
-}
-
-/* Of rows, only those from a device to the host, from the corner of both. */
-struct end {
-	size_t x, y;
-	int type;
-	void *host;
-	unsigned long long device;
-	void *array;
-	size_t pitch;
-};
-
-struct rect {
-	struct end from, to;
-	size_t width, height;
-};
-
-int cuMemcpy2DAsync_v2(const struct rect *c, void *s)
-{
-	CALL({
-		if (c->from.type != 2 || c->to.type != 1 || c->from.x || c->from.y || c->to.x || c->to.y || !c->width || c->from.pitch < c->width || c->to.pitch < c->width)
-			r = INVALID;
-		else if (!(r = spent())) {
-			unsigned char *to = c->to.host;
-			for (size_t i = 0; i < c->height; i++)
-				move(to + i * c->to.pitch, (char *)c->from.device + i * c->from.pitch, c->width, s);
-			if (!stays(to, (c->height - 1) * c->to.pitch + c->width))
-				finish(named(s));
-		}
-	});
-}
-
-int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void *s) { CALL({ move((void *)to, (void *)from, n, s); }); }
-
-int cuMemsetD8Async(unsigned long long at, unsigned char byte, size_t n, void *s)
-{
-	CALL({
-		struct op *o = give(named(s), FILL);
-		o->to = (void *)at;
-		o->byte = byte;
-		o->n = n;
-	});
-}
+#include "fake_copies.h"
 
 /* Has the text the kernels? A driver would compile it. */
 int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void **values)
