@@ -240,10 +240,11 @@ typedef struct psrt_call_options {
  * them. A push reads grads behind what is on the stream and waits for that before it
  * sends (an _async one before it returns: grads may be changed at once then). The stream
  * is of the device's primary context, which CUDA's runtime and PyTorch use, and is not
- * checked: a wrong handle ends the process, in the driver.
+ * checked: a wrong handle ends the process, in the driver. With an _async pull it must not
+ * be cudaStreamPerThread (PSRT_EINVAL): a thread of the library gives it the copy.
  *
  * PSRT_EDEVICE: no driver, no GPU, or one that failed; PSRT_EINVAL: not all of it is a
- * GPU's memory; PSRT_ENOMEM: no memory for staging; PSRT_ETIMEDOUT: the stream's work
+ * GPU's memory, or that stream; PSRT_ENOMEM: no memory for staging; PSRT_ETIMEDOUT: the stream's work
  * before grads is not over in time, or before the copies of 32 calls whose staging is
  * in use. A push that gives one of these has sent nothing, a pull that is not _async has
  * set no ticket. "device" in psrt_stats_json tells which way rows come and go: through

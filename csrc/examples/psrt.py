@@ -13,7 +13,8 @@ are. They must be contiguous: 64-bit integers for keys, 32-bit floats for values
 gradients. Values and gradients may be in a GPU's memory: tensors of PyTorch, and what
 has __cuda_array_interface__ (CuPy, Numba). The library then works on PyTorch's current
 stream, or the array's: a pull is over when the copy of the rows is on it, and a push
-takes the gradients behind what is on it. Keys stay the host's. A method that is given no `out` returns a new NumPy
+takes the gradients behind what is on it. A pull that is not waited for refuses an
+array whose stream is 2, which is each thread's own. Keys stay the host's. A method that is given no `out` returns a new NumPy
 array, or where NumPy is missing an array.array of n * dim floats.
 
 Every object may be used from several threads; calls let other Python threads run.

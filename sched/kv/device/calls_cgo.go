@@ -73,12 +73,19 @@ func (r *Request) end(err error, notify func(error)) {
 // Start begins a request of sched/kv on memory of the host, and has it notify.
 type Start func(staging []float32, notify func(error)) (*kv.Request, error)
 
-// IntoAsync is Into that returns when start has.
+// perThread is the handle of a stream that every thread has its own of (CU_STREAM_PER_THREAD).
+const perThread = 2
+
+// IntoAsync is Into that returns when start has. The copy is given to the stream by another
+// thread than the caller's: one that is the thread's own cannot be meant.
 func (s *Staging) IntoAsync(p Place, n int, limit time.Duration, notify func(error), start Start) (*Request, error) {
 	q := &Request{done: make(chan struct{})}
 	if n == 0 {
 		_, err := start(nil, func(err error) { q.end(err, notify) })
 		return q, err
+	}
+	if p.Stream == perThread {
+		return nil, errorf(kv.Invalid, "device: an asynchronous pull to the stream with handle %d (cudaStreamPerThread): a thread of the library gives it the copy, whose own another stream is; name a stream that you have made, or 0, or pull without _async", perThread)
 	}
 	end := s.until(limit)
 	if is, err := s.straightAsync(p, n, end, q, notify, start); is {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,6 +118,43 @@ func TestRegisteredFails(t *testing.T) {
 	if d := said(t, c); err != nil || d.Direct == nil || d.Direct.Staging != 3 || d.Direct.Peermem+d.Direct.DMABuf != 0 || d.Direct.PulledBytes != 0 ||
 		d.PulledBytes != 4*dim || !strings.Contains(d.Direct.Why, "not all servers are reached by RDMA") {
 		t.Errorf("it says of the device %+v, %+v, %v", d, d.Direct, err)
+	}
+}
+
+// TestStreamOfThread: a stream that each thread has its own of takes what the caller's thread gives it; an
+// asynchronous pull, whose copy is another thread's, refuses it, and asks nothing of the servers.
+func TestStreamOfThread(t *testing.T) {
+	dev, c, s, rows := setUp(t)
+	defer c.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	at, err := dev.Alloc(4 * dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, k := device.Place{Address: uint64(at), Stream: 2}, []uint64{7}
+	_, err = s.IntoAsync(p, dim, 0, nil, func([]float32, func(error)) (*kv.Request, error) {
+		t.Error("it was begun")
+		return nil, errors.New("begun")
+	})
+	if kv.CodeOf(err) != kv.Invalid || !strings.Contains(err.Error(), "cudaStreamPerThread") {
+		t.Errorf("an asynchronous pull: %v", err)
+	}
+	if err := rows.Push(k, []float32{1, 2, 3, 4}, kv.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []float32
+	err = errors.Join(s.Into(p, dim, 0, func(m []float32) error { return rows.Pull(k, m, kv.Options{}) }),
+		s.From(p, dim, 0, func(m []float32) error { got = slices.Clone(m); return nil }))
+	if err != nil || !slices.Equal(got, []float32{1, 2, 3, 4}) {
+		t.Errorf("pulled and pushed on it: %v, %v", got, err)
+	}
+	other := make(chan error)
+	go func() { // on another thread, as this one is locked
+		other <- s.From(p, dim, 50*time.Millisecond, func(m []float32) error { return nil })
+	}()
+	if err := <-other; err != nil {
+		t.Errorf("pushed on another thread's: %v", err)
 	}
 }
 
@@ -231,9 +270,26 @@ func TestNotPinned(t *testing.T) {
 	}
 }
 
+// again is an asynchronous pull that is waited for, where the stream can have one.
+func again(s *device.Staging, rows *kv.Table, place device.Place, names []uint64, n int) error {
+	if place.Stream == 2 {
+		return s.Into(place, n, 0, func(m []float32) error { return rows.Pull(names, m, kv.Options{}) })
+	}
+	r, err := s.IntoAsync(place, n, 0, nil, func(m []float32, notify func(error)) (*kv.Request, error) {
+		return rows.PullAsync(names, m, nil, kv.Options{}, notify)
+	})
+	if err != nil {
+		return err
+	}
+	<-r.Done()
+	return r.Err()
+}
+
 // traffic pushes a thread's rows up by what it knows and pulls them, in both ways.
 func traffic(dev *cuda.Device, s *device.Staging, rows *kv.Table, thread uint64) (err error) {
 	const n = dim * keys
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	at, err := dev.Alloc(4 * n)
 	if err != nil {
 		return err
@@ -250,7 +306,7 @@ func traffic(dev *cuda.Device, s *device.Staging, rows *kv.Table, thread uint64)
 	for i := range names {
 		names[i] = thread<<32 | uint64(i*i)
 	}
-	place := device.Place{Address: uint64(at), Stream: thread % 3} // the default stream, by its names
+	place := device.Place{Address: uint64(at), Stream: thread % 3} // the default stream, by its names, and the thread's own
 	floats := mem.Float32s(host)
 	same := func(want float32) error {
 		if err := dev.CopyOut(host, at, place.Stream, over); err != nil {
@@ -283,14 +339,7 @@ func traffic(dev *cuda.Device, s *device.Staging, rows *kv.Table, thread uint64)
 		if err := same(float32(round + 1)); err != nil {
 			return err
 		}
-		r, err := s.IntoAsync(place, n, 0, nil, func(m []float32, notify func(error)) (*kv.Request, error) {
-			return rows.PullAsync(names, m, nil, kv.Options{}, notify)
-		})
-		if err != nil {
-			return err
-		}
-		<-r.Done()
-		if err := r.Err(); err != nil {
+		if err := again(s, rows, place, names, n); err != nil {
 			return err
 		}
 		before := bytes.Clone(host)

@@ -108,8 +108,21 @@ static void build_fence(void)
 		abort();
 }
 
-/* The default stream has no handle of its own, or one of two. */
-static struct stream *named(void *s) { return (size_t)s <= 2 ? &legacy : s; }
+/* The default stream has no handle of its own, or 1; under 2 each thread has another. */
+static struct stream *named(void *s)
+{
+	static _Thread_local struct stream *own;
+	if ((size_t)s != 2)
+		return s && (size_t)s != 1 ? s : &legacy;
+	if (!own) {
+		if (!(own = calloc(1, sizeof *own)))
+			abort();
+		own->end = &own->first;
+		own->next = streams;
+		streams = own;
+	}
+	return own;
+}
 
 static void gather(void *a) { psrt_gather_rows(*(struct batch *)a); }
 static void put(void *a) { psrt_put_rows(*(struct batch *)a); }
