@@ -1,8 +1,10 @@
 package cuda
 
 import (
+	_ "embed" // the header
 	"errors"
 	"fmt"
+	"regexp"
 )
 
 // Library is what Load loads where it is given no other.
@@ -10,6 +12,17 @@ const Library = "libcuda.so.1"
 
 // Variable of the environment names another file, where the driver's is not found.
 const Variable = "PSRT_CUDA_LIBRARY"
+
+//go:embed driver.h
+var header string
+
+// Symbols are the functions without which Load refuses a library.
+func Symbols() (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^\tF\(\w+, (cu\w+), `).FindAllStringSubmatch(header, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
 
 // ErrNotSupported: no driver can be loaded here.
 var ErrNotSupported = errors.New("cuda: not supported on this machine")

@@ -43,7 +43,8 @@ int32_t psrt_cuda_load(const char *path, char *why, size_t n)
 		void *f = dlsym(lib, symbols[i].name);
 		if (!f) {
 			char text[128];
-			snprintf(text, sizeof text, "has no %s: older than CUDA 11", symbols[i].name);
+			/* Every driver has the first. */
+			snprintf(text, sizeof text, "has no %s: %s", symbols[i].name, i ? "older than CUDA 11" : "it is no CUDA driver at all; PSRT_CUDA_LIBRARY names the driver's file");
 			result = refuse(why, n, path, text);
 			goto out;
 		}

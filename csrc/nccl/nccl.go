@@ -1,8 +1,11 @@
 package nccl
 
 import (
+	_ "embed" // the header
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 )
 
 // Name is what Load loads where it is given no other.
@@ -10,6 +13,21 @@ const Name = "libnccl.so.2"
 
 // Variable of the environment names another file, where the library's is not found.
 const Variable = "PSRT_NCCL_LIBRARY"
+
+// Remedy is what to do where there is none.
+const Remedy = "install NVIDIA's libnccl2, or have " + Variable + " name a file, such as nvidia/nccl/lib/" + Name + " of PyTorch's packages in Python's site-packages"
+
+//go:embed library.h
+var header string
+
+// Symbols are the functions without which Load refuses a library.
+func Symbols() (names []string) {
+	required, _, _ := strings.Cut(header, "#define PSRT_NCCL_OPTIONAL")
+	for _, m := range regexp.MustCompile(`(?m)^\tF\(\w+, "(nccl\w+)"`).FindAllStringSubmatch(required, -1) {
+		names = append(names, m[1])
+	}
+	return append(names, "ncclGetErrorString")
+}
 
 // ErrNotSupported: no NCCL can be loaded here.
 var ErrNotSupported = errors.New("nccl: not supported on this machine")

@@ -37,7 +37,7 @@ func Load(path string) (*Library, error) {
 	var why [512]C.char
 	at := C.psrt_nccl_load(file, &why[0], C.size_t(len(why)))
 	if at == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNotSupported, C.GoString(&why[0]))
+		return nil, fmt.Errorf("%w: %s; %s", ErrNotSupported, C.GoString(&why[0]), Remedy)
 	}
 	loaded[path] = &Library{at}
 	return loaded[path], nil

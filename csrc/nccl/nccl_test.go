@@ -23,7 +23,7 @@ func TestLoadFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(t.TempDir(), "none.so"): "none.so",
+		filepath.Join(t.TempDir(), "none.so"): "or have PSRT_NCCL_LIBRARY name a file, such as nvidia/nccl/lib/libnccl.so.2",
 		text:                                  "invalid ELF header",
 		driver:                                "has no ncclGetVersion",
 		nccltest.Build(t, "-DWITHOUT_P2P"):    "has no ncclSend, which NCCL 2.7 has",

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"psrt/csrc/nccl"
 )
 
 func TestExamine(t *testing.T) {
@@ -59,7 +61,7 @@ func TestExamine(t *testing.T) {
 		"network card eth0":   {"", OK, "NUMA node 1", ""},
 		"disk nvme0n1":        {"", OK, "of no NUMA node that is known", ""},
 		"io_uring":            {"", Warn, "kernel.io_uring_disabled is 2: rows on disks are read by threads", "sysctl kernel.io_uring_disabled=0"},
-		"library NCCL":        {"", Missing, "no libnccl.so.2 where libraries usually are", "install NVIDIA's libnccl2"},
+		"library NCCL":        {"", Missing, "no libnccl.so.2 where libraries usually are", nccl.Remedy},
 		"launcher srun":       {"", OK, "/usr/bin/srun", ""},
 		"launcher mpirun":     {"", Missing, "not in PATH; ranks can be started by hand", "apt-get install openmpi-bin"},
 	} {

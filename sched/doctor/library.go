@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"psrt/csrc/cuda"
+	"psrt/csrc/nccl"
 )
 
 // library is one that is loaded where it is there, by its soname, and what psrt
@@ -15,15 +18,16 @@ import (
 type library struct {
 	name, file, since, mend string
 	symbols                 []string
+	variable                string // of the environment, that names another file; "": none does
 }
 
 // known are all of them; since is the version that has all symbols.
 func known() []library {
 	return []library{
-		{"CUDA driver", "libcuda.so.1", "CUDA 11", "install the GPU's driver", []string{"cuInit", "cuDeviceGet", "cuCtxGetDevice", "cuMemAlloc_v2", "cuLaunchKernel"}},
-		{"NCCL", "libnccl.so.2", "NCCL 2.7", "install NVIDIA's libnccl2", []string{"ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank", "ncclCommGetAsyncError", "ncclCommAbort", "ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclBroadcast", "ncclSend", "ncclRecv", "ncclGroupStart", "ncclGroupEnd"}},
-		{"PMIx", "libpmix.so.2", "PMIx 3", "apt-get install libpmix2", []string{"PMIx_Init", "PMIx_Finalize", "PMIx_Put", "PMIx_Commit", "PMIx_Fence", "PMIx_Get", "PMIx_Error_string"}},
-		{"libibverbs", "libibverbs.so.1", "rdma-core 32", "apt-get install libibverbs1 ibverbs-providers", []string{"ibv_get_device_list", "ibv_open_device", "ibv_reg_mr", "ibv_create_qp", "ibv_create_srq", "_ibv_query_gid_ex", "_ibv_query_gid_table"}},
+		{"CUDA driver", cuda.Library, "CUDA 11", "install the GPU's driver, or have " + cuda.Variable + " name its file", cuda.Symbols(), cuda.Variable},
+		{"NCCL", nccl.Name, "NCCL 2.7", nccl.Remedy, nccl.Symbols(), nccl.Variable},
+		{"PMIx", "libpmix.so.2", "PMIx 3", "apt-get install libpmix2", []string{"PMIx_Init", "PMIx_Finalize", "PMIx_Put", "PMIx_Commit", "PMIx_Fence", "PMIx_Get", "PMIx_Error_string"}, ""},
+		{"libibverbs", "libibverbs.so.1", "rdma-core 32", "apt-get install libibverbs1 ibverbs-providers", []string{"ibv_get_device_list", "ibv_open_device", "ibv_reg_mr", "ibv_create_qp", "ibv_create_srq", "_ibv_query_gid_ex", "_ibv_query_gid_table"}, ""},
 	}
 }
 
@@ -40,17 +44,21 @@ func (l *library) finding() string { return "library " + l.name }
 var usualPlaces = []string{"usr/lib/*-linux-gnu/", "lib/*-linux-gnu/", "usr/lib64/", "lib64/", "usr/lib/", "usr/local/lib/", "usr/local/cuda/lib64/"}
 
 func (x *examiner) library(l library) Finding {
+	named := ""
+	if l.variable != "" {
+		named = os.Getenv(l.variable)
+	}
+	if named != "" && !strings.Contains(named, "/") { // the loader looks for that where it looks for any
+		l.file = named
+	}
 	f := Finding{Name: l.finding(), State: Missing, Figure: "no " + l.file + " where libraries usually are", Mend: l.mend}
-	var at []string
-	for _, dir := range x.cfg.Libraries {
-		if path := filepath.Join(dir, l.file); fileThere(path) {
-			at = append(at, path)
+	at := x.placesOf(l.file)
+	if strings.Contains(named, "/") {
+		if at = []string{named}; !fileThere(named) {
+			f.State, f.Figure = Warn, fmt.Sprintf("no %s, which %s names", named, l.variable)
 		}
 	}
-	for _, dir := range usualPlaces {
-		at = append(at, x.glob(dir+l.file)...)
-	}
-	if len(at) == 0 {
+	if len(at) == 0 || f.State == Warn {
 		return f
 	}
 	path := at[0] // the loader takes the first that suits this machine
@@ -62,8 +70,11 @@ func (x *examiner) library(l library) Finding {
 		}
 	}
 	f.State, f.Figure, f.Mend = OK, path, ""
-	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) != l.file {
-		f.Figure += " (" + strings.TrimPrefix(filepath.Base(real), l.file+".") + ")"
+	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) != filepath.Base(path) {
+		f.Figure += " (" + strings.TrimPrefix(filepath.Base(real), filepath.Base(path)+".") + ")"
+	}
+	if named != "" {
+		f.Figure += ", as " + l.variable + " says"
 	}
 	if why != nil {
 		f.State, f.Figure = Warn, fmt.Sprintf("%s: %v", f.Figure, why)
@@ -75,6 +86,19 @@ func (x *examiner) library(l library) Finding {
 		}
 	}
 	return f
+}
+
+// placesOf is where a library's file is, in the order in which the loader looks.
+func (x *examiner) placesOf(file string) (at []string) {
+	for _, dir := range x.cfg.Libraries {
+		if path := filepath.Join(dir, file); fileThere(path) {
+			at = append(at, path)
+		}
+	}
+	for _, dir := range usualPlaces {
+		at = append(at, x.glob(dir+file)...)
+	}
+	return at
 }
 
 func fileThere(path string) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,12 +55,56 @@ func TestWrongLibraries(t *testing.T) {
 		for _, p := range c.places {
 			x.cfg.Libraries = append(x.cfg.Libraries, dirs[p])
 		}
-		f := x.library(library{"X", "libx.so.1", "9.9", "apt-get install libx", c.symbols})
+		f := x.library(library{"X", "libx.so.1", "9.9", "apt-get install libx", c.symbols, ""})
 		if f.State != c.state || !strings.Contains(f.Figure, c.says) || (f.State == OK) != (f.Mend == "") {
 			t.Errorf("%s: %+v, want %s and %q", c.name, f, c.state, c.says)
 		}
 		if c.state == Warn && !strings.Contains(f.Mend, "out of LD_LIBRARY_PATH") {
 			t.Errorf("%s: %q", c.name, f.Mend)
+		}
+	}
+}
+
+// What a variable of the environment names is looked at, as it is what is loaded.
+func TestNamedLibraries(t *testing.T) {
+	found, err := filepath.Glob("/lib/*/libm.so.6")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no library to look at: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(found[0], filepath.Join(dir, "libm-of-ours.so")); err != nil {
+		t.Fatal(err)
+	}
+	x := &examiner{machine{t.TempDir()}, Config{Libraries: []string{dir}}, t.Context()}
+	for _, c := range []struct{ named, state, says string }{
+		{found[0], OK, found[0]},
+		{"libm-of-ours.so", OK, "libm-of-ours.so"},
+		{"/nowhere/libm.so", Warn, "no /nowhere/libm.so, which PSRT_X_LIBRARY names"},
+		{"libm-of-theirs.so", Missing, "no libm-of-theirs.so where"},
+		{"", Missing, "no libx.so.1 where"},
+	} {
+		t.Setenv("PSRT_X_LIBRARY", c.named)
+		f := x.library(library{"X", "libx.so.1", "9.9", "PSRT_X_LIBRARY", []string{"sin"}, "PSRT_X_LIBRARY"})
+		if f.State != c.state || !strings.Contains(f.Figure, c.says) || (c.state == OK) != strings.Contains(f.Figure, "as PSRT_X_LIBRARY says") {
+			t.Errorf("%q: %+v, want %s and %q", c.named, f, c.state, c.says)
+		}
+	}
+}
+
+// TestSameSymbols: a library that the doctor finds whole lacks nothing for who loads it.
+func TestSameSymbols(t *testing.T) {
+	for i, want := range []struct {
+		all  int
+		some []string
+	}{{40, []string{"cuInit", "cuDevicePrimaryCtxRelease_v2", "cuMemcpy2DAsync_v2", "cuEventElapsedTime"}}, {15, []string{"ncclGetVersion", "ncclRecv", "ncclGetErrorString"}}} {
+		l := known()[i]
+		if len(l.symbols) < want.all || slices.Contains(l.symbols, "ncclCommInitRankConfig") {
+			t.Errorf("%s: %d symbols: %v", l.name, len(l.symbols), l.symbols)
+		}
+		for _, s := range want.some {
+			if !slices.Contains(l.symbols, s) {
+				t.Errorf("%s: %s is not looked for: %v", l.name, s, l.symbols)
+			}
 		}
 	}
 }

@@ -85,9 +85,9 @@ func TestSameDigestOnDevice(t *testing.T) {
 				}
 				s := res.ServerUse[0].Tables[0].Tiers
 				if s == nil || s.DeviceBytes > 1<<20 || s.DeviceEvicted == 0 || s.DevicePutBack == 0 || s.DeviceHits == 0 {
-					t.Errorf("nothing was on the device, or too much: %+v", s)
+					t.Fatalf("nothing was on the device, or too much: %+v", s)
 				}
-				if name == policy.NameBelady && s != nil && s.DeviceAhead == 0 {
+				if name == policy.NameBelady && s.DeviceAhead == 0 {
 					t.Errorf("nothing was copied ahead: %+v", s)
 				}
 				t.Logf("%+v", *s)

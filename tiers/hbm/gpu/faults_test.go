@@ -238,10 +238,18 @@ func TestDriverFails(t *testing.T) {
 
 // TestNoDriverFails: what is no driver says why.
 func TestNoDriverFails(t *testing.T) {
-	c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v")
-	c.Env = append(os.Environ(), faultVariable+"=/nowhere/libcuda.so.1", "PSRT_GPU_TEST_NAME=no room")
-	text, _ := c.CombinedOutput()
-	if !strings.Contains(string(text), "not supported on this machine: /nowhere/libcuda.so.1") {
-		t.Errorf("a driver that is not there:\n%s", text)
+	math, err := filepath.Glob("/lib/*/libm.so.6")
+	if err != nil || len(math) == 0 {
+		t.Fatalf("no library that is none: %v", err)
+	}
+	for library, says := range map[string]string{
+		"/nowhere/libcuda.so.1": "not supported on this machine: /nowhere/libcuda.so.1",
+		math[0]:                 "has no cuInit: it is no CUDA driver at all",
+	} {
+		c := exec.Command(os.Args[0], "-test.run=^TestDriverFails$", "-test.v")
+		c.Env = append(os.Environ(), faultVariable+"="+library, "PSRT_GPU_TEST_NAME=no room")
+		if text, _ := c.CombinedOutput(); !strings.Contains(string(text), says) || strings.Contains(string(text), "older than") {
+			t.Errorf("%s:\n%s", library, text)
+		}
 	}
 }
