@@ -1,7 +1,8 @@
 #!/bin/sh
 # Every check that needs a GPU, on one. Where there is a Go the checks are built
 # first, into bin/gpu-check; a copy of this tree with that folder needs neither Go, a
-# compiler nor a network. --list runs nothing, but says which they are.
+# compiler nor a network. --list runs nothing, but says which they are; --build builds
+# them and runs none.
 set -eu
 cd "$(dirname "$0")/.."
 # A package, and which of its tests; those that end in Fails have a fake driver, which
@@ -23,8 +24,19 @@ if [ "${1-}" = --list ]; then
 	done
 	exit
 fi
+# Whether there is a card is known before minutes of building.
+mkdir -p bin/gpu-check
+card="$PWD/bin/gpu-check/card"
+if command -v cc >/dev/null; then
+	cc -O2 -o "$card" csrc/cuda/testdata/card.c -ldl
+fi
+[ -x "$card" ] || { echo "gpu-check: no $card: run make gpu-check where there is a compiler and a Go, then copy this folder" >&2; exit 1; }
+case ${1-} in
+--build) ;; # to be copied to a machine that has one
+*) "$card" >bin/gpu-check/cards 2>&1 || { echo "gpu-check: $(cat bin/gpu-check/cards); --build builds the checks alone" >&2; exit 1; }
+	echo "gpu-check: $(cat bin/gpu-check/cards)" ;;
+esac
 if [ -x .cache/bin/go ]; then
-	mkdir -p bin/gpu-check
 	# As csrc/accel/acceltest compiles it, for rows by a library's table of functions.
 	cc -std=gnu11 -O2 -ffp-contract=off -shared -fPIC -Icsrc/accel -Icsrc/ptx -o bin/gpu-check/twin.so csrc/accel/testdata/twin.c -lm
 	for c in $checks; do
@@ -32,6 +44,7 @@ if [ -x .cache/bin/go ]; then
 		.cache/bin/go test -c -o "bin/gpu-check/$(echo "$p" | tr / -)" "./$p"
 	done
 fi
+[ "${1-}" != --build ] || exit 0
 failed= twin="$PWD/bin/gpu-check/twin.so"
 [ -f "$twin" ] || { echo "gpu-check: no $twin: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
 for c in $checks; do
