@@ -92,7 +92,9 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 			// either. Each push there is answered so.
 			lost := rep.Code == psmsg.CodeNoMemory || rep.Code == psmsg.CodeStorage
 			switch {
-			case (lost || rep.Code == psmsg.CodeClock) && !c.cfg.Stepped:
+			case lost && !c.cfg.Stepped:
+				c.ends(err.because(c.refusal(l.server)))
+			case rep.Code == psmsg.CodeClock && !c.cfg.Stepped:
 				c.ends(err)
 			case lost:
 				l.release(slot)
@@ -104,7 +106,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		if call.err == nil {
 			call.err = err
 			if rep.Code == psmsg.CodeNoMemory && !c.cfg.Stepped {
-				call.err = fmt.Errorf("%w%s", err, remedied(c.refusal(l.server)))
+				call.err = err.because(c.refusal(l.server))
 			}
 			if rep.Code == psmsg.CodeStorage && !c.cfg.Stepped {
 				call.err = fmt.Errorf("%w%s; what was checkpointed or saved before is safe", err, c.refusal(l.server))
@@ -127,9 +129,27 @@ type RefusedError struct {
 	Clock  uint64
 	Server int
 	Code   psmsg.Code
+	// Lost: a device that had its rows has failed, and nobody else has them.
+	Lost bool
 }
 
+// because adds what the server said of why, "": nothing.
+func (e *RefusedError) because(refusal string) error {
+	switch e.Lost = deviceFailed(refusal); {
+	case e.Code == psmsg.CodeStorage:
+		return fmt.Errorf("%w%s; what was checkpointed or saved before is safe", e, refusal)
+	default:
+		return fmt.Errorf("%w%s", e, remedied(refusal))
+	}
+}
+
+// deviceFailed says whether a server's refusal is that of a device which had rows.
+func deviceFailed(refusal string) bool { return strings.Contains(refusal, " has failed: ") }
+
 func (e *RefusedError) Error() string {
+	if e.Lost {
+		return fmt.Sprintf("client: worker %d: %s at clock %d: server %d has lost rows with the device that they were on", e.Worker, e.Kind, e.Clock, e.Server)
+	}
 	return fmt.Sprintf("client: worker %d: %s at clock %d: server %d answers: %s", e.Worker, e.Kind, e.Clock, e.Server, e.Code)
 }
 
@@ -139,6 +159,8 @@ func remedied(refusal string) string {
 	switch {
 	case strings.Contains(refusal, "raise --hbm-budget"):
 		return refusal
+	case deviceFailed(refusal):
+		return refusal + "; what was checkpointed or saved before is safe: resume from that; give --hbm-journal, or leave --hbm-budget out"
 	case strings.Contains(refusal, "growing failed"): // the disk, not the limit
 		return refusal + "; free room on the disks of --ssd, add servers or lower --dim"
 	case strings.Contains(refusal, "ssd: the store is full"), strings.Contains(refusal, "of --ssd-limit"):

@@ -82,7 +82,11 @@ func (s *Server) noteDevice() {
 		return slices.ContainsFunc(l.order, func(t *tableState) bool { return t.device != nil })
 	}
 	if d := s.cfg.Device; d != nil && slices.ContainsFunc(s.lanes, onDevice) {
-		s.cfg.Note(fmt.Sprintf("rows of coming batches lie in %d bytes of %s", d.MaxBytes, d.Device.Name()))
+		whose := ""
+		if s.cfg.Chain != nil { // a process has several
+			whose = fmt.Sprintf(" of group %d", s.cfg.Chain.Group)
+		}
+		s.cfg.Note(fmt.Sprintf("rows of coming batches%s lie in %d bytes of %s", whose, d.MaxBytes, d.Device.Name()))
 	}
 }
 
