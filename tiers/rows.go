@@ -158,6 +158,8 @@ type DeviceStats struct {
 	PutBack              uint64 // rows that were changed there
 	BytesIn, BytesOut    uint64 // whole rows copied there and back
 	Waited               time.Duration
-	Unwritten            int    // rows that were changed there and would be gone with it
-	Failed               string // the device that had the rows, and how it failed: memory has its place
+	// What copies to it, kernels and copies from it have taken, where it tells.
+	CopiesIn, Kernels, CopiesOut time.Duration
+	Unwritten                    int    // rows that were changed there and would be gone with it
+	Failed                       string // the device that had the rows, and how it failed: memory has its place
 }

@@ -64,7 +64,7 @@ func hits(s psmsg.StatsReply) *hit {
 	}
 	h := &hit{Memory: sum.RowsInMemory, Rate: fmt.Sprintf("memory %.2f %%", 100*float64(sum.Hits)/float64(max(1, sum.Hits+sum.Misses)))}
 	if sum.Device != "" {
-		h.Rate = fmt.Sprintf("device %.2f %% (waited for %.1f s), ", 100*float64(sum.DeviceHits)/float64(max(1, sum.DeviceHits+sum.DeviceMisses)), sum.DeviceWaited) + h.Rate
+		h.Rate = fmt.Sprintf("device %.2f %% (waited for %.1f s; copies in %.1f s, kernels %.1f s, copies out %.1f s), ", 100*float64(sum.DeviceHits)/float64(max(1, sum.DeviceHits+sum.DeviceMisses)), sum.DeviceWaited, sum.DeviceCopiesIn, sum.DeviceKernels, sum.DeviceCopiesOut) + h.Rate
 	}
 	return h
 }

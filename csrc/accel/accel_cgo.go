@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 )
 
@@ -123,6 +124,25 @@ func (d *Device) NewEvent() (*Event, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// Times says whether events may tell how long work took.
+func (d *Device) Times() bool { return C.psrt_accel_times(d.l.ops) != 0 }
+
+// NewTimedEvent makes one that tells. Preconditions: Times.
+func (d *Device) NewTimedEvent() (*Event, error) {
+	e := &Event{d: d}
+	if err := d.l.failed("timed_event", C.psrt_accel_timed_event(d.l.ops, d.at, &e.at)); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Since is the time from an event before e; both are timed and have passed.
+func (e *Event) Since(first *Event) (time.Duration, error) {
+	var ms C.float
+	err := e.d.l.failed("between", C.psrt_accel_between(e.d.l.ops, e.d.at, first.at, e.at, &ms))
+	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }
 
 // Passed says whether the event's moment has come; one never recorded has passed.

@@ -74,3 +74,6 @@ int32_t psrt_accel_fill(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream,
 int32_t psrt_accel_run(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes) { return o->run((void *)at, (void *)stream, kernel, n, argument, bytes); }
 int32_t psrt_accel_waits(const psrt_accel_ops *o) { return o->size >= offsetof(psrt_accel_ops, wait) + sizeof o->wait && o->wait; }
 int32_t psrt_accel_wait(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uintptr_t event) { return o->wait((void *)at, (void *)stream, (void *)event); }
+int32_t psrt_accel_times(const psrt_accel_ops *o) { return o->size >= offsetof(psrt_accel_ops, between) + sizeof o->between && o->timed_event && o->between; }
+int32_t psrt_accel_timed_event(const psrt_accel_ops *o, uintptr_t at, uintptr_t *event) { return o->timed_event((void *)at, (void **)event); }
+int32_t psrt_accel_between(const psrt_accel_ops *o, uintptr_t at, uintptr_t first, uintptr_t last, float *ms) { return o->between((void *)at, (void *)first, (void *)last, ms); }

@@ -33,6 +33,10 @@ int32_t psrt_accel_fill(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream,
 /* 1 where the table has wait, else 0. */
 int32_t psrt_accel_waits(const psrt_accel_ops *o);
 int32_t psrt_accel_wait(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, uintptr_t event);
+/* 1 where the table has timed_event and between, else 0. */
+int32_t psrt_accel_times(const psrt_accel_ops *o);
+int32_t psrt_accel_timed_event(const psrt_accel_ops *o, uintptr_t at, uintptr_t *event);
+int32_t psrt_accel_between(const psrt_accel_ops *o, uintptr_t at, uintptr_t first, uintptr_t last, float *ms);
 int32_t psrt_accel_run(const psrt_accel_ops *o, uintptr_t at, uintptr_t stream, int32_t kernel, uint64_t n, const void *argument, uint64_t bytes);
 
 #endif

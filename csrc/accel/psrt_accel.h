@@ -26,7 +26,8 @@
  *
  * VERSIONS. Structs grow at their end only; `size` tells what the other side knows. wait came
  * later: without it, by size or as NULL, all work on rows is in one stream, and copies of
- * rows that come ahead are not beside it.
+ * rows that come ahead are not beside it. timed_event and between came later still, together: without
+ * them nobody is told how long copies and kernels take.
  */
 #ifndef PSRT_ACCEL_H
 #define PSRT_ACCEL_H
@@ -110,6 +111,11 @@ typedef struct psrt_accel_ops {
 	/* What is given to the stream from now on waits for an event, as it was recorded last,
 	 * of another stream; the caller does not. */
 	int32_t (*wait)(void *at, void *stream, void *event);
+
+	/* An event for record, passed and event_end, of which between tells the time since another
+	 * such, when both have passed, in ms. */
+	int32_t (*timed_event)(void *at, void **event);
+	int32_t (*between)(void *at, void *first, void *last, float *ms);
 } psrt_accel_ops;
 
 /* The one symbol that the library exports. The answer lives as long as it. */

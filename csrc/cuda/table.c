@@ -127,6 +127,8 @@ static int32_t stream(void *at, void **made)
 
 static int32_t stream_end(void *at, void *s) { return result(psrt_cuda_stream_end(PLACE(at), s)); }
 static int32_t event(void *at, void **made) { return result(psrt_cuda_event(PLACE(at), 0, made)); }
+static int32_t timed_event(void *at, void **made) { return result(psrt_cuda_event(PLACE(at), 1, made)); }
+static int32_t between(void *at, void *first, void *last, float *ms) { return result(psrt_cuda_between(PLACE(at), first, last, ms)); }
 static int32_t event_end(void *at, void *e) { return result(psrt_cuda_event_end(PLACE(at), e)); }
 static int32_t record(void *at, void *e, void *s) { return result(psrt_cuda_record(PLACE(at), e, s)); }
 static int32_t await(void *at, void *s, void *e) { return result(psrt_cuda_stream_wait(PLACE(at), s, e)); }
@@ -182,6 +184,7 @@ const psrt_accel_ops *psrt_cuda_table(const char *ptx, const char *names, uint32
 		.host_alloc = host_alloc, .host_free = host_free, .stream = stream, .stream_end = stream_end, .event = event,
 		.event_end = event_end, .record = record, .passed = passed, .to_device = to_device, .to_host = to_host,
 		.rows_to_host = rows_to_host, .fill = fill, .run = run, .wait = await,
+		.timed_event = timed_event, .between = between,
 	};
 	pthread_mutex_lock(&lock);
 	int known = take(ptx, names, lanes, block);

@@ -24,6 +24,7 @@ var (
 	deviceBytes = counter("psrt_tier_device_bytes_total", "Whole rows copied to the device and from it.", "table", "way")
 	deviceLost  = gauge("psrt_tier_device_failed", "Parts of a table (one a lane) whose device has failed: memory has its place.", "table")
 	deviceLack  = gauge("psrt_tier_device_unwritten", "Rows changed on the device that would be gone with it: neither in the tiers below nor in the journal.", "table")
+	deviceTime  = counter("psrt_tier_device_work_seconds_total", "Time that the device was at copies to it, kernels, and copies from it.", "table", "work")
 	deviceWait  = counter("psrt_tier_device_wait_seconds_total", "Time that lanes waited for the device.", "table")
 
 	diskLog       = gauge("psrt_disk_log_bytes", "Segments of the log in use, live rows and dead.")
@@ -85,6 +86,9 @@ func (s sink) tiers(name string, rows int64, t *psmsg.TierStats) {
 		s.put(deviceBytes, float64(t.DeviceBytesIn), name, "in")
 		s.put(deviceBytes, float64(t.DeviceBytesOut), name, "out")
 		s.put(deviceWait, t.DeviceWaited, name)
+		s.put(deviceTime, t.DeviceCopiesIn, name, "copy_in")
+		s.put(deviceTime, t.DeviceKernels, name, "kernel")
+		s.put(deviceTime, t.DeviceCopiesOut, name, "copy_out")
 		s.put(deviceLack, float64(t.DeviceUnwritten), name)
 		s.put(deviceLost, float64(t.DeviceFailedParts), name)
 	}

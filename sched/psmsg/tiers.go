@@ -33,6 +33,10 @@ type TierStats struct {
 	DeviceBytesIn  uint64  `json:"device_bytes_in,omitempty"`
 	DeviceBytesOut uint64  `json:"device_bytes_out,omitempty"`
 	DeviceWaited   float64 `json:"device_waited_seconds,omitempty"`
+	// What its copies, of rows, gradients, keys and values, and its kernels took, as it tells.
+	DeviceCopiesIn  float64 `json:"device_copy_in_seconds,omitempty"`
+	DeviceKernels   float64 `json:"device_kernel_seconds,omitempty"`
+	DeviceCopiesOut float64 `json:"device_copy_out_seconds,omitempty"`
 	// DeviceUnwritten are rows that were changed there and would be gone with it.
 	DeviceUnwritten int64 `json:"device_unwritten,omitempty"`
 	// DeviceFailed is a device that had rows, and how it failed; DeviceFailedParts are parts of tables
@@ -63,6 +67,9 @@ func (t *TierStats) Add(o *TierStats) {
 	t.DeviceBytesIn += o.DeviceBytesIn
 	t.DeviceBytesOut += o.DeviceBytesOut
 	t.DeviceWaited += o.DeviceWaited
+	t.DeviceCopiesIn += o.DeviceCopiesIn
+	t.DeviceKernels += o.DeviceKernels
+	t.DeviceCopiesOut += o.DeviceCopiesOut
 	t.DeviceUnwritten += o.DeviceUnwritten
 	t.DeviceFailed = cmp.Or(t.DeviceFailed, o.DeviceFailed)
 	t.DeviceFailedParts += o.DeviceFailedParts

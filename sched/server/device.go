@@ -142,6 +142,9 @@ func addDevice(t *psmsg.TierStats, d tiers.DeviceStats) {
 	t.DeviceBytesIn += d.BytesIn
 	t.DeviceBytesOut += d.BytesOut
 	t.DeviceWaited += d.Waited.Seconds()
+	t.DeviceCopiesIn += d.CopiesIn.Seconds()
+	t.DeviceKernels += d.Kernels.Seconds()
+	t.DeviceCopiesOut += d.CopiesOut.Seconds()
 	t.DeviceUnwritten += int64(d.Unwritten)
 	if d.Failed != "" {
 		t.DeviceFailed, t.DeviceFailedParts = d.Failed, t.DeviceFailedParts+1

@@ -86,6 +86,7 @@ type counters struct {
 	in, out                           uint64 // rows copied to the device, and from it
 	failed                            string // the device that had the rows, and how
 	waited                            time.Duration
+	times                             Times // of devices before
 }
 
 type scratch struct {
@@ -239,9 +240,12 @@ func (c *Cache) Len() int { return c.below.Len() }
 // Stats are those of the tier below, and what is here.
 func (c *Cache) Stats() tiers.Stats {
 	s := c.below.Stats()
+	times := c.stats.times
+	times.add(c.dev.Times())
 	s.Device = tiers.DeviceStats{Rows: c.size() - len(c.free), Failed: c.stats.failed, Bytes: c.dev.Bytes(), Hits: c.stats.hits, Misses: c.stats.misses,
 		Evicted: c.stats.evicted, PutBack: c.stats.put, CopiedAhead: c.stats.ahead, Name: c.name,
-		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()), Waited: c.stats.waited, Unwritten: c.unwritten()}
+		BytesIn: 4 * c.stats.in * uint64(c.acc.RowFloats()), BytesOut: 4 * c.stats.out * uint64(c.acc.RowFloats()),
+		Waited: c.stats.waited + times.Waited, CopiesIn: times.In, Kernels: times.Kernels, CopiesOut: times.Out, Unwritten: c.unwritten()}
 	host := int64(len(c.keys))*slotBytes + c.policy.Bytes() + int64(c.index.Bytes())
 	host += c.journal.bytes() + c.dev.HostBytes()
 	if c.stats.failed != "" {

@@ -1,6 +1,8 @@
 package hbm
 
 import (
+	"time"
+
 	"psrt/csrc/probe"
 	"psrt/tiers/accessor"
 	"psrt/tiers/table"
@@ -20,6 +22,17 @@ type Device interface {
 
 // Fence is the end of a call of an Arena; 0 is of none.
 type Fence uint64
+
+// Times is what work on a device takes: copies to it, kernels, copies from it, and how long
+// calls other than Wait have waited for it. Zero where it does not tell.
+type Times struct{ In, Kernels, Out, Waited time.Duration }
+
+func (t *Times) add(o Times) {
+	t.In += o.In
+	t.Kernels += o.Kernels
+	t.Out += o.Out
+	t.Waited += o.Waited
+}
 
 // Arena is rows behind one another on a device, slot i at i x RowFloats. A call
 // names a batch of slots, a list that may be changed at once, and returns; calls take effect
@@ -46,5 +59,7 @@ type Arena interface {
 	// Bytes is what it takes of the device's memory, HostBytes of the host's, beside Buffers.
 	Bytes() int64
 	HostBytes() int64
+	// Times is what its work has taken until now.
+	Times() Times
 	Close() error
 }

@@ -34,6 +34,7 @@ func (c *Cache) grow(n int) error {
 		twin.CopyIn(some, words)
 	}
 	c.free = append(c.free, play[len(c.play):]...)
+	c.stats.times.add(old.Times())
 	c.dev, c.buf, c.play = twin, buf, play
 	_ = old.Close() // memory of the host that nobody uses any more
 	return nil

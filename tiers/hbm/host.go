@@ -2,6 +2,7 @@ package hbm
 
 import (
 	"math/bits"
+	"time"
 
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
@@ -44,6 +45,7 @@ type hostArena struct {
 	all     []float32
 	rows    kernels.Rows
 	size    int
+	times   Times
 }
 
 func (a *hostArena) Buffer(floats int) ([]float32, error) {
@@ -60,7 +62,13 @@ func (a *hostArena) row(slot uint32) []float32 {
 	return a.all[at : at+a.rows.Stride]
 }
 
+func (a *hostArena) Times() Times { return a.times }
+
+// since adds the time since begin.
+func since(begin time.Time, to *time.Duration) { *to += time.Since(begin) }
+
 func (a *hostArena) CopyIn(slots []uint32, rows []float32) Fence {
+	defer since(time.Now(), &a.times.In)
 	for i, s := range slots {
 		copy(a.row(s), rows[i*a.rows.Stride:(i+1)*a.rows.Stride])
 	}
@@ -68,6 +76,7 @@ func (a *hostArena) CopyIn(slots []uint32, rows []float32) Fence {
 }
 
 func (a *hostArena) CopyOut(slots []uint32, rows []float32) Fence {
+	defer since(time.Now(), &a.times.Out)
 	for i, s := range slots {
 		copy(rows[i*a.rows.Stride:(i+1)*a.rows.Stride], a.row(s))
 	}
@@ -75,6 +84,7 @@ func (a *hostArena) CopyOut(slots []uint32, rows []float32) Fence {
 }
 
 func (a *hostArena) Gather(slots []uint32, dst []float32, step int) Fence {
+	defer since(time.Now(), &a.times.Kernels)
 	a.acc.GatherInto(&a.rows, slots, dst, step)
 	return 0
 }
@@ -85,6 +95,7 @@ func (a *hostArena) Find(keys []uint64, slots []uint32, dst []float32, step int)
 }
 
 func (a *hostArena) Update(slots []uint32, grads []float32, refused *int) Fence {
+	defer since(time.Now(), &a.times.Kernels)
 	*refused = a.acc.Update(&a.rows, slots, grads)
 	return 0
 }

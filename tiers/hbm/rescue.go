@@ -66,6 +66,7 @@ func (c *Cache) rescue() error {
 	spec := c.Spec()
 	c.replayed = c.journal.replay(twin, c.isDirty, spec.PushFloats(), c.acc.RowFloats())
 	old, written := c.dev, c.journal
+	c.stats.times.add(old.Times())
 	c.dev, c.buf, c.play, c.failed, c.journal = twin, buf, play, nil, nil
 	_ = old.Close() // of what has failed: nothing of it is used any more
 	_ = written.close()

@@ -84,8 +84,27 @@ static int32_t drop(void *at, uint64_t address)
 static int32_t host_alloc(void *at, uint64_t bytes, void **address) { (void)at; return take(bytes, address); }
 static int32_t host_free(void *at, void *address) { (void)at; free(block_of(address)); return broken; }
 static int32_t stream(void *at, void **s) { (void)at; *s = NULL; return broken; }
-static int32_t end(void *at, void *what) { (void)at; (void)what; return broken; }
-static int32_t record(void *at, void *e, void *s) { (void)at; (void)e; (void)s; return broken; }
+static int32_t end(void *at, void *what) { (void)at; free(what); return broken; }
+static int32_t timed_event(void *at, void **e) { (void)at; *e = calloc(1, sizeof(struct timespec)); return *e ? broken : PSRT_ACCEL_NO_MEMORY; }
+
+/* Other events are none: all before them is over. */
+static int32_t record(void *at, void *e, void *s)
+{
+	(void)at;
+	(void)s;
+	if (e)
+		clock_gettime(CLOCK_MONOTONIC, e);
+	return broken;
+}
+
+static int32_t between(void *at, void *first, void *last, float *ms)
+{
+	const struct timespec *a = first, *b = last;
+	(void)at;
+	*ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) / 1e6);
+	return broken;
+}
+
 static int32_t await(void *at, void *s, void *e) { (void)at; (void)s; (void)e; return broken; }
 static int32_t passed(void *at, void *e, int32_t *yes) { (void)at; (void)e; *yes = 1; return broken; }
 
@@ -162,6 +181,7 @@ const psrt_accel_ops *psrt_accel_get(void)
 		.host_alloc = host_alloc, .host_free = host_free, .stream = stream, .stream_end = end, .event = stream,
 		.event_end = end, .record = record, .passed = passed, .to_device = to_device, .to_host = to_host,
 		.rows_to_host = rows_to_host, .fill = fill, .run = RUN, .wait = await,
+		.timed_event = timed_event, .between = between,
 	};
 	return &ops;
 }

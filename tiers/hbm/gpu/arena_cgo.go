@@ -89,6 +89,7 @@ type arena struct {
 	turn    uint32 // of an update
 	bytes   []byte // an argument
 	failed  error
+	times   hbm.Times
 }
 
 // stage is what one piece of a batch takes on its way.
@@ -98,9 +99,11 @@ type stage struct {
 	ids               []uint32 // pinned, as what follows
 	words             []uint64 // keys, or buckets of the index
 	refused           []uint64
-	host              []byte // all of them
-	floats            []byte // pinned, as many as flat has, once they are wanted
-	owed              piece  // where floats go when the device is done, none: nowhere
+	host              []byte                 // all of them
+	floats            []byte                 // pinned, as many as flat has, once they are wanted
+	stamps            [stampsOf]*accel.Event // nil where the device tells no times
+	stamped           bool
+	owed              piece // where floats go when the device is done, none: nowhere
 	over              *accel.Event
 	number            uint64   // of the lane's piece that used it last, 0: it is over
 	whole             *int     // where its refused are added, nil: it has none
@@ -132,6 +135,9 @@ func (a *arena) take() (err error) {
 		if s.over, err = a.dev.NewEvent(); err != nil {
 			return err
 		}
+	}
+	if err := a.takeStamps(); err != nil {
+		return err
 	}
 	for i := range a.lane[working].stage {
 		if err := a.wantFloats(&a.lane[working].stage[i]); err != nil {
@@ -202,6 +208,9 @@ func (a *arena) retire(l *lane, s *stage) {
 		return
 	}
 	l.over, s.number = max(l.over, s.number), 0
+	if a.fail(a.readStamps(s)) {
+		return
+	}
 	if s.whole != nil {
 		*s.whole += int(s.refused[0])
 		s.whole = nil
@@ -244,13 +253,15 @@ func (a *arena) pieces(l *lane, n, most, width int, do func(s *stage, first int,
 	for first := 0; first < n && a.failed == nil; first += most {
 		l.next++
 		s := &l.stage[int(l.next)%len(l.stage)]
+		begin := time.Now()
 		if a.retire(l, s); a.failed != nil {
 			break
 		}
+		a.times.Waited += time.Since(begin)
 		b := &ptx.Batch{Rows: a.memory, Flat: s.flat, IDs: s.at, Stride: a.lay.stride, Count: a.rows,
 			N: min(n-first, most), Width: width, Step: width}
 		s.number = l.next
-		if a.fail(do(s, first, b)) || a.fail(l.stream.Record(s.over)) {
+		if a.fail(do(s, first, b)) || a.fail(a.stamp(l, s, outOver)) || a.fail(l.stream.Record(s.over)) {
 			break
 		}
 	}
@@ -265,7 +276,7 @@ func (a *arena) each(l *lane, slots []uint32, host []float32, width, step int, d
 		if err := a.inTurn(l, slots[first:first+b.N]); err != nil {
 			return err
 		}
-		if err := l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])); err != nil {
+		if err := errors.Join(a.stamp(l, s, pieceBegun), l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N]))); err != nil {
 			return err
 		}
 		return do(s, pieceOf(host, first, b.N, width, step), b)
@@ -280,7 +291,7 @@ func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
 	l := a.mover()
 	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
-		return errors.Join(a.send(l, s, p), l.stream.Run(putRows, b.N, a.bytes))
+		return errors.Join(a.send(l, s, p), a.run(l, s, putRows, b.N, a.bytes))
 	})
 }
 
@@ -288,7 +299,7 @@ func (a *arena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
 	l := a.mover()
 	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
 		a.bytes = b.Append(a.bytes[:0])
-		return errors.Join(l.stream.Run(gatherRows, b.N, a.bytes), a.fetch(l, s, p))
+		return errors.Join(a.run(l, s, gatherRows, b.N, a.bytes), a.fetch(l, s, p))
 	})
 }
 
@@ -302,7 +313,7 @@ func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 		} else {
 			a.bytes = b.Append(a.bytes[:0])
 		}
-		err := l.stream.Run(kernel, b.N, a.bytes)
+		err := a.run(l, s, kernel, b.N, a.bytes)
 		if there {
 			return err
 		}
@@ -334,7 +345,7 @@ func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm
 		} else {
 			a.bytes = b.AppendFind(a.bytes[:0], &at)
 		}
-		err := errors.Join(l.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), l.stream.Run(kernel, b.N, a.bytes),
+		err := errors.Join(a.stamp(l, s, pieceBegun), l.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), a.run(l, s, kernel, b.N, a.bytes),
 			l.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at))
 		if there {
 			return err
@@ -354,8 +365,8 @@ func (a *arena) refresh() {
 			_, _, buckets := a.index.Hash()
 			b.Rows, b.Stride, b.Count, b.Flat = a.image, width, buckets, s.keys
 			a.bytes = b.Append(a.bytes[:0])
-			return errors.Join(l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
-				l.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), l.stream.Run(putRows, b.N, a.bytes))
+			return errors.Join(a.stamp(l, s, pieceBegun), l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
+				l.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), a.run(l, s, putRows, b.N, a.bytes))
 		})
 	}
 }
@@ -451,7 +462,7 @@ func (a *arena) update(slots []uint32, grads []float32, refused *int) {
 		} else {
 			a.bytes = b.AppendUpdate(a.bytes[:0], a.acc.Rule(), s.count)
 		}
-		return errors.Join(l.stream.Fill(s.count, 0, 8), a.send(l, s, p), l.stream.Run(kernel, b.N, a.bytes),
+		return errors.Join(l.stream.Fill(s.count, 0, 8), a.send(l, s, p), a.run(l, s, kernel, b.N, a.bytes),
 			l.stream.ToHost(mem.Bytes(s.refused), s.count))
 	})
 }
@@ -488,6 +499,11 @@ func (a *arena) Close() error {
 	for s := range a.allStages() {
 		if s.over != nil {
 			errs = append(errs, s.over.Close())
+		}
+		for _, e := range s.stamps {
+			if e != nil {
+				errs = append(errs, e.Close())
+			}
 		}
 		if s.host != nil {
 			errs = append(errs, a.dev.HostFree(s.host))

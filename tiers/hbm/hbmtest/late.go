@@ -146,6 +146,8 @@ func (a *lateArena) Wait(f hbm.Fence) error {
 	return nil
 }
 
+func (a *lateArena) Times() hbm.Times { return a.twin.Times() }
+
 func (a *lateArena) HostBytes() int64 { return a.twin.HostBytes() }
 
 func (a *lateArena) Bytes() int64 { return a.twin.Bytes() }
