@@ -361,6 +361,9 @@ func (c *chained) fail(err error) {
 	if c.failed != nil {
 		return
 	}
+	if failed := c.l.deviceError(); failed != nil { // it says which, where what met it does not
+		err = failed
+	}
 	c.failed = err
 	c.l.was.whole = false // it may have failed in the middle of a step
 	c.shows.Store(false)

@@ -123,6 +123,19 @@ func (l *lane) deviceLost(t *tableState) bool {
 	return true
 }
 
+// deviceError is how a table's device has failed, with its rows; nil: none has.
+func (l *lane) deviceError() error {
+	for _, t := range l.order {
+		if t.device == nil {
+			continue
+		}
+		if err := t.device.Failed(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // hasTiers says whether rows lie anywhere but in memory.
 func (l *lane) hasTiers() bool { return l.storage != nil || l.cfg.Device != nil }
 
