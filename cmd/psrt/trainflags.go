@@ -98,7 +98,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Var(f.optimizer, "optimizer", "optimizer of the sparse parameters")
 	f.denseOptimizer = cli.NewChoice("", "", table.SGD, table.AdaGrad, table.Adam, table.FTRL)
 	fl.Var(f.denseOptimizer, "dense-optimizer", "optimizer of the dense parameters (as --optimizer)")
-	fl.Float32Var(&f.lr, "lr", 0, "learning rate (adam .005, adagrad and rowadagrad .05, ftrl .1, sgd .01)")
+	fl.Float32Var(&f.lr, "lr", 0, "learning rate (adam .005, with asp and ssp down to .001 where rows have many fields; adagrad and rowadagrad .05, ftrl .1, sgd .01)")
 	fl.Float32Var(&f.denseLR, "dense-lr", 0, "learning rate of the dense parameters (as --lr)")
 	fl.StringVar(&f.accessor, "accessor", "", "YAML `file` with the life of features: when rows are made, get their vector, decay and go (docs/lifecycle.md)")
 	fl.StringVar(&f.serving, "serving", "", "`place` for models to serve, a base and then deltas, at the days that --accessor describes; psrt eval, predict and export read them")
@@ -274,8 +274,8 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		return nil, "", err
 	}
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}
-	if j.Optimizer.LR == 0 && j.Optimizer.Kind == table.Adam {
-		j.Optimizer.LR = adamLR
+	if f.lr == 0 {
+		j.Optimizer.LR = j.RateOf(j.Optimizer.Kind)
 	}
 	j.DenseOptimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L2: f.denseL2}
 	if f.denseOptimizer.Value != "" {
@@ -292,6 +292,9 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	}
 	if j.DenseOptimizer.LR == 0 && j.DenseOptimizer.Kind == table.Adam {
 		j.DenseOptimizer.LR = adamLR
+		if j.Optimizer.Kind == table.Adam {
+			j.DenseOptimizer.LR = j.Optimizer.LR
+		}
 	}
 	if err := f.readLifecycle(j); err != nil {
 		return nil, "", err
@@ -326,8 +329,7 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	return j, note, nil
 }
 
-// adamLR suits click data with batches of some thousand; the library's own
-// default of .001 is made for small batches of dense models.
+// adamLR is Adam's default rate of dense values beside rows of another optimizer.
 const adamLR = 0.005
 
 // check refuses values that no job can have, naming the flag.
