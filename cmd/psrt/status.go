@@ -192,7 +192,7 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	var found []target
 	for _, l := range list {
 		if f.pid == 0 || f.pid == l.PID {
-			found = append(found, target{pid: l.PID, places: plain(job.MetricsSockets(l.Path)), shards: shardsOf(ctx, l.Path)})
+			found = append(found, target{pid: l.PID, places: job.MetricsPlaces(l.Path), shards: shardsOf(ctx, l.Path)})
 		}
 	}
 	joined, err := job.JoinedJobs(os.TempDir())

@@ -109,3 +109,24 @@ func TestControlFollows(t *testing.T) {
 		}
 	}
 }
+
+// The ranks of a launcher of this machine have their names, whether they answer or not.
+func TestLaunchedRanksHaveNames(t *testing.T) {
+	dir := t.TempDir()
+	l := &launcher{job: &train.Job{Servers: 1, Workers: 2}, dir: dir}
+	for r := range 2 {
+		l.rank(r)
+	}
+	for r := range 3 {
+		if err := os.WriteFile(metricsSocket(dir, r), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for _, p := range MetricsPlaces(dir) {
+		names = append(names, p.Name)
+	}
+	if got := strings.Join(names, ", "); got != "server 0, worker 0, rank 2" {
+		t.Errorf("%s; the last one is of an older psrt", got)
+	}
+}
