@@ -203,7 +203,11 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	var failed error
 	for _, j := range joined {
 		t, err := f.reach.job(ctx, j.Coordinator, j.Token)
-		if err != nil {
+		switch {
+		case err != nil && len(j.Here) > 0 && ctx.Err() == nil:
+			fmt.Fprintf(os.Stderr, "psrt: %s; shown are the ranks on this machine\n", cli.OneLine(err))
+			t = target{places: j.Here}
+		case err != nil:
 			failed = err
 			continue
 		}

@@ -57,11 +57,12 @@ func TokenOf(dir string) string { return filepath.Join(dir, tokenName) }
 
 // Attach reaches a job at its rank 0, or in the user's etcd.
 func Attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Control, error) {
+	whole, began := ctx, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	k, err := attach(ctx, addr, token, sc)
 	if err != nil {
-		return nil, err
+		return nil, Unanswered(whole, addr, token, attachTimeout, err)
 	}
 	c := k.Coord
 	kv, err := c.Get(ctx, keyJob)
@@ -70,6 +71,8 @@ func Attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Co
 		err = badInput("job: no job with this token runs there; check --coordinator and --token-file")
 	case err == nil:
 		err = json.Unmarshal(kv.Value, &k.Job)
+	default:
+		err = Unanswered(whole, addr, token, time.Since(began).Round(time.Second/10), err)
 	}
 	if err == nil && !k.Job.Chained() {
 		err = badInput("job: its servers stay what they are: it was started without --replicas and without --groups; with either of them servers can be added and removed")
@@ -140,6 +143,15 @@ type View struct {
 
 // View looks.
 func (k *Control) View(ctx context.Context) (*View, error) {
+	began := time.Now()
+	v, err := k.view(ctx)
+	if err != nil && k.ways != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = k.ways.unanswered(ctx, time.Since(began).Round(time.Second/10), err)
+	}
+	return v, err
+}
+
+func (k *Control) view(ctx context.Context) (*View, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	kv, err := k.Coord.Get(ctx, replica.KeyMap)

@@ -11,6 +11,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
+	"psrt/sched/metrics"
 	"psrt/sched/train"
 )
 
@@ -56,6 +57,14 @@ func TestJoinedFollowsTheWays(t *testing.T) {
 	found("h1:1,h2:1")
 	other := be(1, "h2:1") // a rank of the same job, as it was reached before
 	found("h1:1,h2:1")
+	all, err := JoinedJobs(os.TempDir()) // whose coordinator may be what hangs: both ranks can be asked
+	if err != nil || len(all) != 1 || len(all[0].Here) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	s := metrics.LookAt(ctx, all[0].Here)
+	if names := all[0].Here[0].Name + " " + all[0].Here[1].Name; !strings.Contains(names, "server 0 on ") || !strings.Contains(names, "server 1 on ") || len(metrics.Between(s, s).Silent) > 0 {
+		t.Errorf("%s: %+v", names, metrics.Between(s, s))
+	}
 	other()
 	if _, err := store.Delete(ctx, "way/1"); err != nil {
 		t.Fatal(err)
