@@ -161,11 +161,17 @@ func (f *trainFlags) find(ctx context.Context, cfg *job.RankConfig, store job.St
 func (f *trainFlags) byHand(store job.StoreConfig) ([]byte, error) {
 	switch {
 	case f.rendezvous != "":
+		if err := checkAddress("rendezvous", f.rendezvous); err != nil {
+			return nil, err
+		}
 		f.coordinator = f.rendezvous
 	case f.coordinator == embedded:
 		return nil, cli.Usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
 	case len(store.Endpoints) > 0:
 		return nil, cli.Usagef("--rank with --coordinator %s needs --rendezvous HOST:PORT, too, an address of rank 0 that every rank can reach: only servers talk to etcd", f.coordinator)
+	}
+	if err := checkCoordinator(f.coordinator); err != nil {
+		return nil, err
 	}
 	return f.token()
 }

@@ -166,6 +166,7 @@ type Joined struct {
 	// Here are the ranks on this machine, which can be asked though the coordinator
 	// does not answer.
 	Here []metrics.Place
+	PIDs []int // of its ranks on this machine, at least one
 }
 
 // JoinedJobs finds those that launchers elsewhere have started ranks of here.
@@ -184,6 +185,7 @@ func JoinedJobs(parent string) (all []Joined, err error) {
 		if i < 0 {
 			i, all = len(all), append(all, Joined{Coordinator: j.Coordinator, Token: j.Token})
 		}
+		all[i].PIDs = append(all[i].PIDs, l.PID)
 		if j.Rank != nil {
 			all[i].Here = append(all[i].Here, j.Rank.place(j.Token))
 		}
