@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"psrt/sched/coord"
+	"psrt/rdma/secure"
 )
 
 // silenceWithin is how long each address of a coordinator is tried by itself.
@@ -18,7 +18,7 @@ const silenceWithin = time.Second
 // Unanswered explains why a coordinator, at addr as --coordinator has it, has said nothing
 // within a time: each of its addresses is tried by itself. Other errors stay what they are.
 func Unanswered(ctx context.Context, addr string, token []byte, within time.Duration, err error) error {
-	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, coord.ErrUnavailable) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, secure.ErrToken) || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if Endpoints(addr) != nil {

@@ -53,6 +53,10 @@ func TestUnanswered(t *testing.T) {
 			}
 		}
 	}
+	wrong := errors.Join(secure.ErrToken, late) // it has answered, and refused
+	if err := Unanswered(t.Context(), stopped[0], token, time.Second, wrong); err.Error() != wrong.Error() {
+		t.Error(err)
+	}
 	other := errors.New("another")
 	if err := Unanswered(t.Context(), there, token, time.Second, other); !errors.Is(err, other) || err.Error() != "another" {
 		t.Error(err)
