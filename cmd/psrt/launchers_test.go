@@ -105,6 +105,14 @@ func TestMPIRun(t *testing.T) {
 		})
 		same(t, o, digest, "shm", "4 ranks on one host met by PMIx")
 	})
+	t.Run("replicas on one host", func(t *testing.T) { // as psrt's own launcher refuses it, at every rank
+		o := onCluster(t, func(ctx context.Context) *exec.Cmd {
+			return exec.CommandContext(ctx, "mpirun", append(append(strings.Fields("-n 4 --allow-run-as-root --oversubscribe"), job...), "--replicas", "2")...)
+		})
+		if o.code != 2 || !strings.Contains(o.stderr, "--allow-same-host") {
+			t.Errorf("exit %d: %s", o.code, o.stderr)
+		}
+	})
 	t.Run("layers on a rank of their own", func(t *testing.T) { // the last of them, on another host than the first worker
 		o := onCluster(t, mpirun(5, append(job, "--heter", "--dense-ranks", "1", "--json")...))
 		same(t, o, digest, "tcp", "5 ranks on 3 hosts met by PMIx")

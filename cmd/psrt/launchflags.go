@@ -118,7 +118,7 @@ func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe f
 	}
 	met, err := job.Meet(ctx, job.LaunchedConfig{
 		Identity: *id, Servers: f.servers, Workers: f.workers, Token: token, Interface: f.iface, Listen: f.listen, Transport: f.transport.kind.Value, Timeout: f.joinTimeout,
-		Store: store, Describe: describe, Note: note,
+		Store: store, Describe: describe, Note: note, OneHost: f.replicasOnOneHost,
 	})
 	switch {
 	case err == nil:
@@ -132,6 +132,15 @@ func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe f
 	}
 	return nil, cli.Usagef("rank %d of %d (%s): %w; use srun --mpi=pmix or --mpi=pmi2, or give --coordinator HOST:PORT, an address of rank 0 that every rank can reach, and --token-file, a file with a secret of at least 16 bytes, the same at every rank (head -c 32 /dev/urandom > token)",
 		id.Rank, id.World, id.By, err)
+}
+
+// replicasOnOneHost refuses at every rank what rank 0's first shard map would: who ends
+// first says it to the launcher. Labels may say that it is no one host.
+func (f *trainFlags) replicasOnOneHost() error {
+	if f.replicas.rack != "" || f.replicas.host != "" {
+		return nil
+	}
+	return f.replicas.onOneHost(f.servers)
 }
 
 // find fills in how a rank reaches the others: by what started it, else as it was told.
@@ -161,11 +170,17 @@ func (f *trainFlags) find(ctx context.Context, cfg *job.RankConfig, store job.St
 func (f *trainFlags) byHand(store job.StoreConfig) ([]byte, error) {
 	switch {
 	case f.rendezvous != "":
+		if err := checkAddress("rendezvous", f.rendezvous); err != nil {
+			return nil, err
+		}
 		f.coordinator = f.rendezvous
 	case f.coordinator == embedded:
 		return nil, cli.Usagef("--rank needs --coordinator HOST:PORT, an address of rank 0 that every rank can reach")
 	case len(store.Endpoints) > 0:
 		return nil, cli.Usagef("--rank with --coordinator %s needs --rendezvous HOST:PORT, too, an address of rank 0 that every rank can reach: only servers talk to etcd", f.coordinator)
+	}
+	if err := checkCoordinator(f.coordinator); err != nil {
+		return nil, err
 	}
 	return f.token()
 }

@@ -238,9 +238,13 @@ func TestStatus(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"status"}, 1, "no psrt train or psrt serve runs"},
-		{[]string{"top"}, 1, "no psrt train or psrt serve runs"},
+		{[]string{"status"}, 1, "no job of this user runs"},
+		{[]string{"top"}, 1, "no job of this user runs"},
+		{[]string{"server", "ls"}, 1, "no job of this user runs"},
+		{[]string{"server", "add"}, 1, "no job of this user runs"},
+		{[]string{"server", "remove", "1"}, 1, "no job of this user runs"},
 		{[]string{"status", "--pid", "1"}, 2, "--pid 1"},
+		{[]string{"server", "ls", "--pid", "1"}, 2, "--pid 1"},
 		{[]string{"status", "--at", r.addr, "--pid", "1"}, 2, "leave one out"},
 		{[]string{"status", "--at", r.addr, "--interval", "60ms"}, 1, "no rank has answered"},
 		{[]string{"status", "--interval", "1ms"}, 2, "at least 50ms"},

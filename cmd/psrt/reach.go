@@ -33,6 +33,9 @@ func (f *reachFlags) token() ([]byte, error) {
 	if f.tokenFile == "" {
 		return nil, cli.Usagef("--coordinator %s needs --token-file: the file with the job's secret that its ranks have", f.coordinator)
 	}
+	if err := checkCoordinator(f.coordinator); err != nil {
+		return nil, err
+	}
 	b, err := os.ReadFile(f.tokenFile)
 	if err != nil {
 		return nil, cli.Usagef("--token-file: %w", err)
@@ -79,8 +82,10 @@ func (f *reachFlags) store(addr string) job.StoreConfig {
 // places are where ranks show themselves; named are addresses that the job names as ways
 // to its coordinator, "" where it has one that stays.
 func (f *reachFlags) places(ctx context.Context, addr string, token []byte) (places []metrics.Place, named string, err error) {
+	whole := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer in %v", reachWithin))
 	defer cancel()
+	defer func() { err = job.Unanswered(whole, addr, token, reachWithin, err) }()
 	c, err := job.Reach(ctx, addr, token, f.store(addr))
 	if err != nil {
 		return nil, "", err

@@ -117,6 +117,7 @@ func (f *serveFlags) show(r *metrics.Rank, log func(string)) (end func()) {
 		log(fmt.Sprintf("psrt status will not find this server: %v", err))
 		return func() { _ = scratch.Close() }
 	}
+	job.NameRank(scratch.Path, f.rank, fmt.Sprintf("server %d", f.rank))
 	e.Serve(r.Gatherer())
 	return func() { _, _ = e.Close(), scratch.Close() }
 }
@@ -156,6 +157,7 @@ func (f *serveFlags) serveAll(ctx context.Context, c *cobra.Command) error {
 		if err != nil {
 			return err
 		}
+		job.NameRank(scratch.Path, i, fmt.Sprintf("server %d", i))
 		sockets = append(sockets, metricsSocket(scratch.Path, i))
 		args := append(f.common(c), "--rank", strconv.Itoa(i), "--coordinator", coordinator, "--listen", listen, "--metrics", "unix:"+sockets[i])
 		lc.Ranks = append(lc.Ranks, launch.Rank{Name: fmt.Sprintf("server %d", i), Args: args, Env: []string{job.EnvLaunched + "=1"}})

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -25,17 +27,24 @@ type serverFlags struct {
 	tlsCA, tlsCert, tlsKey string
 	pid                    int
 	wait                   time.Duration
+	force                  bool
 	json                   string
+	token                  []byte // of the job that was found
 }
 
-const serverJobs = `The job is the one that "psrt train" or "psrt serve" runs on this machine for this user (--pid where there are several).
-Where its ranks were started by mpirun, srun or by hand, give its --coordinator and --token-file.`
+const serverJobs = `The job is the one that runs on this machine for this user, with the same TMPDIR: of "psrt train" or
+"psrt serve", or one of which mpirun, srun or ssh has started a rank here (--pid where there are several). From
+anywhere else --coordinator and --token-file, as the ranks have them, find it.`
 
 func newServer() *cobra.Command {
 	c := &cobra.Command{
 		Use: "server", Short: "Add servers to a running job, take them away, list them",
 		Long: "Servers of a job that was started with --replicas or --groups can change while it trains.\n\n" + serverJobs,
 		Args: noArgs,
+		Example: `  psrt server ls
+  psrt server add
+  psrt server remove 1
+  psrt server ls --coordinator node0:7000 --token-file token`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newServerAdd(), newServerRemove(), newServerList())
@@ -60,8 +69,9 @@ func newServerAdd() *cobra.Command {
 	f, own := &serverFlags{}, &trainFlags{}
 	c := &cobra.Command{
 		Use: "add", Short: "Add a server to a running job",
-		Long: `Add a server. A job of this machine's launcher gets it from there. With --coordinator this process
-is the server, until the job ends or it is removed. Rows move to it while training goes on.
+		Long: `Add a server. A job of psrt's own launcher on this machine gets it from there. Of a job of mpirun, srun or
+ssh, and with --coordinator, this process is the server, until the job ends or it is removed. Rows move to it
+while training goes on.
 
 ` + serverJobs,
 		Example: `  psrt server add
@@ -94,6 +104,7 @@ func newServerRemove() *cobra.Command {
 	}
 	f.register(c.Flags())
 	f.waiting(c.Flags())
+	c.Flags().BoolVar(&f.force, "force", false, "remove it though fewer servers are left than rows are to have replicas: one more death may end the job")
 	c.RunE = func(_ *cobra.Command, args []string) error { return removeServer(f, args[0]) }
 	return c
 }
@@ -112,42 +123,68 @@ func newServerList() *cobra.Command {
 	return c
 }
 
-// attach finds the job.
+// attach finds the job. Where no launcher of psrt's runs it, coordinator and token are
+// those that its ranks use.
 func (f *serverFlags) attach(ctx context.Context) (*job.Control, error) {
 	if f.coordinator != "" {
 		t := &trainFlags{tokenFile: f.tokenFile}
 		if f.tokenFile == "" {
 			return nil, cli.Usagef("--coordinator %s needs --token-file, the job's", f.coordinator)
 		}
-		token, err := t.token()
+		var err error
+		if err = checkCoordinator(f.coordinator); err == nil {
+			f.token, err = t.token()
+		}
 		if err != nil {
 			return nil, err
 		}
-		return job.Attach(ctx, f.coordinator, token, f.store())
+		return job.Attach(ctx, f.coordinator, f.token, f.store())
 	}
 	list, err := launch.Running(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
-	var found []launch.Launcher
-	for _, l := range list {
-		if _, err := os.Stat(job.TokenOf(l.Path)); err == nil && (f.pid == 0 || f.pid == l.PID) {
-			found = append(found, l)
-		}
-	}
-	switch {
-	case len(found) == 0 && f.pid != 0:
-		return nil, cli.Usagef("--pid %d: neither psrt train nor psrt serve runs under that number for this user; psrt status shows all jobs", f.pid)
-	case len(found) == 0:
-		return nil, cli.Usagef("neither psrt train nor psrt serve runs on this machine for this user (below %s); --coordinator and --token-file reach a job elsewhere", os.TempDir())
-	case len(found) > 1:
-		return nil, cli.Usagef("%d jobs run on this machine: say which by --pid, such as --pid %d", len(found), found[0].PID)
-	}
-	token, err := os.ReadFile(job.TokenOf(found[0].Path))
+	joined, err := job.JoinedJobs(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
-	return job.AttachLauncher(ctx, found[0].Path, token)
+	var pids []string // one of each job
+	dir, ranks := "", job.Joined{}
+	for _, l := range list {
+		if _, err := os.Stat(job.TokenOf(l.Path)); err == nil && (f.pid == 0 || f.pid == l.PID) {
+			pids, dir = append(pids, strconv.Itoa(l.PID)), l.Path
+		}
+	}
+	for _, j := range joined {
+		if f.pid == 0 || slices.Contains(j.PIDs, f.pid) {
+			pids, ranks = append(pids, strconv.Itoa(j.PIDs[0])), j
+		}
+	}
+	switch {
+	case len(pids) == 0 && f.pid != 0:
+		return nil, noPID(f.pid)
+	case len(pids) == 0:
+		return nil, noJob("--coordinator and --token-file reach a job elsewhere")
+	case len(pids) > 1:
+		return nil, cli.Usagef("%d jobs run on this machine: say which by --pid %s", len(pids), strings.Join(pids, ", or --pid "))
+	case dir == "":
+		f.coordinator, f.token = ranks.Coordinator, ranks.Token
+		return job.Attach(ctx, f.coordinator, f.token, f.store())
+	}
+	if f.token, err = os.ReadFile(job.TokenOf(dir)); err != nil {
+		return nil, err
+	}
+	return job.AttachLauncher(ctx, dir, f.token)
+}
+
+// noPID and noJob are alike in all commands that look for a job: a number that the user
+// gave is wrong, and that nothing runs is no fault of the command line.
+func noPID(pid int) error {
+	return cli.Usagef("--pid %d: no job of this user runs under that number; psrt status shows all jobs", pid)
+}
+
+func noJob(elsewhere string) error {
+	return fmt.Errorf("no job of this user runs on this machine (below %s): neither psrt train or psrt serve, nor a rank that mpirun, srun or ssh has started; %s", os.TempDir(), elsewhere)
 }
 
 func (f *serverFlags) store() job.StoreConfig {
@@ -182,14 +219,7 @@ func printServers(w io.Writer, v *job.View) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "server\tgroups\tas head\tcoming\tweight\thost\track\tpid\twire\taddress\tstate\t")
 	for _, s := range v.Servers {
-		state := "well"
-		switch {
-		case s.Leaving:
-			state = "leaving"
-		case !s.Listed:
-			state = "silent"
-		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%g\t%s\t%s\t%d\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Weight, s.Host, s.Rack, s.PID, s.Speaks, s.Addr, state)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%g\t%s\t%s\t%d\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Weight, s.Host, s.Rack, s.PID, s.Speaks, s.Addr, s.State())
 	}
 	return t.Flush()
 }
@@ -219,7 +249,7 @@ func removeServer(f *serverFlags, arg string) error {
 		return err
 	}
 	defer k.Close()
-	if err := k.Remove(ctx, number); err != nil {
+	if err := k.Remove(ctx, number, f.force); err != nil {
 		return err
 	}
 	return f.settled(ctx, k, fmt.Sprintf("server %d has left", number), func(v *job.View) bool {
@@ -287,11 +317,6 @@ func addServer(c *cobra.Command, f *serverFlags, own *trainFlags) error {
 
 // serveAdded is a server for a job that runs, in this process.
 func (f *trainFlags) serveAdded(ctx context.Context, k *job.Control, at *serverFlags) error {
-	f.tokenFile = at.tokenFile
-	token, err := f.token()
-	if err != nil {
-		return err
-	}
 	devices, err := f.transport.Devices()
 	if err != nil {
 		return err
@@ -309,7 +334,7 @@ func (f *trainFlags) serveAdded(ctx context.Context, k *job.Control, at *serverF
 	}
 	show := newDisplay(os.Stderr, false)
 	show.note(fmt.Sprintf("server %d of a job of %d servers and %d workers at its start", number, k.Job.Servers, k.Job.Workers))
-	_, err = job.RunAdded(ctx, at.coordinator, number, k, job.RankConfig{Token: token, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(),
+	_, err = job.RunAdded(ctx, at.coordinator, number, k, job.RankConfig{Token: at.token, Seen: true, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(),
 		Listen: f.listen, Node: node, Events: show.event, HostLabel: f.replicas.host, Rack: f.replicas.rack, Weight: f.replicas.weight, Store: at.store()})
 	return cli.InterruptedOr(ctx, err)
 }

@@ -192,7 +192,7 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	var found []target
 	for _, l := range list {
 		if f.pid == 0 || f.pid == l.PID {
-			found = append(found, target{pid: l.PID, places: plain(job.MetricsSockets(l.Path)), shards: shardsOf(ctx, l.Path)})
+			found = append(found, target{pid: l.PID, places: job.MetricsPlaces(l.Path), shards: shardsOf(ctx, l.Path)})
 		}
 	}
 	joined, err := job.JoinedJobs(os.TempDir())
@@ -202,14 +202,19 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	found = slices.DeleteFunc(found, func(t target) bool { return len(t.places) == 0 })
 	var failed error
 	for _, j := range joined {
+		if f.pid != 0 && !slices.Contains(j.PIDs, f.pid) {
+			continue
+		}
 		t, err := f.reach.job(ctx, j.Coordinator, j.Token)
-		if err != nil {
+		switch {
+		case err != nil && len(j.Here) > 0 && ctx.Err() == nil:
+			fmt.Fprintf(os.Stderr, "psrt: %s; shown are the ranks on this machine\n", cli.OneLine(err))
+			t = target{places: j.Here}
+		case err != nil:
 			failed = err
 			continue
 		}
-		if f.pid == 0 {
-			found = append(found, t)
-		}
+		found = append(found, t)
 	}
 	switch {
 	case len(found) > 0:
@@ -217,9 +222,9 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 	case failed != nil:
 		return nil, failed
 	case f.pid != 0:
-		return nil, cli.Usagef("--pid %d: psrt train does not run under that number for this user; psrt status shows all jobs", f.pid)
+		return nil, noPID(f.pid)
 	}
-	return nil, fmt.Errorf("no psrt train or psrt serve runs on this machine for this user (below %s); --coordinator and --token-file, or --at HOST:PORT, ask ranks elsewhere", os.TempDir())
+	return nil, noJob("--coordinator and --token-file, or --at HOST:PORT, ask ranks elsewhere")
 }
 
 // shardsOf reaches the coordinator of a launcher's job; nil where its servers stay

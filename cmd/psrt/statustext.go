@@ -79,12 +79,9 @@ func printCluster(t io.Writer, c *job.Cluster) {
 	}
 	fmt.Fprintf(t, "\ncluster\thost\track\theads\tgroups\tjoins\t\tepoch %d: %d groups of %d replica(s), %d short, %d joining\t\n", c.Epoch, c.Groups, c.Replicas, c.Short, c.Joins)
 	for _, s := range c.Servers {
-		word := ""
-		switch {
-		case s.Leaving:
-			word = "leaves"
-		case !s.Listed:
-			word = "silent"
+		word := s.State()
+		if word == "well" {
+			word = ""
 		}
 		fmt.Fprintf(t, "server %d\t%s\t%s\t%d\t%d\t%d\t%s\t\t\n", s.Server, dash(s.Host), dash(s.Rack), s.Heads, s.Groups, s.Joins, word)
 	}

@@ -57,11 +57,12 @@ func TokenOf(dir string) string { return filepath.Join(dir, tokenName) }
 
 // Attach reaches a job at its rank 0, or in the user's etcd.
 func Attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Control, error) {
+	whole, began := ctx, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	k, err := attach(ctx, addr, token, sc)
 	if err != nil {
-		return nil, err
+		return nil, Unanswered(whole, addr, token, attachTimeout, err)
 	}
 	c := k.Coord
 	kv, err := c.Get(ctx, keyJob)
@@ -70,6 +71,8 @@ func Attach(ctx context.Context, addr string, token []byte, sc StoreConfig) (*Co
 		err = badInput("job: no job with this token runs there; check --coordinator and --token-file")
 	case err == nil:
 		err = json.Unmarshal(kv.Value, &k.Job)
+	default:
+		err = Unanswered(whole, addr, token, time.Since(began).Round(time.Second/10), err)
 	}
 	if err == nil && !k.Job.Chained() {
 		err = badInput("job: its servers stay what they are: it was started without --replicas and without --groups; with either of them servers can be added and removed")
@@ -128,6 +131,23 @@ type ServerInfo struct {
 	Speaks int `json:"speaks,omitempty"`
 }
 
+// State is how a server is, in a word or two.
+func (s *ServerInfo) State() string {
+	switch {
+	case s.Leaving:
+		return "leaving"
+	case !s.Listed:
+		return "silent"
+	case s.Generation == 0: // no map names this process: it was cut out after a silence, or has only come
+		return "not in the map"
+	case s.Groups == 0 && s.Joins > 0:
+		return "joining"
+	case s.Groups == 0:
+		return "without groups"
+	}
+	return "well"
+}
+
 // View is a job's servers at one moment.
 type View struct {
 	Epoch    uint64       `json:"epoch"`
@@ -140,6 +160,15 @@ type View struct {
 
 // View looks.
 func (k *Control) View(ctx context.Context) (*View, error) {
+	began := time.Now()
+	v, err := k.view(ctx)
+	if err != nil && k.ways != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = k.ways.unanswered(ctx, time.Since(began).Round(time.Second/10), err)
+	}
+	return v, err
+}
+
+func (k *Control) view(ctx context.Context) (*View, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	kv, err := k.Coord.Get(ctx, replica.KeyMap)
@@ -266,8 +295,9 @@ func (k *Control) Refused(ctx context.Context, number int) error {
 	return nil
 }
 
-// Remove asks a server to give its groups to others and to end.
-func (k *Control) Remove(ctx context.Context, number int) error {
+// Remove asks a server to give its groups to others and to end; force: though fewer are
+// left than rows are to have replicas.
+func (k *Control) Remove(ctx context.Context, number int, force bool) error {
 	v, err := k.View(ctx)
 	if err != nil {
 		return err
@@ -279,6 +309,7 @@ func (k *Control) Remove(ctx context.Context, number int) error {
 			others++
 		}
 	}
+	left, places := room(v, number, k.Job.AllowSameHost)
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	keeper, err := k.Coord.Get(ctx, keyKeeper)
@@ -292,11 +323,37 @@ func (k *Control) Remove(ctx context.Context, number int) error {
 	case number == 0 && err == nil && string(keeper.Value) == rank0:
 		return badInput("job: server 0 keeps the job's coordinator, which would end with it: it can be removed from jobs with --replicas 2, or with --coordinator https://…, your etcd")
 	}
+	if left < v.Replicas && v.Servers[i].Listed && !force {
+		return badInput("job: without server %d there are %d %s for --replicas %d: every row would have %d replica(s), and as many deaths more would end the job; add a server first (psrt server add), or say --force",
+			number, left, places, v.Replicas, left)
+	}
 	if err := mayLeave(ctx, k.Coord, rankOf(number, k.Job), number); err != nil {
 		return err
 	}
 	_, err = k.Coord.Put(ctx, replica.LeavingKey(number), nil, 0)
 	return err
+}
+
+// room is how many replicas of a row the servers but one have places for, and what these
+// places are.
+func room(v *View, but int, sameHost bool) (n int, places string) {
+	all := map[string]bool{}
+	for i := range v.Servers {
+		s := &v.Servers[i]
+		switch {
+		case s.Server == but || !s.Listed || s.Leaving || s.Generation == 0: // one that has only come takes nothing yet
+		case sameHost:
+			all[strconv.Itoa(s.Server)] = true
+		case s.Rack != "":
+			all["rack "+s.Rack] = true
+		default:
+			all["host "+s.Host] = true
+		}
+	}
+	if sameHost {
+		return len(all), "server(s) that have joined"
+	}
+	return len(all), "hosts or racks with servers that have joined"
 }
 
 // mayLeave refuses that a rank goes without which those that keep the store could agree

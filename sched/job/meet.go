@@ -25,6 +25,8 @@ type LaunchedConfig struct {
 	Transport string
 	Timeout   time.Duration
 	Store     StoreConfig
+	// OneHost may refuse that all ranks are on one host, at every rank alike. May be nil.
+	OneHost func() error
 	// Describe is the job, at rank 0.
 	Describe func() (*train.Job, error)
 	Note     func(string)
@@ -66,7 +68,12 @@ func Meet(ctx context.Context, cfg LaunchedConfig) (*Launched, error) {
 	ex, err := rendezvous.Open(ctx, id)
 	switch {
 	case err == nil:
-		l, err := meetBy(ctx, ex, cfg)
+		l, oneHost, err := meetBy(ctx, ex, cfg)
+		if err == nil && oneHost && cfg.OneHost != nil {
+			if err = cfg.OneHost(); err != nil {
+				err = errors.Join(err, l.Close())
+			}
+		}
 		if bye := ex.Close(); err == nil && bye != nil {
 			cfg.Note("the launcher's " + ex.Name() + " did not say good-bye: " + bye.Error())
 		}
@@ -80,7 +87,7 @@ func Meet(ctx context.Context, cfg LaunchedConfig) (*Launched, error) {
 	return nil, err
 }
 
-func meetBy(ctx context.Context, ex rendezvous.Exchange, cfg LaunchedConfig) (_ *Launched, err error) {
+func meetBy(ctx context.Context, ex rendezvous.Exchange, cfg LaunchedConfig) (_ *Launched, oneHost bool, err error) {
 	id := cfg.Identity
 	l := &Launched{}
 	mc := rendezvous.Config{
@@ -102,7 +109,7 @@ func meetBy(ctx context.Context, ex rendezvous.Exchange, cfg LaunchedConfig) (_ 
 	}
 	met, err := rendezvous.Meet(ctx, ex, mc)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	l.Token = met.Token
 	l.Listen = net.JoinHostPort(met.Addr.String(), portOf(cfg.Listen))
@@ -110,7 +117,7 @@ func meetBy(ctx context.Context, ex rendezvous.Exchange, cfg LaunchedConfig) (_ 
 	if id.Rank == 0 {
 		cfg.Note(meetingNote(ex, met))
 	}
-	return l, nil
+	return l, met.OneHost, nil
 }
 
 func meetingNote(ex rendezvous.Exchange, met *rendezvous.Met) string {

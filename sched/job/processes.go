@@ -17,6 +17,7 @@ import (
 
 	"psrt/sched/coord"
 	"psrt/sched/launch"
+	"psrt/sched/metrics"
 	"psrt/sched/train"
 )
 
@@ -143,6 +144,7 @@ type launcher struct {
 // before it left behind is in nobody's way.
 func (l *launcher) rank(r int) launch.Rank {
 	n := l.started(r)
+	NameRank(l.dir, r, l.name(r))
 	if l.flags != nil {
 		return launch.Rank{Name: l.name(r), Args: l.flags(r, n), Env: []string{EnvLaunched + "=1"}}
 	}
@@ -293,16 +295,30 @@ func metricsSocket(dir string, rank int) string {
 
 const metricsName = "metrics-"
 
-// MetricsSockets are those in a running launcher's directory.
-func MetricsSockets(dir string) (sockets []string) {
+// rankName + number is a file with how people know a rank.
+const rankName = "name-"
+
+// NameRank leaves a rank's name in its launcher's directory, for MetricsPlaces: who does
+// not answer can no longer say it.
+func NameRank(dir string, rank int, name string) {
+	_ = os.WriteFile(filepath.Join(dir, rankName+strconv.Itoa(rank)), []byte(name), 0o600) // it is "rank N" then
+}
+
+// MetricsPlaces are those of the ranks in a running launcher's directory.
+func MetricsPlaces(dir string) (places []metrics.Place) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil // the launcher has ended meanwhile
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), metricsName) {
-			sockets = append(sockets, filepath.Join(dir, e.Name()))
+			rank := strings.TrimPrefix(e.Name(), metricsName)
+			name, err := os.ReadFile(filepath.Join(dir, rankName+rank))
+			if err != nil || len(name) == 0 {
+				name = []byte("rank " + rank)
+			}
+			places = append(places, metrics.Place{Name: string(name), Addr: filepath.Join(dir, e.Name())})
 		}
 	}
-	return sockets
+	return places
 }

@@ -33,11 +33,16 @@ type statusCard struct {
 	Addr string `json:"addr"` // "host:port" or a path
 }
 
+func (c *statusCard) place(token []byte) metrics.Place {
+	return metrics.Place{Name: fmt.Sprintf("%s on %s (pid %d)", c.Name, c.Host, c.PID), Addr: c.Addr, Token: token}
+}
+
 // joined is what a rank leaves in a folder that only its user can enter, so that
 // psrt status finds the job on this host.
 type joined struct {
-	Coordinator string `json:"coordinator"`
-	Token       []byte `json:"token"`
+	Coordinator string      `json:"coordinator"`
+	Token       []byte      `json:"token"`
+	Rank        *statusCard `json:"rank,omitempty"` // nil: of an older psrt
 }
 
 const joinedName = "job"
@@ -78,7 +83,7 @@ func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
 	if err != nil {
 		note(err)
 	}
-	scratch, err := leaveJoined(cfg)
+	scratch, err := leaveJoined(cfg, &card)
 	if err != nil {
 		note(err)
 	}
@@ -88,7 +93,7 @@ func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
 		all.Go(func() {
 			followWays(following, cfg.Coord, func(addrs []string) {
 				if len(addrs) > 0 { // what cannot be written now leaves those of before
-					_ = writeJoined(scratch, strings.Join(addrs, ","), cfg.Token)
+					_ = writeJoined(scratch, &joined{strings.Join(addrs, ","), cfg.Token, &card})
 				}
 			})
 		})
@@ -124,7 +129,7 @@ func seenAt(listen string) (network, address string) {
 	return "tcp", "127.0.0.1:0"
 }
 
-func leaveJoined(cfg *RankConfig) (*launch.Scratch, error) {
+func leaveJoined(cfg *RankConfig, card *statusCard) (*launch.Scratch, error) {
 	if cfg.met == "" {
 		return nil, nil
 	}
@@ -132,15 +137,15 @@ func leaveJoined(cfg *RankConfig) (*launch.Scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeJoined(scratch, cfg.met, cfg.Token); err != nil {
+	if err := writeJoined(scratch, &joined{cfg.met, cfg.Token, card}); err != nil {
 		return nil, errors.Join(err, scratch.Close())
 	}
 	return scratch, nil
 }
 
 // writeJoined replaces the file: who reads it gets the whole of one or the other.
-func writeJoined(scratch *launch.Scratch, coordinator string, token []byte) error {
-	text, err := json.Marshal(joined{coordinator, token})
+func writeJoined(scratch *launch.Scratch, j *joined) error {
+	text, err := json.Marshal(j)
 	if err != nil {
 		return err
 	}
@@ -158,6 +163,10 @@ const DoctorPath = "/doctor"
 type Joined struct {
 	Coordinator string
 	Token       []byte
+	// Here are the ranks on this machine, which can be asked though the coordinator
+	// does not answer.
+	Here []metrics.Place
+	PIDs []int // of its ranks on this machine, at least one
 }
 
 // JoinedJobs finds those that launchers elsewhere have started ranks of here.
@@ -172,8 +181,13 @@ func JoinedJobs(parent string) (all []Joined, err error) {
 		if err != nil || json.Unmarshal(text, &j) != nil {
 			continue // a launcher of its own ranks
 		}
-		if !slices.ContainsFunc(all, func(o Joined) bool { return j.same(o) }) {
-			all = append(all, Joined(j))
+		i := slices.IndexFunc(all, func(o Joined) bool { return j.same(o) })
+		if i < 0 {
+			i, all = len(all), append(all, Joined{Coordinator: j.Coordinator, Token: j.Token})
+		}
+		all[i].PIDs = append(all[i].PIDs, l.PID)
+		if j.Rank != nil {
+			all[i].Here = append(all[i].Here, j.Rank.place(j.Token))
 		}
 	}
 	return all, nil
@@ -210,7 +224,7 @@ func Places(ctx context.Context, c coord.Coordinator, token []byte) ([]metrics.P
 		if err := json.Unmarshal(kv.Value, &card); err != nil {
 			return nil, fmt.Errorf("job: %s is not understood: %w; run the same psrt everywhere", strings.TrimPrefix(kv.Key, statusPrefix), err)
 		}
-		all = append(all, metrics.Place{Name: fmt.Sprintf("%s on %s (pid %d)", card.Name, card.Host, card.PID), Addr: card.Addr, Token: token})
+		all = append(all, card.place(token))
 	}
 	return all, nil
 }

@@ -11,6 +11,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/coord/local"
 	"psrt/sched/coord/remote"
+	"psrt/sched/metrics"
 	"psrt/sched/train"
 )
 
@@ -56,6 +57,14 @@ func TestJoinedFollowsTheWays(t *testing.T) {
 	found("h1:1,h2:1")
 	other := be(1, "h2:1") // a rank of the same job, as it was reached before
 	found("h1:1,h2:1")
+	all, err := JoinedJobs(os.TempDir()) // whose coordinator may be what hangs: both ranks can be asked
+	if err != nil || len(all) != 1 || len(all[0].Here) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	s := metrics.LookAt(ctx, all[0].Here)
+	if names := all[0].Here[0].Name + " " + all[0].Here[1].Name; !strings.Contains(names, "server 0 on ") || !strings.Contains(names, "server 1 on ") || len(metrics.Between(s, s).Silent) > 0 {
+		t.Errorf("%s: %+v", names, metrics.Between(s, s))
+	}
 	other()
 	if _, err := store.Delete(ctx, "way/1"); err != nil {
 		t.Fatal(err)
@@ -107,5 +116,26 @@ func TestControlFollows(t *testing.T) {
 		if pause(ctx, 10*time.Millisecond); ctx.Err() != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The ranks of a launcher of this machine have their names, whether they answer or not.
+func TestLaunchedRanksHaveNames(t *testing.T) {
+	dir := t.TempDir()
+	l := &launcher{job: &train.Job{Servers: 1, Workers: 2}, dir: dir}
+	for r := range 2 {
+		l.rank(r)
+	}
+	for r := range 3 {
+		if err := os.WriteFile(metricsSocket(dir, r), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for _, p := range MetricsPlaces(dir) {
+		names = append(names, p.Name)
+	}
+	if got := strings.Join(names, ", "); got != "server 0, worker 0, rank 2" {
+		t.Errorf("%s; the last one is of an older psrt", got)
 	}
 }

@@ -269,6 +269,40 @@ func TestServersAreAdded(t *testing.T) {
 	}
 }
 
+// What a server has to say to be called well.
+func TestServerStates(t *testing.T) {
+	for want, s := range map[string]ServerInfo{
+		"well":           {Listed: true, Generation: 7, Groups: 1},
+		"joining":        {Listed: true, Generation: 7, Joins: 1},
+		"without groups": {Listed: true, Generation: 7},
+		"not in the map": {Listed: true},
+		"silent":         {Generation: 7, Groups: 1},
+		"leaving":        {Listed: true, Generation: 7, Groups: 1, Leaving: true},
+	} {
+		if got := s.State(); got != want {
+			t.Errorf("%+v is %s, want %s", s, got, want)
+		}
+	}
+}
+
+// Places for replicas are servers where they may share a host, else hosts or labelled
+// racks; who leaves, is silent or has only come has none.
+func TestRoomForReplicas(t *testing.T) {
+	at := func(n int, host, rack string) ServerInfo {
+		return ServerInfo{Server: n, Host: host, Rack: rack, Listed: true, Generation: 7}
+	}
+	v := &View{Servers: []ServerInfo{at(0, "h1", ""), at(1, "h1", ""), at(2, "h2", "r"), at(3, "h3", "r"), {Server: 4, Generation: 7}, {Server: 5, Listed: true}, {Server: 6, Listed: true, Generation: 7, Leaving: true}}}
+	for _, c := range []struct {
+		but      int
+		sameHost bool
+		want     int
+	}{{0, true, 3}, {4, true, 4}, {0, false, 2}, {2, false, 2}} {
+		if n, _ := room(v, c.but, c.sameHost); n != c.want {
+			t.Errorf("without %d (%v): %d, want %d", c.but, c.sameHost, n, c.want)
+		}
+	}
+}
+
 func TestServersAreSeenAndRemoved(t *testing.T) {
 	l, _ := chainedLauncher(t, 2, []uint64{11, 12, 13}, []uint64{11, 12, 0})
 	k := &Control{Job: l.job, Coord: l.store}
@@ -285,9 +319,10 @@ func TestServersAreSeenAndRemoved(t *testing.T) {
 	}
 	for _, c := range []struct {
 		number int
+		force  bool
 		says   string
-	}{{7, "there is no server 7"}, {1, ""}, {0, "server 0 is the last one"}} {
-		if err := k.Remove(t.Context(), c.number); c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+	}{{7, false, "there is no server 7"}, {1, false, "without server 1 there are 1 "}, {1, true, ""}, {0, true, "server 0 is the last one"}} {
+		if err := k.Remove(t.Context(), c.number, c.force); c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("remove %d: %v, want %q", c.number, err, c.says)
 		}
 	}

@@ -262,3 +262,18 @@ func TestAdoptedLater(t *testing.T) {
 		t.Error("who has answered is asked too often")
 	}
 }
+
+// Whose answer a lease waits for, and since when.
+func TestUnheard(t *testing.T) {
+	c := Node{Server: 2, Gen: 1}
+	pa, pb := NewPeers(a, Times{}), NewPeers(b, Times{})
+	pa.Tick([]Node{a, b, c}, 50*ms)
+	answer(t, pa, pb, 100*ms, 110*ms)
+	if nodes, since := pa.Unheard([]Node{a, b}, 0, 200*ms); len(nodes)+len(since) > 0 {
+		t.Errorf("%v since %v, though all have answered", nodes, since)
+	}
+	nodes, since := pa.Unheard([]Node{a, b, c}, 0, 5*time.Second)
+	if !slices.Equal(nodes, []Node{b, c}) || !slices.Equal(since, []time.Duration{100 * ms, 50 * ms}) {
+		t.Errorf("%v since %v, want %v since its last answer and %v since it was looked at", nodes, since, b, c)
+	}
+}

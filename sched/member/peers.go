@@ -260,6 +260,27 @@ func (p *Peers) Leased(members []Node, since uint64, now time.Duration) bool {
 	return true
 }
 
+// Unheard are those of a group's members for want of whose word Leased is false, and
+// since when: from when the newest question was asked that they have answered for, or
+// from when they were looked at first.
+func (p *Peers) Unheard(members []Node, since uint64, now time.Duration) (nodes []Node, times []time.Duration) {
+	for _, n := range members {
+		q := p.peers[n]
+		if n == p.self || p.Leased([]Node{n}, since, now) {
+			continue
+		}
+		at := now
+		switch {
+		case q != nil && q.answered:
+			at = q.asked
+		case q != nil:
+			at = q.since
+		}
+		nodes, times = append(nodes, n), append(times, at)
+	}
+	return nodes, times
+}
+
 // LeaseEnd is until when Leased will be true if no answer comes any more: what a
 // reader that looks for itself (one-sided reads) may be promised.
 func (p *Peers) LeaseEnd(members []Node, since uint64, now time.Duration) (end time.Duration, ok bool) {

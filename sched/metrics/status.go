@@ -54,10 +54,10 @@ func LookAt(ctx context.Context, places []Place) Snapshot {
 	wg.Wait()
 	for i, p := range parts {
 		s.stalls = append(s.stalls, waits[i]...)
-		if p == nil {
+		if errs[i] != nil {
 			s.missing++
 			if places[i].Name != "" {
-				s.silent = append(s.silent, SilentRank{places[i].Name, places[i].Addr, errs[i].Error()})
+				s.silent = append(s.silent, SilentRank{places[i].who(), places[i].Addr, whySilent(errs[i])})
 			}
 		}
 		for _, f := range p {

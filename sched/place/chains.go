@@ -98,8 +98,7 @@ func NewChains(cfg ChainsConfig, servers []Server) (*Chains, error) {
 		return nil, err
 	}
 	if n := t.domains(); n < t.Replicas {
-		return nil, fmt.Errorf("place: %d replicas want as many hosts (or labelled racks), the %d servers are on %d; add hosts, lower --replicas, or say --allow-same-host",
-			t.Replicas, len(servers), n)
+		return nil, &DomainsError{t.Replicas, len(servers), n}
 	}
 	w := &walk{c: t, lanes: map[[2]int]int{}}
 	for g := range t.Groups {
@@ -110,6 +109,17 @@ func NewChains(cfg ChainsConfig, servers []Server) (*Chains, error) {
 	}
 	return t, nil
 }
+
+// DomainsError says that there are not enough hosts for the replicas that are wanted.
+type DomainsError struct{ Replicas, Servers, Domains int }
+
+func (e *DomainsError) Error() string {
+	return fmt.Sprintf("place: %d replicas want as many hosts (or labelled racks), the %d servers are on %d; add hosts, lower --replicas, or say --allow-same-host",
+		e.Replicas, e.Servers, e.Domains)
+}
+
+// BadInput says that the user's input is at fault.
+func (e *DomainsError) BadInput() bool { return true }
 
 func (c *Chains) checkShape() error {
 	switch {

@@ -44,6 +44,9 @@ type Seat struct {
 	Dial func(to place.Node) (addr string, ok bool)
 	// OnReport takes what the group's machine reports. It does not block.
 	OnReport func(chain.Report)
+	// Unheard says in words for want of whose answer the group's lease is not longer, and
+	// since when; "" where nobody's is. It does not block.
+	Unheard func() string
 }
 
 // Config of a Member.

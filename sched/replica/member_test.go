@@ -200,8 +200,9 @@ func TestFirstMapRefused(t *testing.T) {
 	c.first.AllowSameHost = false
 	p := c.begin(0)
 	c.begin(1)
-	if err := <-p.ended; err == nil {
-		t.Error("two replicas on one host, and no complaint")
+	var bad interface{ BadInput() bool }
+	if err := <-p.ended; err == nil || !errors.As(err, &bad) || !bad.BadInput() {
+		t.Errorf("two replicas on one host: %v, want a complaint about the input", err)
 	}
 	p.host.Close()
 	delete(c.procs, 0)

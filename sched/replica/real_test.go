@@ -31,7 +31,7 @@ func opener(workers, staleness int) func(*dial.Host, Seat) (Group, error) {
 		}
 		return server.New(server.Config{ID: s.Group, Map: s.Map.GroupMap(), Host: h, Workers: workers, Staleness: staleness, Merges: merges, Seed: 1,
 			Tables: []table.Spec{sums}, Node: -1, ReconnectFor: time.Minute, Watch: server.WatchOff,
-			Chain: &server.ChainConfig{Self: s.Self, Group: s.Group, Dial: s.Dial, OnReport: s.OnReport}})
+			Chain: &server.ChainConfig{Self: s.Self, Group: s.Group, Dial: s.Dial, OnReport: s.OnReport, Unheard: s.Unheard}})
 	}
 }
 

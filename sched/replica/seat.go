@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"psrt/sched/chain"
@@ -97,7 +98,8 @@ func (m *Member) open(s *seat, c *place.Chains) (Group, error) {
 	}
 	came := make(chan made, 1)
 	go func() {
-		server, err := m.cfg.Open(Seat{Group: s.group, Self: m.core.self, Map: c, Dial: m.dialAddr, OnReport: func(r chain.Report) { m.report(report{s.group, r}) }})
+		server, err := m.cfg.Open(Seat{Group: s.group, Self: m.core.self, Map: c, Dial: m.dialAddr, OnReport: func(r chain.Report) { m.report(report{s.group, r}) },
+			Unheard: func() string { return m.unheard(s) }})
 		came <- made{server, err}
 	}()
 	late := time.NewTimer(m.cfg.OpenWithin)
@@ -154,6 +156,22 @@ func (m *Member) dialAddr(to place.Node) (string, bool) {
 }
 
 // report takes what a group's machine reports, in any goroutine.
+// unheard names the servers whose answers a seat's lease waits for.
+func (m *Member) unheard(s *seat) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	nodes, since := m.core.peers.Unheard(s.nodes, s.cfg.Epoch, now)
+	var all []string
+	for i, n := range nodes {
+		all = append(all, fmt.Sprintf("server %d for %.1f s", n.Server, (now-since[i]).Seconds()))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "nothing was heard of " + strings.Join(all, ", ")
+}
+
 func (m *Member) report(r report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,6 +23,9 @@ type ChainConfig struct {
 	// OnReport is told what has to be done about the group, in the lane's goroutine: it
 	// must not wait.
 	OnReport func(chain.Report)
+	// Unheard says in words whose answer the group's lease waits for; nil: nobody knows.
+	// It does not block.
+	Unheard func() string
 	// Send carries messages to other members, for tests; they come back by Deliver. nil:
 	// over links of the lane's own.
 	Send func(chain.Message)

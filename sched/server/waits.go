@@ -126,7 +126,7 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	case l.chain != nil && is(l.chain.waiting[r.s.worker]):
 		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d%s", l.chain.m.LogOps(), l.chain.notLinked(now)))
 	case l.chain != nil && is(l.parked) && !l.chain.mayRead():
-		return one("the lease of "+l.name(), stall.Replica, ": it has not heard of enough servers lately")
+		return one("the lease of "+l.name(), stall.Replica, l.chain.unheard())
 	case l.chain != nil && is(r.s.order):
 		return one("a place in the group's order", stall.Replica, "")
 	case is(l.parked):
@@ -210,6 +210,16 @@ func (c *chained) others() string {
 		return "itself"
 	}
 	return stall.List(names)
+}
+
+// unheard is whom the lease wants the word of.
+func (c *chained) unheard() string {
+	if c.cfg.Unheard != nil {
+		if who := c.cfg.Unheard(); who != "" {
+			return ": " + who
+		}
+	}
+	return ": it has not heard of enough servers lately"
 }
 
 // heard is when a worker was heard of last.

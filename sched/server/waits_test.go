@@ -77,3 +77,15 @@ func TestALaneThatDoesNotAnswer(t *testing.T) {
 		t.Errorf("of a lane that has ended: %+v", w)
 	}
 }
+
+// A lease that has run out names those for want of whose word it has.
+func TestLeaseNamesWhoIsSilent(t *testing.T) {
+	c := &chained{cfg: &ChainConfig{}}
+	if got := c.unheard(); got != ": it has not heard of enough servers lately" {
+		t.Error(got)
+	}
+	c.cfg.Unheard = func() string { return "nothing was heard of server 2 for 12.1 s" }
+	if got := c.unheard(); got != ": nothing was heard of server 2 for 12.1 s" {
+		t.Error(got)
+	}
+}

@@ -49,6 +49,9 @@ func Exit(w io.Writer, program string, err error) int {
 	return Failed
 }
 
+// OneLine is an error as Exit shows it.
+func OneLine(err error) string { return oneLine(err.Error()) }
+
 // oneLine keeps an error on one line, except for the log lines that a dead
 // rank's error carries on purpose.
 func oneLine(s string) string {

@@ -20,7 +20,41 @@ func FlagError(c *cobra.Command, err error) error {
 	if errors.As(err, &unknown) {
 		return Usagef("unknown flag --%s%s; see %s --help", unknown.GetSpecifiedName(), NearestFlag(c, unknown.GetSpecifiedName()), c.CommandPath())
 	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		if want := wanted(bad); want != "" {
+			return Usagef("--%s %s: want %s; see %s --help", bad.GetFlag().Name, quoted(bad.GetValue()), want, c.CommandPath())
+		}
+	}
 	return Usagef("%w; see %s --help", err, c.CommandPath())
+}
+
+// wanted says what a flag of one of pflag's own kinds takes, whose errors are those of
+// package strconv; "" of the others, which say it themselves.
+func wanted(bad *pflag.InvalidValueError) string {
+	kind, large := bad.GetFlag().Value.Type(), errors.Is(bad, strconv.ErrRange)
+	switch {
+	case large && strings.Contains(kind, "int"):
+		return "a number that is not so large"
+	case strings.HasPrefix(kind, "int"):
+		return "a whole number, such as 4"
+	case strings.HasPrefix(kind, "uint"):
+		return "a whole number from 0 on, such as 4"
+	case strings.HasPrefix(kind, "float"):
+		return "a number, such as 0.05"
+	case kind == "duration":
+		return "a time with its unit, such as 30s, 5m or 1h30m"
+	case kind == "bool":
+		return "true or false"
+	}
+	return ""
+}
+
+func quoted(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\n") {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // NearestFlag says in brackets which flag was probably meant, or nothing.

@@ -24,7 +24,7 @@ type push struct {
 	sent    []place // its gradients; nil: nobody recorded that it was sent
 	acked   bool
 	again   bool   // the lane answered that it had it
-	told    uint64 // the version that the lane answered with
+	told    uint64 // the version that the lane answered with; 0: it named none
 	done    int    // when it was answered, by the worker's count of records
 	refused uint32
 
@@ -174,7 +174,7 @@ func (r *run) indexWorker(i int) error {
 			r.out.Steps = max(r.out.Steps, rec.Clock+1)
 		case audit.Done:
 			if p := h.pushes[pushID{who, rec.Seq}]; p != nil {
-				p.acked, p.again, p.told, p.done, p.refused = p.acked || rec.Code <= codeDuplicate, rec.Code == codeDuplicate, rec.Version, count, rec.Refused
+				p.acked, p.again, p.told, p.done, p.refused = p.acked || rec.Code <= codeDuplicate, rec.Code == codeDuplicate, max(p.told, rec.Version), count, rec.Refused
 			}
 		}
 	})

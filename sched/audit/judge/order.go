@@ -16,6 +16,9 @@ type judgement struct {
 	table string         // its name
 	count map[string]int // violations, by kind
 	steps map[uint32]*workerSteps
+	// What is found out once, where an answer names no version: see mustHave.
+	whole  *uint64
+	newest map[client]uint64
 }
 
 func (r *run) judge(k tableKey) error {
@@ -172,7 +175,7 @@ func (j *judgement) lost() {
 		switch {
 		case !p.taken && p.again && taken[numbered{p.worker, p.seq}]: // from the process that had the worker's number before
 			continue
-		case !p.taken && p.acked && j.h.whole && (j.h.closed || p.told <= j.h.end()):
+		case !p.taken && p.acked && j.h.whole && j.mustHave(p):
 			j.broken(&Violation{Kind: Lost, Push: p.ref(), Text: fmt.Sprintf("%s was acknowledged, and none of the lane's %d versions has it", p.ref(), j.h.end())})
 			continue
 		case !p.taken && p.acked: // the record ends before
@@ -189,6 +192,78 @@ func (j *judgement) lost() {
 		}
 		s.add(p)
 	}
+}
+
+// mustHave says whether the versions that are recorded must have an acknowledged push.
+// An answer that names the version with it is enough. One that names none says that
+// the push counts, and in bsp not that its step is whole: replicas acknowledge what all
+// of them have, and hold it until the other workers' pushes are there.
+func (j *judgement) mustHave(p *push) bool {
+	switch {
+	case p.told > 0:
+		return j.h.closed || p.told <= j.h.end()
+	case j.r.head.Staleness == 0:
+		return p.clock < j.wholeUpTo()
+	}
+	return j.h.closed && !j.r.head.Open || p.seq < j.newestTaken()[p.client]
+}
+
+// wholeUpTo is the number of steps that the recorded versions have in whole: of a step
+// that has a version, or that a pull which sees all below its own has been answered
+// behind. In a lane that ended as it should it is also what all workers have been
+// told that it knows of.
+func (j *judgement) wholeUpTo() uint64 {
+	if j.whole != nil {
+		return *j.whole
+	}
+	n, end := uint64(0), j.h.end()
+	for i := range j.h.events {
+		for k := range j.h.events[i].pushes {
+			n = max(n, j.h.events[i].pushes[k].Clock+1)
+		}
+	}
+	for _, p := range j.h.pulls {
+		if !p.look() && !p.kept && p.version <= end {
+			n = max(n, p.clock)
+		}
+	}
+	if j.h.closed && !j.r.head.Open {
+		n = max(n, j.r.ticked(j.h.lane))
+	}
+	j.whole = &n
+	return n
+}
+
+// ticked is the number of steps that a lane has told all workers to be over for them.
+func (r *run) ticked(lane uint32) uint64 {
+	by := make([]uint64, r.head.Workers)
+	for k, h := range r.tables {
+		if k.lane != lane {
+			continue
+		}
+		for _, p := range h.pushes {
+			if p.acked && p.flags&audit.Tick != 0 && int(p.worker) < len(by) {
+				by[p.worker] = max(by[p.worker], p.clock+1)
+			}
+		}
+	}
+	if len(by) == 0 {
+		return 0
+	}
+	return slices.Min(by)
+}
+
+// newestTaken is each client's last push that the lane took.
+func (j *judgement) newestTaken() map[client]uint64 {
+	if j.newest == nil {
+		j.newest = map[client]uint64{}
+		for id, p := range j.h.pushes {
+			if p.taken {
+				j.newest[id.client] = max(j.newest[id.client], id.seq)
+			}
+		}
+	}
+	return j.newest
 }
 
 // numbered is a push of a worker, whichever process sent it: who takes a number over

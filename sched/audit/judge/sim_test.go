@@ -31,10 +31,14 @@ type sim struct {
 	at        int // of the fault's chances, the one that is taken
 	done      bool
 	open      bool // clients come back under other numbers
+	chained   bool // in bsp who completes a step is told its version, the others before that it counts
+	stopAt    int  // the run ends behind so many pushes, without a last look (0: at its end)
+	killed    bool // and no record is closed
 
 	rows    map[uint64][]float32
 	version uint64
 	held    []held                          // bsp
+	last    audit.Push                      // that came
 	past    map[uint64]map[uint64][]float32 // by version, as it was
 }
 
@@ -126,7 +130,7 @@ func (s *sim) mayPull(w *simWorker) bool {
 }
 
 func (s *sim) run(steps uint64) {
-	for {
+	for pushed := 0; ; {
 		var can []*simWorker
 		for _, w := range s.workers {
 			switch {
@@ -141,7 +145,11 @@ func (s *sim) run(steps uint64) {
 			break
 		}
 		if w := can[s.rng.IntN(len(can))]; w.pulled && (w.late != 0 || s.rng.IntN(4) > 0) {
-			s.push(w)
+			if s.push(w); s.stopAt > 0 && pushed+1 == s.stopAt {
+				s.stop()
+				return
+			}
+			pushed++
 		} else {
 			s.pull(w)
 		}
@@ -149,6 +157,20 @@ func (s *sim) run(steps uint64) {
 	for _, w := range s.workers { // a last look
 		w.keys = []uint64{0, 1, 2, 3, 4, 5}
 		s.answer(w, w.rec.Ask(1, w.step, audit.AnyClock), audit.AnyClock)
+		must(s.t, w.rec.Close())
+	}
+	for _, l := range s.lanes {
+		must(s.t, l.Close())
+	}
+}
+
+// stop ends all records where they are: closed by who was interrupted, and as they are
+// where somebody was killed.
+func (s *sim) stop() {
+	if s.killed {
+		return
+	}
+	for _, w := range s.workers {
 		must(s.t, w.rec.Close())
 	}
 	for _, l := range s.lanes {
@@ -251,8 +273,11 @@ func (s *sim) push(w *simWorker) {
 		s.take(h)
 		return
 	}
-	s.held = append(s.held, h)
+	s.held, s.last = append(s.held, h), h.push
 	if len(s.held) < len(s.workers) {
+		if s.chained {
+			w.rec.Done(audit.Pushed{Table: 1, Seq: h.push.Seq, Clock: h.push.Clock}, 0, 0, 0)
+		}
 		return
 	}
 	group := s.held
@@ -324,6 +349,9 @@ func (s *sim) take(group ...held) {
 	}
 	for _, h := range all {
 		h.w.acked = s.version
+		if s.chained && h.push != s.last {
+			continue
+		}
 		h.w.rec.Done(audit.Pushed{Table: 1, Seq: h.push.Seq, Clock: h.push.Clock}, 0, s.version, 0)
 	}
 	s.past[s.version] = maps.Clone(s.rows)
@@ -439,6 +467,41 @@ func TestFaultsAreNamed(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// Replicas of a bsp lane acknowledge a push when all of them have it, which is before its
+// step is whole: wherever the run ends, by a signal or by death, nothing of the step that
+// never became whole is lost. What is missing of one that did is.
+func TestAcknowledgedBeforeItsStep(t *testing.T) {
+	seed := seedtest.Seed(t)
+	const workers = 4
+	for stopAt := 1; stopAt <= 3*workers; stopAt++ {
+		for _, killed := range []bool{false, true} {
+			s := newSim(t, seed, workers, 0, "")
+			s.replica()
+			s.chained, s.stopAt, s.killed = true, stopAt, killed
+			s.run(12)
+			held := stopAt % workers
+			if run := s.judge(Options{}); !run.Consistent || run.Unjudged != held || run.Pushes != stopAt-held {
+				t.Errorf("seed %d, ends (killed: %v) behind %d pushes: %+v %v", seed, killed, stopAt, *run, run.Violations)
+			}
+		}
+	}
+	for _, fault := range []string{"lost", "early", "silently lost"} {
+		for _, stopAt := range []int{6 * workers, 6*workers + 2} {
+			for _, killed := range []bool{false, true} {
+				var s *sim
+				for at := seed; s == nil || !s.done && at < seed+8000; at += 1000 {
+					s = newSim(t, at, workers, 0, fault)
+					s.chained, s.stopAt, s.killed = true, stopAt, killed
+					s.run(12)
+				}
+				if run := s.judge(Options{}); run.Consistent || !s.done {
+					t.Errorf("seed %d, %s (%v), ends (killed: %v) behind %d pushes: %+v", seed, fault, s.done, killed, stopAt, *run)
+				}
+			}
 		}
 	}
 }
