@@ -47,6 +47,10 @@ func OpenScratch(parent string) (*Scratch, error) {
 	return s, nil
 }
 
+// Unlink takes the directory away from under whoever has files of it open, who is about
+// to end: a process that is killed then leaves nothing. Close is called nevertheless.
+func (s *Scratch) Unlink() error { return os.RemoveAll(s.Path) }
+
 // Close removes the directory.
 func (s *Scratch) Close() error {
 	err := os.RemoveAll(s.Path)
