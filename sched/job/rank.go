@@ -62,8 +62,9 @@ type RankConfig struct {
 	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
 	OnAdopt func(worker int)
 
-	met        string        // where the coordinator was reached
-	keepingTTL time.Duration // of tests, 0: see warden
+	asked      context.Context // ends when somebody wants this rank to end
+	met        string          // where the coordinator was reached
+	keepingTTL time.Duration   // of tests, 0: see warden
 
 	refused *dial.Refusals // of this rank's listeners
 
@@ -76,6 +77,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		cfg.JoinTimeout = time.Minute
 	}
 	asked := ctx
+	cfg.asked = asked
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	job, err := readJob(ctx, cfg)
@@ -108,8 +110,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		return nil, err
 	}
 	kept, mine, err := enter(ctx, &cfg, job, wish, late)
+	told := func() {}
 	defer func() {
 		cancel(nil) // nobody watches what ends with us
+		told()
 		if bye := kept.end(asked.Err() != nil, err); err == nil {
 			err = bye
 		}
@@ -118,6 +122,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		defer func() { mine.end(err == nil) }()
 	}
 	if err != nil {
+		endForAll(&cfg, job)
 		return nil, err
 	}
 	if cfg.Listen == "" {
@@ -126,6 +131,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if cfg.Coord, err = lasting(ctx, cfg); err != nil {
 		return nil, err
 	}
+	told = tellEnd(cfg, job)
 	defer beSeen(ctx, &cfg, job)()
 	cfg.Metrics.Name(nameIn(cfg.Rank, job))
 	watch := stallWatch(ctx, &cfg, job)
@@ -286,7 +292,8 @@ func readJob(ctx context.Context, cfg RankConfig) (*train.Job, error) {
 // then means nothing but to wait.
 const keyLasts = "lasts"
 
-// lasting makes a coordinator patient that will come back.
+// lasting makes a coordinator patient that will come back, for as long as ctx, the rank's,
+// and the courtesy.
 func lasting(ctx context.Context, cfg RankConfig) (coord.Coordinator, error) {
 	asking, cancel := context.WithTimeout(ctx, claimWithin)
 	defer cancel()
@@ -297,7 +304,7 @@ func lasting(ctx context.Context, cfg RankConfig) (coord.Coordinator, error) {
 	case err != nil:
 		return nil, err
 	}
-	return patient.New(cfg.Coord, nil), nil
+	return untilOver(ctx, patient.New(cfg.Coord, nil)), nil
 }
 
 // Publish puts the job where the ranks look for it.
