@@ -92,6 +92,9 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		return nil, &train.InputError{Err: fmt.Errorf("job: rank %d of %d, but the job has %s: start %d ranks, or change how many there are of each",
 			cfg.Rank, cfg.World, kinds(job), world)}
 	}
+	if err := alone(ctx, &cfg, job, late); err != nil {
+		return nil, err
+	}
 	if cfg.Check != nil {
 		if err := cfg.Check(job); err != nil {
 			raise(cfg.Coord, nameIn(cfg.Rank, job), err)
