@@ -59,6 +59,8 @@ type RankConfig struct {
 	HostLabel, Rack string
 	// Weight is a server's share of the groups, relative to the others'; 0 means 1.
 	Weight float64
+	// Began is when this process did; zero: when RunRank is called.
+	Began time.Time
 	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
 	OnAdopt func(worker int)
 
@@ -75,6 +77,9 @@ type RankConfig struct {
 func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error) {
 	if cfg.JoinTimeout == 0 {
 		cfg.JoinTimeout = time.Minute
+	}
+	if cfg.Began.IsZero() {
+		cfg.Began = time.Now()
 	}
 	asked := ctx
 	cfg.asked = asked
@@ -159,7 +164,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		if job.IsDense(rank.Index) {
 			run = runDense
 		}
-		res, err = run(ctx, &cfg, job, rank, mine, cancel)
+		start := time.Since(cfg.Began)
+		if res, err = run(ctx, &cfg, job, rank, mine, cancel); res != nil {
+			res.StartSeconds = start.Seconds()
+		}
 	}
 	if err == nil {
 		leave(cfg)
