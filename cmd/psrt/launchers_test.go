@@ -162,7 +162,7 @@ func TestMPIRun(t *testing.T) {
 		}
 	})
 	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, 4, mpirun(4, append(endless(t), "--servers", "2")...)) })
-	t.Run("ended by a signal, with keepers", func(t *testing.T) { // mpirun kills who has not ended within a second or two
+	t.Run("ended by a signal with keepers", func(t *testing.T) { // mpirun kills who has not ended within a second or two
 		scratch := t.TempDir()
 		endsAll(t, 6, mpirun(6, append(append([]string{"env", "TMPDIR=" + scratch}, endless(t)...), "--servers", "3", "--replicas", "2")...))
 		if left := leftIn(scratch); len(left) > 0 {
