@@ -169,7 +169,14 @@ func TestMPIRun(t *testing.T) {
 			t.Errorf("exit %d: %s", o.code, o.stderr)
 		}
 	})
-	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, mpirun(4, append(endless(t), "--servers", "2")...)) })
+	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, 4, mpirun(4, append(endless(t), "--servers", "2")...)) })
+	t.Run("ended by a signal with keepers", func(t *testing.T) { // mpirun kills who has not ended within a second or two
+		scratch := t.TempDir()
+		endsAll(t, 6, mpirun(6, append(append([]string{"env", "TMPDIR=" + scratch}, endless(t)...), "--servers", "3", "--replicas", "2")...))
+		if left := leftIn(scratch); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	})
 }
 
 // MPICH's launcher speaks PMI-1 over a descriptor.
@@ -197,7 +204,7 @@ func TestHydra(t *testing.T) {
 			t.Errorf("exit %d: %s", o.code, o.stderr)
 		}
 	})
-	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, hydra(4, append(endless(t), "--servers", "2")...)) })
+	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, 4, hydra(4, append(endless(t), "--servers", "2")...)) })
 }
 
 // endless is a job that a signal ends.
@@ -220,7 +227,7 @@ func ranksOf(data string) (pids []int) {
 }
 
 // endsAll interrupts a launcher once an epoch has been trained: every rank ends.
-func endsAll(t *testing.T, command func(context.Context) *exec.Cmd) {
+func endsAll(t *testing.T, ranks int, command func(context.Context) *exec.Cmd) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -245,8 +252,8 @@ func endsAll(t *testing.T, command func(context.Context) *exec.Cmd) {
 			data = c.Args[i+1]
 		}
 	}
-	if n := len(ranksOf(data)); n != 4 {
-		t.Errorf("%d ranks run, want 4", n)
+	if n := len(ranksOf(data)); n != ranks {
+		t.Errorf("%d ranks run, want %d", n, ranks)
 	}
 	began := time.Now()
 	// The launcher alone, as a batch system does; a terminal would reach more.
@@ -343,7 +350,7 @@ func TestSrun(t *testing.T) {
 	})
 	for _, mpi := range []string{"pmix", "pmi2"} {
 		t.Run("ended by a signal under "+mpi, func(t *testing.T) {
-			endsAll(t, srun(append(append(strings.Fields("-N 4 -n 4 --mpi="+mpi), endless(t)...), "--servers", "2")...))
+			endsAll(t, 4, srun(append(append(strings.Fields("-N 4 -n 4 --mpi="+mpi), endless(t)...), "--servers", "2")...))
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -121,12 +122,14 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	if err := f.together(c, f.world); err != nil {
 		return err
 	}
+	began := time.Now()
 	cfg, started, err := f.rankConfig()
 	if err != nil {
 		return err
 	}
 	show := newDisplay(os.Stderr, f.quiet)
 	show.label = f.label()
+	cfg.Began = began
 	describe := func() (*train.Job, error) {
 		j, note, err := f.describe(c)
 		if err == nil {

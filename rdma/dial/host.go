@@ -97,6 +97,7 @@ func (h *Host) openQUIC() (rdma.Domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.OnStray(h.cfg.OnReject)
 	d, err := tcp.New(tcp.Config{Carrier: c, Listen: h.dataAddr(), Streams: h.cfg.Streams, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject})
 	if err != nil {
 		_ = c.Close()

@@ -20,6 +20,8 @@ type Carrier struct {
 	mu     sync.Mutex
 	closed bool
 	socket *quicgo.Transport
+	stray  func(net.Addr, error) // nil: nobody asks
+	strays *strays               // of the socket, where somebody does
 	listen *listener
 	// dialled are the connections that Dial made, by whom they lead to.
 	dialled map[destination]*connection
@@ -41,6 +43,10 @@ func New() (*Carrier, error) {
 	}
 	return &Carrier{id: id, dialled: map[destination]*connection{}, all: map[*connection]struct{}{}}, nil
 }
+
+// OnStray has datagrams told that belong to no connection, each with who sent it: as many
+// as come, so that the callee counts them. Call it before anything is opened.
+func (c *Carrier) OnStray(told func(from net.Addr, err error)) { c.stray = told }
 
 func (c *Carrier) Name() string               { return "quic" }
 func (c *Carrier) Identity() *secure.Identity { return c.id }
@@ -72,7 +78,13 @@ func (c *Carrier) open(addr string) error {
 	if err != nil {
 		return err
 	}
-	c.socket = &quicgo.Transport{Conn: s}
+	// Whoever speaks another version is no member: it gets no answer.
+	c.socket = &quicgo.Transport{Conn: s, DisableVersionNegotiationPackets: true}
+	if c.stray != nil {
+		c.strays = newStrays(s)
+		c.socket.Conn, c.socket.Tracer = c.strays, drops{c.strays}
+		c.wg.Go(func() { c.strays.run(c.stray) })
+	}
 	return nil
 }
 
@@ -154,6 +166,9 @@ func (c *Carrier) connect(ctx context.Context, to destination) (*quicgo.Conn, er
 	if err != nil {
 		return nil, err
 	}
+	if c.strays != nil {
+		c.strays.know(at)
+	}
 	q, err := c.socket.Dial(ctx, at, secure.ClientConfig(to.peer, protocol), settings())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; its UDP port must be open", to.addr, err)
@@ -212,6 +227,9 @@ func (c *Carrier) Close() error {
 	if socket != nil {
 		_ = socket.Close()
 		_ = socket.Conn.Close()
+	}
+	if c.strays != nil {
+		c.strays.end()
 	}
 	c.wg.Wait()
 	return nil

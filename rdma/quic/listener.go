@@ -52,6 +52,9 @@ func (l *listener) run() {
 		if err != nil {
 			return // closed: nothing else ends it
 		}
+		if l.c.strays != nil {
+			l.c.strays.know(q.RemoteAddr())
+		}
 		x := newConnection(l.c, destination{})
 		x.made(q, nil)
 		if !l.c.adopt(x) {

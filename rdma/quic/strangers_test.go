@@ -1,6 +1,7 @@
 package quic
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	quicgo "github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/qlog"
 
 	"psrt/rdma"
 	"psrt/rdma/tcp"
@@ -97,6 +99,88 @@ func TestStrangers(t *testing.T) {
 	}
 	_, here := endpoint(t, open(t, tcp.Config{}))
 	connect(t, here, target)
+}
+
+// Whoever sends datagrams that belong to no connection is told of with its address; what
+// members send is not, and neither is what comes late of one.
+func TestStrays(t *testing.T) {
+	c, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 256)
+	c.OnStray(func(from net.Addr, err error) { told <- from.String() })
+	server := open(t, tcp.Config{Carrier: c, Listen: "127.0.0.1:0"})
+	_, target := endpoint(t, server)
+	at := string(target.Address())
+	at = at[strings.LastIndex(at, "127.0.0.1:"):]
+	_, here := endpoint(t, open(t, tcp.Config{}))
+	connect(t, here, target)
+	select {
+	case who := <-told:
+		t.Errorf("a member, %s, is told of", who)
+	default:
+	}
+	for name, garbage := range map[string][]byte{
+		"text":            []byte("GET / HTTP/1.0\r\n\r\n"),
+		"zeros":           make([]byte, 100),
+		"a short one":     {0x41},
+		"another version": append([]byte{0xc3, 0xde, 0xad, 0xbe, 0xef, 8}, make([]byte, 1300)...),
+		"ones":            bytes.Repeat([]byte{0xff}, 1000),
+	} {
+		udp, err := net.Dial("udp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := udp.Write(garbage); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case who := <-told:
+			if who != udp.LocalAddr().String() {
+				t.Errorf("%s: %s is told of, it was %s", name, who, udp.LocalAddr())
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s: nobody is told of", name)
+		}
+		udp.Close()
+	}
+}
+
+// A member whose datagram is dropped is not told of, and of two with as long a one the
+// stranger is.
+func TestStraysOfMembers(t *testing.T) {
+	member, stranger := &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1}
+	udp, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	s := newStrays(udp)
+	s.know(member)
+	drop := func(n int) { drops{s}.RecordEvent(qlog.PacketDropped{Raw: qlog.RawInfo{Length: n}}) }
+	read := func(from net.Addr, n int) {
+		s.last[s.next] = datagram{from, n}
+		s.next = (s.next + 1) % len(s.last)
+	}
+	read(member, 50)
+	drop(50)
+	read(stranger, 60)
+	read(member, 60)
+	for range rememberedDatagrams / 2 {
+		read(member, 1200)
+	}
+	drop(60)
+	drop(60)
+	if len(s.found) != 1 || <-s.found != stranger {
+		t.Errorf("%d are told of, want the stranger alone, once", len(s.found)+1)
+	}
+	for i := range 2 * knownPeers {
+		s.know(&net.UDPAddr{IP: net.IPv4(10, 1, byte(i>>8), byte(i)), Port: 9})
+	}
+	if len(s.known) != knownPeers || len(s.order) != knownPeers {
+		t.Errorf("%d peers are remembered", len(s.known))
+	}
 }
 
 // Somebody else at the peer's port is found out before a byte is sent to him.

@@ -244,12 +244,17 @@ func (k *keeper) join(ctx context.Context, words []keeperWord) (err error) {
 	for _, r := range k.ranks {
 		m.Peers[strconv.Itoa(r)] = words[r].Peer
 	}
-	if k.scratch, err = launch.OpenScratch(os.TempDir()); err != nil {
+	if err = k.openScratch(); err != nil {
 		return err
 	}
-	if k.member, err = etcd.StartMember(ctx, k.scratch.Path, m); err != nil {
+	if err = k.begin(ctx, m); err != nil {
 		return err
 	}
+	if err = k.member.Ready(ctx); err != nil {
+		k.member = nil // it has ended
+		return err
+	}
+	k.unlinkAtEnd()
 	k.turning = &turning{c: k.member.Store(prefix(k.cfg.Token))}
 	k.store, k.known = k.turning, waysTo(strings.Join(k.ways, ","), k.cfg.Token)
 	return k.port.Release()
@@ -270,12 +275,53 @@ func follow(ctx context.Context, cfg *RankConfig, job *train.Job) (*keeper, erro
 	return k, nil
 }
 
+// turnWithin bounds how long a member waits for the one before it to begin. Where that is
+// late they begin together, and later.
+const turnWithin = 5 * time.Second
+
+// begunPrefix has the ranks whose member of the etcd has begun, or never will.
+const begunPrefix = "keepers-begun/"
+
+// begin starts this rank's member when the one before it has begun: see etcd.BeginMember.
+func (k *keeper) begin(ctx context.Context, m etcd.MemberConfig) (err error) {
+	if i := slices.Index(k.ranks, k.cfg.Rank); i > 0 {
+		turn, cancel := context.WithTimeout(ctx, turnWithin)
+		_, _ = coord.Await(turn, k.cfg.Coord, begunPrefix+strconv.Itoa(k.ranks[i-1])) // it is no more than a turn
+		cancel()
+	}
+	k.member, err = etcd.BeginMember(k.scratch.Path, m)
+	_, told := k.cfg.Coord.Put(ctx, begunPrefix+strconv.Itoa(k.cfg.Rank), nil, 0)
+	return errors.Join(err, told)
+}
+
+// openScratch makes the folder of this rank's member.
+func (k *keeper) openScratch() (err error) {
+	k.scratch, err = launch.OpenScratch(os.TempDir())
+	return err
+}
+
+// unlinkAtEnd has the folder go when somebody ends this rank: launchers kill whoever has
+// not ended within a second or two.
+func (k *keeper) unlinkAtEnd() {
+	if k.cfg.asked == nil { // a test that keeps without RunRank
+		return
+	}
+	member, scratch := k.member, k.scratch
+	context.AfterFunc(k.cfg.asked, func() {
+		member.Abandon()
+		_ = scratch.Unlink() // close does, too
+	})
+}
+
 // end leaves the store when nobody needs it any more; err is what became of this rank.
 func (k *keeper) end(interrupted bool, err error) error {
 	if k == nil {
 		return nil
 	}
 	var aborted *coord.AbortError
+	if interrupted && k.keeps() && k.warden != nil { // they are told who ended the job
+		time.Sleep(followersLearn)
+	}
 	if k.keeps() && !interrupted && (err == nil || errors.As(err, &aborted)) {
 		switch all := awaitEnds(patient.New(k.store, nil), k.job, err); {
 		case all && k.warden != nil:

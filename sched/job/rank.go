@@ -59,11 +59,14 @@ type RankConfig struct {
 	HostLabel, Rack string
 	// Weight is a server's share of the groups, relative to the others'; 0 means 1.
 	Weight float64
+	// Began is when this process did; zero: when RunRank is called.
+	Began time.Time
 	// OnAdopt is told of each worker for which this one goes on, too; may be nil.
 	OnAdopt func(worker int)
 
-	met        string        // where the coordinator was reached
-	keepingTTL time.Duration // of tests, 0: see warden
+	asked      context.Context // ends when somebody wants this rank to end
+	met        string          // where the coordinator was reached
+	keepingTTL time.Duration   // of tests, 0: see warden
 
 	refused *dial.Refusals // of this rank's listeners
 
@@ -75,7 +78,11 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if cfg.JoinTimeout == 0 {
 		cfg.JoinTimeout = time.Minute
 	}
+	if cfg.Began.IsZero() {
+		cfg.Began = time.Now()
+	}
 	asked := ctx
+	cfg.asked = asked
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	job, err := readJob(ctx, cfg)
@@ -89,6 +96,9 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if world := job.World(); !late && (cfg.World != world || cfg.Rank < 0 || cfg.Rank >= world) {
 		return nil, &train.InputError{Err: fmt.Errorf("job: rank %d of %d, but the job has %s: start %d ranks, or change how many there are of each",
 			cfg.Rank, cfg.World, kinds(job), world)}
+	}
+	if err := alone(ctx, &cfg, job, late); err != nil {
+		return nil, err
 	}
 	if cfg.Check != nil {
 		if err := cfg.Check(job); err != nil {
@@ -108,8 +118,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		return nil, err
 	}
 	kept, mine, err := enter(ctx, &cfg, job, wish, late)
+	told := func() {}
 	defer func() {
 		cancel(nil) // nobody watches what ends with us
+		told()
 		if bye := kept.end(asked.Err() != nil, err); err == nil {
 			err = bye
 		}
@@ -118,6 +130,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		defer func() { mine.end(err == nil) }()
 	}
 	if err != nil {
+		endForAll(&cfg, job)
 		return nil, err
 	}
 	if cfg.Listen == "" {
@@ -126,6 +139,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if cfg.Coord, err = lasting(ctx, cfg); err != nil {
 		return nil, err
 	}
+	told = tellEnd(cfg, job)
 	defer beSeen(ctx, &cfg, job)()
 	cfg.Metrics.Name(nameIn(cfg.Rank, job))
 	watch := stallWatch(ctx, &cfg, job)
@@ -150,7 +164,10 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		if job.IsDense(rank.Index) {
 			run = runDense
 		}
-		res, err = run(ctx, &cfg, job, rank, mine, cancel)
+		start := time.Since(cfg.Began)
+		if res, err = run(ctx, &cfg, job, rank, mine, cancel); res != nil {
+			res.StartSeconds = start.Seconds()
+		}
 	}
 	if err == nil {
 		leave(cfg)
@@ -286,7 +303,8 @@ func readJob(ctx context.Context, cfg RankConfig) (*train.Job, error) {
 // then means nothing but to wait.
 const keyLasts = "lasts"
 
-// lasting makes a coordinator patient that will come back.
+// lasting makes a coordinator patient that will come back, for as long as ctx, the rank's,
+// and the courtesy.
 func lasting(ctx context.Context, cfg RankConfig) (coord.Coordinator, error) {
 	asking, cancel := context.WithTimeout(ctx, claimWithin)
 	defer cancel()
@@ -297,7 +315,7 @@ func lasting(ctx context.Context, cfg RankConfig) (coord.Coordinator, error) {
 	case err != nil:
 		return nil, err
 	}
-	return patient.New(cfg.Coord, nil), nil
+	return untilOver(ctx, patient.New(cfg.Coord, nil)), nil
 }
 
 // Publish puts the job where the ranks look for it.

@@ -140,6 +140,9 @@ func leaveJoined(cfg *RankConfig, card *statusCard) (*launch.Scratch, error) {
 	if err := writeJoined(scratch, &joined{cfg.met, cfg.Token, card}); err != nil {
 		return nil, errors.Join(err, scratch.Close())
 	}
+	if cfg.asked != nil { // else of a test: a launcher may kill the rank before it has ended
+		context.AfterFunc(cfg.asked, func() { _ = scratch.Unlink() })
+	}
 	return scratch, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"psrt/sched/coord/etcd"
 	"psrt/sched/coord/patient"
 	"psrt/sched/coord/remote"
-	"psrt/sched/launch"
 	"psrt/sched/train"
 )
 
@@ -442,7 +440,7 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 		}
 	}()
 	n := &keeper{cfg: k.cfg, job: k.job}
-	if n.scratch, err = launch.OpenScratch(os.TempDir()); err != nil {
+	if err = n.openScratch(); err != nil {
 		return err
 	}
 	defer func() {
@@ -454,6 +452,7 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 	if n.member, err = etcd.StartMember(ctx, n.scratch.Path, m); err != nil {
 		return err
 	}
+	n.unlinkAtEnd()
 	if err = port.Release(); err != nil {
 		return err
 	}

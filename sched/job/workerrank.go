@@ -3,10 +3,13 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"psrt/sched/client"
+	"psrt/sched/coord"
 	"psrt/sched/psmsg"
 	"psrt/sched/train"
 )
@@ -21,7 +24,30 @@ func own(ctx context.Context, cfg RankConfig, job *train.Job) (*number, error) {
 	if err != nil {
 		return nil, err
 	}
-	return claim(ctx, c, job, cfg.Rank-job.Servers, cfg.Rank, cfg.JoinTimeout)
+	if cfg.Events != nil {
+		note := func(line string) { cfg.Events(train.Event{Note: line}) }
+		if err := noteHolder(ctx, c, job, cfg.Rank-job.Servers, note); err != nil {
+			return nil, err
+		}
+	}
+	// A dead process's lease has ended before, also where the store was away for a while.
+	patience := min(cfg.JoinTimeout, max(leastPatience, 2*job.Silence()))
+	return claim(ctx, c, job, cfg.Rank-job.Servers, cfg.Rank, patience)
+}
+
+// leastPatience is for a worker whose number another process has that may be dead.
+const leastPatience = 15 * time.Second
+
+// noteHolder says which process has a worker's number, where one has.
+func noteHolder(ctx context.Context, c coord.Coordinator, job *train.Job, worker int, note func(line string)) error {
+	alive, err := aliveNow(ctx, c)
+	if err != nil {
+		return err
+	}
+	if holder, ok := alive[worker]; ok {
+		note(fmt.Sprintf("worker %d is process %s: waiting until that has been silent for %v, as one does that has died; where it runs, start every rank once", worker, holder.Process, job.Silence()))
+	}
+	return nil
 }
 
 // replaces says whether another process had the number before.

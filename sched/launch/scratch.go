@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 const (
@@ -46,6 +47,23 @@ func OpenScratch(parent string) (*Scratch, error) {
 	}
 	return s, nil
 }
+
+// Unlink takes the directory away from under whoever has files of it open, who is about
+// to end: a process that is killed then leaves nothing. Close is called nevertheless.
+func (s *Scratch) Unlink() (err error) {
+	for range unlinkTries { // whoever is still writing there may make a file as it goes
+		if err = os.RemoveAll(s.Path); err == nil {
+			return nil
+		}
+		time.Sleep(unlinkPause)
+	}
+	return err
+}
+
+const (
+	unlinkTries = 20
+	unlinkPause = 20 * time.Millisecond
+)
 
 // Close removes the directory.
 func (s *Scratch) Close() error {

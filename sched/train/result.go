@@ -31,6 +31,9 @@ type Result struct {
 	ExamplesPerS float64 `json:"examples_per_s"` // over the time spent training, reading included, evaluation not
 	TrainSeconds float64 `json:"train_s"`
 	WallSeconds  float64 `json:"wall_s"`
+	// StartSeconds is what came before: the ranks met, and where several keep the
+	// coordinator that began. WallSeconds is without it.
+	StartSeconds float64 `json:"start_s"`
 	// PeakRSSBytes is the largest of all ranks; Ranks has each.
 	PeakRSSBytes int64  `json:"peak_rss_bytes"`
 	Transport    string `json:"transport"`

@@ -67,6 +67,11 @@ func (i *interrupted) Error() string { return "ended by " + i.signal.String() }
 // Interrupted says that somebody asked for this end, who knows why.
 func (i *interrupted) Interrupted() bool { return true }
 
+// EndsJob says that it was Ctrl-C: a person wants all of it to end, of which this process
+// may be one of many. Others that end a process, as a batch system does that takes a host
+// away, may mean that one alone.
+func (i *interrupted) EndsJob() bool { return i.signal == os.Interrupt }
+
 // InterruptedOr is the signal that ended ctx, else err.
 func InterruptedOr(ctx context.Context, err error) error {
 	var i *interrupted

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -12,9 +13,10 @@ import (
 // cannot write, and what it says then is all that anybody learns. What it says short of
 // that, as of a peer that is away, reaches whoever asks it.
 type complaints struct {
-	dir string
-	to  io.Writer
-	of  []zapcore.Field
+	dir  string
+	to   io.Writer
+	of   []zapcore.Field
+	over *atomic.Bool // its folder may be gone: what cannot be written there is no matter
 }
 
 // Enabled implements zapcore.Core.
@@ -36,6 +38,9 @@ func (c complaints) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Ch
 
 // Write implements zapcore.Core.
 func (c complaints) Write(e zapcore.Entry, more []zapcore.Field) error {
+	if c.over.Load() {
+		return nil
+	}
 	said := zapcore.NewMapObjectEncoder()
 	for _, f := range append(c.of[:len(c.of):len(c.of)], more...) {
 		f.AddTo(said)

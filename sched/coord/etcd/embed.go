@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -34,13 +35,16 @@ const segmentBytes = 4 << 20
 var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
 
 // Embedded is an etcd in this process.
-type Embedded struct{ e *embed.Etcd }
+type Embedded struct {
+	e    *embed.Etcd
+	over *atomic.Bool // see complaints
+}
 
 // Start opens the etcd whose data are in dir, which only this user may enter; it
 // is made where it is not there yet. client, "http://host:port", is where other
 // processes reach it; "": nowhere.
 func Start(ctx context.Context, dir, client string) (*Embedded, error) {
-	cfg, err := settings(dir)
+	cfg, over, err := settings(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -59,26 +63,40 @@ func Start(ctx context.Context, dir, client string) (*Embedded, error) {
 		cfg.ListenClientUrls = []url.URL{*u}
 	}
 	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
-	return start(ctx, dir, cfg)
+	return start(ctx, dir, cfg, over)
 }
 
 // settings are those of every etcd in this process, whose client side is a socket in dir.
-func settings(dir string) (*embed.Config, error) {
+// over has it complain of nothing any more.
+func settings(dir string) (cfg *embed.Config, over *atomic.Bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("etcd: the data directory: %w", err)
+		return nil, nil, fmt.Errorf("etcd: the data directory: %w", err)
 	}
-	cfg := embed.NewConfig()
+	over = &atomic.Bool{}
+	cfg = embed.NewConfig()
 	cfg.Dir = filepath.Join(dir, "data")
 	cfg.MaxRequestBytes = requestBytes
 	cfg.EnableGRPCGateway = false
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(complaints{dir: dir, to: os.Stderr}))
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(complaints{dir: dir, to: os.Stderr, over: over}))
 	cfg.ListenClientUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(dir, "client")}}
 	cfg.AdvertiseClientUrls = cfg.ListenClientUrls
-	return cfg, nil
+	return cfg, over, nil
 }
 
-// start waits until it answers, which a member of several does when most of them do.
-func start(ctx context.Context, dir string, cfg *embed.Config) (*Embedded, error) {
+// start begins one and waits until it answers.
+func start(ctx context.Context, dir string, cfg *embed.Config, over *atomic.Bool) (*Embedded, error) {
+	e, err := begin(dir, cfg, over)
+	if err == nil {
+		err = e.Ready(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// begin returns when its peers are answered; see Ready.
+func begin(dir string, cfg *embed.Config, over *atomic.Bool) (*Embedded, error) {
 	for _, name := range []string{"peer", "client"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) { // of a killed process
 			return nil, err
@@ -93,15 +111,23 @@ func start(ctx context.Context, dir string, cfg *embed.Config) (*Embedded, error
 		for range e.Err() {
 		}
 	}()
+	return &Embedded{e, over}, nil
+}
+
+// Ready waits until it answers, which a member of several does when most of them do. With
+// an error it has ended.
+func (e *Embedded) Ready(ctx context.Context) error {
 	select {
-	case <-e.Server.ReadyNotify():
-		return &Embedded{e}, nil
+	case <-e.e.Server.ReadyNotify():
+		return nil
 	case <-ctx.Done():
-		e.Server.HardStop() // Close alone waits until it is ready
-		e.Close()
-		return nil, fmt.Errorf("etcd: in %s is not ready: %w", dir, context.Cause(ctx))
+		_ = e.Leave() // Close alone waits until it is ready
+		return fmt.Errorf("etcd: in %s is not ready: %w", filepath.Dir(e.e.Config().Dir), context.Cause(ctx))
 	}
 }
+
+// Abandon says that its folder may go from here on, though it goes on for a moment.
+func (e *Embedded) Abandon() { e.over.Store(true) }
 
 // Store gives a handle to it, under a prefix. Close it before the etcd.
 func (e *Embedded) Store(prefix string) *Store {

@@ -36,11 +36,27 @@ type MemberConfig struct {
 	electionMillis uint
 }
 
-// StartMember starts a member, and waits until most of them are there. Its data are in
-// dir and outlive nobody: a member that has died is none again, so that nothing of it
-// needs to reach a disk.
+// StartMember starts a member, and waits until most of them are there.
 func StartMember(ctx context.Context, dir string, m MemberConfig) (*Embedded, error) {
-	cfg, err := settings(dir)
+	e, err := BeginMember(dir, m)
+	if err == nil {
+		err = e.Ready(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// BeginMember starts a member, which answers the others when this returns, and those who
+// ask it for something once it is Ready. Its data are in dir and outlive nobody: a member
+// that has died is none again, so that nothing of it needs to reach a disk.
+//
+// Members that begin together should do so one behind the other: each asks all others
+// first whether it was a member before, in turn, and waits a second for one that listens
+// and does not answer yet, as long as that one asks in its turn.
+func BeginMember(dir string, m MemberConfig) (*Embedded, error) {
+	cfg, over, err := settings(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +86,7 @@ func StartMember(ctx context.Context, dir string, m MemberConfig) (*Embedded, er
 	if cfg.PeerTLSInfo, err = m.keep(dir); err != nil {
 		return nil, err
 	}
-	return start(ctx, dir, cfg)
+	return begin(dir, cfg, over)
 }
 
 // keep writes the credentials where etcd reads them.
