@@ -67,17 +67,17 @@ func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) 
 	if err != nil {
 		return nil, nil, cli.InterruptedOr(ctx, err)
 	}
-	src, err := f.source(c, &s.Info, labelled)
+	src, err := f.source(ctx, c, &s.Info, labelled)
 	if err != nil {
 		s.Close()
-		return nil, nil, err
+		return nil, nil, cli.InterruptedOr(ctx, err)
 	}
 	return s, src, nil
 }
 
 // source looks at the data. How the training data were read is in the model; flags that
 // were given win.
-func (f *modelFlags) source(c *cobra.Command, m *train.ModelInfo, labelled bool) (*dataset.Source, error) {
+func (f *modelFlags) source(ctx context.Context, c *cobra.Command, m *train.ModelInfo, labelled bool) (*dataset.Source, error) {
 	opts, err := f.input.options()
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (f *modelFlags) source(c *cobra.Command, m *train.ModelInfo, labelled bool)
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	return dataset.Open(paths(f.data), opts)
+	return dataset.Open(ctx, paths(f.data), opts)
 }
 
 // together scores with other processes; false where there are none. fields finds the
@@ -122,7 +122,7 @@ func (f *modelFlags) together(ctx context.Context, c *cobra.Command, p train.Pre
 			return nil, cli.Usagef("--servers %d: %s has weights alone, as exports and models for serving do, and servers cannot begin with that: leave --servers out, and each worker reads it itself", f.ranks.servers, f.model)
 		}
 		p.Model, p.Generation = location, number
-		src, err := f.source(c, info, p.Labelled)
+		src, err := f.source(ctx, c, info, p.Labelled)
 		if err != nil {
 			return nil, err
 		}

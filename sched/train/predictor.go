@@ -30,7 +30,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	if err != nil {
 		return nil, err
 	}
-	src, err := dataset.Open(job.Data, job.Reading)
+	src, err := dataset.Open(ctx, job.Data, job.Reading)
 	if err != nil {
 		return nil, err
 	}

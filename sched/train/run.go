@@ -88,7 +88,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 
 // open makes a reader of this worker's share, as the job says and opts adds.
 func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOptions) (*dataset.Reader, error) {
-	src, err := dataset.Open(paths, w.job.Reading)
+	src, err := dataset.Open(ctx, paths, w.job.Reading)
 	if err != nil {
 		return nil, err
 	}
