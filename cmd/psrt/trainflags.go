@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,7 +113,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.batch, "batch", 4096, "global batch, over all workers")
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
-	fl.Uint64Var(&f.seed, "seed", 1, "the same seed with --sync bsp gives the same model, bit for bit")
+	f.seed = 1
+	fl.Var((*cli.Whole)(&f.seed), "seed", "the same seed with --sync bsp gives the same model, bit for bit")
 	f.sync.register(fl)
 	f.dense = cli.NewChoice(train.DensePS, train.DensePS, train.DenseAllReduce, train.DenseMixed)
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values; mixed, with --sync bsp: both at once, in shares that are measured")
@@ -211,10 +214,10 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	if err != nil {
 		return nil, "", err
 	}
+	j := &train.Job{Stream: stream, Checkpoint: snapshots}
 	var d dataset.Description
 	var src *dataset.Source // nil: a stream
 	if stream != nil {
-	j := &train.Job{Stream: stream, Checkpoint: snapshots}
 		// The first file may be hours away: what needs none is refused before.
 		early := *j
 		if err := f.build(ctx, c, &early, opts, dataset.Description{Fields: max(1, opts.Fields)}, nil); err != nil {
@@ -227,9 +230,6 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	if err != nil {
 		return nil, "", err
 	}
-	dense, err := f.heter.count(c, f.colocate)
-	if err != nil {
-		return err
 	if err := f.build(ctx, c, j, opts, d, src); err != nil {
 		return nil, "", err
 	}
@@ -261,6 +261,9 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 // build fills in the job for data that are read so, and checks all but files. src is nil for
 // a stream; d has no format where none of its files has come.
 func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, opts dataset.Options, d dataset.Description, src *dataset.Source) error {
+	dense, err := f.heter.count(c, f.colocate)
+	if err != nil {
+		return err
 	}
 	*j = train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
@@ -359,6 +362,22 @@ func (f *trainFlags) check() error {
 			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
 	}
+	for _, p := range []struct {
+		name  string
+		value float32
+	}{{"lr", f.lr}, {"dense-lr", f.denseLR}, {"l1", f.l1}, {"l2", f.l2}, {"dense-l2", f.denseL2}} {
+		if !(p.value >= 0) || math.IsInf(float64(p.value), 0) {
+			return cli.Usagef("--%s %v: must be a finite number, not negative", p.name, p.value)
+		}
+	}
+	for _, units := range f.hidden {
+		if units < 1 || units > model.MaxUnits {
+			return cli.Usagef("--hidden %s: a layer has %d units, must be 1 to %d", strings.ReplaceAll(strings.Trim(fmt.Sprint(f.hidden), "[]"), " ", ","), units, model.MaxUnits)
+		}
+	}
+	if f.batch > dataset.MaxBatch {
+		return cli.Usagef("--batch %d: must be at most %d", f.batch, dataset.MaxBatch)
+	}
 	if _, err := f.transport.Devices(); err != nil {
 		return err
 	}
@@ -438,9 +457,11 @@ type inputFlags struct {
 	fields int
 	pipe   string
 	wait   time.Duration
+	given  func(flag string) bool
 }
 
 func (f *inputFlags) register(c *cobra.Command) {
+	f.given = c.Flags().Changed
 	f.format = cli.NewChoice("auto", "criteo", "libsvm", "libffm", "libfm", "csv", "auto")
 	c.Flags().Var(f.format, "format", "format of the files")
 	c.Flags().StringVar(&f.schema, "schema", "", "YAML `file` describing csv columns")
@@ -453,7 +474,12 @@ func (f *inputFlags) register(c *cobra.Command) {
 
 func (f *inputFlags) options() (dataset.Options, error) {
 	opts := dataset.Options{Format: dataset.Format(f.format.Value), Task: dataset.Task(f.task.Value), Fields: f.fields, Pipe: f.pipe}
-	if f.pipe != "" {
+	switch {
+	case f.given("pipe-command") && strings.TrimSpace(f.pipe) == "":
+		return opts, cli.Usagef("--pipe-command %q: there is no command; leave the flag out to read the files as they are", f.pipe)
+	case f.given("pipe-timeout") && f.pipe == "":
+		return opts, cli.Usagef("--pipe-timeout %v has no effect without --pipe-command: name the command that it is for", f.wait)
+	case f.pipe != "":
 		if f.wait <= 0 {
 			return opts, cli.Usagef("--pipe-timeout %v: must be above 0", f.wait)
 		}
