@@ -220,12 +220,14 @@ func fieldOf(flag, by string, names []string) (uint16, error) {
 // evaluate is a model's figures on data, and those of each value of the field by.
 func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads int, by string) (*evaluation, error) {
 	acc, slots := metric.NewAccumulator(s.Info.Model.Task), (*metric.Slots)(nil)
+	var names *dataset.Names
 	if by != "" {
 		field, err := fieldOf("--metrics-by", by, src.Describe().FieldNames)
 		if err != nil {
 			return nil, err
 		}
-		slots = metric.NewSlots(s.Info.Model.Task, field)
+		slots, names = metric.NewSlots(s.Info.Model.Task, field), dataset.NewNames(field, metric.MaxSlots)
+		src.NoteNames(names)
 	}
 	err := s.Score(ctx, src, train.ScoreOptions{Threads: threads}, func(l *train.ScoredLeaf) error {
 		acc.Add(l.Preds, l.Rows.Labels)
@@ -233,7 +235,7 @@ func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads
 	})
 	r := &evaluation{Report: acc.Report()}
 	for _, slot := range slots.Slots() {
-		r.Slots = append(r.Slots, metric.SlotReport{Slot: slot.String(), Report: slots.Of(slot).Report()})
+		r.Slots = append(r.Slots, metric.NewSlotReport(slot, names.Of(slot.ID), slots.Of(slot).Report()))
 	}
 	return r, err
 }

@@ -92,6 +92,7 @@ func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOp
 	if err != nil {
 		return nil, err
 	}
+	src.NoteNames(w.names)
 	opts.Threads, opts.Mode, opts.Shuffle, opts.Seed = w.job.Threads, w.job.Dataset, w.job.Shuffle, w.job.Seed
 	opts.Begun = w.stages.reads
 	return src.NewReader(ctx, w.share, opts)
