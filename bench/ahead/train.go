@@ -21,7 +21,7 @@ func generate(ctx context.Context, c *Config, name string, examples int64, vocab
 	if _, err := gen.Run(ctx, gen.Config{Kind: "zipf", Rows: examples, Fields: c.Fields, Vocab: vocab, Zipf: c.Zipf, Seed: c.Seed, Out: path, Threads: genThreads}); err != nil {
 		return nil, err
 	}
-	return dataset.Open([]string{path}, dataset.Options{})
+	return dataset.Open(ctx, []string{path}, dataset.Options{})
 }
 
 const genThreads = 2

@@ -21,7 +21,7 @@ func small(ctx context.Context, c *Config) (*smallJob, error) {
 	if _, err := gen.Run(ctx, gen.Config{Kind: "zipf", Rows: 20_000, Fields: 6, Vocab: 5000, Zipf: 1.1, Seed: c.Seed, Out: path, Threads: 1}); err != nil {
 		return nil, err
 	}
-	src, err := dataset.Open([]string{path}, dataset.Options{})
+	src, err := dataset.Open(ctx, []string{path}, dataset.Options{})
 	if err != nil {
 		return nil, err
 	}

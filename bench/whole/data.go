@@ -29,7 +29,7 @@ func makeData(ctx context.Context, c *Config) (*data, error) {
 	if _, err := gen.Run(ctx, gen.Config{Kind: "zipf", Rows: rows, Fields: c.Fields, Vocab: c.Vocab, Zipf: c.Zipf, Seed: c.Seed, Out: path, Threads: genThreads}); err != nil {
 		return nil, err
 	}
-	src, err := dataset.Open([]string{path}, dataset.Options{})
+	src, err := dataset.Open(ctx, []string{path}, dataset.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,11 @@ func TestCompareExit(t *testing.T) {
 
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
+		{"codec --sizes 64K", `"--sizes" flag: it has no meaning for this suite: messages are as long as their --keys`},
+		{"allreduce --workers 0", "0 ranks"},
+		{"allreduce --servers 2", "none serves: give --ranks"},
+		{"table --transport tcp", "nothing is sent"},
+		{"pull --iters 0", "0 batches"},
 		{"lta", "did you mean lat?"},
 		{"nothing-like-it", "there are ahead, allreduce, bw, chain, codec, fanin, hbm, lat, layers, pipeline, pull, push, qualify, recover, ssd, start, table"},
 		{"pull --dims 0", "0 floats"},
@@ -117,6 +122,23 @@ func TestBadUsage(t *testing.T) {
 		code, _, errs := psbench(t, strings.Fields(c.args)...)
 		if code != 2 || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, want 2 and %q on one line", c.args, code, errs, c.says)
+		}
+	}
+}
+
+// Every suite takes the flags that all have, or says why one has no meaning for it.
+func TestFlagsOfAllSuites(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		if c.Flags().Lookup("tolerance") == nil {
+			continue
+		}
+		for _, name := range []string{"transport", "sizes", "iters", "duration", "servers", "workers", "json", "csv", "compare", "tolerance"} {
+			f := c.Flags().Lookup(name)
+			if f == nil {
+				t.Errorf("%s has no --%s: give it a meaning, or say why it has none", c.Name(), name)
+			} else if why, none := f.Value.(without); none && len(why) < 20 {
+				t.Errorf("%s --%s: %q says little", c.Name(), name, why)
+			}
 		}
 	}
 }

@@ -37,6 +37,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newAllReduce(), newChain(), newTable(), newSSD(), newHBM(), newLayers(), newAhead(), newPipeline(), newWhole(), newRecover(), newCodec(), newQualify(), newStart(), newVersion(), newPeer(), newSparseServer(), newDenseServer(), newFanInPart(), newChainPart(), newPipelinePart(), newWholePart(), newAllReduceRank(), newStartPart())
+	complete(root)
 	root.SetFlagErrorFunc(cli.FlagError)
 	return root
 }

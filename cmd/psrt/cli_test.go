@@ -182,6 +182,21 @@ func TestBadInput(t *testing.T) {
 		{"stray argument", []string{"--data", good, "fm"}, 2, []string{"fm"}},
 		{"unknown yaml key", []string{"--data", good, "--config", write(t, dir, "c.yaml", "epochs: 1\nworkerz: 2\n")}, 2, []string{"c.yaml:2", "workerz", "workers"}},
 		{"bad yaml value", []string{"--data", good, "--config", write(t, dir, "d.yaml", "epochs: many\n")}, 2, []string{"d.yaml:1", "many"}},
+		{"a number that is none in yaml", []string{"--data", good, "--config", write(t, dir, "e.yaml", "batch: abc\n")}, 2, []string{`e.yaml:1: batch: "abc" is no whole number`}},
+		{"a yaml key twice", []string{"--data", good, "--config", write(t, dir, "f.yaml", "batch: 100\nepochs: 1\nbatch: 200\n")}, 2, []string{"f.yaml:3: batch is there already, in line 1"}},
+		{"a yaml value left out", []string{"--data", good, "--config", write(t, dir, "g.yaml", "batch:\n")}, 2, []string{"g.yaml:1: batch: there is no value"}},
+		{"yaml tables", []string{"--data", good, "--config", write(t, dir, "h.yaml", "table-sync: {dense: bsp, embedding: often}\n")}, 2, []string{"h.yaml:1: table-sync: ", "often"}},
+		{"batch of too many", []string{"--data", good, "--batch", "99999999999"}, 2, []string{"--batch 99999999999: must be at most 16777216"}},
+		{"lr that is none", []string{"--data", good, "--lr", "nan"}, 2, []string{"--lr NaN"}},
+		{"layer of nothing", []string{"--data", good, "--model", "deepfm", "--hidden", "64,0"}, 2, []string{"--hidden 64,0: a layer has 0 units"}},
+		{"seed below 0", []string{"--data", good, "--seed", "-1"}, 2, []string{`"--seed" flag: must be a whole number from 0 to 18446744073709551615`}},
+		{"pipe command of nothing", []string{"--data", good, "--pipe-command", ""}, 2, []string{"--pipe-command"}},
+		{"pipe timeout alone", []string{"--data", good, "--pipe-timeout", "3s"}, 2, []string{"--pipe-timeout 3s", "--pipe-command"}},
+		{"a pipe", []string{"--data", "/dev/null"}, 2, []string{"/dev/null: is no regular file"}},
+		{"stream, early: valid", []string{"--stream", "--data", t.TempDir(), "--valid", good}, 2, []string{"--valid"}},
+		{"stream, early: dim", []string{"--stream", "--data", t.TempDir(), "--dim", "100000"}, 2, []string{"dimension 100000"}},
+		{"stream, early: serving", []string{"--stream", "--data", t.TempDir(), "--serving", "x"}, 2, []string{"--serving x", "--accessor"}},
+		{"stream of nothing", []string{"--stream", "--data", t.TempDir(), "--stream-idle", "1s", "--quiet"}, 2, []string{"psrt: no file has come into", "--stream-idle 1s"}},
 		{"bad test file", []string{"--data", good, "--test", dir + "/nope"}, 2, []string{"nope"}},
 		{"staleness without ssp", []string{"--data", good, "--staleness", "3"}, 2, []string{"ssp"}},
 		{"out is a file", []string{"--data", good, "--out", good}, 2, []string{"--out", "good.libffm"}},
@@ -386,5 +401,50 @@ func TestTwoJobsAtOnce(t *testing.T) {
 	}
 	if digests[0] != digests[1] {
 		t.Errorf("the same job twice: digests %v", digests)
+	}
+}
+
+// A signal ends a job that looks at the first rows, and what gives them.
+func TestInterruptedWhileLooking(t *testing.T) {
+	dir := t.TempDir()
+	data, pids := write(t, dir, "d.libffm", rows(10, 1)), filepath.Join(dir, "pids")
+	c := command(t.Context(), "train", "--data", data, "--format", "libffm", "--pipe-command", "echo $$ > "+pids+"; sleep 1000; cat")
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	for deadline := time.Now().Add(limit); pid == 0; time.Sleep(20 * time.Millisecond) {
+		text, _ := os.ReadFile(pids)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		if time.Now().After(deadline) {
+			t.Fatalf("the command does not begin\n%s", stderr.String())
+		}
+	}
+	began := time.Now()
+	_ = c.Process.Signal(syscall.SIGTERM)
+	_ = c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(stderr.String(), "ended by terminated") || time.Since(began) > 30*time.Second {
+		t.Errorf("exit %d after %v\n%s", code, time.Since(began), stderr.String())
+	}
+	if err := syscall.Kill(-pid, 0); err == nil || syscall.Kill(pid, 0) == nil {
+		t.Errorf("the command %d is still there", pid)
+	}
+}
+
+// json: true in a configuration is --json without a file, json: false none.
+func TestConfigAsksForJSON(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, dir, "d.libffm", rows(500, 1))
+	for value, want := range map[string]bool{"true": true, "false": false} {
+		o := psrt(t, "train", "--data", data, "--quiet", "--config", write(t, dir, "c.yaml", "json: "+value+"\nmodel: lr\n"))
+		if _, err := os.Stat("true"); err == nil {
+			os.Remove("true")
+			t.Error("it wrote a file named true")
+		}
+		if o.code != 0 || strings.HasPrefix(o.stdout, "{") != want {
+			t.Errorf("json: %s: exit %d\n%s%s", value, o.code, o.stdout, o.stderr)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"psrt/sched/train"
+	"psrt/sched/train/metric"
 )
 
 func trainedOn(t *testing.T, args ...string) (res train.Result) {
@@ -202,5 +203,40 @@ func TestMetricsBySlot(t *testing.T) {
 	}
 	if o := psrt(t, "train", "--data", data, "--fields", "8", "--metrics-by", "0"); o.code != 2 || !strings.Contains(o.stderr, "more than 64 values") {
 		t.Errorf("a field of many values: exit %d, %s", o.code, o.stderr)
+	}
+}
+
+// Figures by a csv column are told by its values, from one process and from several.
+func TestMetricsByNames(t *testing.T) {
+	dir := t.TempDir()
+	schema := write(t, dir, "s.yaml", "columns:\n- {name: y, kind: label}\n- {name: sex, kind: categorical}\n- {name: item, kind: categorical}\n")
+	var text strings.Builder
+	text.WriteString("y,sex,item\n")
+	for i := range 4000 {
+		fmt.Fprintf(&text, "%d,%s,%d\n", i*7/3%2, []string{"male", "female", ""}[i%3], i%50)
+	}
+	data, model := write(t, dir, "d.csv", text.String()), filepath.Join(dir, "m")
+	named := func(what string, slots []metric.SlotReport) {
+		t.Helper()
+		var got []string
+		for _, s := range slots {
+			got = append(got, s.Slot)
+			if s.Key == "" || s.Examples < 1333 {
+				t.Errorf("%s: %+v", what, s)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, []string{"female", "male", "missing"}) {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	res := resultOf(t, ok(t, "train", "--data", data, "--schema", schema, "--test", data, "--metrics-by", "sex", "--model", "lr", "--workers", "2", "--out", model, "--quiet", "--json"))
+	named("train", res.Slots)
+	named("an epoch", res.Epochs[0].TrainSlots)
+	for _, more := range [][]string{nil, {"--workers", "2"}} {
+		var r evaluation
+		if err := json.Unmarshal([]byte(ok(t, append([]string{"eval", "--model", model, "--data", data, "--metrics-by", "sex", "--json"}, more...)...)), &r); err != nil {
+			t.Fatal(err)
+		}
+		named(fmt.Sprint("eval ", more), r.Slots)
 	}
 }

@@ -67,17 +67,17 @@ func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) 
 	if err != nil {
 		return nil, nil, cli.InterruptedOr(ctx, err)
 	}
-	src, err := f.source(c, &s.Info, labelled)
+	src, err := f.source(ctx, c, &s.Info, labelled)
 	if err != nil {
 		s.Close()
-		return nil, nil, err
+		return nil, nil, cli.InterruptedOr(ctx, err)
 	}
 	return s, src, nil
 }
 
 // source looks at the data. How the training data were read is in the model; flags that
 // were given win.
-func (f *modelFlags) source(c *cobra.Command, m *train.ModelInfo, labelled bool) (*dataset.Source, error) {
+func (f *modelFlags) source(ctx context.Context, c *cobra.Command, m *train.ModelInfo, labelled bool) (*dataset.Source, error) {
 	opts, err := f.input.options()
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (f *modelFlags) source(c *cobra.Command, m *train.ModelInfo, labelled bool)
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	return dataset.Open(paths(f.data), opts)
+	return dataset.Open(ctx, paths(f.data), opts)
 }
 
 // together scores with other processes; false where there are none. fields finds the
@@ -122,7 +122,7 @@ func (f *modelFlags) together(ctx context.Context, c *cobra.Command, p train.Pre
 			return nil, cli.Usagef("--servers %d: %s has weights alone, as exports and models for serving do, and servers cannot begin with that: leave --servers out, and each worker reads it itself", f.ranks.servers, f.model)
 		}
 		p.Model, p.Generation = location, number
-		src, err := f.source(c, info, p.Labelled)
+		src, err := f.source(ctx, c, info, p.Labelled)
 		if err != nil {
 			return nil, err
 		}
@@ -220,12 +220,14 @@ func fieldOf(flag, by string, names []string) (uint16, error) {
 // evaluate is a model's figures on data, and those of each value of the field by.
 func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads int, by string) (*evaluation, error) {
 	acc, slots := metric.NewAccumulator(s.Info.Model.Task), (*metric.Slots)(nil)
+	var names *dataset.Names
 	if by != "" {
 		field, err := fieldOf("--metrics-by", by, src.Describe().FieldNames)
 		if err != nil {
 			return nil, err
 		}
-		slots = metric.NewSlots(s.Info.Model.Task, field)
+		slots, names = metric.NewSlots(s.Info.Model.Task, field), dataset.NewNames(field, metric.MaxSlots)
+		src.NoteNames(names)
 	}
 	err := s.Score(ctx, src, train.ScoreOptions{Threads: threads}, func(l *train.ScoredLeaf) error {
 		acc.Add(l.Preds, l.Rows.Labels)
@@ -233,7 +235,7 @@ func evaluate(ctx context.Context, s *train.Scorer, src *dataset.Source, threads
 	})
 	r := &evaluation{Report: acc.Report()}
 	for _, slot := range slots.Slots() {
-		r.Slots = append(r.Slots, metric.SlotReport{Slot: slot.String(), Report: slots.Of(slot).Report()})
+		r.Slots = append(r.Slots, metric.NewSlotReport(slot, names.Of(slot.ID), slots.Of(slot).Report()))
 	}
 	return r, err
 }

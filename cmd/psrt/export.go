@@ -165,7 +165,7 @@ func (f *exportFlags) compare(ctx context.Context, res *exported) error {
 			return err
 		}
 		defer s.Close()
-		src, err := dataset.Open(paths(f.data), s.Info.Reading)
+		src, err := dataset.Open(ctx, paths(f.data), s.Info.Reading)
 		if err != nil {
 			return err
 		}

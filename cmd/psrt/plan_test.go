@@ -33,7 +33,7 @@ func TestPlanOfTheDocs(t *testing.T) {
 		t.Errorf("exit %d, %v\n%s%s", o.code, err, o.stdout, o.stderr)
 	}
 	for want, args := range map[string][]string{
-		"takes a description": {"plan"}, "no such file": {"plan", file + "x"}, "at least 10000": {"plan", "--measure", "--rows", "5"}, "field hots not found": {"plan", badPlan(t)},
+		"takes a description": {"plan"}, "no such file": {"plan", file + "x"}, "at least 10000": {"plan", "--measure", "--rows", "5"}, `line 1: key "hots" is unknown, did you mean "hosts"?`: {"plan", badPlan(t)},
 	} {
 		if o := psrt(t, args...); o.code != 2 || !strings.Contains(o.stderr, want) {
 			t.Errorf("%v: exit %d, want 2 and %q\n%s", args, o.code, want, o.stderr)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +72,15 @@ func TestPredictOverRanks(t *testing.T) {
 	s := newScoring(t)
 	s.same("workers", "--workers", "3")
 	s.same("servers", "--workers", "2", "--servers", "2", "--transport", "tcp")
+	labelled := s.data
+	text, err := os.ReadFile(labelled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.data = write(t, s.dir, "bare.libffm", regexp.MustCompile(`(?m)^[01] `).ReplaceAllString(string(text), ""))
+	s.same("bare", "--workers", "2")
+	s.same("bareservers", "--workers", "2", "--servers", "1")
+	s.data = labelled
 	for _, flags := range [][]string{{"--workers", "2"}, {"--workers", "3", "--servers", "1"}} {
 		eval := []string{"eval", "--model", s.model, "--data", s.data, "--json"}
 		want, got := ok(t, eval...), ok(t, append(eval, flags...)...)

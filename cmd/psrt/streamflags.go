@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,8 +77,8 @@ func (f *streamFlags) describe(c *cobra.Command, j *train.Checkpoint) (*train.St
 const sniffFiles = 8
 
 // look finds out how the stream is read: as its log says, where the job goes on, or
-// from the first files, for which it waits.
-func (f *streamFlags) look(s *train.Stream, resume bool, data []string, opts dataset.Options, note func(string)) (reading dataset.Options, d dataset.Description, err error) {
+// from the first files, for which it waits as long as the stream may be idle.
+func (f *streamFlags) look(ctx context.Context, s *train.Stream, resume bool, data []string, opts dataset.Options, note func(string)) (reading dataset.Options, d dataset.Description, err error) {
 	if resume && s.Log != "" {
 		switch head, err := train.ReadStreamHead(s.Log); {
 		case err == nil:
@@ -86,8 +87,7 @@ func (f *streamFlags) look(s *train.Stream, resume bool, data []string, opts dat
 			return opts, d, cli.Usagef("%w", err)
 		}
 	}
-	ctx, stop := cli.Interruptible()
-	defer stop()
+	since := time.Now()
 	watch := dataset.NewWatch(data, f.settle)
 	for told := false; ; told = true {
 		files, err := watch.Look(time.Now(), func(string) bool { return false })
@@ -99,18 +99,24 @@ func (f *streamFlags) look(s *train.Stream, resume bool, data []string, opts dat
 			paths = append(paths, a.Path)
 		}
 		if len(paths) > 0 {
-			src, err := dataset.Open(paths, opts)
+			src, err := dataset.Open(ctx, paths, opts)
 			if err != nil {
 				return opts, d, err
 			}
 			return src.Options(), src.Describe(), nil
 		}
 		if !told {
-			note(fmt.Sprintf("there is no whole file in %v yet: waits for the first", data))
+			note(fmt.Sprintf("there is no whole file in %s yet: waits for the first", strings.Join(data, ", ")))
+		}
+		if watch.Unsettled() != "" { // one has come, and is still being written
+			since = time.Now()
+		}
+		if f.idle > 0 && time.Since(since) >= f.idle {
+			return opts, d, cli.Usagef("no file has come into %s for --stream-idle %v: there is nothing to train; put files there, or wait longer", strings.Join(data, ", "), f.idle)
 		}
 		select {
 		case <-ctx.Done():
-			return opts, d, cli.InterruptedOr(ctx, context.Cause(ctx))
+			return opts, d, context.Cause(ctx)
 		case <-time.After(f.settle / 4):
 		}
 	}

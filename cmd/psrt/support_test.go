@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -126,7 +127,7 @@ func refusal(args []string) string {
 	if err := c.ParseFlags(args[1:]); err != nil {
 		return err.Error()
 	}
-	if _, _, err := f.asked(c); err != nil {
+	if _, _, err := f.asked(context.Background(), c); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -49,9 +49,9 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	} else if rank {
 		return f.labelled(runRank(ctx, c, f))
 	}
-	j, note, err := f.asked(c)
+	j, note, err := f.asked(ctx, c)
 	if err != nil {
-		return err
+		return cli.InterruptedOr(ctx, err)
 	}
 	out, err := f.openOutputs()
 	if err != nil {
@@ -93,14 +93,14 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 }
 
 // asked is the job of a psrt that starts all ranks itself.
-func (f *trainFlags) asked(c *cobra.Command) (*train.Job, string, error) {
+func (f *trainFlags) asked(ctx context.Context, c *cobra.Command) (*train.Job, string, error) {
 	if err := f.onlyWithRank(c); err != nil {
 		return nil, "", err
 	}
 	if err := f.together(c, f.servers); err != nil {
 		return nil, "", err
 	}
-	j, note, err := f.describe(c)
+	j, note, err := f.describe(ctx, c)
 	if err != nil {
 		return nil, "", err
 	}
@@ -131,7 +131,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 	show.label = f.label()
 	cfg.Began = began
 	describe := func() (*train.Job, error) {
-		j, note, err := f.describe(c)
+		j, note, err := f.describe(ctx, c)
 		if err == nil {
 			j.Flags = jobFlags(c)
 			show.note(note)
@@ -181,7 +181,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		if f.rank == 0 && met == nil {
 			j, err := describe()
 			if err != nil {
-				return err
+				return cli.InterruptedOr(ctx, err)
 			}
 			host, err := job.HostCoordinator(ctx, f.coordinator, cfg.Token, j, store)
 			if err != nil {

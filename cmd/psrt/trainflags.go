@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,7 +113,8 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.IntVar(&f.batch, "batch", 4096, "global batch, over all workers")
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
-	fl.Uint64Var(&f.seed, "seed", 1, "the same seed with --sync bsp gives the same model, bit for bit")
+	f.seed = 1
+	fl.Var((*cli.Whole)(&f.seed), "seed", "the same seed with --sync bsp gives the same model, bit for bit")
 	f.sync.register(fl)
 	f.dense = cli.NewChoice(train.DensePS, train.DensePS, train.DenseAllReduce, train.DenseMixed)
 	fl.Var(f.dense, "dense", "how dense gradients travel: ps, pushed by every worker, values pulled; allreduce, added among the workers, which keep the values; mixed, with --sync bsp: both at once, in shares that are measured")
@@ -177,7 +180,7 @@ func (f *trainFlags) registerRanks(fl *pflag.FlagSet) {
 
 // job checks the flags, looks at the data, and settles every default. note
 // says what was found.
-func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
+func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job, string, error) {
 	if f.data == "" {
 		return nil, "", cli.Usagef("--data is missing: name files, globs or directories with training data")
 	}
@@ -211,23 +214,60 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	j := &train.Job{Stream: stream, Checkpoint: snapshots}
 	var d dataset.Description
 	var src *dataset.Source // nil: a stream
 	if stream != nil {
-		opts, d, err = f.stream.look(stream, snapshots != nil && snapshots.Resume, paths(f.data), opts, func(s string) { fmt.Fprintln(os.Stderr, s) })
-	} else if src, err = dataset.Open(paths(f.data), opts); err == nil {
+		// The first file may be hours away: what needs none is refused before.
+		early := *j
+		if err := f.build(ctx, c, &early, opts, dataset.Description{Fields: max(1, opts.Fields)}, nil); err != nil {
+			return nil, "", err
+		}
+		opts, d, err = f.stream.look(ctx, stream, snapshots != nil && snapshots.Resume, paths(f.data), opts, newDisplay(os.Stderr, f.quiet).note)
+	} else if src, err = dataset.Open(ctx, paths(f.data), opts); err == nil {
 		opts, d = src.Options(), src.Describe()
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	dense, err := f.heter.count(c, f.colocate)
-	if err != nil {
+	if err := f.build(ctx, c, j, opts, d, src); err != nil {
 		return nil, "", err
 	}
-	j := &train.Job{
+	// The other files are opened here too: a mistake shall show before an hour
+	// of training, not after.
+	for _, more := range [][]string{j.Valid, j.Test} {
+		if len(more) > 0 {
+			if _, err := dataset.Open(ctx, more, j.Reading); err != nil {
+				return nil, "", err
+			}
+		}
+	}
+	if j.Out != "" {
+		if err := writable(j.Out); err != nil {
+			return nil, "", err
+		}
+	}
+	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
+		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+	if j.Heter > 0 {
+		note += fmt.Sprintf("; %d dense rank(s)", j.Heter)
+	}
+	if j.Chained() {
+		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
+	}
+	return j, note, nil
+}
+
+// build fills in the job for data that are read so, and checks all but files. src is nil for
+// a stream; d has no format where none of its files has come.
+func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, opts dataset.Options, d dataset.Description, src *dataset.Source) error {
+	dense, err := f.heter.count(c, f.colocate)
+	if err != nil {
+		return err
+	}
+	*j = train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
-		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: stream, Checkpoint: snapshots,
+		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && j.Stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: j.Stream, Checkpoint: j.Checkpoint,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed, Clip: f.clip,
 		Dense: f.dense.Value, Collective: f.collective.Value, Combine: f.combine.Value, Heter: dense, DenseDevice: f.heter.device, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),
@@ -236,42 +276,42 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
 			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
 	}
-	if f.metricsBy != "" {
+	if f.metricsBy != "" && d.Format != "" {
 		names := d.FieldNames
 		if names == nil { // of a stream
 			names = make([]string, d.Fields)
 		}
 		field, err := fieldOf("--metrics-by", f.metricsBy, names)
 		if err != nil {
-			return nil, "", err
+			return err
 		}
 		j.MetricsBy = &field
 	}
 	if err := f.workersLost.describe(c, j, f.colocate); err != nil {
-		return nil, "", err
+		return err
 	}
 	f.sync.describe(c, j)
 	f.compress.settle(c, j)
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
-		return nil, "", err
+		return err
 	}
 	if j.Storage != nil && j.MaxBytes == 0 {
 		j.MaxBytes = budget(j.Servers)
 	}
 	if j.Device, err = f.storage.device(c, f.storage.policy.Value); err != nil {
-		return nil, "", err
+		return err
 	}
 	if j.Storage != nil || j.Device != nil {
 		j.LookAhead = train.LookAhead
 	}
 	if j.Audit, err = f.audit.describe(c); err != nil {
-		return nil, "", err
+		return err
 	}
 	if j.Hot, err = f.hot.describe(c); err != nil {
-		return nil, "", err
+		return err
 	}
 	if err := f.see.describe(c, j); err != nil {
-		return nil, "", err
+		return err
 	}
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}
 	if f.lr == 0 {
@@ -297,36 +337,14 @@ func (f *trainFlags) describe(c *cobra.Command) (*train.Job, string, error) {
 		}
 	}
 	if err := f.readLifecycle(j); err != nil {
-		return nil, "", err
+		return err
 	}
 	j.Optimizer, j.DenseOptimizer = j.Optimizer.WithDefaults(), j.DenseOptimizer.WithDefaults()
-	f.settle(c.Context(), j, src)
-	// The other files are opened here too: a mistake shall show before an hour
-	// of training, not after.
-	for _, more := range [][]string{j.Valid, j.Test} {
-		if len(more) > 0 {
-			if _, err := dataset.Open(more, j.Reading); err != nil {
-				return nil, "", err
-			}
-		}
-	}
+	f.settle(ctx, j, src)
 	if err := j.Validate(); err != nil {
-		return nil, "", cli.Usagef("%w", err)
+		return cli.Usagef("%w", err)
 	}
-	if j.Out != "" {
-		if err := writable(j.Out); err != nil {
-			return nil, "", err
-		}
-	}
-	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
-		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
-	if j.Heter > 0 {
-		note += fmt.Sprintf("; %d dense rank(s)", j.Heter)
-	}
-	if j.Chained() {
-		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
-	}
-	return j, note, nil
+	return nil
 }
 
 // adamLR is Adam's default rate of dense values beside rows of another optimizer.
@@ -343,6 +361,22 @@ func (f *trainFlags) check() error {
 		if p.value < p.least {
 			return cli.Usagef("--%s %d: must be at least %d", p.name, p.value, p.least)
 		}
+	}
+	for _, p := range []struct {
+		name  string
+		value float32
+	}{{"lr", f.lr}, {"dense-lr", f.denseLR}, {"l1", f.l1}, {"l2", f.l2}, {"dense-l2", f.denseL2}} {
+		if !(p.value >= 0) || math.IsInf(float64(p.value), 0) {
+			return cli.Usagef("--%s %v: must be a finite number, not negative", p.name, p.value)
+		}
+	}
+	for _, units := range f.hidden {
+		if units < 1 || units > model.MaxUnits {
+			return cli.Usagef("--hidden %s: a layer has %d units, must be 1 to %d", strings.ReplaceAll(strings.Trim(fmt.Sprint(f.hidden), "[]"), " ", ","), units, model.MaxUnits)
+		}
+	}
+	if f.batch > dataset.MaxBatch {
+		return cli.Usagef("--batch %d: must be at most %d", f.batch, dataset.MaxBatch)
 	}
 	if _, err := f.transport.Devices(); err != nil {
 		return err
@@ -423,9 +457,11 @@ type inputFlags struct {
 	fields int
 	pipe   string
 	wait   time.Duration
+	given  func(flag string) bool
 }
 
 func (f *inputFlags) register(c *cobra.Command) {
+	f.given = c.Flags().Changed
 	f.format = cli.NewChoice("auto", "criteo", "libsvm", "libffm", "libfm", "csv", "auto")
 	c.Flags().Var(f.format, "format", "format of the files")
 	c.Flags().StringVar(&f.schema, "schema", "", "YAML `file` describing csv columns")
@@ -438,7 +474,12 @@ func (f *inputFlags) register(c *cobra.Command) {
 
 func (f *inputFlags) options() (dataset.Options, error) {
 	opts := dataset.Options{Format: dataset.Format(f.format.Value), Task: dataset.Task(f.task.Value), Fields: f.fields, Pipe: f.pipe}
-	if f.pipe != "" {
+	switch {
+	case f.given("pipe-command") && strings.TrimSpace(f.pipe) == "":
+		return opts, cli.Usagef("--pipe-command %q: there is no command; leave the flag out to read the files as they are", f.pipe)
+	case f.given("pipe-timeout") && f.pipe == "":
+		return opts, cli.Usagef("--pipe-timeout %v has no effect without --pipe-command: name the command that it is for", f.wait)
+	case f.pipe != "":
 		if f.wait <= 0 {
 			return opts, cli.Usagef("--pipe-timeout %v: must be above 0", f.wait)
 		}

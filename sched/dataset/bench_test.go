@@ -76,7 +76,7 @@ func BenchmarkParse(b *testing.B) {
 func BenchmarkEpoch(b *testing.B) {
 	text := bytes.Join(benchLines(LibFFM), []byte("\n"))
 	text = bytes.Repeat(append(text, '\n'), 100)
-	src, err := Open([]string{file(b, "f", text)}, Options{})
+	src, err := Open(b.Context(), []string{file(b, "f", text)}, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

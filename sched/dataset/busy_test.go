@@ -19,7 +19,7 @@ func TestBusyDoesNotCountWaiting(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("1 0:1:1 1:2:1\n0 0:3:1 1:4:1\n", 4000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	src, err := Open([]string{path}, Options{})
+	src, err := Open(t.Context(), []string{path}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

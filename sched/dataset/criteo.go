@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ type criteoParser struct {
 	small  [4096]uint16 // the bucket of each small v
 	absent [criteoFields]uint64
 	digits [256]uint8 // of hexadecimal numbers; notHex for all other bytes
+	names  *Names
 }
 
 const notHex = 0xff
@@ -123,6 +125,9 @@ func (p *criteoParser) parse(line []byte, _ *input, b *Batch) *lineError {
 			}
 			key = Key(f, v)
 		}
+		if p.names.wants(f) {
+			p.note(key, f, line[i:next])
+		}
 		keys[n+f], fields[n+f], values[n+f] = key, uint16(f), 1
 		i = next + 1
 	}
@@ -131,6 +136,26 @@ func (p *criteoParser) parse(line []byte, _ *input, b *Batch) *lineError {
 	}
 	n += criteoFields
 	return b.close(label, keys[:n], fields[:n], values[:n])
+}
+
+func (p *criteoParser) note(key uint64, f int, cell []byte) {
+	p.names.note(key, func() string { return p.name(f, cell) })
+}
+
+// name is what the key of a cell stands for.
+func (p *criteoParser) name(f int, cell []byte) string {
+	if len(cell) == 0 {
+		return missingName
+	}
+	v, err := strconv.ParseInt(string(cell), 10, 64)
+	if f >= criteoInts || err != nil || v <= 2 {
+		return string(cell)
+	}
+	bucket := p.search(uint64(v))
+	if bucket+1 == len(p.starts) {
+		return fmt.Sprintf("from %d on", p.starts[bucket])
+	}
+	return fmt.Sprintf("from %d to %d", p.starts[bucket], p.starts[bucket+1]-1)
 }
 
 func cellEnd(line []byte, i int) int {

@@ -23,6 +23,7 @@ type csvParser struct {
 	missing [][]byte
 	columns []csvColumn
 	inOrder []int // layout of a file without one of its own
+	names   *Names
 }
 
 type csvColumn struct {
@@ -68,11 +69,14 @@ func (p *csvParser) parse(line []byte, in *input, b *Batch) *lineError {
 			label, e = p.label(c, cell, start)
 		case c.field < 0:
 		case c.Kind == "multi" && !p.absent(cell):
-			keys, fields, values = c.multi(cell, p.trim, keys, fields, values)
+			keys, fields, values = c.multi(cell, p.trim, p.names, keys, fields, values)
 		default:
 			var key uint64
 			var value float32
 			key, value, e = p.single(c, cell, start)
+			if p.names.wants(c.field) {
+				p.note(key, c, cell)
+			}
 			keys, fields, values = append(keys, key), append(fields, uint16(c.field)), append(values, value)
 		}
 		return e
@@ -216,6 +220,37 @@ func (p *csvParser) single(c *csvColumn, cell []byte, start int) (key uint64, va
 	return c.number, v, nil
 }
 
+func (p *csvParser) note(key uint64, c *csvColumn, cell []byte) {
+	p.names.note(key, func() string { return p.name(c, cell) })
+}
+
+// name is what the key of a cell stands for.
+func (p *csvParser) name(c *csvColumn, cell []byte) string {
+	switch {
+	case p.absent(cell):
+		return missingName
+	case c.Kind != "numeric":
+		return string(cell)
+	case c.Transform != "bucketize":
+		return c.Name
+	}
+	x, e := c.float(cell, 0)
+	if e != nil || len(c.Boundaries) == 0 {
+		return c.Name
+	}
+	bucket, exact := slices.BinarySearch(c.Boundaries, x)
+	if exact {
+		bucket++
+	}
+	switch {
+	case bucket == 0:
+		return fmt.Sprintf("below %v", c.Boundaries[0])
+	case bucket == len(c.Boundaries):
+		return fmt.Sprintf("from %v on", c.Boundaries[bucket-1])
+	}
+	return fmt.Sprintf("from %v to below %v", c.Boundaries[bucket-1], c.Boundaries[bucket])
+}
+
 func (c *csvColumn) float(cell []byte, start int) (float64, *lineError) {
 	x, err := strconv.ParseFloat(string(cell), 64)
 	if err != nil {
@@ -227,7 +262,7 @@ func (c *csvColumn) float(cell []byte, start int) (float64, *lineError) {
 	return x, nil
 }
 
-func (c *csvColumn) multi(cell []byte, trim bool, keys []uint64, fields []uint16, values []float32) ([]uint64, []uint16, []float32) {
+func (c *csvColumn) multi(cell []byte, trim bool, names *Names, keys []uint64, fields []uint16, values []float32) ([]uint64, []uint16, []float32) {
 	first := len(keys)
 	for len(cell) > 0 {
 		one, rest, _ := bytes.Cut(cell, c.sep)
@@ -236,11 +271,18 @@ func (c *csvColumn) multi(cell []byte, trim bool, keys []uint64, fields []uint16
 			one = bytes.Trim(one, " \t")
 		}
 		if len(one) > 0 {
-			keys, fields, values = append(keys, TextKey(c.field, one)), append(fields, uint16(c.field)), append(values, 1)
+			key := TextKey(c.field, one)
+			if names.wants(c.field) {
+				names.noteText(key, one)
+			}
+			keys, fields, values = append(keys, key), append(fields, uint16(c.field)), append(values, 1)
 		}
 	}
 	switch n := len(keys) - first; {
 	case n == 0:
+		if names.wants(c.field) {
+			names.noteText(c.missing, []byte(missingName))
+		}
 		return append(keys, c.missing), append(fields, uint16(c.field)), append(values, 1)
 	case c.Weight != "one":
 		for i := range values[first:] {

@@ -95,14 +95,14 @@ func TestCSVStatisticsTravel(t *testing.T) {
 		{Name: "r", Kind: "label", PositiveAbove: new(float64)},
 	}}
 	*schema.Columns[2].PositiveAbove = 3
-	train, err := Open([]string{file(t, "train", []byte("1::10::4\n3::20::3\n"))}, Options{Schema: schema})
+	train, err := Open(t.Context(), []string{file(t, "train", []byte("1::10::4\n3::20::3\n"))}, Options{Schema: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if schema.Columns[0].Mean != nil {
 		t.Error("Open changed the caller's schema")
 	}
-	test, err := Open([]string{file(t, "test", []byte("5::15::5\n"))}, train.Options())
+	test, err := Open(t.Context(), []string{file(t, "test", []byte("5::15::5\n"))}, train.Options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"colums: []", `s.yaml:1:1: schema key "colums" is unknown, did you mean "columns"?`},
 		{"columns:\n- {name: a, kind: label, positve: [x]}", `s.yaml:2:26: schema key "positve" is unknown, did you mean "positive"?`},
 		{"columns: []", "schema has no columns"},
-		{"columns: 5", "cannot unmarshal"},
+		{"columns: 5", `there is "5" where a list should be`},
 		{"columns: [{kind: label}]", "column 1 has no name"},
 		{"columns: [{name: a, kind: labl}]", `column "a": kind "labl" is unknown, did you mean "label"?`},
 		{"columns: [{name: a, kind: label}]", "no column to learn from"},

@@ -106,7 +106,7 @@ func equal(a, b [][][]string) bool {
 func opened(t *testing.T, r *rand.Rand, n, batch int) (src *Source, rows []string, whole Share) {
 	t.Helper()
 	dir, rows := manyFiles(t, r, n)
-	src, err := Open([]string{dir}, Options{Fields: 3})
+	src, err := Open(t.Context(), []string{dir}, Options{Fields: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestPermutationUniform(t *testing.T) {
 // An error comes behind the good batches before it, and stays.
 func TestErrorInOrder(t *testing.T) {
 	text := strings.Repeat("1 0:1:1\n", 25000) + "1 0:x:1\n" + strings.Repeat("1 0:1:1\n", 500) + "1 0:1:nan\n"
-	src, err := Open([]string{file(t, "f", []byte(text))}, Options{})
+	src, err := Open(t.Context(), []string{file(t, "f", []byte(text))}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestErrorInOrder(t *testing.T) {
 }
 
 func TestMemoryBound(t *testing.T) {
-	src, err := Open([]string{file(t, "f", []byte(strings.Repeat("1 0:1:1\n", 1000)))}, Options{})
+	src, err := Open(t.Context(), []string{file(t, "f", []byte(strings.Repeat("1 0:1:1\n", 1000)))}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestMemoryBound(t *testing.T) {
 
 // A reader left in the middle, cancelled or closed, leaves no goroutine.
 func TestNothingLeftBehind(t *testing.T) {
-	src, err := Open([]string{file(t, "f", []byte(strings.Repeat("1 0:1:1\n", 50000)))}, Options{})
+	src, err := Open(t.Context(), []string{file(t, "f", []byte(strings.Repeat("1 0:1:1\n", 50000)))}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestNothingLeftBehind(t *testing.T) {
 }
 
 func TestBadReaders(t *testing.T) {
-	src, err := Open([]string{file(t, "f", []byte("1 1:1\n"))}, Options{})
+	src, err := Open(t.Context(), []string{file(t, "f", []byte("1 1:1\n"))}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

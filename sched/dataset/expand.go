@@ -51,8 +51,14 @@ func splitList(arg string) []string {
 func expandOne(p string) ([]string, error) {
 	info, err := os.Stat(p)
 	switch {
+	case p == "-" && err != nil:
+		return nil, fileError(p, err, "no such file, and standard input cannot be read, as rows are read more than once and by several processes: write them into a file first")
+	case err == nil && ownFile(p) && info.Mode().IsRegular():
+		return nil, fileError(p, nil, "is what this process alone has open, and others read the rows, too: name the file itself")
 	case err == nil && info.IsDir():
 		return filesIn(p)
+	case err == nil && !info.Mode().IsRegular():
+		return nil, notRegular(p, info.Mode())
 	case err == nil:
 		return []string{p}, nil
 	case !errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(p, "*?["):
@@ -66,7 +72,7 @@ func expandOne(p string) ([]string, error) {
 	}
 	files := found[:0]
 	for _, f := range found {
-		if info, err := os.Stat(f); err == nil && !info.IsDir() {
+		if info, err := os.Stat(f); err == nil && info.Mode().IsRegular() {
 			files = append(files, f)
 		}
 	}
@@ -75,6 +81,24 @@ func expandOne(p string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+// ownFile: a path that each process has for another file.
+func ownFile(p string) bool {
+	return p == "/dev/stdin" || strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/proc/self/fd/")
+}
+
+// notRegular says why what a path names cannot be read: a file is read again for every look
+// and every epoch, and by several processes.
+func notRegular(p string, mode fs.FileMode) *Error {
+	kind := "a device"
+	switch mode & fs.ModeType {
+	case fs.ModeNamedPipe:
+		kind = "a pipe"
+	case fs.ModeSocket:
+		kind = "a socket"
+	}
+	return fileError(p, nil, "is no regular file but %s, which can be read only once and by one process: write what comes out of it into a file first", kind)
 }
 
 func filesIn(dir string) ([]string, error) {

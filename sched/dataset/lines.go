@@ -102,7 +102,7 @@ func (r *lineReader) fill() error {
 func (r *lineReader) tooLong() error {
 	e := &Error{Path: r.path, Line: r.line}
 	e.Msg = "line longer than the limit of " + bytesText(int64(r.maxLine)) +
-		"; is this a text file with line ends? If it is, raise Options.MaxLine"
+		"; is this a text file with line ends? If it is, cut its rows into shorter ones"
 	return e
 }
 

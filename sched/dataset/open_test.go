@@ -2,14 +2,19 @@ package dataset
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"psrt/csrc/seedtest"
 )
@@ -19,7 +24,7 @@ const ffmText = "1 0:1:1 1:2:.5\n0 0:3:1 1:4:1\n1 0:5:1\n"
 // rowsOf reads all rows of the paths.
 func rowsOf(t *testing.T, paths []string, opts Options) ([]string, error) {
 	t.Helper()
-	src, err := Open(paths, opts)
+	src, err := Open(t.Context(), paths, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +218,7 @@ func TestBadFiles(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	a, b := file(t, "a", []byte(ffmText)), file(t, "b", []byte("0 2:9:1\n"))
-	src, err := Open([]string{a + "," + b}, Options{})
+	src, err := Open(t.Context(), []string{a + "," + b}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,9 +230,64 @@ func TestDescribe(t *testing.T) {
 	for text, want := range map[string]Format{
 		"1 1:1\n": LibSVM, "-1 1:1\n": LibSVM, "1\n2.5 1:1\n": LibFM, "0\n0 1:1:1": LibFFM, criteoLine("0", nil): Criteo,
 	} {
-		src, err := Open([]string{file(t, "x", []byte(text))}, Options{Task: Regression})
+		src, err := Open(t.Context(), []string{file(t, "x", []byte(text))}, Options{Task: Regression})
 		if err != nil || src.Describe().Format != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// What can be read only once is refused, with what it is, and not waited for.
+func TestNoRegularFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	regular, err := os.Open(file(t, "f", []byte(ffmText)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer regular.Close()
+	for path, want := range map[string]string{pipe: "is no regular file but a pipe", socket: "is no regular file but a socket", "/dev/null": "is no regular file but a device",
+		"-": "standard input cannot be read", fmt.Sprint("/dev/fd/", regular.Fd()): "name the file itself",
+		filepath.Join(dir, "*"): "matches no file", dir: "holds no data file"} {
+		if _, err := Open(t.Context(), []string{path}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	if _, err := NewWatch([]string{pipe}, 0).Look(time.Now(), func(string) bool { return false }); err == nil || !strings.Contains(err.Error(), "a pipe") {
+		t.Errorf("watched: %v", err)
+	}
+}
+
+// Options go to other processes as JSON: none may be lost on the way.
+func TestOptionsTravel(t *testing.T) {
+	o := Options{Format: CSV, Task: Regression, Fields: 3, Schema: &Schema{Header: "true"}, MaxLine: 5, Pipe: "cat", PipeTimeout: time.Second, IgnoreLabels: true}
+	for v, i := reflect.ValueOf(o), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is not tried", v.Type().Field(i).Name)
+		}
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Options
+	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, o) {
+		t.Errorf("%s: %+v, %v", text, got, err)
+	}
+}
+
+// A row that is cut short is not taken for a row of another format.
+func TestRowCutShort(t *testing.T) {
+	_, err := Open(t.Context(), []string{file(t, "cut", []byte("1 0:1:1 1:2:1\n0 0:1\n"))}, Options{Format: LibFFM})
+	if err == nil || strings.Contains(err.Error(), "libsvm") || !strings.Contains(err.Error(), "cut:2:3") {
+		t.Error(err)
 	}
 }

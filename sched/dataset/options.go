@@ -44,7 +44,7 @@ type Options struct {
 	// IgnoreLabels takes rows with any label, and rows without: sparse lines
 	// that begin with a feature, criteo lines of 39 columns, csv files without
 	// the label's column. All labels arrive as 0.
-	IgnoreLabels bool `json:"-"`
+	IgnoreLabels bool `json:",omitempty"`
 }
 
 // ReaderOptions say how one worker runs through a source.

@@ -118,7 +118,7 @@ func TestParquet(t *testing.T) {
 		parquetFile(t, filepath.Join(dir, "b.bin"), all[cut:], 1+r.IntN(400), codec)
 		share := Share{Batch: 30, Micro: 7, First: r.IntN(3), Last: 3 + r.IntN(3)}
 		read := func(path string) []string {
-			src, err := Open([]string{path}, Options{Schema: schemaOf(t, clickSchema)})
+			src, err := Open(t.Context(), []string{path}, Options{Schema: schemaOf(t, clickSchema)})
 			if err != nil {
 				t.Fatal(err)
 			}

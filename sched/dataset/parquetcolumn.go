@@ -10,6 +10,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"psrt/sched/yamlkeys"
 )
 
 // parquetValues is how many values of a column are decoded at a time.
@@ -55,7 +57,7 @@ func findColumn(root *parquet.Column, c *Column, absent bool) (*parquetColumn, e
 			for _, x := range at.Columns() {
 				names = append(names, x.Name())
 			}
-			return nil, fmt.Errorf("the Parquet file has no column %q%s; it has %s", c.Name, meant(c.Name, names), strings.Join(names, ", "))
+			return nil, fmt.Errorf("the Parquet file has no column %q%s; it has %s", c.Name, yamlkeys.Meant(c.Name, names), strings.Join(names, ", "))
 		}
 		at = next
 	}

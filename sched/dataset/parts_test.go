@@ -141,7 +141,7 @@ func TestGlobalShuffleOfParts(t *testing.T) {
 func TestGlobalShuffleLosesPart(t *testing.T) {
 	r := seedtest.Rand(t)
 	dir, _ := manyFiles(t, r, 300)
-	src, err := Open([]string{dir}, Options{Fields: 3})
+	src, err := Open(t.Context(), []string{dir}, Options{Fields: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

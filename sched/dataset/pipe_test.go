@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -119,15 +120,7 @@ func TestPipeEndsBackground(t *testing.T) {
 		t.Fatal("the command did not run")
 	}
 	for _, pid := range pids {
-		n, _ := strconv.Atoi(pid)
-		for until := time.Now().Add(time.Minute); n == 0 || processLives(n); time.Sleep(time.Millisecond) { // killed, and not yet collected by init
-			if stat, _ := os.ReadFile("/proc/" + pid + "/stat"); strings.Contains(string(stat), ") Z ") {
-				break
-			}
-			if time.Now().After(until) {
-				t.Fatalf("%q is still there", pid)
-			}
-		}
+		gone(t, pid)
 	}
 }
 
@@ -137,7 +130,7 @@ func TestPipeIsEnded(t *testing.T) {
 	for i := range 6 {
 		alive := file(t, "pid", nil)
 		path := file(t, "in", numberedRows(30000))
-		src, err := Open([]string{path}, Options{Pipe: "echo $$ >> " + alive + "; cat; sleep 1000", Fields: 1})
+		src, err := Open(t.Context(), []string{path}, Options{Pipe: "echo $$ >> " + alive + "; cat; sleep 1000", Fields: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,5 +162,98 @@ func TestPipeIsEnded(t *testing.T) {
 				t.Errorf("the command %q is still there", pid)
 			}
 		}
+	}
+}
+
+// gone waits until a process has ended, collected or not.
+func gone(t *testing.T, pid string) {
+	t.Helper()
+	n, _ := strconv.Atoi(pid)
+	for until := time.Now().Add(time.Minute); n == 0 || processLives(n); time.Sleep(time.Millisecond) {
+		if stat, _ := os.ReadFile("/proc/" + pid + "/stat"); strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%q is still there", pid)
+		}
+	}
+}
+
+// written waits for so many words in a file.
+func written(t *testing.T, path string, n int) []string {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		text, _ := os.ReadFile(path)
+		if words := strings.Fields(string(text)); len(words) >= n {
+			return words
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%q in %s, want %d words", text, path, n)
+		}
+	}
+}
+
+// Who looks at the first rows is not kept by a command that gives none, and leaves nothing
+// of it.
+func TestPipeIsEndedWhileOpening(t *testing.T) {
+	alive, path := file(t, "pid", nil), file(t, "in", []byte(ffmText))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	opened := make(chan error, 1)
+	go func() {
+		_, err := Open(ctx, []string{path}, Options{Pipe: "echo $$ >> " + alive + "; sleep 1000 & echo $! >> " + alive + "; wait; cat"})
+		opened <- err
+	}()
+	pids := written(t, alive, 2)
+	enough := errors.New("enough")
+	cancel(enough)
+	select {
+	case err := <-opened:
+		if !errors.Is(err, enough) {
+			t.Errorf("%v, want the cause", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it still looks")
+	}
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+}
+
+// A command, and what it has started, end where the process that reads is killed.
+func TestPipeDiesWithItsReader(t *testing.T) {
+	if path := os.Getenv("PSRT_TEST_PIPE"); path != "" { // the reader
+		_, err := Open(t.Context(), []string{path}, Options{Pipe: "echo $$ >> " + path + "; sleep 1000 & echo $! >> " + path + "; (sleep 1000)", PipeTimeout: time.Hour})
+		t.Fatal(err)
+	}
+	path := file(t, "in", nil)
+	reader := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPipeDiesWithItsReader$")
+	reader.Env = append(os.Environ(), "PSRT_TEST_PIPE="+path)
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := written(t, path, 2)
+	_ = reader.Process.Kill()
+	_ = reader.Wait()
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+}
+
+// A command that gives nothing, or no text, is named with what it was to do.
+func TestPipeGivesNoRows(t *testing.T) {
+	path := file(t, "it's", []byte(ffmText))
+	for command, want := range map[string]string{
+		"true":                  "the pipe command gave no row; try it by hand: ",
+		`printf '\001\002\003'`: "what the pipe command gives is no text with rows: binary, ",
+		"gzip -dc":              "failed (exit status 1)",
+	} {
+		_, err := Open(t.Context(), []string{path}, Options{Pipe: command, Format: LibFFM})
+		hand := "sh -c " + quoted(command) + " < " + quoted(path)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), hand) {
+			t.Errorf("%s: %v; want %q and %q in it", command, err, want, hand)
+		}
+	}
+	if got := quoted("it's"); got != `'it'\''s'` {
+		t.Errorf("quoted: %s", got)
 	}
 }

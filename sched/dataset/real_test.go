@@ -87,7 +87,7 @@ func TestRealFiles(t *testing.T) {
 			if path == "" {
 				return
 			}
-			src, err := Open([]string{path}, c.opts)
+			src, err := Open(t.Context(), []string{path}, c.opts)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"psrt/sched/yamlkeys"
 )
 
 var (
@@ -61,10 +63,10 @@ func (s *Schema) Validate() error {
 
 func (c *Column) validate() error {
 	if !slices.Contains(columnKinds, c.Kind) {
-		return fmt.Errorf("kind %q is unknown%s; known are %s", c.Kind, meant(c.Kind, columnKinds), strings.Join(columnKinds, ", "))
+		return fmt.Errorf("kind %q is unknown%s; known are %s", c.Kind, yamlkeys.Meant(c.Kind, columnKinds), strings.Join(columnKinds, ", "))
 	}
 	if c.Transform != "" && !slices.Contains(transforms, c.Transform) {
-		return fmt.Errorf("transform %q is unknown%s; known are %s", c.Transform, meant(c.Transform, transforms), strings.Join(transforms, ", "))
+		return fmt.Errorf("transform %q is unknown%s; known are %s", c.Transform, yamlkeys.Meant(c.Transform, transforms), strings.Join(transforms, ", "))
 	}
 	foreign := func(given bool, key, kind string) error {
 		if given && c.Kind != kind {

@@ -28,8 +28,8 @@ func Whole(batch, micro int) Share {
 // Validate says what is wrong with a share, and what would be right.
 func (s Share) Validate() error {
 	switch {
-	case s.Batch < 1 || s.Batch > maxBatch:
-		return fmt.Errorf("dataset: batch of %d examples, must be 1 to %d", s.Batch, maxBatch)
+	case s.Batch < 1 || s.Batch > MaxBatch:
+		return fmt.Errorf("dataset: batch of %d examples, must be 1 to %d", s.Batch, MaxBatch)
 	case s.Micro < 1 || s.Micro > s.Batch:
 		return fmt.Errorf("dataset: leaf of %d examples in a batch of %d, must be 1 to the batch", s.Micro, s.Batch)
 	case s.First < 0 || s.First > s.Last || s.Last > s.Leaves():
@@ -39,8 +39,9 @@ func (s Share) Validate() error {
 	return nil
 }
 
-// maxBatch keeps offsets inside a Batch within int32 at any sane row width.
-const maxBatch = 1 << 24
+// MaxBatch is the most examples of a global batch: it keeps offsets inside a Batch within
+// int32 at any sane row width.
+const MaxBatch = 1 << 24
 
 // Step is one worker's part of one global batch.
 type Step struct {

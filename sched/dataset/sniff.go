@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 // How much is looked at before anything is believed: of the first file enough
@@ -26,8 +27,8 @@ type head struct {
 }
 
 // readHead reads the first rows of a file, and refuses what is no text.
-func readHead(path string, rows, size int, o *Options) (*head, error) {
-	in, err := openRows(context.Background(), path, o, make([]byte, sniffHeadBytes))
+func readHead(ctx context.Context, path string, rows, size int, o *Options) (*head, error) {
+	in, err := openRows(ctx, path, o, make([]byte, sniffHeadBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,11 @@ func readHead(path string, rows, size int, o *Options) (*head, error) {
 		if err := l.fill(); err != nil {
 			return nil, err
 		}
-		if why := refuse(l.buf[:min(l.end, 4096)]); why != "" {
+		why := refuse(l.buf[:min(l.end, 4096)])
+		if p, ok := l.in.(*piped); ok && why != "" {
+			return nil, fileError(path, nil, "what the pipe command gives is no text with rows: %s; try it by hand: %s", strings.TrimPrefix(why, "the file is "), p.byHand())
+		}
+		if why != "" {
 			return nil, fileError(path, nil, "%s", why)
 		}
 	}
@@ -54,6 +59,11 @@ func readHead(path string, rows, size int, o *Options) (*head, error) {
 		h.numbers = append(h.numbers, in.number())
 	}
 	if len(h.lines) == 0 {
+		if l, ok := in.(*lines); ok {
+			if p, ok := l.in.(*piped); ok {
+				return nil, fileError(path, nil, "the pipe command gave no row; try it by hand: %s", p.byHand())
+			}
+		}
 		return nil, fileError(path, nil, "the file is empty; leave it out or put rows in it")
 	}
 	return h, nil
@@ -147,9 +157,14 @@ func (s *sniffer) look(file int, h *head) error {
 	for i, line := range h.lines[skip:] {
 		s.batch.Reset()
 		if e := s.src.parser.parse(line, in, &s.batch); e != nil {
-			if f := detectAll(h.lines); file > 0 && f != "" && f != undecided && !s.sameGrammar(f) {
+			f := detectAll(h.lines)
+			other := f != "" && f != undecided && !s.sameGrammar(f)
+			if file > 0 && other {
 				return fileError(h.path, nil, "the file looks like %s, but %s is read as %s; all files of a job must have one format",
 					f, s.src.files[0], s.src.opts.Format)
+			}
+			if other && i == 0 && s.csv == nil { // the file, not a row that is cut short
+				e.msg += fmt.Sprintf("; it looks like %s: give --format %s", f, f)
 			}
 			return e.at(h.path, h.numbers[skip+i])
 		}

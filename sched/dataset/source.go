@@ -2,10 +2,13 @@ package dataset
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+
+	"psrt/sched/yamlkeys"
 )
 
 // Source is a validated list of files with one format. It is read-only, and any
@@ -33,7 +36,7 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	switch {
 	case !slices.Contains(formats, string(o.Format)):
-		return &Error{Msg: fmt.Sprintf("format %q is unknown%s; known are %s", o.Format, meant(string(o.Format), formats), strings.Join(formats, ", "))}
+		return &Error{Msg: fmt.Sprintf("format %q is unknown%s; known are %s", o.Format, yamlkeys.Meant(string(o.Format), formats), strings.Join(formats, ", "))}
 	case o.Task != CTR && o.Task != Regression:
 		return &Error{Msg: fmt.Sprintf("task %q is unknown; known are ctr, regression", o.Task)}
 	case o.Fields < 0 || o.Fields > maxFields:
@@ -57,8 +60,9 @@ func (o Options) validate() error {
 
 // Open expands the paths, looks at the beginning of every file and settles the
 // format and the number of fields. Most bad input is refused here, with an
-// *Error. The files are not kept open.
-func Open(paths []string, opts Options) (*Source, error) {
+// *Error. The files are not kept open. The end of ctx ends it, and a command that gives
+// the rows.
+func Open(ctx context.Context, paths []string, opts Options) (*Source, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -79,20 +83,26 @@ func Open(paths []string, opts Options) (*Source, error) {
 		s.about.Bytes += info.Size()
 		s.inputs = append(s.inputs, &input{path: f})
 	}
-	if err := s.sniff(); err != nil {
+	if err := s.sniff(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Source) sniff() error {
+func (s *Source) sniff(ctx context.Context) error {
 	look := sniffer{src: s}
 	for i, f := range s.files {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		rows, size := sniffHeadRows, sniffHeadBytes
 		if i == 0 {
 			rows, size = sniffRows, sniffBytes
 		}
-		h, err := readHead(f, rows, size, &s.opts)
+		h, err := readHead(ctx, f, rows, size, &s.opts)
 		if err != nil {
 			return err
 		}

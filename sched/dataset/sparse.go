@@ -142,11 +142,7 @@ func (p *sparseParser) grammar() string {
 func (p *sparseParser) badToken(line []byte, start int) *lineError {
 	word := line[start:wordEnd(line, start)]
 	hint := ""
-	switch colons := bytes.Count(word, []byte(":")); {
-	case p.fielded && colons == 1:
-		hint = "; it looks like libsvm: give --format libsvm"
-	case !p.fielded && colons == 2:
-		hint = "; it looks like libffm: give --format libffm"
+	switch {
 	case word[0] == '#':
 		hint = "; remove comments"
 	case bytes.HasPrefix(word, []byte("qid:")):

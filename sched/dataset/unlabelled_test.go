@@ -38,7 +38,7 @@ func TestLabelsIgnored(t *testing.T) {
 				}
 				opts := c.opts
 				opts.IgnoreLabels = ignore
-				src, err := Open([]string{path}, opts)
+				src, err := Open(t.Context(), []string{path}, opts)
 				if err != nil {
 					return "", err
 				}

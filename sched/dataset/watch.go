@@ -106,6 +106,8 @@ func (w *Watch) Unsettled() string { return w.unsettled }
 // list is the files that a path stands for now, sorted by name.
 func (w *Watch) list(p string) (files []string, err error) {
 	switch info, err := os.Stat(p); {
+	case err == nil && !info.IsDir() && !info.Mode().IsRegular():
+		return nil, notRegular(p, info.Mode())
 	case err == nil && !info.IsDir():
 		return []string{p}, nil
 	case err == nil:

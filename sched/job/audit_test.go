@@ -174,7 +174,7 @@ func BenchmarkAudit(b *testing.B) {
 	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	src, err := dataset.Open([]string{data}, dataset.Options{})
+	src, err := dataset.Open(b.Context(), []string{data}, dataset.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

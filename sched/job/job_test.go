@@ -46,7 +46,7 @@ func sampleFile(t *testing.T, name string, n int, seed uint64) string {
 func sampleJob(t *testing.T, kind string) *train.Job {
 	t.Helper()
 	data := sampleFile(t, "train.libffm", 3000, 1)
-	src, err := dataset.Open([]string{data}, dataset.Options{})
+	src, err := dataset.Open(t.Context(), []string{data}, dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

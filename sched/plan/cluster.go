@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"reflect"
 
 	"go.yaml.in/yaml/v3"
+
+	"psrt/sched/yamlkeys"
 )
 
 // Cluster is what is to be judged: hosts, a model, a job, and what the work costs.
@@ -87,12 +89,18 @@ func Parse(text []byte) (*Cluster, error) {
 	}
 	c := &Cluster{Model: Model{Fields: 26, Dim: 16, Kind: "fm", StateFloats: 2, Rows: 1e8, Zipf: 1.1}, Job: Job{Batch: 4096, Sync: "asp", Replicas: 1, Transport: "tcp"}, Costs: Measured()}
 	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(c); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("plan: the description is empty; it needs hosts, see docs/planning.md")
-		}
-		return nil, fmt.Errorf("plan: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	var root yaml.Node
+	switch err := d.Decode(&root); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("plan: the description is empty; it needs hosts, see docs/planning.md")
+	case err != nil:
+		return nil, fmt.Errorf("plan: the description is not YAML: %s", yamlkeys.Plain(err))
+	}
+	if k := yamlkeys.Unknown(root.Content[0], reflect.TypeFor[Cluster]()); k != nil {
+		return nil, fmt.Errorf("plan: line %d: %w", k.Line, k)
+	}
+	if err := root.Decode(c); err != nil {
+		return nil, fmt.Errorf("plan: %s", yamlkeys.Plain(err))
 	}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -100,9 +108,13 @@ func Parse(text []byte) (*Cluster, error) {
 	return c, nil
 }
 
+// maxRows is far beyond what all memory of a cluster holds, and below the numbers of which
+// each has a next one.
+const maxRows = 1e15
+
 // Validate says what is wrong, with value and limit, and fills in what follows from the rest.
 func (c *Cluster) Validate() error {
-	workers, servers, dense := 0, 0, 0
+	workers, servers, dense, disks := 0, 0, 0, 0
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		if h.Name == "" {
@@ -128,6 +140,7 @@ func (c *Cluster) Validate() error {
 		workers += h.Count * h.Workers
 		servers += h.Count * h.Servers
 		dense += h.Count * h.DenseRanks
+		disks += h.Servers * h.SSD.Devices
 	}
 	m, j := &c.Model, &c.Job
 	switch {
@@ -139,9 +152,9 @@ func (c *Cluster) Validate() error {
 		return fmt.Errorf("model.fields is %d, must be from 1 to 4096", m.Fields)
 	case m.Dim < 0 || m.Dim > 4096:
 		return fmt.Errorf("model.dim is %d, must be from 0 to 4096", m.Dim)
-	case m.Rows < 1:
-		return fmt.Errorf("model.rows is %v, must be at least 1", m.Rows)
-	case m.Zipf < 0 || m.Zipf > 4:
+	case !(m.Rows >= 1 && m.Rows <= maxRows):
+		return fmt.Errorf("model.rows is %v, must be from 1 to %v", m.Rows, maxRows)
+	case !(m.Zipf >= 0 && m.Zipf <= 4):
 		return fmt.Errorf("model.zipf is %v, must be from 0 to 4", m.Zipf)
 	case j.Batch < workers:
 		return fmt.Errorf("job.batch is %d for %d workers: it is over all of them", j.Batch, workers)
@@ -157,6 +170,8 @@ func (c *Cluster) Validate() error {
 		return fmt.Errorf("job.staleness is %d, must not be less than 0", j.Staleness)
 	case j.MemoryHit != nil && !(*j.MemoryHit >= 0 && *j.MemoryHit <= 1):
 		return fmt.Errorf("job.memory_hit is %v, must be from 0 to 1", *j.MemoryHit)
+	case j.MemoryHit != nil && *j.MemoryHit < 1 && disks == 0:
+		return fmt.Errorf("job.memory_hit is %v, but no host with servers has an ssd from which the other rows could be read; give ssd: {devices: 1, …} there, or leave memory_hit out", *j.MemoryHit)
 	}
 	if !m.known() {
 		return fmt.Errorf("model.kind is %q, must be lr, fm, widedeep, deepfm or dcn", m.Kind)

@@ -297,7 +297,7 @@ func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":          "empty",
 		"hosts: []": "hosts is missing",
-		"hosts: 3":  "cannot unmarshal",
+		"hosts: 3":  "line 1: there is \"3\" where a list should be",
 		"host: []":  "host",
 		"hosts: [{count: 1, cores: 0, workers: 1, servers: 1}]":                                   "cores is 0",
 		"hosts: [{count: 1, cores: 2, workers: 1}]":                                               "0 servers",
@@ -312,6 +312,10 @@ func TestParseRefuses(t *testing.T) {
 		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {memory_hit: 2}":             "from 0 to 1",
 		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, dense_ranks: -1}]":                  "dense_ranks is -1",
 		"hosts: [{count: 9, cores: 2, workers: 1, servers: 1, dense_ranks: 9}]\njob: {batch: 70}": "81 dense ranks",
+		"hosts:\n- {count: 1, coers: 2}":                                                          "line 2: key \"coers\" is unknown, did you mean \"cores\"?",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {rows: 1e30}":              "model.rows is 1e+30, must be from 1 to 1e+15",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\nmodel: {zipf: .nan}":              "model.zipf is NaN",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {memory_hit: .95}":           "no host with servers has an ssd",
 		strings.Repeat("#", maxText+1):                                                            "at most",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -329,4 +333,15 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// However many rows there are, and few of them fit a float's steps, the sum ends.
+func TestDistinctOfManyRows(t *testing.T) {
+	for _, zipf := range []float64{0, 1, 1.1} {
+		for _, rows := range []float64{1e15, 1 << 52, 1 << 53, 1e30, math.MaxFloat64} {
+			if got := Distinct(1e6, rows, zipf); !(got > 0 && got <= 1e6) || zipf == 0 && got < .999e6 {
+				t.Errorf("%v of %g rows, exponent %v", got, rows, zipf)
+			}
+		}
+	}
 }

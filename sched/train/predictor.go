@@ -30,12 +30,13 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	if err != nil {
 		return nil, err
 	}
-	src, err := dataset.Open(job.Data, job.Reading)
+	src, err := dataset.Open(ctx, job.Data, job.Reading)
 	if err != nil {
 		return nil, err
 	}
 	acc := metric.NewAccumulator(job.Model.Task)
-	w.slots = w.newSlots()
+	w.slots, w.names = w.newSlots(), job.newNames()
+	src.NoteNames(w.names)
 	var files *whole // worker 0's
 	if rank.Index == 0 {
 		if files, err = job.Predict.openWhole(s); err != nil {

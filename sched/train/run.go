@@ -88,10 +88,11 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 
 // open makes a reader of this worker's share, as the job says and opts adds.
 func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOptions) (*dataset.Reader, error) {
-	src, err := dataset.Open(paths, w.job.Reading)
+	src, err := dataset.Open(ctx, paths, w.job.Reading)
 	if err != nil {
 		return nil, err
 	}
+	src.NoteNames(w.names)
 	opts.Threads, opts.Mode, opts.Shuffle, opts.Seed = w.job.Threads, w.job.Dataset, w.job.Shuffle, w.job.Seed
 	opts.Begun = w.stages.reads
 	return src.NewReader(ctx, w.share, opts)

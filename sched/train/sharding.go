@@ -72,7 +72,7 @@ func (w *worker) ownRows() int {
 
 // openSharded makes the reader of what this worker takes.
 func (w *worker) openSharded(ctx context.Context, busy *usage.Clock) (*dataset.Reader, error) {
-	files, err := dataset.Open(w.job.Data, w.job.Reading)
+	files, err := dataset.Open(ctx, w.job.Data, w.job.Reading)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,7 @@ func (w *worker) openSharded(ctx context.Context, busy *usage.Clock) (*dataset.R
 	if err != nil {
 		return nil, err
 	}
+	src.NoteNames(w.names)
 	return src.NewReader(ctx, dataset.Whole(own, w.share.Micro), dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
 }
 

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,20 @@ func (w *worker) newSlots() *metric.Slots {
 		return nil
 	}
 	return metric.NewSlots(w.job.Model.Task, *w.job.MetricsBy)
+}
+
+// newNames notes what the keys of that field stand for.
+func (j *Job) newNames() *dataset.Names {
+	if j.MetricsBy == nil {
+		return nil
+	}
+	return dataset.NewNames(*j.MetricsBy, metric.MaxSlots)
+}
+
+// namedSlot is a slot that a worker has met, and its value where the worker knows that.
+type namedSlot struct {
+	metric.Slot
+	Name string `json:"name,omitempty"`
 }
 
 // CountSlots counts a leaf's predictions.
@@ -35,17 +50,24 @@ func (w *worker) slotReports(ctx context.Context, name string) (out []metric.Slo
 	if w.slots = w.newSlots(); mine == nil {
 		return nil, nil
 	}
-	lists, err := gather(ctx, w, slotsName(name), mine.Slots())
+	var met []namedSlot
+	for _, slot := range mine.Slots() {
+		met = append(met, namedSlot{slot, w.names.Of(slot.ID)})
+	}
+	lists, err := gather(ctx, w, slotsName(name), met)
 	if err != nil {
 		return nil, err
 	}
 	all := slices.Concat(lists...)
-	slices.SortFunc(all, metric.Slot.Compare)
-	if all = slices.Compact(all); len(all) > metric.MaxSlots {
+	slices.SortFunc(all, func(a, b namedSlot) int { // those with a name first
+		return cmp.Or(a.Compare(b.Slot), -cmp.Compare(a.Name, b.Name))
+	})
+	all = slices.CompactFunc(all, func(a, b namedSlot) bool { return a.Slot == b.Slot })
+	if len(all) > metric.MaxSlots {
 		return nil, &InputError{&metric.TooManySlotsError{Field: *w.job.MetricsBy}}
 	}
 	for i, slot := range all {
-		parts, err := gather(ctx, w, slotName(name, i), mine.Of(slot))
+		parts, err := gather(ctx, w, slotName(name, i), mine.Of(slot.Slot))
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +77,7 @@ func (w *worker) slotReports(ctx context.Context, name string) (out []metric.Slo
 				return nil, err
 			}
 		}
-		out = append(out, metric.SlotReport{Slot: slot.String(), Report: total.Report()})
+		out = append(out, metric.NewSlotReport(slot.Slot, slot.Name, total.Report()))
 	}
 	return out, nil
 }

@@ -70,6 +70,7 @@ func (w *worker) openStream(ctx context.Context, busy *usage.Clock) (*dataset.Re
 	if err != nil {
 		return nil, err
 	}
+	src.NoteNames(w.names)
 	return src.NewReader(ctx, w.share, dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
 }
 

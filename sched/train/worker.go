@@ -114,6 +114,7 @@ type worker struct {
 	collective *collective
 	// slots counts beside a pass's or an evaluation's metrics; nil where nobody asks.
 	slots *metric.Slots
+	names *dataset.Names // of the slots
 	// rows is where other workers' rows come from, nil where none do.
 	rows *exchange.Member
 	// carried is nil where this rank pulls and pushes for itself alone.
@@ -213,7 +214,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank, give func(error)) (*wo
 		w.close()
 		return nil, err
 	}
-	w.slots = w.newSlots()
+	w.slots, w.names = w.newSlots(), w.job.newNames()
 	w.unsent = newUnsent(ctx, w)
 	w.spans = newSpans(ctx, w)
 	if !job.IsDense(rank.Index) {

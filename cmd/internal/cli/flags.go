@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,3 +159,19 @@ func (c *Choice) Type() string   { return strings.Join(c.named(), "|") }
 func (c *Choice) named() []string {
 	return slices.DeleteFunc(slices.Clone(c.allowed), func(s string) bool { return s == "" })
 }
+
+// Whole is a flag for a whole number from 0 on.
+type Whole uint64
+
+func (w *Whole) Set(s string) error {
+	n, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return fmt.Errorf("must be a whole number from 0 to %d", uint64(math.MaxUint64))
+	}
+	*w = Whole(n)
+	return nil
+}
+
+func (w *Whole) String() string { return strconv.FormatUint(uint64(*w), 10) }
+
+func (w *Whole) Type() string { return "uint" }

@@ -70,7 +70,7 @@ func TestReadBack(t *testing.T) {
 		rows, positive := int64(0), 0.0
 		for _, f := range r.Files {
 			names = append(names, filepath.Base(f.Path))
-			src, err := dataset.Open([]string{f.Path}, dataset.Options{})
+			src, err := dataset.Open(t.Context(), []string{f.Path}, dataset.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestShape(t *testing.T) {
 	if r.IDs < 30000 || r.IDs > 50000 || r.SeenOnceShare < .65 || r.SeenOnceShare > .8 || math.Abs(r.BaseRate-positiveShare) > .02 {
 		t.Errorf("%+v", r)
 	}
-	src, err := dataset.Open([]string{c.Out}, dataset.Options{})
+	src, err := dataset.Open(t.Context(), []string{c.Out}, dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func sample(t *testing.T, kind string, rows int64, epochs int) *train.Job {
 	if _, err := gen.Run(t.Context(), gen.Config{Kind: "zipf", Rows: rows, Fields: 6, Vocab: 4000, Seed: 1, Out: data}); err != nil {
 		t.Fatal(err)
 	}
-	src, err := dataset.Open([]string{data}, dataset.Options{})
+	src, err := dataset.Open(t.Context(), []string{data}, dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

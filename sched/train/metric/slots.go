@@ -108,10 +108,20 @@ func (s *Slots) Of(slot Slot) *Accumulator {
 	return NewAccumulator(s.task)
 }
 
-// SlotReport is the figures of one slot.
+// SlotReport is the figures of one slot. Slot is its value as the file has it; where that
+// is another text than the key, which is a hash then, Key is that.
 type SlotReport struct {
 	Slot string `json:"slot"`
+	Key  string `json:"key,omitempty"`
 	*Report
+}
+
+// NewSlotReport reports a slot whose value is known as name, "" where it is not.
+func NewSlotReport(s Slot, name string, r *Report) SlotReport {
+	if name == "" || s.None {
+		return SlotReport{Slot: s.String(), Report: r}
+	}
+	return SlotReport{Slot: name, Key: s.String(), Report: r}
 }
 
 // TooManySlotsError says that a field has too many values to tell figures by them.

@@ -1,0 +1,52 @@
+package yamlkeys
+
+import (
+	"reflect"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type outer struct {
+	Hosts []inner `yaml:"hosts"`
+	Job   *inner  `yaml:"job,omitempty"`
+}
+
+type inner struct {
+	Cores int      `yaml:"cores"`
+	Share *float64 `yaml:"share"`
+	Name  string   `yaml:"name"`
+	On    bool     `yaml:"on"`
+}
+
+// What is wrong is told in the words of the file, wherever in it that is.
+func TestWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"hosts: [{cores: 3}]":                         "",
+		"hosts:\n- cores: 3\n- coers: 4":              `3: key "coers" is unknown, did you mean "cores"?; known are cores, share, name, on`,
+		"job: {zzzzzzzz: 1}":                          `1: key "zzzzzzzz" is unknown; known are cores, share, name, on`,
+		"base: &b {cores: 2}\nhosts: [{<<: *b}]":      `1: key "base" is unknown; known are hosts, job`,
+		"hosts: [&b {cores: 2}, {<<: *b, name: two}]": "",
+		"hosts: 3":                    `line 1: there is "3" where a list should be`,
+		"hosts: [3]":                  `line 1: there is "3" where a list of lines key: value should be`,
+		"hosts:\n- {cores: many}":     `line 2: there is "many" where a whole number should be`,
+		"hosts:\n- {share: [1, 2]}":   "line 2: there is a list where a number should be",
+		"job: {name: {a: b}}":         "line 1: there is a group of keys where one text should be",
+		"job: {on: 7}\nhosts: [5, 6]": `line 1: there is "7" where true or false should be`,
+		"job: {cores: 1, cores: 2}":   `line 1: mapping key "cores" already defined at line 1`,
+	} {
+		var n yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &n); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if k := Unknown(n.Content[0], reflect.TypeFor[outer]()); k != nil {
+			got = string(rune('0'+k.Line)) + ": " + k.Error()
+		} else if err := n.Decode(new(outer)); err != nil {
+			got = Plain(err)
+		}
+		if got != want {
+			t.Errorf("%q: %s\nwant %s", text, got, want)
+		}
+	}
+}
