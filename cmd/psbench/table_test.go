@@ -78,7 +78,7 @@ func TestInMemoryUsage(t *testing.T) {
 		{"table --threads 0", "0 threads"},
 		{"table --dims 0", "0 floats"},
 		{"table --optimizer magic", "one of sgd, adagrad"},
-		{"table --transport shm", "unknown flag --transport"},
+		{"table --transport shm", "within one process"},
 		{"table more", "no argument"},
 		{"codec --keys 9000", "fit a slot"},
 		{"codec --volume 1K", "bytes a round"},
