@@ -13,6 +13,10 @@ typedef long long i64;
 
 #define LANES 16
 
+#ifdef __NVCC__
+#include "nvcc.h"
+#endif
+
 #ifdef __CUDA__
 
 #define KERNEL extern "C" __attribute__((global)) void
@@ -20,7 +24,11 @@ typedef long long i64;
 #define OWN 1
 #define SQRT(x) __nvvm_sqrt_rn_f(x)
 #define FMA(x, y, z) __nvvm_fma_rn_f(x, y, z)
+#ifdef __NVCC__
+typedef float4 float4_t;
+#else
 typedef float float4_t __attribute__((ext_vector_type(4)));
+#endif
 
 DEVICE u64 thread_index(void)
 {
