@@ -189,7 +189,7 @@ func TestBadInput(t *testing.T) {
 		{"batch of too many", []string{"--data", good, "--batch", "99999999999"}, 2, []string{"--batch 99999999999: must be at most 16777216"}},
 		{"lr that is none", []string{"--data", good, "--lr", "nan"}, 2, []string{"--lr NaN"}},
 		{"layer of nothing", []string{"--data", good, "--model", "deepfm", "--hidden", "64,0"}, 2, []string{"--hidden 64,0: a layer has 0 units"}},
-		{"seed below 0", []string{"--data", good, "--seed", "-1"}, 2, []string{`"--seed" flag: must be a whole number from 0 to 18446744073709551615`}},
+		{"seed below 0", []string{"--data", good, "--seed", "-1"}, 2, []string{`--seed -1: want a whole number from 0 on`}},
 		{"pipe command of nothing", []string{"--data", good, "--pipe-command", ""}, 2, []string{"--pipe-command"}},
 		{"pipe timeout alone", []string{"--data", good, "--pipe-timeout", "3s"}, 2, []string{"--pipe-timeout 3s", "--pipe-command"}},
 		{"a pipe", []string{"--data", "/dev/null"}, 2, []string{"/dev/null: is no regular file"}},
