@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"psrt/sched/coord"
 	"psrt/sched/coord/local"
@@ -45,8 +46,17 @@ func RunInProcess(ctx context.Context, j *train.Job, transport string, events fu
 		}()
 	}
 	workers.Wait()
+	ended := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(ended)
+	}()
+	select { // servers see for themselves that the workers are done; one that is cancelled first would end the job for the others
+	case <-ended:
+	case <-time.After(lingerFor):
+	}
 	cancel()
-	all.Wait()
+	<-ended
 	var first error
 	for _, err := range errs {
 		var ab *coord.AbortError
