@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"psrt/tiers"
@@ -96,18 +97,35 @@ func (o *lane) age(ctx context.Context) error {
 	return o.places(ctx, int(o.c.Age*float64(o.c.Rows))/o.c.Lanes, func() int { return k.draw(o.index) })
 }
 
-// each looks all batches of this lane up, several at a time, and calls f for
-// each when its rows are there.
-func (o *lane) each(rd *round, f func(l *flight)) error {
-	next, under := o.index, 0
+// each looks all batches of this lane up, several at a time, and calls f for each
+// when its rows are there: in the order of the batches where inOrder says so.
+func (o *lane) each(rd *round, inOrder bool, f func(l *flight)) error {
+	next, turn, under := o.index, o.index, 0
+	var early []*flight // their rows are there before those of batches that come first
+	end := func(l *flight) {
+		f(l)
+		o.rows.Release(l.rows)
+		o.free = append(o.free, l)
+		turn += o.c.Lanes
+	}
 	ended := func(l *flight) error {
 		if l.lookup.Err != nil {
 			return l.lookup.Err
 		}
-		f(l)
-		o.rows.Release(l.rows)
-		o.free = append(o.free, l)
-		return nil
+		if !inOrder {
+			end(l)
+			return nil
+		}
+		early = append(early, l)
+		for {
+			i := slices.IndexFunc(early, func(l *flight) bool { return l.batch == turn })
+			if i < 0 {
+				return nil
+			}
+			l := early[i]
+			early = slices.Delete(early, i, i+1)
+			end(l)
+		}
 	}
 	for next < len(rd.keys) || under > 0 {
 		if next < len(rd.keys) && len(o.free) > 0 {
@@ -138,7 +156,7 @@ func (o *lane) each(rd *round, f func(l *flight)) error {
 }
 
 func (o *lane) read(rd *round) error {
-	return o.each(rd, func(l *flight) { o.rows.Gather(l.rows, rd.answer(l.batch)) })
+	return o.each(rd, false, func(l *flight) { o.rows.Gather(l.rows, rd.answer(l.batch)) })
 }
 
 func (o *lane) write(rd *round) error {
@@ -150,8 +168,10 @@ func (o *lane) write(rd *round) error {
 	return nil
 }
 
+// rmw updates in order: AdaGrad's sums of gradients of a row that two batches have are
+// not the same in another one.
 func (o *lane) rmw(rd *round) error {
-	return o.each(rd, func(l *flight) { o.rows.Apply(l.rows, rd.grads) })
+	return o.each(rd, true, func(l *flight) { o.rows.Apply(l.rows, rd.grads) })
 }
 
 func (o *lane) close() error { return errors.Join(o.rows.Close(), o.disks.Close()) }

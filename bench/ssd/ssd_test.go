@@ -92,3 +92,14 @@ func TestParseRocks(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Rows that several batches in flight add to are those of the rival, who takes one batch
+// after the other.
+func TestUpdatesInOrder(t *testing.T) {
+	c := small(t.TempDir())
+	c.Pebble, c.Batches, c.Rounds = true, 64, 1
+	c.Settle, c.Only = time.Millisecond, []string{"read, add, write", "read after writes"}
+	if _, err := Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
