@@ -107,10 +107,15 @@ func once(ctx context.Context, tool string, here, there Side, size, iterations i
 	}
 	client := exec.CommandContext(ctx, tool, append(args(here), "127.0.0.1")...)
 	client.SysProcAttr = server.SysProcAttr
-	out, err := client.CombinedOutput()
+	var said bytes.Buffer // the tools end with their banner, which they hold back; why they failed comes here at once
+	client.Stderr = &said
+	out, err := client.Output()
 	if err != nil {
 		cancel()
-		return Result{}, fmt.Errorf("ibperf: %s: %w: %s", tool, err, lastLines(string(out)))
+		if said.Len() == 0 {
+			said.Write(out)
+		}
+		return Result{}, fmt.Errorf("ibperf: %s: %w: %s", tool, err, lastLines(said.String()))
 	}
 	r, err := parse(bytes.NewReader(out))
 	if err != nil {

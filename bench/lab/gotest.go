@@ -84,7 +84,7 @@ func (t Tests) run(ctx context.Context, args ...string) (string, error) {
 }
 
 // Run runs one test program and prints a line as go test does, after the output
-// of what failed. With soft-RoCE a skipped test is a failure: the machine is
+// of what failed, and the devices' state after it. With soft-RoCE a skipped test is a failure: the machine is
 // there so that nothing has to be. A real card may lack a feature.
 func (t Tests) Run(ctx context.Context, m Machine, p TestProgram, env []string, stdout, stderr io.Writer) (ok bool, err error) {
 	args := append([]string{p.File, "-test.v=true", "-test.paniconexit0", "-test.timeout=" + t.Timeout.String()}, t.Args...)
@@ -94,5 +94,8 @@ func (t Tests) Run(ctx context.Context, m Machine, p TestProgram, env []string, 
 	if err != nil {
 		return false, err
 	}
-	return j.close(p.Package, code, time.Since(began)), nil
+	if ok = j.close(p.Package, code, time.Since(began)); !ok {
+		showState(ctx, m, stdout)
+	}
+	return ok, nil
 }

@@ -31,6 +31,17 @@ func TestThisMachine(t *testing.T) {
 			t.Errorf("%s: code %d, %v, want %d", line, code, err, want)
 		}
 	}
+	var state bytes.Buffer
+	showState(t.Context(), m, &state)
+	wants := []string{"ACTIVE", "inet ", "lookup local", "local 127.0.0.1"}
+	if m.Name() == simulated {
+		wants = append(wants, ", RoCE v2, ")
+	}
+	for _, want := range wants {
+		if !strings.Contains(state.String(), want) {
+			t.Errorf("%q is not in the machine's state:\n%s", want, state.String())
+		}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	began := time.Now()

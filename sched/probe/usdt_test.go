@@ -87,7 +87,7 @@ func (e *shimEnd) connect(t *testing.T, other *shimEnd) {
 	path := &ibv.Path{DGID: other.gid.Raw, DestQPN: other.qp.Num, DestPSN: 7, PSN: 7, Port: uint32(e.port), GIDIndex: e.gid.Index,
 		Global: 1, MTU: e.attr.ActiveMTU, HopLimit: 64, ReadsOut: 1, ReadsIn: 1, MinRNRTimer: 12, Timeout: 18, Retry: 7, RNRRetry: 7}
 	if err := errors.Join(e.qp.ToRTR(path), e.qp.ToRTS(path)); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v; own GID %+v, path %+v", e.device, err, e.gid, *path)
 	}
 }
 
