@@ -35,7 +35,7 @@ func TestThisMachine(t *testing.T) {
 	showState(t.Context(), m, &state)
 	wants := []string{"ACTIVE", "inet ", "lookup local", "local 127.0.0.1"}
 	if m.Name() == simulated {
-		wants = append(wants, ", RoCE v2, ")
+		wants = append(wants, ":RoCE v2")
 	}
 	for _, want := range wants {
 		if !strings.Contains(state.String(), want) {
