@@ -119,7 +119,7 @@ func TestCSVStatisticsTravel(t *testing.T) {
 func TestSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "s.yaml: schema is empty"},
-		{"columns: [", "schema is not YAML"},
+		{"columns: [", "schema: not YAML: line 1"},
 		{"colums: []", `s.yaml:1:1: schema key "colums" is unknown, did you mean "columns"?`},
 		{"columns:\n- {name: a, kind: label, positve: [x]}", `s.yaml:2:26: schema key "positve" is unknown, did you mean "positive"?`},
 		{"columns: []", "schema has no columns"},

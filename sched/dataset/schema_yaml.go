@@ -1,11 +1,9 @@
 package dataset
 
 import (
+	"errors"
+	"io"
 	"os"
-	"reflect"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"psrt/sched/yamlkeys"
 )
@@ -21,19 +19,15 @@ func ReadSchema(path string) (*Schema, error) {
 
 // ParseSchema is ReadSchema on text; path is for messages alone.
 func ParseSchema(path string, text []byte) (*Schema, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, fileError(path, err, "schema is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if len(root.Content) == 0 {
-		return nil, fileError(path, nil, "schema is empty; it needs a list of columns, each with a name and a kind")
-	}
-	if k := yamlkeys.Unknown(root.Content[0], reflect.TypeFor[Schema]()); k != nil {
-		return nil, &Error{Path: path, Line: k.Line, Column: k.Column, Msg: "schema " + k.Error()}
-	}
 	s := new(Schema)
-	if err := root.Decode(s); err != nil {
-		return nil, fileError(path, err, "schema: %s", yamlkeys.Plain(err))
+	var key *yamlkeys.Key
+	switch err := yamlkeys.Decode(text, s); {
+	case errors.Is(err, io.EOF):
+		return nil, fileError(path, nil, "schema is empty; it needs a list of columns, each with a name and a kind")
+	case errors.As(err, &key):
+		return nil, &Error{Path: path, Line: key.Line, Column: key.Column, Msg: "schema " + key.Error()}
+	case err != nil:
+		return nil, fileError(path, err, "schema: %v", err)
 	}
 	if err := s.Validate(); err != nil {
 		return nil, fileError(path, err, "%v", err)

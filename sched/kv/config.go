@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"psrt/rdma/dial"
 	"psrt/rdma/secure"
 	"psrt/sched/client"
+	"psrt/sched/yamlkeys"
 	"psrt/tiers/table"
 )
 
@@ -99,10 +99,12 @@ func ParseConfig(text []byte) (Config, error) {
 	if len(text) > maxConfigBytes {
 		return c, errorf(BadConfig, "kv: a configuration of %d bytes, at most %d", len(text), maxConfigBytes)
 	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, errorf(BadConfig, "kv: the configuration cannot be read: %w", err)
+	var key *yamlkeys.Key
+	switch err := yamlkeys.Decode(text, &c); {
+	case errors.As(err, &key):
+		return c, errorf(BadConfig, "kv: line %d of the configuration: %w", key.Line, key)
+	case err != nil && !errors.Is(err, io.EOF):
+		return c, errorf(BadConfig, "kv: the configuration: %w", err)
 	}
 	return c, c.complete()
 }

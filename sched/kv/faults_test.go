@@ -223,8 +223,11 @@ func TestParseConfig(t *testing.T) {
 	}
 	for text, words := range map[string]string{
 		good + "surprise: 1\n":                 "surprise",
+		good + "time_out: 3s\n":                `did you mean "timeout"?`,
+		good + "worker: two\n":                 `there is "two" where a whole number should be`,
+		good + "- {name: v, dims: 4}\n":        `line 6 of the configuration: key "dims" is unknown, did you mean "dim"?`,
 		good + "worker: -1\n":                  "worker -1",
-		"servers: [h:1\n":                      "cannot be read",
+		"servers: [h:1\n":                      "the configuration: not YAML: line",
 		good + "connect_timeout: soon\n":       "no duration",
 		good + "- {name: u, dim: 4}\n":         "described twice",
 		good + "- {name: v, dim: 0}\n":         "dim 0",

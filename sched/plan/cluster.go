@@ -1,13 +1,9 @@
 package plan
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-
-	"go.yaml.in/yaml/v3"
 
 	"psrt/sched/yamlkeys"
 )
@@ -88,19 +84,14 @@ func Parse(text []byte) (*Cluster, error) {
 		return nil, fmt.Errorf("plan: a description of %d bytes, at most %d are read", len(text), maxText)
 	}
 	c := &Cluster{Model: Model{Fields: 26, Dim: 16, Kind: "fm", StateFloats: 2, Rows: 1e8, Zipf: 1.1}, Job: Job{Batch: 4096, Sync: "asp", Replicas: 1, Transport: "tcp"}, Costs: Measured()}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	var root yaml.Node
-	switch err := d.Decode(&root); {
+	var key *yamlkeys.Key
+	switch err := yamlkeys.Decode(text, c); {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("plan: the description is empty; it needs hosts, see docs/planning.md")
+	case errors.As(err, &key):
+		return nil, fmt.Errorf("plan: line %d: %w", key.Line, key)
 	case err != nil:
-		return nil, fmt.Errorf("plan: the description is not YAML: %s", yamlkeys.Plain(err))
-	}
-	if k := yamlkeys.Unknown(root.Content[0], reflect.TypeFor[Cluster]()); k != nil {
-		return nil, fmt.Errorf("plan: line %d: %w", k.Line, k)
-	}
-	if err := root.Decode(c); err != nil {
-		return nil, fmt.Errorf("plan: %s", yamlkeys.Plain(err))
+		return nil, fmt.Errorf("plan: the description: %w", err)
 	}
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)

@@ -3,7 +3,7 @@
 // none of its kind. It owns the messages alone: who reads a file decides what it is for, and
 // names it.
 //
-// A check is: the text becomes a node (yaml.v3), Unknown walks it beside the struct's type,
-// the reader decodes it, and Plain translates what the decoder said. It is bounded by the
-// file, whose size the reader bounds.
+// Decode makes a node of the text (yaml.v3), walks it beside the struct's type for keys that
+// the struct has no field for, decodes it, and translates what the decoder said. It is bounded
+// by the text, whose size the reader bounds.
 package yamlkeys

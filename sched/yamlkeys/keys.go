@@ -19,15 +19,15 @@ func (k *Key) Error() string {
 	return fmt.Sprintf("key %q is unknown%s; known are %s", k.Name, Meant(k.Name, k.Known), strings.Join(k.Known, ", "))
 }
 
-// Unknown finds the first key that is no field of t, at any depth; nil: all are.
-func Unknown(n *yaml.Node, t reflect.Type) *Key {
+// unknown finds the first key that is no field of t, at any depth; nil: all are.
+func unknown(n *yaml.Node, t reflect.Type) *Key {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
 	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
 		for _, c := range n.Content {
-			if k := Unknown(c, t.Elem()); k != nil {
+			if k := unknown(c, t.Elem()); k != nil {
 				return k
 			}
 		}
@@ -41,7 +41,7 @@ func Unknown(n *yaml.Node, t reflect.Type) *Key {
 			if field == nil {
 				return &Key{Name: key.Value, Line: key.Line, Column: key.Column, Known: names}
 			}
-			if k := Unknown(n.Content[i+1], field); k != nil {
+			if k := unknown(n.Content[i+1], field); k != nil {
 				return k
 			}
 		}
@@ -53,6 +53,9 @@ func Unknown(n *yaml.Node, t reflect.Type) *Key {
 func fieldOf(t reflect.Type, key string) (field reflect.Type, names []string) {
 	for f := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(f).Tag.Get("yaml"), ",")
+		if name == "-" {
+			continue
+		}
 		names = append(names, name)
 		if name == key {
 			field = t.Field(f).Type

@@ -1,10 +1,8 @@
 package yamlkeys
 
 import (
-	"reflect"
+	"errors"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
 
 type outer struct {
@@ -33,17 +31,17 @@ func TestWrong(t *testing.T) {
 		"hosts:\n- {share: [1, 2]}":   "line 2: there is a list where a number should be",
 		"job: {name: {a: b}}":         "line 1: there is a group of keys where one text should be",
 		"job: {on: 7}\nhosts: [5, 6]": `line 1: there is "7" where true or false should be`,
+		"hosts: [1":                   "not YAML: line 1: did not find expected ',' or ']'",
+		"# nothing":                   "EOF",
 		"job: {cores: 1, cores: 2}":   `line 1: mapping key "cores" already defined at line 1`,
 	} {
-		var n yaml.Node
-		if err := yaml.Unmarshal([]byte(text), &n); err != nil {
-			t.Fatal(err)
-		}
 		got := ""
-		if k := Unknown(n.Content[0], reflect.TypeFor[outer]()); k != nil {
+		var k *Key
+		switch err := Decode([]byte(text), new(outer)); {
+		case errors.As(err, &k):
 			got = string(rune('0'+k.Line)) + ": " + k.Error()
-		} else if err := n.Decode(new(outer)); err != nil {
-			got = Plain(err)
+		case err != nil:
+			got = err.Error()
 		}
 		if got != want {
 			t.Errorf("%q: %s\nwant %s", text, got, want)

@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Plain is the first thing that the decoder did not like, on one line and without the names
+// plain is the first thing that the decoder did not like, on one line and without the names
 // of Go's types.
-func Plain(err error) string {
+func plain(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if all := (*yaml.TypeError)(nil); errors.As(err, &all) && len(all.Errors) > 0 {
 		text = all.Errors[0]
