@@ -64,8 +64,10 @@ func TestKeepersInterrupted(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			var ends []time.Duration
 			for r, c := range ranks {
 				_ = c.Wait() // its exit code is below
+				ends = append(ends, time.Since(began).Round(time.Millisecond))
 				by := "ended by interrupt"
 				if !slices.Contains(who, r) {
 					by = "the job was ended: " + map[int]string{0: "server 0", 4: "worker 1"}[who[0]] + ": " + by
@@ -75,7 +77,10 @@ func TestKeepersInterrupted(t *testing.T) {
 				}
 			}
 			if took := time.Since(began); took > within {
-				t.Errorf("the last rank ended after %v", took)
+				t.Errorf("the last rank ended after %v; waited for in turn, they had after %v", took, ends)
+				for r, w := range said {
+					t.Logf("rank %d: %s", r, w.text())
+				}
 			}
 			if left := leftIn(scratch); len(left) > 0 {
 				t.Errorf("%v are left", left)
