@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -65,6 +66,12 @@ func TestKeepersInterrupted(t *testing.T) {
 				}
 			}
 			var ends []time.Duration
+			late := time.AfterFunc(within, func() { // whoever has not ended shows its goroutines
+				for _, c := range ranks {
+					_ = c.Process.Signal(syscall.SIGQUIT)
+				}
+			})
+			defer late.Stop()
 			for r, c := range ranks {
 				_ = c.Wait() // its exit code is below
 				ends = append(ends, time.Since(began).Round(time.Millisecond))

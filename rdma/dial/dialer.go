@@ -117,46 +117,71 @@ func (d *dialer) shake(hello []byte) (*Conn, []byte, error) {
 	return conn, reply, err
 }
 
+// answer is what the listener says next: to try a transport, or that it is ready.
+type answer struct {
+	kind  uint8
+	try   tryMsg
+	ready readyMsg
+	err   error
+}
+
+// hear takes the listener's next answer. Where none comes any more, because the listener
+// or the dial has ended, the endpoints are closed: what connects them waits for nobody.
+func (d *dialer) hear(patience time.Duration, eps []rdma.Endpoint) <-chan answer {
+	heard, deadline := make(chan answer, 1), time.Now().Add(patience)
+	go func() {
+		var a answer
+		a.kind, a.err = readMsg(d.control, deadline, map[uint8]any{kindTry: &a.try, kindReady: &a.ready})
+		if a.err != nil {
+			_ = closeAll(eps)
+		}
+		heard <- a
+	}()
+	return heard
+}
+
+// patience is for an answer: the peer's application decides before it; see
+// Config.StepTimeout.
+func (d *dialer) patience() time.Duration { return 3 * d.host.cfg.StepTimeout }
+
 // answerTries follows the listener's lead until it is ready or refuses.
 func (d *dialer) answerTries() (*Conn, []byte, error) {
 	connected := false
-	// The peer's application decides in between; see Config.StepTimeout.
-	patience := 3 * d.host.cfg.StepTimeout
+	heard := d.hear(d.patience(), nil)
 	for {
-		var try tryMsg
-		var ready readyMsg
-		kind, err := readMsg(d.control, time.Now().Add(patience), map[uint8]any{kindTry: &try, kindReady: &ready})
-		if err != nil {
-			return nil, nil, fmt.Errorf("wait for the peer to accept: %w", err)
+		a := <-heard
+		if a.err != nil {
+			return nil, nil, fmt.Errorf("wait for the peer to accept: %w", a.err)
 		}
-		if kind == kindReady {
+		if a.kind == kindReady {
 			if !connected {
 				return nil, nil, fmt.Errorf("%w: ready although nothing is connected", wire.ErrFrame)
 			}
-			conn, err := newConn(d.host, d.control, d.addr, d.name, ready.Reason, d.domains, d.eps, d.paired)
-			return conn, ready.Reply, err
+			conn, err := newConn(d.host, d.control, d.addr, d.name, a.ready.Reason, d.domains, d.eps, d.paired)
+			return conn, a.ready.Reply, err
 		}
 		_ = closeAll(d.eps)
 		d.eps = nil
-		if connected, err = d.try(&try); err != nil {
+		var err error
+		if connected, heard, err = d.try(&a.try); err != nil {
 			return nil, nil, err
 		}
 	}
 }
 
-// try sets up the transport that the listener names and reports how it went.
-// An error ends the handshake; false without error leaves it to the listener
-// to try another one.
-func (d *dialer) try(t *tryMsg) (bool, error) {
+// try sets up the transport that the listener names and reports how it went; what the
+// listener says then is heard. An error ends the handshake; false without error leaves it
+// to the listener to try another one.
+func (d *dialer) try(t *tryMsg) (connected bool, heard <-chan answer, err error) {
 	count := d.count
 	if d.paired = t.Twins; d.paired {
 		if !d.twins {
-			return false, fmt.Errorf("%w: the peer has twins for endpoints that none were offered for", wire.ErrFrame)
+			return false, nil, fmt.Errorf("%w: the peer has twins for endpoints that none were offered for", wire.ErrFrame)
 		}
 		count *= 2
 	}
 	if err := checkAddresses(t.Addresses, count); err != nil {
-		return false, err
+		return false, nil, err
 	}
 	var tried triedMsg
 	domains, err := d.host.onRails(t.Transport, count, t.Rails)
@@ -166,18 +191,19 @@ func (d *dialer) try(t *tryMsg) (bool, error) {
 	tried.Error = errorText(err)
 	tried.Fatal = errors.As(err, new(attachError))
 	if err2 := sendMsg(d.control, kindTried, tried, d.soon()); err2 != nil {
-		return false, fmt.Errorf("send endpoint addresses: %w", err2)
+		return false, nil, fmt.Errorf("send endpoint addresses: %w", err2)
 	}
 	if err != nil {
 		if tried.Fatal {
-			return false, err
+			return false, nil, err
 		}
-		return false, nil
+		return false, d.hear(d.patience(), nil), nil
 	}
+	heard = d.hear(d.host.cfg.StepTimeout+d.patience(), d.eps)
 	d.domains, d.name = domains, t.Transport
 	err = d.host.connectAll(d.eps, t.Addresses, d.soon())
 	if err2 := sendMsg(d.control, kindOutcome, outcomeMsg{errorText(err)}, d.soon()); err2 != nil {
-		return false, fmt.Errorf("send outcome: %w", err2)
+		return false, nil, fmt.Errorf("send outcome: %w", err2)
 	}
-	return err == nil, nil
+	return err == nil, heard, nil
 }
