@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"psrt/sched/coord"
 	"psrt/sched/job"
 	"psrt/sched/train"
 )
@@ -90,22 +89,18 @@ func (j *keptJob) whole(ctx context.Context, dead int) (bool, error) {
 		}
 	}
 	v, err := j.control.View(ctx)
-	var kvs []coord.KV
-	if err == nil {
-		kvs, _, err = j.control.Coord.List(ctx, "way/")
-	}
 	if err != nil {
 		_ = j.control.Close() // that keeper has died: the next time another is asked
 		j.control = nil
 		return false, err
 	}
-	for _, kv := range kvs {
-		if r, err := strconv.Atoi(strings.TrimPrefix(kv.Key, "way/")); err != nil || r < dead {
-			return false, fmt.Errorf("%s is a way still", kv.Key)
+	for _, k := range v.Keepers {
+		if k.Rank < dead {
+			return false, fmt.Errorf("%s is a keeper still", k.Name)
 		}
 	}
 	gone := !slices.ContainsFunc(v.Servers, func(s job.ServerInfo) bool { return s.Server < dead && s.Groups > 0 })
-	return gone && v.Epoch > 0 && v.Joins == 0 && (v.Short == 0 || j.servers-dead < 2) && len(kvs) == min(5, j.servers+j.workers-dead), nil
+	return gone && v.Epoch > 0 && v.Joins == 0 && (v.Short == 0 || j.servers-dead < 2) && len(v.Keepers) == min(5, j.servers+j.workers-dead), nil
 }
 
 func (j *keptJob) awaitWhole(ctx context.Context, dead int) {

@@ -221,7 +221,17 @@ func printServers(w io.Writer, v *job.View) error {
 	for _, s := range v.Servers {
 		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%g\t%s\t%s\t%d\t%d\t%s\t%s\t\n", s.Server, s.Groups, s.Heads, s.Joins, s.Weight, s.Host, s.Rack, s.PID, s.Speaks, s.Addr, s.State())
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || len(v.Keepers) == 0 {
+		return err
+	}
+	names := make([]string, len(v.Keepers))
+	for i, k := range v.Keepers {
+		if names[i] = k.Name; !k.Lives {
+			names[i] += " (silent: another takes its place, where there is one)"
+		}
+	}
+	_, err := fmt.Fprintf(w, "\nthe coordinator is kept by %s\n", strings.Join(names, ", "))
+	return err
 }
 
 // wholeness says what is missing.

@@ -129,14 +129,16 @@ type answer struct {
 // or the dial has ended, the endpoints are closed: what connects them waits for nobody.
 func (d *dialer) hear(patience time.Duration, eps []rdma.Endpoint) <-chan answer {
 	heard, deadline := make(chan answer, 1), time.Now().Add(patience)
-	go func() {
-		var a answer
+	go rdma.Guarded(d.host.cfg.OnPanic, func() {
+		a := answer{err: rdma.ErrClosed} // nobody shall wait for one that has panicked
+		defer func() {
+			if a.err != nil {
+				_ = closeAll(eps)
+			}
+			heard <- a
+		}()
 		a.kind, a.err = readMsg(d.control, deadline, map[uint8]any{kindTry: &a.try, kindReady: &a.ready})
-		if a.err != nil {
-			_ = closeAll(eps)
-		}
-		heard <- a
-	}()
+	})()
 	return heard
 }
 

@@ -156,6 +156,7 @@ type View struct {
 	Short    int          `json:"groups_short"` // with fewer replicas than asked for
 	Joins    int          `json:"joins"`        // replicas being copied
 	Servers  []ServerInfo `json:"servers"`
+	Keepers  []KeeperInfo `json:"keepers,omitempty"` // of the coordinator, where ranks keep it together
 }
 
 // View looks.
@@ -192,7 +193,8 @@ func (k *Control) view(ctx context.Context) (*View, error) {
 			v.Servers[i].Leaving = true
 		}
 	}
-	return v, nil
+	v.Keepers, err = keepersNow(ctx, k.Coord, k.Job)
+	return v, err
 }
 
 // registered are the servers that say that they live.
@@ -327,7 +329,7 @@ func (k *Control) Remove(ctx context.Context, number int, force bool) error {
 		return badInput("job: without server %d there are %d %s for --replicas %d: every row would have %d replica(s), and as many deaths more would end the job; add a server first (psrt server add), or say --force",
 			number, left, places, v.Replicas, left)
 	}
-	if err := mayLeave(ctx, k.Coord, rankOf(number, k.Job), number); err != nil {
+	if err := mayLeave(ctx, k.Coord, k.Job, rankOf(number, k.Job), number); err != nil {
 		return err
 	}
 	_, err = k.Coord.Put(ctx, replica.LeavingKey(number), nil, 0)
@@ -358,29 +360,21 @@ func room(v *View, but int, sameHost bool) (n int, places string) {
 
 // mayLeave refuses that a rank goes without which those that keep the store could agree
 // on nothing any more.
-func mayLeave(ctx context.Context, c coord.Coordinator, rank, number int) error {
-	living, err := cards(ctx, c, keepingPrefix)
-	if err != nil || len(living) == 0 { // nobody's place can be taken
-		return err
-	}
-	kvs, _, err := c.List(ctx, wayPrefix)
+func mayLeave(ctx context.Context, c coord.Coordinator, j *train.Job, rank, number int) error {
+	keepers, err := keepersNow(ctx, c, j)
 	if err != nil {
 		return err
 	}
 	keeps, left := false, 0
-	for _, kv := range kvs {
-		r, err := strconv.Atoi(strings.TrimPrefix(kv.Key, wayPrefix))
-		if err != nil {
-			continue
-		}
-		if r == rank {
+	for _, k := range keepers {
+		if k.Rank == rank {
 			keeps = true
-		} else if _, lives := living[r]; lives {
+		} else if k.Lives {
 			left++
 		}
 	}
-	if keeps && left <= (len(kvs)-1)/2 {
-		return badInput("job: server %d is one of %d ranks that keep the job's coordinator, of which %d live: the others could agree on nothing without it; wait until another rank has taken a dead one's place, or add a server first", number, len(kvs), left+1)
+	if keeps && left <= (len(keepers)-1)/2 {
+		return badInput("job: server %d is one of %d ranks that keep the job's coordinator, of which %d live: the others could agree on nothing without it; wait until another rank has taken a dead one's place, or add a server first", number, len(keepers), left+1)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"psrt/sched/coord"
@@ -116,6 +117,38 @@ func WaysIn(ctx context.Context, c coord.Coordinator) (string, error) {
 		all = append(all, string(kv.Value))
 	}
 	return strings.Join(all, ","), nil
+}
+
+// KeeperInfo is a rank that keeps the job's store together with others.
+type KeeperInfo struct {
+	Rank  int    `json:"rank"`
+	Name  string `json:"name"`
+	Addr  string `json:"addr"`
+	Lives bool   `json:"lives"` // it was heard of within keepingTTL
+}
+
+// keepersNow are the ranks that keep a store which outlives them; none: rank 0 alone, a
+// launcher or the user's etcd does.
+func keepersNow(ctx context.Context, c coord.Coordinator, j *train.Job) ([]KeeperInfo, error) {
+	living, err := cards(ctx, c, keepingPrefix)
+	if err != nil || len(living) == 0 {
+		return nil, err
+	}
+	kvs, _, err := c.List(ctx, wayPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []KeeperInfo
+	for _, kv := range kvs {
+		r, err := strconv.Atoi(strings.TrimPrefix(kv.Key, wayPrefix))
+		if err != nil {
+			continue
+		}
+		_, lives := living[r]
+		all = append(all, KeeperInfo{Rank: r, Name: nameIn(r, j), Addr: string(kv.Value), Lives: lives})
+	}
+	slices.SortFunc(all, func(a, b KeeperInfo) int { return a.Rank - b.Rank })
+	return all, nil
 }
 
 // followWays calls set with the ways of now, at once and whenever they are others, until

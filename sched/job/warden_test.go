@@ -248,7 +248,7 @@ func TestKeeperMayLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := mayLeave(t.Context(), c, x.rank, x.rank); (err == nil) != x.may {
+		if err := mayLeave(t.Context(), c, &train.Job{Servers: 9}, x.rank, x.rank); (err == nil) != x.may {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
