@@ -36,9 +36,8 @@ func (g *Group) Ask() *coll.RankError {
 
 // Blame breaks the group, and tells the others for whom.
 func (g *Group) Blame(e *coll.RankError) {
-	if !g.setVerdict(fmt.Errorf("ring: broken here: %w", e)) {
-		return
+	if g.setVerdict(fmt.Errorf("ring: broken here: %w", e)) {
+		g.tell()
+		g.mux.Wake()
 	}
-	g.tell(e)
-	g.mux.Wake()
 }

@@ -39,6 +39,7 @@ type Group struct {
 	// at is twice the number of the newest call, and one more while it is made.
 	at      atomic.Uint64
 	verdict atomic.Pointer[error] // why the group is broken
+	told    sync.Once             // the others of it
 	telling sync.WaitGroup        // abort calls under way
 
 	mu      sync.Mutex
@@ -189,6 +190,7 @@ func (g *Group) Close() error {
 	g.setVerdict(coll.ErrClosed)
 	g.mux.Wake()
 	g.idle()
+	g.tell()
 	g.telling.Wait()
 	g.stop()
 	for _, p := range g.around {

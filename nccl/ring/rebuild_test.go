@@ -68,6 +68,25 @@ func TestRebuiltAfterADeath(t *testing.T) {
 	}
 }
 
+// Who has heard from another whom to blame says it to a third before it leaves, which
+// would take it for the culprit else.
+func TestVerdictIsPassedOn(t *testing.T) {
+	groups := join(t, []*process{newProcess(t, "tcp", Options{Node: -1}), newProcess(t, "tcp", Options{Node: -1}), newProcess(t, "tcp", Options{Node: -1})}, 1)
+	waits := make(chan error, 1)
+	go func() { waits <- counting(groups[2], 1<<30) }()
+	groups[1].setVerdict(&coll.RankError{Rank: 0, Fault: coll.Gone, Cause: errors.New("as rank 0's neighbour says")})
+	if err := groups[1].Close(); err != nil {
+		t.Error(err)
+	}
+	var e *coll.RankError
+	if err := <-waits; !errors.As(err, &e) || e.Rank != 0 {
+		t.Errorf("%v: want rank 0 blamed", err)
+	}
+	if err := groups[0].Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEpochsGoForward(t *testing.T) {
 	p := newProcess(t, "shm", Options{Node: -1})
 	for _, g := range join(t, []*process{p}, 2) {

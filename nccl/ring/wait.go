@@ -154,15 +154,13 @@ const answerTime = 2 * time.Second
 func (g *Group) fail(err error, kind coll.Kind) error {
 	var blamed *coll.RankError
 	if !errors.As(err, &blamed) {
-		blamed = &coll.RankError{Rank: g.place.Rank, Fault: coll.Aborted, Cause: err}
 		err = fmt.Errorf("ring: call %d (%s): %w", g.call, kind, err)
 	} else if blamed.Call == 0 {
 		blamed.Call, blamed.Kind = g.call, kind
 	}
-	if g.setVerdict(err) {
-		g.tell(blamed)
-		g.telling.Wait() // so that nobody passes this call who can be told
-	}
+	g.setVerdict(err)
+	g.tell()
+	g.telling.Wait() // so that nobody passes this call who can be told
 	return g.Err()
 }
 
@@ -171,16 +169,26 @@ func (g *Group) setVerdict(err error) bool { return g.verdict.CompareAndSwap(nil
 
 // Abort is coll.Group's.
 func (g *Group) Abort(why error) {
-	if !g.setVerdict(fmt.Errorf("ring: aborted here: %w", why)) {
-		return
+	if g.setVerdict(fmt.Errorf("ring: aborted here: %w", why)) {
+		g.tell()
+		g.mux.Wake()
 	}
-	g.tell(&coll.RankError{Rank: g.place.Rank, Fault: coll.Aborted, Cause: why})
-	g.mux.Wake()
 }
 
-// tell sends the verdict to all but its culprit, who hears it from nobody if it is
-// dead and finds out by itself if not.
-func (g *Group) tell(e *coll.RankError) {
+// tell sends the verdict, once, to all but its culprit, who hears it from nobody if it is
+// dead and finds out by itself if not. Who has heard it from another passes it on before
+// it leaves: else a third, who sees it leave before it hears of the other, blames it.
+func (g *Group) tell() { g.told.Do(g.tellAll) }
+
+func (g *Group) tellAll() {
+	err := g.Err()
+	if err == nil || errors.Is(err, coll.ErrClosed) {
+		return
+	}
+	var e *coll.RankError
+	if !errors.As(err, &e) {
+		e = &coll.RankError{Rank: g.place.Rank, Fault: coll.Aborted, Cause: err}
+	}
 	say := abortCall{Rank: e.Rank, Fault: e.Fault, Call: e.Call, Kind: e.Kind, Why: fmt.Sprint(e.Cause)}
 	for _, p := range g.around {
 		if p.rank == e.Rank && e.Fault != coll.Late && e.Fault != coll.Differs || p.gone.Load() {
