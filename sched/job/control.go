@@ -163,7 +163,11 @@ type View struct {
 func (k *Control) View(ctx context.Context) (*View, error) {
 	began := time.Now()
 	v, err := k.view(ctx)
-	if err != nil && k.ways != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case err == nil || k.ways == nil || ctx.Err() != nil:
+	case errors.Is(err, coord.ErrUnavailable):
+		err = withoutStore(err)
+	case errors.Is(err, context.DeadlineExceeded):
 		err = k.ways.unanswered(ctx, time.Since(began).Round(time.Second/10), err)
 	}
 	return v, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"psrt/rdma/secure"
+	"psrt/sched/coord"
 )
 
 // silenceWithin is how long each address of a coordinator is tried by itself.
@@ -18,13 +19,23 @@ const silenceWithin = time.Second
 // Unanswered explains why a coordinator, at addr as --coordinator has it, has said nothing
 // within a time: each of its addresses is tried by itself. Other errors stay what they are.
 func Unanswered(ctx context.Context, addr string, token []byte, within time.Duration, err error) error {
-	if err == nil || ctx.Err() != nil || errors.Is(err, secure.ErrToken) || !errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, secure.ErrToken):
+		return err
+	case errors.Is(err, coord.ErrUnavailable) && Endpoints(addr) == nil:
+		return withoutStore(err)
+	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	if Endpoints(addr) != nil {
 		return fmt.Errorf("job: the etcd at %s has not answered within %v: %w; etcdctl endpoint status shows which members do", addr, within, err)
 	}
 	return waysTo(addr, token).unanswered(ctx, within, err)
+}
+
+// withoutStore is for a process that answers, and whose store does not.
+func withoutStore(err error) error {
+	return &unansweredError{fmt.Sprintf("job: the job's coordinator is away (%v): training goes on, and what needs the coordinator waits until it is back; where that is your etcd, etcdctl endpoint status shows which members answer", err), err}
 }
 
 func (w *ways) unanswered(ctx context.Context, within time.Duration, err error) error {
@@ -58,7 +69,7 @@ func (w *ways) unanswered(ctx context.Context, within time.Duration, err error) 
 	case len(addrs) == 1 && len(silent) == 1:
 		text = fmt.Sprintf("job: the coordinator at %s has not answered within %v: the process there, rank 0 of most jobs, is %s", addrs[0], within, look)
 	case len(silent) == 0:
-		text = fmt.Sprintf("job: the coordinator at %s takes connections and has not answered within %v: those that keep it agree on nothing, because most of them are %s",
+		text = fmt.Sprintf("job: the coordinator at %s takes connections and has not answered within %v: what keeps its keys does not answer it, be it your etcd (etcdctl endpoint status shows which members do) or the job's ranks, most of them %s",
 			strings.Join(addrs, ", "), within, look)
 	case len(there) == 0:
 		text = fmt.Sprintf("job: none of the %d ranks that keep the coordinator, at %s, has answered within %v: they are %s", len(addrs), strings.Join(addrs, ", "), within, look)

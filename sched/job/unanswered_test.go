@@ -3,12 +3,14 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"psrt/rdma/secure"
+	"psrt/sched/coord"
 )
 
 // A coordinator that says nothing is told of by the addresses that do not answer.
@@ -43,7 +45,7 @@ func TestUnanswered(t *testing.T) {
 		{stopped[:1], []string{"the coordinator at " + stopped[0], "rank 0", "within 3s", "kill -CONT"}},
 		{[]string{stopped[0], there, stopped[1]}, []string{"of the 3 ranks", "at " + stopped[0] + ", " + stopped[1] + " do not answer", "those at " + there + " do, ", "within 3s"}},
 		{stopped, []string{"none of the 2 ranks", stopped[1]}},
-		{[]string{there}, []string{"takes connections", "most of them"}},
+		{[]string{there}, []string{"takes connections", "most of them", "etcdctl"}},
 		{[]string{"https://etcd:2379"}, []string{"the etcd at https://etcd:2379", "etcdctl"}},
 	} {
 		err := Unanswered(t.Context(), strings.Join(c.addrs, ","), token, 3*time.Second, late)
@@ -52,6 +54,10 @@ func TestUnanswered(t *testing.T) {
 				t.Errorf("%v: %q is not in %v", c.addrs, w, err)
 			}
 		}
+	}
+	away := fmt.Errorf("%w: no leader", coord.ErrUnavailable) // whoever answers says that its store does not
+	if err := Unanswered(t.Context(), there, token, time.Second, away); !errors.Is(err, away) || !strings.Contains(err.Error(), "etcdctl") || !strings.Contains(err.Error(), "no leader") {
+		t.Error(err)
 	}
 	wrong := errors.Join(secure.ErrToken, late) // it has answered, and refused
 	if err := Unanswered(t.Context(), stopped[0], token, time.Second, wrong); err.Error() != wrong.Error() {

@@ -87,7 +87,7 @@ func (cfg *Config) open(ctx, life context.Context) (*Store, error) {
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", coord.ErrUnavailable, err)
+		return nil, new(Store).explain(ctx, err) // it has asked for a token
 	}
 	s := over(c, cfg.Prefix)
 	if _, ok := ctx.Deadline(); !ok {
@@ -110,7 +110,7 @@ func (cfg *Config) refused(err, why error) error {
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return fmt.Errorf("etcd at %s: %w; check --coordinator, --tls-ca, --tls-cert, --tls-key and the user's rights on %s", strings.Join(cfg.Endpoints, ","), err, cfg.Prefix)
+	return fmt.Errorf("etcd at %s: %w; check --coordinator, --tls-ca, --tls-cert, --tls-key, PSRT_ETCD_USER, PSRT_ETCD_PASSWORD and the user's rights on %s", strings.Join(cfg.Endpoints, ","), err, cfg.Prefix)
 }
 
 func over(c *clientv3.Client, prefix string) *Store {
