@@ -331,7 +331,7 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 		j.DenseOptimizer.LR = f.denseLR
 	}
 	if j.DenseOptimizer.LR == 0 && j.DenseOptimizer.Kind == table.Adam {
-		j.DenseOptimizer.LR = adamLR
+		j.DenseOptimizer.LR = train.AdamRate
 		if j.Optimizer.Kind == table.Adam {
 			j.DenseOptimizer.LR = j.Optimizer.LR
 		}
@@ -346,9 +346,6 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 	}
 	return nil
 }
-
-// adamLR is Adam's default rate of dense values beside rows of another optimizer.
-const adamLR = 0.005
 
 // check refuses values that no job can have, naming the flag.
 func (f *trainFlags) check() error {

@@ -5,11 +5,11 @@ import (
 	"psrt/tiers/table"
 )
 
-// Adam's rates where nobody says one. adamRate suits click data with batches of some thousand.
-// staleRate is the library's own default, made for small batches, and low enough for gradients
+// Adam's rates where nobody says one. AdamRate suits click data with batches of some thousand,
+// and dense values beside rows of another optimizer. staleRate is the library's own default, made for small batches, and low enough for gradients
 // that are some steps late.
 const (
-	adamRate  = 0.005
+	AdamRate  = 0.005
 	staleRate = 0.001
 )
 
@@ -27,8 +27,8 @@ func (j *Job) RateOf(kind string) float32 {
 		return 0
 	}
 	if j.mode(EmbeddingTable).BSP() || j.Model.Kind == model.LR {
-		return adamRate
+		return AdamRate
 	}
 	fields := float32(max(1, j.Model.Fields))
-	return min(adamRate, max(staleRate, pairsRate/(fields*fields)))
+	return min(AdamRate, max(staleRate, pairsRate/(fields*fields)))
 }
