@@ -115,7 +115,11 @@ func (p *parquetRows) next() (text []byte, err error) {
 		chunks := group.ColumnChunks()
 		for _, c := range p.cells {
 			if c != nil {
-				if err := p.checkPages(c); err != nil {
+				err := p.checkPages(c)
+				if no := (*refusedError)(nil); errors.As(err, &no) {
+					return nil, fileError(p.path, nil, "column %q of the Parquet file %s", c.name, no.msg)
+				}
+				if err != nil {
 					return nil, p.damaged(fmt.Errorf("column %s: %w", c.name, err))
 				}
 				c.begin(chunks[c.index])

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -108,7 +109,7 @@ func csvOf(all []click) string {
 // whatever the row groups, pages and compression are.
 func TestParquet(t *testing.T) {
 	r := seedtest.Rand(t)
-	for _, codec := range []parquet.WriterOption{parquet.Compression(&parquet.Uncompressed), parquet.Compression(&parquet.Snappy), parquet.Compression(&parquet.Zstd), parquet.Compression(&parquet.Gzip)} {
+	for _, codec := range []parquet.WriterOption{parquet.Compression(&parquet.Uncompressed), parquet.Compression(&parquet.Snappy), parquet.Compression(&parquet.Zstd), parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Brotli)} {
 		all := slices.DeleteFunc(clicks(r, 1+r.IntN(1000)), func(c click) bool { return strings.ContainsAny(c.City, "\n\r") })
 		if len(all) < 2 {
 			continue
@@ -177,10 +178,38 @@ func TestParquetRefused(t *testing.T) {
 	if _, err := rowsOf(t, []string{path}, Options{}); err == nil || !strings.Contains(err.Error(), "--schema") {
 		t.Errorf("without a schema: %v", err)
 	}
+	parquetFile(t, path, all, 20, parquet.Compression(&parquet.Lz4Raw))
+	if _, err := rowsOf(t, []string{path}, Options{Schema: schemaOf(t, clickSchema)}); err == nil || !strings.Contains(err.Error(), "lz4") || !strings.Contains(err.Error(), "zstd") {
+		t.Errorf("lz4: %v", err)
+	}
+	parquetFile(t, path, all, 20)
 	// Rows to predict on may have no label.
 	schema := schemaOf(t, "columns:\n  - {name: label, kind: label}\n  - {name: city, kind: categorical}\n")
 	if got, err := rowsOf(t, []string{path}, Options{Schema: schema, IgnoreLabels: true}); err != nil || len(got) != 50 {
 		t.Errorf("without labels: %d rows, %v", len(got), err)
+	}
+}
+
+// Booleans as runs, which the library misreads.
+func TestParquetRunsOfBooleans(t *testing.T) {
+	const schema = "columns:\n  - {name: click, kind: label}\n  - {name: member, kind: categorical}\n"
+	for encoding, refused := range map[encoding.Encoding]bool{&parquet.Plain: false, &parquet.RLE: true} {
+		path := filepath.Join(t.TempDir(), "x.parquet")
+		var b bytes.Buffer
+		node := parquet.Group{"click": parquet.Int(32), "member": parquet.Encoded(parquet.Leaf(parquet.BooleanType), encoding)}
+		w := parquet.NewWriter(&b, parquet.NewSchema("rows", node))
+		for i := range 40 {
+			if _, err := w.WriteRows([]parquet.Row{{parquet.Int32Value(int32(i%2)).Level(0, 0, 0), parquet.BooleanValue(i < 20).Level(0, 0, 1)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := rowsOf(t, []string{path}, Options{Schema: schemaOf(t, schema)})
+		if refused && (err == nil || !strings.Contains(err.Error(), "int8")) || !refused && (err != nil || len(got) != 40) {
+			t.Errorf("%v: %d rows, %v", encoding, len(got), err)
+		}
 	}
 }
 

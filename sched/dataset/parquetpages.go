@@ -16,7 +16,31 @@ const (
 	packedRatio = 1100
 )
 
-// checkPages holds the sizes that the pages of a column say they have, in the row group
+// refusedError is of a file that is whole, and not read.
+type refusedError struct{ msg string }
+
+func (e *refusedError) Error() string { return e.msg }
+
+// misread is for what the library reads wrongly without a word: of lz4 pages that pack badly
+// the memory before they are unpacked, and of runs of equal booleans one of eight.
+func misread(meta *format.ColumnMetaData, h *format.PageHeader) error {
+	encoding := format.Plain
+	switch h.Type {
+	case format.DataPage:
+		encoding = h.DataPageHeader.V.Encoding
+	case format.DataPageV2:
+		encoding = h.DataPageHeaderV2.V.Encoding
+	}
+	switch {
+	case meta.Codec == format.Lz4Raw:
+		return &refusedError{"is packed by lz4, which cannot be read; write it with zstd or snappy"}
+	case meta.Type == format.Boolean && encoding == format.RLE:
+		return &refusedError{"has booleans as runs (RLE, of data pages of version 2), which cannot be read; write data pages of version 1, or the column as int8"}
+	}
+	return nil
+}
+
+// checkPages refuses pages that would be read wrongly, and holds the sizes that the pages of a column say they have, in the row group
 // that begins, against the file: the library takes memory for what a page says before
 // it reads the page.
 func (p *parquetRows) checkPages(c *parquetColumn) error {
@@ -37,6 +61,9 @@ func (p *parquetRows) checkPages(c *parquetColumn) error {
 		var h format.PageHeader
 		if err := thrift.NewDecoder(protocol.NewReader(buf)).Decode(&h); err != nil {
 			return fmt.Errorf("the page at %d: %w", at, err)
+		}
+		if err := misread(meta, &h); err != nil {
+			return err
 		}
 		read, err := section.Seek(0, io.SeekCurrent)
 		if err != nil {
