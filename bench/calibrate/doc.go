@@ -7,6 +7,6 @@
 //
 // The life of one measurement: data are drawn once; each configuration is trained for
 // one pass and for three, by psrt train's own processes over shared memory; the
-// difference is two passes without the start, in core-seconds of worker and server.
+// difference is some passes without the start, in core-seconds of worker and server.
 // Core-seconds, not the time on the wall: others on the machine change them little.
 package calibrate

@@ -155,7 +155,7 @@ func (g *Group) fail(err error, kind coll.Kind) error {
 	var blamed *coll.RankError
 	if !errors.As(err, &blamed) {
 		err = fmt.Errorf("ring: call %d (%s): %w", g.call, kind, err)
-	} else if blamed.Call == 0 {
+	} else if blamed.Call == 0 && g.Err() == nil { // a verdict is read by others
 		blamed.Call, blamed.Kind = g.call, kind
 	}
 	g.setVerdict(err)

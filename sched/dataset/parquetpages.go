@@ -32,7 +32,7 @@ func misread(meta *format.ColumnMetaData, h *format.PageHeader) error {
 		encoding = h.DataPageHeaderV2.V.Encoding
 	}
 	switch {
-	case meta.Codec == format.Lz4Raw:
+	case meta.Codec == format.Lz4Raw || meta.Codec == format.Lz4:
 		return &refusedError{"is packed by lz4, which cannot be read; write it with zstd or snappy"}
 	case meta.Type == format.Boolean && encoding == format.RLE:
 		return &refusedError{"has booleans as runs (RLE, of data pages of version 2), which cannot be read; write data pages of version 1, or the column as int8"}
@@ -40,9 +40,9 @@ func misread(meta *format.ColumnMetaData, h *format.PageHeader) error {
 	return nil
 }
 
-// checkPages refuses pages that would be read wrongly, and holds the sizes that the pages of a column say they have, in the row group
-// that begins, against the file: the library takes memory for what a page says before
-// it reads the page.
+// checkPages refuses pages of a column that would be read wrongly, and holds the sizes that
+// they say they have, in the row group that begins, against the file: the library takes
+// memory for what a page says before it reads the page.
 func (p *parquetRows) checkPages(c *parquetColumn) error {
 	meta := &p.from.Metadata().RowGroups[p.begun].Columns[c.index].MetaData
 	at := meta.DataPageOffset

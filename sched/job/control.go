@@ -165,7 +165,7 @@ func (k *Control) View(ctx context.Context) (*View, error) {
 	v, err := k.view(ctx)
 	switch {
 	case err == nil || k.ways == nil || ctx.Err() != nil:
-	case errors.Is(err, coord.ErrUnavailable):
+	case remote.StoreAway(err):
 		err = withoutStore(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = k.ways.unanswered(ctx, time.Since(began).Round(time.Second/10), err)

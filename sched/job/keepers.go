@@ -123,7 +123,7 @@ func WaysIn(ctx context.Context, c coord.Coordinator) (string, error) {
 type KeeperInfo struct {
 	Rank  int    `json:"rank"`
 	Name  string `json:"name"`
-	Addr  string `json:"addr"`
+	Addr  string `json:"address"`
 	Lives bool   `json:"lives"` // it was heard of within keepingTTL
 }
 

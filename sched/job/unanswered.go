@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"psrt/rdma/secure"
-	"psrt/sched/coord"
+	"psrt/sched/coord/remote"
 )
 
 // silenceWithin is how long each address of a coordinator is tried by itself.
@@ -22,7 +22,7 @@ func Unanswered(ctx context.Context, addr string, token []byte, within time.Dura
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, secure.ErrToken):
 		return err
-	case errors.Is(err, coord.ErrUnavailable) && Endpoints(addr) == nil:
+	case remote.StoreAway(err):
 		return withoutStore(err)
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err

@@ -11,7 +11,38 @@ import (
 
 	"psrt/rdma/secure"
 	"psrt/sched/coord"
+	"psrt/sched/coord/local"
+	"psrt/sched/coord/remote"
 )
+
+// awayStore is a store that is away.
+type awayStore struct{ coord.Coordinator }
+
+func (awayStore) Get(context.Context, string) (coord.KV, error) {
+	return coord.KV{}, fmt.Errorf("%w: no leader", coord.ErrUnavailable)
+}
+
+// Who answers, and whose store does not, is told from who is not there.
+func TestUnansweredByItsStore(t *testing.T) {
+	token := []byte(strings.Repeat("token", 8))
+	l, err := secure.Listen("tcp", "127.0.0.1:0", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := local.New()
+	defer store.Close()
+	s := remote.Serve(l, awayStore{store})
+	_, err = Attach(t.Context(), l.Addr().String(), token, StoreConfig{})
+	if err == nil || !strings.Contains(err.Error(), "etcdctl") || !strings.Contains(err.Error(), "no leader") || !strings.Contains(err.Error(), "training goes on") {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err = Attach(t.Context(), l.Addr().String(), token, StoreConfig{}); err == nil || strings.Contains(err.Error(), "goes on") {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
 
 // A coordinator that says nothing is told of by the addresses that do not answer.
 func TestUnanswered(t *testing.T) {
@@ -55,8 +86,8 @@ func TestUnanswered(t *testing.T) {
 			}
 		}
 	}
-	away := fmt.Errorf("%w: no leader", coord.ErrUnavailable) // whoever answers says that its store does not
-	if err := Unanswered(t.Context(), there, token, time.Second, away); !errors.Is(err, away) || !strings.Contains(err.Error(), "etcdctl") || !strings.Contains(err.Error(), "no leader") {
+	dead := fmt.Errorf("%w: connection refused", coord.ErrUnavailable) // nobody is there who could say that a job goes on
+	if err := Unanswered(t.Context(), there, token, time.Second, dead); err.Error() != dead.Error() {
 		t.Error(err)
 	}
 	wrong := errors.Join(secure.ErrToken, late) // it has answered, and refused

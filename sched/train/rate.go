@@ -6,8 +6,8 @@ import (
 )
 
 // Adam's rates where nobody says one. AdamRate suits click data with batches of some thousand,
-// and dense values beside rows of another optimizer. staleRate is the library's own default, made for small batches, and low enough for gradients
-// that are some steps late.
+// and dense values beside rows of another optimizer. staleRate is the library's own default, made
+// for small batches, and low enough for gradients that are some steps late.
 const (
 	AdamRate  = 0.005
 	staleRate = 0.001

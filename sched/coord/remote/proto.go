@@ -123,6 +123,13 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.is }
 
+// StoreAway says whether an error is the answer of a server whose own store does not answer;
+// false where it is the server that cannot be reached.
+func StoreAway(err error) bool {
+	var e *remoteError
+	return errors.As(err, &e) && e.is == coord.ErrUnavailable
+}
+
 // encode makes a frame.
 func encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
