@@ -70,11 +70,19 @@ func TestGoodput(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	rows := rowsOf(t, small(LinkNone, Failover, Move))
-	if len(rows) != 4 {
+	rows := rowsOf(t, small(LinkNone, Failover, Full, Move))
+	if len(rows) != 7 {
 		t.Fatalf("%+v", rows)
 	}
 	for i, row := range rows {
+		if full := i - len(roles); full >= 0 && full < len(roles) {
+			if want := "kill " + roles[full] + ", full link"; row.Op != want {
+				t.Errorf("%q, want %q", row.Op, want)
+			}
+			i, row.Op = full, "kill "+roles[full]
+		} else if full >= 0 {
+			i = full
+		}
 		c := row.Chain
 		if !(row.Latency.P99 >= row.Latency.Typical && row.Latency.Typical > 0) || !(c.PullGapMillis > 0) || !(c.PushGapMillis > 0) || !(c.RecoverySeconds > 0) {
 			t.Errorf("%+v %+v", row, c)
@@ -118,7 +126,7 @@ func TestPlanned(t *testing.T) {
 	cfg := small(LinkVeth, Failover)
 	const rows = 100_000
 	for _, c := range []struct{ link, least, most float64 }{{1e6, .5, .52}, {1e9, .8, 1}} {
-		r, err := cfg.planned(rows, c.link)
+		r, err := cfg.planned(rows, c.link, false)
 		if err != nil {
 			t.Fatal(err)
 		}

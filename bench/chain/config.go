@@ -23,11 +23,12 @@ var ErrNoLink = cable.ErrNoLink
 const (
 	Goodput  = "goodput"
 	Failover = "failover"
+	Full     = "full"
 	Move     = "move"
 )
 
 // Parts are all of them.
-var Parts = []string{Goodput, Failover, Move}
+var Parts = []string{Goodput, Failover, Full, Move}
 
 // Config of one run.
 type Config struct {

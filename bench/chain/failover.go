@@ -20,12 +20,18 @@ var roles = [servers]string{"head", "middle", "tail"}
 type watched struct {
 	filler       *worker
 	pulls, pushs *beat
+	pushRows     int // of a push
+	pushes       int // at a time
 	rows, piece  int
 }
 
-// watch begins to pull and push a few rows.
-func (st *station) watch(ctx context.Context, c *cluster) (w *watched, err error) {
-	w = &watched{piece: st.cfg.Bytes / rowBytes}
+// watch begins to pull and push a few rows; full has pushes of Config.Bytes, Depth of them
+// at a time, fill the link.
+func (st *station) watch(ctx context.Context, c *cluster, full bool) (w *watched, err error) {
+	w = &watched{piece: st.cfg.Bytes / rowBytes, pushRows: smallRows, pushes: 1}
+	if full {
+		w.pushRows, w.pushes = w.piece, st.cfg.Depth
+	}
 	where := to{chains: c.chains(ctx)}
 	var all [workers]*worker
 	for i := range all {
@@ -35,7 +41,7 @@ func (st *station) watch(ctx context.Context, c *cluster) (w *watched, err error
 	}
 	w.filler, w.pulls, w.pushs = all[0], &beat{w: all[1], pulls: true}, &beat{w: all[2]}
 	const apart = 1 << 40
-	if err := errors.Join(all[0].plan(1, 1, 1), all[1].plan(1, smallRows, apart), all[2].plan(1, smallRows, 2*apart)); err != nil {
+	if err := errors.Join(all[0].plan(1, 1, 1), all[1].plan(1, smallRows, apart), all[2].plan(w.pushes, w.pushRows, 2*apart)); err != nil {
 		return nil, err
 	}
 	w.pulls.begin()
@@ -51,12 +57,14 @@ func (w *watched) fill(bytes int) error {
 	return err
 }
 
-// bytes is what a copy of the rows takes on the way.
-func (w *watched) bytes() float64 { return float64(w.rows) * (rowBytes + 8) }
+// all are the rows of a server, those that are pushed again and again included, and bytes
+// what a copy of them takes on the way.
+func (w *watched) all() int       { return w.rows + w.pushes*w.pushRows }
+func (w *watched) bytes() float64 { return float64(w.all()) * (rowBytes + 8) }
 
 // pushed is how much is pushed, bytes/s as they travel along the chain.
 func (w *watched) pushed(from, until time.Time) float64 {
-	return float64(len(w.pushs.between(from, until))) * smallRows * (rowBytes + 8) / until.Sub(from).Seconds()
+	return float64(len(w.pushs.between(from, until))) * float64(w.pushRows) * (rowBytes + 8) / until.Sub(from).Seconds()
 }
 
 // end stops the workers, and compares all rows.
@@ -74,8 +82,12 @@ func (w *watched) end() (checksum string, err error) {
 	return checksum, err
 }
 
-// failover kills each member of a chain, and starts it again at once.
-func (st *station) failover(ctx context.Context) error {
+func (st *station) failover(ctx context.Context) error { return st.kills(ctx, Failover) }
+func (st *station) full(ctx context.Context) error     { return st.kills(ctx, Full) }
+
+// kills each member of a chain, and starts it again at once.
+func (st *station) kills(ctx context.Context, part string) error {
+	full := part == Full
 	c, err := st.newCluster(ctx, 1, servers)
 	defer c.close()
 	if err != nil {
@@ -89,25 +101,25 @@ func (st *station) failover(ctx context.Context) error {
 		}
 		link = max(link, rate)
 	}
-	w, err := st.watch(ctx, c)
+	w, err := st.watch(ctx, c, full)
 	if err != nil {
 		return err
 	}
-	o, err := st.rehearse(ctx, c, w, link)
+	o, err := st.rehearse(ctx, c, w, link, part)
 	if err != nil {
 		return err
 	}
 	if err := w.fill(st.cfg.StateBytes); err != nil {
 		return err
 	}
-	planned, err := st.cfg.planned(w.rows, link)
+	planned, err := st.cfg.planned(w.all(), link, full)
 	if err != nil {
 		return err
 	}
 	kills := make([][]killed, len(roles))
 	for range st.cfg.Rounds {
 		for i, role := range roles {
-			if err := st.step("failover: %s", role); err != nil {
+			if err := st.step("%s: %s", part, role); err != nil {
 				return err
 			}
 			k, err := st.kill(ctx, c, w, i)
@@ -127,12 +139,19 @@ func (st *station) failover(ctx context.Context) error {
 	var rows []report.Row
 	for i, role := range roles {
 		rows = append(rows, killRow(role, st.cfg, kills[i], checksum))
+		if full {
+			rows[i].Op += ", full link"
+		}
+	}
+	load, told := fmt.Sprintf("one pushes %d rows at a time", smallRows), "how busy one worker that waits for each push keeps the link"
+	if full {
+		load, told = fmt.Sprintf("one fills the link, with %d pushes of %d bytes on their way", st.cfg.Depth, st.cfg.Bytes), "that pushes keep the link busy"
 	}
 	return st.say(stationSays{Rows: rows, Notes: []string{
-		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls and one pushes %d rows at a time; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows),
+		fmt.Sprintf("kill: kill -9 of a member of a chain of %d while one worker pulls %d rows at a time and %s; times are of the pulls; a gap is the longest time without an answer (bar 1000 ms)", servers, smallRows, load),
 		fmt.Sprintf("recovery: from the kill to a chain of %d that has all %d bytes again, the process being started at once; predicted: %.0f ms, which a tail without rows took, and the bytes at %.1f MB/s, the rate at which one with a quarter of them got its own (a plain TCP stream: %.1f MB/s); bar 25 %%",
 			servers, st.cfg.StateBytes, float64(o.bare)/1e6, 1/o.perByte/1e6, link/1e6),
-		fmt.Sprintf("planned: the form of T_recover in psrt plan, told how busy one worker that waits for each push keeps the link, for these servers, this many rows and the plain stream's rate, with no rehearsal: %.0f ms until rows move, and what pushes leave to them of the link; /planned: measured over it; bar 25 %%", 1e3*planned.DetectSeconds),
+		fmt.Sprintf("planned: the form of T_recover in psrt plan, told %s, for these servers, this many rows and the plain stream's rate, with no rehearsal: %.0f ms until rows move, and what pushes leave to them of the link; /planned: measured over it; bar 25 %%", told, 1e3*planned.DetectSeconds),
 		"copy, push: shares of the link at which rows came in, and pushes meanwhile; left: what psrt plan has pushes leave",
 	}})
 }
@@ -161,8 +180,8 @@ func (o *outlook) predict(bytes float64) time.Duration {
 
 // rehearse kills the tail before there are rows to copy, and when there is a quarter of
 // them.
-func (st *station) rehearse(ctx context.Context, c *cluster, w *watched, link float64) (o outlook, err error) {
-	if err := st.step("failover: rehearsals"); err != nil {
+func (st *station) rehearse(ctx context.Context, c *cluster, w *watched, link float64, part string) (o outlook, err error) {
+	if err := st.step("%s: rehearsals", part); err != nil {
 		return o, err
 	}
 	none, err := st.kill(ctx, c, w, servers-1)

@@ -207,7 +207,8 @@ type event struct {
 	took time.Duration
 }
 
-// beat is a worker that pulls, or pushes, a few rows again and again.
+// beat is a worker that pulls, or pushes, its sets of rows again and again, all of them at
+// a time.
 type beat struct {
 	w      *worker
 	pulls  bool
@@ -223,34 +224,53 @@ func (b *beat) begin() {
 	b.stop, b.done = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(b.done)
-		for b.err == nil {
-			select {
-			case <-b.stop:
-				return
-			default:
-			}
-			start := time.Now()
-			if b.err = b.once(); b.err == nil {
-				now := time.Now()
-				b.mu.Lock()
-				b.events = append(b.events, event{now, now.Sub(start)})
-				b.mu.Unlock()
-			}
-		}
+		b.err = b.run()
 	}()
 }
 
-func (b *beat) once() error {
-	if !b.pulls {
-		if err := b.w.push(0); err != nil {
+func (b *beat) run() error {
+	sets := len(b.w.rows)
+	begun := make([]time.Time, sets)
+	for n := 0; ; n++ {
+		i := n % sets
+		if n >= sets {
+			if err := b.wait(i); err != nil {
+				return err
+			}
+			now := time.Now()
+			b.mu.Lock()
+			b.events = append(b.events, event{now, now.Sub(begun[i])})
+			b.mu.Unlock()
+		}
+		select {
+		case <-b.stop:
+			for k := max(0, n-sets+1); k < n; k++ {
+				if err := b.wait(k % sets); err != nil {
+					return err
+				}
+			}
+			return nil
+		default:
+		}
+		begun[i] = time.Now()
+		if err := b.send(i); err != nil {
 			return err
 		}
-		return b.w.wait(0)
 	}
-	if err := b.w.client.Pull(b.w.rows[0], b.w.step, client.AnyClock, &b.w.calls[0]); err != nil {
-		return err
+}
+
+func (b *beat) send(i int) error {
+	if b.pulls {
+		return b.w.client.Pull(b.w.rows[i], b.w.step, client.AnyClock, &b.w.calls[i])
 	}
-	return b.w.client.Wait(&b.w.calls[0])
+	return b.w.push(i)
+}
+
+func (b *beat) wait(i int) error {
+	if b.pulls {
+		return b.w.client.Wait(&b.w.calls[i])
+	}
+	return b.w.wait(i)
 }
 
 func (b *beat) end() error {

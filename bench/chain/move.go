@@ -17,7 +17,7 @@ func (st *station) move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, err := st.watch(ctx, c)
+	w, err := st.watch(ctx, c, false)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,9 @@ import (
 )
 
 // planned is what psrt plan says of a kill, for a description of this run: the link's rate
-// is of a plain stream, in bytes/s, all else is known before it.
-func (c *Config) planned(rows int, link float64) (plan.Recovery, error) {
+// is of a plain stream, in bytes/s, all else is known before it. Pushes fill the link, or
+// one waits for the other.
+func (c *Config) planned(rows int, link float64, full bool) (plan.Recovery, error) {
 	// A row of fm is its embedding and a weight, and SGD keeps nothing.
 	d := plan.Cluster{
 		Hosts: []plan.Host{
@@ -21,6 +22,9 @@ func (c *Config) planned(rows int, link float64) (plan.Recovery, error) {
 	}
 	if err := d.Validate(); err != nil {
 		return plan.Recovery{}, fmt.Errorf("chain: a description for psrt plan: %w", err)
+	}
+	if full {
+		return d.Recover(func(*plan.Host) float64 { return 1 }), nil
 	}
 	// One worker pushes, and waits for each push: it moves from server to server of the
 	// chain, a member of which is missing, and to each as it would to a server alone.

@@ -76,7 +76,7 @@ func (st *station) run(ctx context.Context) (err error) {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{Goodput, st.goodput}, {Failover, st.failover}, {Move, st.move}} {
+	}{{Goodput, st.goodput}, {Failover, st.failover}, {Full, st.full}, {Move, st.move}} {
 		if !slices.Contains(st.cfg.Parts, part.name) {
 			continue
 		}

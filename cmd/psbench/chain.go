@@ -30,6 +30,8 @@ func newChain() *cobra.Command {
 failover: head, middle and tail of a chain are killed one after the other, and
 started again; how long pulls and pushes stand still, and when there are three
 replicas again, beside what the size of the state and the link's rate predict.
+full: the same while pushes fill the link; only where it is asked for, as a copy
+has an eighth of the link then.
 move: a server is added, and pulls are timed while groups move to it.
 
 Worker and servers are processes in network namespaces with a switch between them,
@@ -38,11 +40,12 @@ takes root (or CAP_SYS_ADMIN and CAP_NET_ADMIN, or a kernel that lets users make
 namespaces) and iproute2; --link none measures over loopback and takes nothing.`,
 		Example: `  psbench chain
   psbench chain --parts goodput --rate 1gbit --rounds 9
-  psbench chain --parts failover,move --state 256M --json chain.json`,
+  psbench chain --parts failover,move --state 256M --json chain.json
+  psbench chain --parts full --state 16M --bytes 256K --rate 100mbit`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&cfg.Parts, "parts", chain.Parts, "what is measured: "+strings.Join(chain.Parts, ", "))
+	fl.StringSliceVar(&cfg.Parts, "parts", []string{chain.Goodput, chain.Failover, chain.Move}, "what is measured: "+strings.Join(chain.Parts, ", "))
 	fl.Var(&bytes, "bytes", "gradients of a push, in rows of 256 bytes")
 	fl.IntVar(&cfg.Depth, "depth", 4, "pushes on their way")
 	fl.DurationVar(&cfg.Duration, "duration", 2*time.Second, "of each window of pushes, and of pulls before a fault")

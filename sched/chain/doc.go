@@ -43,5 +43,6 @@
 //
 // Per group: LogOps and LogBytes of what is not committed (and the op that
 // exceeds LogBytes alone), InflightBytes of it on the way, FeedBytes to a joiner
-// and one op; a joiner that does not keep up slows the group down.
+// and one op, and a seventh of that and one item in rows; a joiner that does not keep up slows the
+// group down.
 package chain

@@ -38,18 +38,32 @@ func (f *feed) add(it *Item) {
 	}
 }
 
-// fill takes up what there is room for, and sends it. Ops have half of the room
-// for themselves.
+// room says whether more rows may be taken up. Ops have half of the room for themselves;
+// but where they fill it, rows keep their share of what is on the way, or a group that
+// pushes all the time would never have its joiner.
+func (f *feed) room(m *Machine) bool {
+	if f.rows < (f.bytes-f.rows)/(CopyShare-1) {
+		return true
+	}
+	return f.bytes < m.opt.FeedBytes/2 && (m.pace.Rows == 0 || f.rows < m.pace.Rows)
+}
+
+// full says whether ops have to wait.
+func (f *feed) full(m *Machine) bool {
+	return f.bytes >= m.opt.FeedBytes || m.pace.Feed > 0 && f.bytes >= m.pace.Feed
+}
+
+// fill takes up what there is room for, and sends it.
 func (f *feed) fill(m *Machine) {
 	if !f.began {
 		f.began, f.first = true, 1
 		clients := slices.SortedFunc(maps.Values(m.clients), func(a, b Client) int { return cmp.Compare(a.Worker, b.Worker) })
 		f.add(&Item{Kind: First, Seq: m.committed, Clients: clients, Bytes: m.state.Rest()})
 	}
-	for !f.inStep && f.bytes < m.opt.FeedBytes/2 && (m.paceBytes == 0 || f.rows < m.paceBytes) {
+	for !f.inStep && f.room(m) {
 		budget := min(m.opt.ChunkBytes, m.opt.FeedBytes/4)
-		if m.paceBytes > 0 {
-			budget = min(budget, m.paceItem)
+		if m.pace.Item > 0 {
+			budget = min(budget, m.pace.Item)
 		}
 		rows, next, last := m.state.Rows(f.cursor, budget)
 		if len(rows) > 0 {

@@ -36,12 +36,12 @@ type Machine struct {
 
 	next link  // to the successor, or to a joiner that is in step
 	feed *feed // to a joiner, of the tail
-	// paceBytes of a copy's rows may be on their way, in items of paceItem; 0: Options alone.
-	paceBytes, paceItem int
-	joined              *join // being one
-	ackDue              bool
-	asks                map[uint64]bool
-	asked               uint64
+	// pace is what of a copy may be on its way; zeros: Options alone.
+	pace   Pace
+	joined *join // being one
+	ackDue bool
+	asks   map[uint64]bool
+	asked  uint64
 }
 
 // New is a server's machine for a group: it does nothing until Adopt.
@@ -80,9 +80,8 @@ func (m *Machine) LogBytes() int { return m.logBytes }
 // Head says whether ops are submitted here.
 func (m *Machine) Head() bool { return m.isHead() }
 
-// Pace bounds what of a copy's rows may be sent and not acknowledged, and an item of
-// them, below what Options allow. Ops are not held up.
-func (m *Machine) Pace(bytes, item int) { m.paceBytes, m.paceItem = max(1, bytes), max(1, item) }
+// Pace bounds what of a copy may be sent and not acknowledged below what Options allow.
+func (m *Machine) Pace(p Pace) { m.pace = p }
 
 // Drive goes on with what waited for the state: rows that it could not give before.
 func (m *Machine) Drive() { m.drive() }

@@ -143,7 +143,7 @@ func (m *Machine) commitAsTail() {
 	if !m.isTail() || !m.clear() || m.feed != nil && m.feed.inStep {
 		return
 	}
-	for end := m.ripe(m.last()); m.committed < end && (m.feed == nil || m.feed.bytes < m.opt.FeedBytes); {
+	for end := m.ripe(m.last()); m.committed < end && (m.feed == nil || !m.feed.full(m)); {
 		for run := true; run; { // whole runs: what is committed may be copied and read
 			run = m.log[0].Merge
 			m.commit()

@@ -186,7 +186,7 @@ func (v *simServer) tick(n int) {
 		})
 		for g, m := range v.machines {
 			if v.s.r.IntN(8) == 0 {
-				m.Pace(1+v.s.r.IntN(3000), 1+v.s.r.IntN(400))
+				m.Pace(Pace{Rows: 1 + v.s.r.IntN(3000), Item: 1 + v.s.r.IntN(400), Feed: v.s.r.IntN(3000)})
 			}
 			if n%2 == 0 {
 				m.Tick()

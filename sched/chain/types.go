@@ -204,9 +204,18 @@ type State interface {
 // DefaultFeedBytes is that of Options.FeedBytes.
 const DefaultFeedBytes = 8 << 20
 
-// CopyShare is which part of its best rate a copy keeps where others would leave it
-// less: an eighth.
+// CopyShare is which part of a joiner's link rows keep where ops and others would leave
+// them less: an eighth.
 const CopyShare = 8
+
+// Pace is in bytes; 0 bounds nothing.
+type Pace struct {
+	Rows int // that may be on their way
+	Item int // of them at a time
+	// Feed is of rows and ops, from which on ops wait: what is on its way when all rows have
+	// been sent has to arrive before an op is acknowledged.
+	Feed int
+}
 
 // Options bound one group's memory; zero values get defaults.
 type Options struct {

@@ -12,8 +12,9 @@ import (
 // takes what its link leaves over: as much as fills it, and no queue that others would
 // have to wait in. It grows while rows arrive as fast as they ever did, and shrinks while
 // they take longer: they wait somewhere, and what else goes there does. (So does LEDBAT,
-// RFC 6817.) Where others keep the link full, the copy gets an eighth of what it had at
-// its best, and ends.
+// RFC 6817.) Where others keep the link full, rows get an eighth of what went to the
+// joiner at best, rows and ops together, and the copy ends; among the ops of their own
+// group the machine sees to their share (chain.CopyShare).
 //
 // It owns no clock: times are nanoseconds since any moment.
 type pace struct {
@@ -21,15 +22,19 @@ type pace struct {
 	flights []flight
 	out     int    // bytes of them
 	last    uint64 // item, noted
-	passed  uint64 // bytes of rows that have arrived
+	beside  uint64 // bytes of ops that have left, between the rows
+	passed  uint64 // bytes that have arrived, of both
+	besides uint64 // of them, of ops
 
 	// Of the last samples: a queue delays all of them, a busy processor some.
 	recent [paceSamples]int64
 	taken  int
 
 	// The least time of a flight and the best rate, of this stretch and the one before:
-	// links and joiners change.
+	// links and joiners change. A stretch whose flights all had ops before them says
+	// nothing of the link: those may have waited for these.
 	since int64
+	clean bool
 	least [2]int64
 	best  [2]float64 // bytes/s
 	// marked is when passed was markedAt: a rate is of paceRate at least, because what has
@@ -40,9 +45,11 @@ type pace struct {
 
 // flight is an item of rows on its way.
 type flight struct {
-	item  uint64
-	bytes int
-	at    int64
+	item   uint64
+	bytes  int
+	at     int64
+	beside uint64 // bytes of ops that had left
+	clean  bool   // few of them were on their way
 }
 
 const (
@@ -53,6 +60,8 @@ const (
 	paceStretch   = 5e9
 	paceRate      = 100e6
 	paceItemLeast = 16 << 10
+	paceFeed      = 100e6 // nanoseconds that a copy's end may hold ops up, beside two flights
+	paceFeedLeast = 256 << 10
 )
 
 func newPace() pace {
@@ -61,12 +70,23 @@ func newPace() pace {
 
 // sent notes an item of rows. What is sent again was noted before.
 func (p *pace) sent(item uint64, bytes int, now int64) {
-	if item <= p.last || len(p.flights) >= maxFlights {
+	if item <= p.last {
 		return
 	}
 	p.last = item
+	if len(p.flights) >= maxFlights {
+		return
+	}
 	p.out += bytes
-	p.flights = append(p.flights, flight{item, bytes, now})
+	p.flights = append(p.flights, flight{item, bytes, now, p.beside, p.beside-p.besides < paceItemLeast})
+}
+
+// op notes one that leaves between the rows.
+func (p *pace) op(item uint64, bytes int) {
+	if item > p.last {
+		p.last = item
+		p.beside += uint64(bytes)
+	}
 }
 
 // maxFlights is more than there are of chain.Options.FeedBytes' default; what is more
@@ -89,7 +109,10 @@ func (p *pace) arrived(item uint64, now int64, most int) {
 		return
 	}
 	p.flights = p.flights[:copy(p.flights, p.flights[n:])]
+	p.passed += newest.beside - p.besides
+	p.besides = newest.beside
 	took := max(now-newest.at, 1)
+	p.clean = p.clean || newest.clean
 	p.note(took, now)
 	least := min(p.least[0], p.least[1])
 	target := max(paceTarget, float64(least)/2)
@@ -104,7 +127,10 @@ func (p *pace) arrived(item uint64, now int64, most int) {
 func (p *pace) note(took, now int64) {
 	if now-p.since > paceStretch {
 		p.since = now
-		p.least = [2]int64{math.MaxInt64, p.least[0]}
+		if p.clean {
+			p.least = [2]int64{math.MaxInt64, p.least[0]}
+		}
+		p.clean = false
 		p.best = [2]float64{0, p.best[0]}
 	}
 	if d := now - p.marked; d >= paceRate {
@@ -130,16 +156,34 @@ func (p *pace) queued() int64 {
 // item is how long an item may be: short ones let others by between them.
 func (p *pace) item() int { return max(paceItemLeast, int(p.window)/8) }
 
+// feed is how much of rows and ops may be on the way before ops wait: enough for twice the
+// best rate, so that it is no bound of that, and little where the link is slow.
+func (p *pace) feed() int {
+	best := max(p.best[0], p.best[1])
+	if best == 0 {
+		return 0
+	}
+	return max(paceFeedLeast, int(best*(paceFeed+2*float64(min(p.least[0], p.least[1])))/1e9))
+}
+
+func (p *pace) now() chain.Pace {
+	return chain.Pace{Rows: int(p.window), Item: p.item(), Feed: p.feed()}
+}
+
 // newPace begins with a new epoch: a copy begins anew then.
 func (c *chained) newPace() {
 	c.pace = newPace()
-	c.m.Pace(int(c.pace.window), c.pace.item())
+	c.m.Pace(c.pace.now())
 }
 
 // leaves notes a part of a copy on its way.
 func (c *chained) leaves(m *chain.Message) {
-	if m.Kind == chain.Feed && m.Item != nil && m.Item.Kind == chain.Rows {
-		c.pace.sent(m.Seq, len(m.Item.Bytes), c.nanos())
+	switch it := m.Item; {
+	case m.Kind != chain.Feed || it == nil:
+	case it.Kind == chain.Rows:
+		c.pace.sent(m.Seq, len(it.Bytes), c.nanos())
+	case it.Kind == chain.Later:
+		c.pace.op(m.Seq, len(it.Op.Body)+len(it.Note))
 	}
 }
 
@@ -148,7 +192,7 @@ func (c *chained) leaves(m *chain.Message) {
 func (c *chained) step(m *chain.Message) {
 	if m.Kind == chain.Fed && m.Epoch == c.m.Epoch() {
 		c.pace.arrived(m.Seq, c.nanos(), cmp.Or(c.cfg.Options.FeedBytes, chain.DefaultFeedBytes)/2)
-		c.m.Pace(int(c.pace.window), c.pace.item())
+		c.m.Pace(c.pace.now())
 	}
 	c.m.Step(*m)
 }

@@ -13,6 +13,7 @@ type pacedLink struct {
 	base   int64   // nanoseconds both ways, without a queue
 	others float64 // share of the rate that others send, whatever is queued
 	limit  float64 // bytes in the queue, which greedy others keep there
+	own    bool    // they are the ops of the copy's group
 	jitter func() int64
 }
 
@@ -36,8 +37,12 @@ func (k *pacedLink) run(seconds float64) (bytes [3]float64, queue [3]float64) {
 			queued = 0
 		}
 		if third == 1 {
-			if k.limit > 0 {
-				queued = max(queued, k.limit)
+			if k.limit > queued {
+				if k.own {
+					item++
+					p.op(item, int(k.limit-queued))
+				}
+				queued = k.limit
 			}
 			queued += k.others * k.rate * step / 1e9
 		}
@@ -107,6 +112,13 @@ func TestPace(t *testing.T) {
 				t.Errorf("where others keep 40 ms in the queue it moves %.2f of what the link can", share)
 			}
 			t.Logf("queue %.1f ms", queue[1]/1e6)
+			// However long it takes: a queue of ops is not how long the link takes.
+			full.own = true
+			bytes, _ = full.run(5 * seconds)
+			if share := bytes[1] / (5 * whole); share < 0.04 || share > 0.3 {
+				t.Errorf("where the group's own ops keep 40 ms in the queue it moves %.2f of what the link can", share)
+			}
+			t.Logf("beside its group's ops %.2f", bytes[1]/(5*whole))
 		})
 	}
 }
