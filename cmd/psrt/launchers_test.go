@@ -367,7 +367,7 @@ func TestRanksOfHostsByHand(t *testing.T) {
 		var all sync.WaitGroup
 		for r := range out {
 			args := append([]string{os.Args[0]}, flags...)
-			args = append(args, "--rank", fmt.Sprint(r), "--world-size", "4", "--workers", "2", "--coordinator", h.Addr(1)+":7000", "--token-file", token, "--json", "--join-timeout", "30s")
+			args = append(args, "--rank", fmt.Sprint(r), "--world-size", "4", "--coordinator", h.Addr(1)+":7000", "--token-file", token, "--json", "--join-timeout", "30s")
 			all.Go(func() {
 				out[r] = onCluster(t, func(ctx context.Context) *exec.Cmd { return h.Command(ctx, r+1, append(args, more...)...) })
 			})

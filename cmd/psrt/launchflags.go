@@ -23,7 +23,10 @@ const embedded = "embedded"
 // has put into the environment. false: psrt starts all ranks itself.
 func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
 	if c.Flags().Changed("rank") {
-		return true, nil
+		if f.world < 2 { // what is missing is said later
+			return true, nil
+		}
+		return true, f.rest(c)
 	}
 	id, ok, err := rendezvous.Identify(os.Getenv)
 	if err != nil || !ok || id.World < 2 { // a launcher's only rank starts the others
@@ -34,22 +37,8 @@ func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
 		return false, cli.Usagef("--world-size %d, but %s says that there are %d ranks: leave the flag out", f.world, id.By, id.World)
 	}
 	f.world = id.World
-	if f.colocate {
-		return true, nil
-	}
-	dense, err := f.heter.count(c, f.colocate)
-	if err != nil {
+	if err := f.rest(c); err != nil {
 		return false, err
-	}
-	if !c.Flags().Changed("workers") {
-		f.workers = id.World - f.servers - dense
-	}
-	if f.servers+dense >= id.World {
-		of := fmt.Sprintf("--servers %d", f.servers)
-		if dense > 0 {
-			of += fmt.Sprintf(" and --dense-ranks %d", dense)
-		}
-		return false, cli.Usagef("%s of %d ranks leaves none to work: start more ranks, or give fewer of these", of, id.World)
 	}
 	if f.coordinator == embedded && os.Getenv("PSRT_COORDINATOR") != "" {
 		f.coordinator = os.Getenv("PSRT_COORDINATOR")
@@ -58,6 +47,29 @@ func (f *trainFlags) identify(c *cobra.Command) (bool, error) {
 		f.tokenFile = os.Getenv("PSRT_TOKEN_FILE")
 	}
 	return true, nil
+}
+
+// rest has the ranks work that neither serve nor are dense ranks, where --workers does not
+// say how many.
+func (f *trainFlags) rest(c *cobra.Command) error {
+	if f.colocate {
+		return nil
+	}
+	dense, err := f.heter.count(c, f.colocate)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("workers") {
+		f.workers = f.world - f.servers - dense
+	}
+	if f.servers+dense >= f.world {
+		of := fmt.Sprintf("--servers %d", f.servers)
+		if dense > 0 {
+			of += fmt.Sprintf(" and --dense-ranks %d", dense)
+		}
+		return cli.Usagef("%s of %d ranks leaves none to work: start more ranks, or give fewer of these", of, f.world)
+	}
+	return nil
 }
 
 // together sets the numbers of servers and workers where every process is both.
