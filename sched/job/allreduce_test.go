@@ -30,8 +30,25 @@ func TestSameDigestByAllReduce(t *testing.T) {
 		if l.replicas > 0 {
 			j.Groups, j.AllowSameHost = 3, true
 		}
-		if res := run(t, j, l.transport); res.Digest != want.Digest || *res.AUC != *want.AUC {
+		res := run(t, j, l.transport)
+		if res.Digest != want.Digest || *res.AUC != *want.AUC {
 			t.Errorf("%+v: digest %s, AUC %v; with --dense ps %s, %v", l, res.Digest, *res.AUC, want.Digest, *want.AUC)
+		}
+		// Of servers with replicas each group tells, and processes are counted once.
+		seen := map[string]bool{}
+		for _, r := range res.Ranks {
+			if seen[r.Rank] || r.PeakRSSBytes <= 0 || !(r.CPUSeconds > 0) {
+				t.Errorf("%+v: %+v of %+v", l, r, res.Ranks)
+			}
+			seen[r.Rank] = true
+		}
+		if len(seen) > l.servers+l.workers || l.replicas == 0 && len(seen) < l.servers+l.workers {
+			t.Errorf("%+v: %+v", l, res.Ranks)
+		}
+		for i, s := range res.ServerUse {
+			if chained := l.replicas > 0; s.Server >= l.servers || chained != (s.Group != nil) || chained && *s.Group != i {
+				t.Errorf("%+v: group %d: %+v", l, i, s)
+			}
 		}
 	}
 }

@@ -58,9 +58,10 @@ type DigestReply struct {
 	Digest string `json:"digest"`
 }
 
-// StatsReply describes a server.
+// StatsReply describes a server, or what it does for one group of a job with replicas.
 type StatsReply struct {
 	Server       int          `json:"server"`
+	Group        *int         `json:"group,omitempty"`
 	Rows         int64        `json:"rows"`
 	TableBytes   int64        `json:"table_bytes"`
 	PeakRSSBytes int64        `json:"peak_rss_bytes"`

@@ -175,6 +175,9 @@ func (s *Server) Stats() (psmsg.StatsReply, error) { return s.StatsWithin(comman
 // StatsWithin is Stats for one who does not wait long for a busy lane.
 func (s *Server) StatsWithin(limit time.Duration) (psmsg.StatsReply, error) {
 	rep := psmsg.StatsReply{Server: s.cfg.ID}
+	if c := s.cfg.Chain; c != nil {
+		rep.Server, rep.Group = c.Self.Server, &c.Group
+	}
 	var mu sync.Mutex
 	err := s.eachWithin(limit, func(l *lane) error {
 		mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -403,6 +404,20 @@ type workerUsage struct {
 	Carried  *carriedUse        `json:"carried,omitempty"`
 }
 
+// serversOf is what each server's process has used. All groups that it leads tell the same,
+// and one that leads none does not tell.
+func serversOf(stats []psmsg.StatsReply) (ranks []RankUsage) {
+	used := map[int]RankUsage{}
+	for _, st := range stats {
+		u := used[st.Server]
+		used[st.Server] = RankUsage{Rank: fmt.Sprintf("server %d", st.Server), PeakRSSBytes: max(u.PeakRSSBytes, st.PeakRSSBytes), CPUSeconds: max(u.CPUSeconds, st.CPUSeconds)}
+	}
+	for _, i := range slices.Sorted(maps.Keys(used)) {
+		ranks = append(ranks, used[i])
+	}
+	return ranks
+}
+
 // usage fills in times, memory and transports, and has every worker leave.
 func (w *worker) usage(ctx context.Context, res *Result) error {
 	if err := w.halved.end(ctx); err != nil {
@@ -431,8 +446,8 @@ func (w *worker) usage(ctx context.Context, res *Result) error {
 				return err
 			}
 		}
-		res.Ranks = append(res.Ranks, RankUsage{Rank: fmt.Sprintf("server %d", i), PeakRSSBytes: st.PeakRSSBytes, CPUSeconds: st.CPUSeconds})
 	}
+	res.Ranks = append(res.Ranks, serversOf(res.ServerUse)...)
 	var io, comm, compute float64
 	var lines []pipe.Summary
 	for i, u := range all {
