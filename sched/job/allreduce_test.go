@@ -18,13 +18,13 @@ func TestSameDigestByAllReduce(t *testing.T) {
 	base := sampleJob(t, model.DeepFM)
 	base.Batch = 512 // the last has 440 rows: an eighth worker has none of them
 	want := run(t, *base, "shm")
-	for _, l := range []struct {
+	for _, l := range some([]struct {
 		servers, lanes, workers, replicas int
 		transport                         string
 	}{
 		{1, 1, 1, 0, "shm"}, {2, 2, 2, 0, "shm"}, {1, 2, 3, 0, "shm"}, {3, 1, 4, 0, "shm"}, {1, 1, 8, 0, "shm"},
 		{1, 1, 2, 0, "tcp"}, {2, 1, 3, 0, "tcp"}, {1, 2, 4, 0, "tcp"}, {2, 1, 2, 2, "shm"},
-	} {
+	}) {
 		j := *base
 		j.Dense, j.Servers, j.Lanes, j.Workers, j.Replicas = train.DenseAllReduce, l.servers, l.lanes, l.workers, l.replicas
 		if l.replicas > 0 {
@@ -74,7 +74,7 @@ func TestSameDigestInBuckets(t *testing.T) {
 	base := sampleJob(t, model.DeepFM)
 	base.Batch, base.Model.Hidden = 512, []int{512, 256}
 	want := run(t, *base, "shm")
-	for _, l := range []struct {
+	for _, l := range some([]struct {
 		dense     string
 		workers   int
 		transport string
@@ -83,7 +83,7 @@ func TestSameDigestInBuckets(t *testing.T) {
 	}{
 		{train.DenseAllReduce, 2, "shm", 32 << 10, ""}, {train.DenseAllReduce, 3, "tcp", 100 << 10, train.LossContinue},
 		{train.DenseMixed, 3, "shm", 48 << 10, ""}, {train.DenseAllReduce, 2, "tcp", -1, ""}, {train.DenseAllReduce, 3, "shm", -1, train.LossContinue},
-	} {
+	}) {
 		j := *base
 		j.Dense, j.Servers, j.Lanes, j.Workers, j.OnWorkerLoss = l.dense, 2, 2, l.workers, l.loss
 		if l.bytes >= 0 {

@@ -48,13 +48,13 @@ func TestSameDigestCombinedAndReduced(t *testing.T) {
 	base := sampleJob(t, model.DeepFM)
 	base.Batch = 512
 	want := run(t, *base, "shm")
-	for _, l := range []struct {
+	for _, l := range some([]struct {
 		servers, lanes, workers, replicas int
 		transport                         string
 		bucket                            int
 	}{
 		{2, 2, 2, 0, "tcp", 0}, {1, 2, 8, 0, "shm", 4096}, {3, 2, 3, 0, "tcp", 0}, {3, 1, 4, 2, "shm", 0},
-	} {
+	}) {
 		j := *base
 		j.Combine, j.Dense, j.DenseBucket = train.CombineHost, train.DenseAllReduce, &l.bucket
 		j.Servers, j.Lanes, j.Workers, j.Replicas = l.servers, l.lanes, l.workers, l.replicas

@@ -38,7 +38,7 @@ func TestDriverFailsInJob(t *testing.T) {
 		return
 	}
 	library := cudatest.Build(t)
-	for _, launch := range []int{1, 2, 3, 4, 5, 20} {
+	for _, launch := range some([]int{1, 2, 3, 4, 5, 20}) {
 		t.Run(fmt.Sprint(launch), func(t *testing.T) {
 			c := exec.Command(os.Args[0], "-test.run=^TestDriverFailsInJob$", "-test.v")
 			c.Env = append(os.Environ(), cuda.Variable+"="+library, fmt.Sprintf("%s=%d", failVariable, launch))

@@ -56,11 +56,11 @@ func TestJobGoesOnWithoutDevice(t *testing.T) {
 			}
 		})
 	}
-	for i, launch := range []int{1, 2, 3, 4, 5, 20, 60, 150} {
+	for i, launch := range some([]int{1, 2, 3, 4, 5, 20, 60, 150}) {
 		on := fmt.Sprintf("%s_DISKS=%s", goneVariable, []string{"", "1"}[i%2])
 		try(fmt.Sprint("GPU ", launch), cuda.Variable+"="+library, goneVariable+"_KIND="+pick.GPU, fmt.Sprintf("%s=%d", failVariable, launch), on)
 	}
-	for _, run := range []int{5, 50} {
+	for _, run := range some([]int{5, 50}) {
 		try(fmt.Sprint("library ", run), goneVariable+"_KIND="+table, fmt.Sprintf("PSRT_TWIN_FAIL=%d", run))
 	}
 }

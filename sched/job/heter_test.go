@@ -10,17 +10,17 @@ import (
 // Dense layers on ranks of their own change nothing in the model: for any number of
 // ranks of either kind, any transport, with replicas, and for models without layers.
 func TestSameDigestHeter(t *testing.T) {
-	for _, kind := range []string{model.DeepFM, model.DCN, model.FM} {
+	for _, kind := range some([]string{model.DeepFM, model.DCN, model.FM}) {
 		base := sampleJob(t, kind)
 		base.Batch = 512 // the last has 440 rows: an eighth worker has none of them
 		want := run(t, *base, "shm")
-		for _, l := range []struct {
+		for _, l := range some([]struct {
 			servers, lanes, workers, dense, threads, replicas int
 			transport                                         string
 		}{
 			{1, 1, 1, 1, 1, 0, "shm"}, {2, 1, 3, 1, 2, 0, "shm"}, {1, 2, 1, 2, 1, 0, "tcp"}, {1, 1, 2, 3, 2, 0, "shm"}, {1, 1, 4, 3, 1, 0, "tcp"},
 			{2, 1, 2, 2, 1, 2, "shm"},
-		} {
+		}) {
 			j := *base
 			j.Servers, j.Lanes, j.Workers, j.Heter, j.Threads, j.Replicas = l.servers, l.lanes, l.workers, l.dense, l.threads, l.replicas
 			if l.replicas > 0 {

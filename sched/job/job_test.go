@@ -87,7 +87,7 @@ func TestSameDigestWhateverTheLayout(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			base := sampleJob(t, kind)
 			want := ""
-			for _, l := range layouts {
+			for _, l := range some(layouts) {
 				j := *base
 				j.Servers, j.Lanes, j.Workers, j.Threads = l.servers, l.lanes, l.workers, l.threads
 				res := run(t, j, l.transport)
