@@ -291,3 +291,23 @@ func TestRowCutShort(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A header is no row: what is known of the beginning of a file does not depend on it.
+func TestSniffedRowsBesideAHeader(t *testing.T) {
+	var rows strings.Builder
+	for i := range sniffRows + 10 {
+		fmt.Fprintf(&rows, "%d,%d\n", i%3%2, i)
+	}
+	about := func(text string) Description {
+		src, err := Open(t.Context(), []string{file(t, "rows.csv", []byte(text))},
+			Options{Schema: schemaOf(t, "columns:\n  - {name: click, kind: label}\n  - {name: price, kind: numeric, transform: standardize}\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return src.Describe()
+	}
+	with, without := about("click,price\n"+rows.String()), about(rows.String())
+	if with.SniffedRows != sniffRows || without.SniffedRows != sniffRows || with.MeanLabel != without.MeanLabel || !slices.Equal(with.FieldNames, without.FieldNames) {
+		t.Errorf("with a header %+v, without %+v", with, without)
+	}
+}

@@ -24,6 +24,16 @@ type head struct {
 	lines   [][]byte
 	numbers []int
 	columns bool // see rows
+	most    int  // rows that are looked at: one line more is here, as the first may be a header
+}
+
+// rows are the lines but for a header.
+func (h *head) rows(header bool) [][]byte {
+	lines := h.lines
+	if header {
+		lines = lines[1:]
+	}
+	return lines[:min(len(lines), h.most)]
 }
 
 // readHead reads the first rows of a file, and refuses what is no text.
@@ -45,8 +55,8 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 			return nil, fileError(path, nil, "%s", why)
 		}
 	}
-	h := &head{path: path, columns: in.columns()}
-	for total := 0; len(h.lines) < rows && total < size; {
+	h := &head{path: path, columns: in.columns(), most: rows}
+	for total := 0; len(h.lines) <= rows && total < size; {
 		line, err := in.next()
 		if err == io.EOF {
 			break
@@ -118,7 +128,7 @@ func (s *sniffer) parser(h *head) (lineParser, error) {
 	rule := o.rule()
 	switch o.Format {
 	case Criteo:
-		for _, line := range h.lines {
+		for _, line := range h.rows(false) {
 			rule.note(line[:cellEnd(line, 0)])
 		}
 		return newCriteoParser(rule), nil
@@ -128,7 +138,7 @@ func (s *sniffer) parser(h *head) (lineParser, error) {
 		}
 		return s.csv, nil
 	}
-	for _, line := range h.lines {
+	for _, line := range h.rows(false) {
 		rule.note(line[:wordEnd(line, 0)])
 	}
 	p := &sparseParser{labels: rule, fielded: o.Format == LibFFM, fields: maxFields}
@@ -154,7 +164,7 @@ func (s *sniffer) look(file int, h *head) error {
 			return fileError(h.path, nil, "the file has a header and no rows; leave it out or put rows in it")
 		}
 	}
-	for i, line := range h.lines[skip:] {
+	for i, line := range h.rows(skip == 1) {
 		s.batch.Reset()
 		if e := s.src.parser.parse(line, in, &s.batch); e != nil {
 			f := detectAll(h.lines)
@@ -198,12 +208,12 @@ func (s *sniffer) statistics(h *head) error {
 	if e != nil {
 		return e.at(h.path, h.numbers[0])
 	}
-	lines := h.lines
-	if isHeader {
-		lines = lines[1:]
-	}
 	samples := make([][]float64, len(schema.Columns))
-	for k, line := range lines {
+	first := 0
+	if isHeader {
+		first = 1
+	}
+	for k, line := range h.rows(isHeader) {
 		e := s.csv.each(line, layout, func(column int, cell []byte, start int) *lineError {
 			c := &s.csv.columns[column]
 			if c.Kind == "label" && c.Positive == nil && c.PositiveAbove == nil {
@@ -217,7 +227,7 @@ func (s *sniffer) statistics(h *head) error {
 			return e
 		})
 		if e != nil {
-			return e.at(h.path, h.numbers[len(h.lines)-len(lines)+k])
+			return e.at(h.path, h.numbers[first+k])
 		}
 	}
 	for k := range schema.Columns {
