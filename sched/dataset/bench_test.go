@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // benchLines makes lines of one format, alike for everyone.
@@ -108,4 +111,27 @@ func BenchmarkEpoch(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkParquet is one core's speed of rows out of a Parquet file, without their parsing.
+func BenchmarkParquet(b *testing.B) {
+	const n = 100_000
+	path := filepath.Join(b.TempDir(), "x.parquet")
+	parquetFile(b, path, clicks(rand.New(rand.NewPCG(1, 2)), n), 40_000, parquet.Compression(&parquet.Snappy), parquet.PageBufferSize(256<<10))
+	opts := Options{Schema: schemaOf(b, clickSchema)}
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := openParquet(path, &opts)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rows := 0
+		for ; err == nil; rows++ {
+			_, err = p.next()
+		}
+		if p.Close(); err != io.EOF || rows-1 != n {
+			b.Fatalf("%d rows, %v", rows-1, err)
+		}
+	}
+	b.ReportMetric(n*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	pqfile "github.com/apache/arrow-go/v18/parquet/file"
 )
 
 // parquetReadBytes is how much of a column is read at a time.
@@ -25,7 +27,7 @@ func parquetMagic(path string) (bool, error) {
 	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
 		return false, fileError(path, err, "cannot be read: %v", plain(err))
 	}
-	return string(magic[:n]) == "PAR1", nil
+	return string(magic[:n]) == "PAR1" || string(magic[:n]) == "PARE", nil // the latter is encrypted
 }
 
 // parquetRows gives the rows of a Parquet file as csv of the schema's columns, in
@@ -33,16 +35,18 @@ func parquetMagic(path string) (bool, error) {
 // from csv. Row groups are read one after the other, and of each the columns that
 // the schema uses, in ranges of parquetReadBytes.
 type parquetRows struct {
-	path   string
-	file   *os.File
-	from   *parquet.File
-	cells  []*parquetColumn // by the schema's columns; nil: the cell stays empty
-	csv    csvText
-	groups []parquet.RowGroup // not begun
-	begun  int                // of all row groups
-	left   int64              // rows of the running one
-	row    int
-	text   []byte
+	path  string
+	file  *os.File
+	size  int64
+	from  *pqfile.Reader
+	props *parquet.ReaderProperties // of from
+	cells []*parquetColumn          // by the schema's columns; nil: the cell stays empty
+	csv   csvText
+	begun int   // row groups
+	left  int64 // rows of the running one
+	row   int
+	text  []byte
+	buf   []byte // of what is looked at before the library reads it
 }
 
 // openParquet reads the footer, and finds the schema's columns.
@@ -54,7 +58,7 @@ func openParquet(path string, o *Options) (p *parquetRows, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &parquetRows{path: path, file: f, csv: csvText{sep: []byte(o.Schema.separator())}}
+	p = &parquetRows{path: path, file: f, csv: csvText{sep: []byte(o.Schema.separator())}, buf: make([]byte, parquetReadBytes)}
 	defer func() {
 		if x := recover(); x != nil { // the library's answer to some damage
 			err = p.damaged(fmt.Errorf("%v", x))
@@ -67,18 +71,23 @@ func openParquet(path string, o *Options) (p *parquetRows, err error) {
 	if err != nil {
 		return nil, fileError(path, err, "cannot be read: %v", plain(err))
 	}
-	p.from, err = parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetReadBytes))
+	p.size = info.Size()
+	if err := errors.Join(boundCodecs(), checkFooter(f, p.size)); err != nil {
+		return nil, p.damaged(err)
+	}
+	p.props = parquet.NewReaderProperties(nil)
+	p.props.BufferedStreamEnabled, p.props.BufferSize = true, parquetReadBytes
+	p.from, err = pqfile.NewParquetReader(f, pqfile.WithReadProps(p.props))
 	if err != nil {
 		return nil, p.damaged(err)
 	}
-	p.groups = p.from.RowGroups()
 	for i := range o.Schema.Columns {
 		c := &o.Schema.Columns[i]
 		if c.Kind == "ignored" {
 			p.cells = append(p.cells, nil)
 			continue
 		}
-		column, err := findColumn(p.from.Root(), c, o.IgnoreLabels && c.Kind == "label")
+		column, err := findColumn(p.from.MetaData().Schema, c, o.IgnoreLabels && c.Kind == "label")
 		if err != nil {
 			return nil, fileError(path, err, "%v", err)
 		}
@@ -88,6 +97,9 @@ func openParquet(path string, o *Options) (p *parquetRows, err error) {
 }
 
 func (p *parquetRows) damaged(err error) error {
+	if no := (*refusedError)(nil); errors.As(err, &no) {
+		return fileError(p.path, nil, "%s", no.msg)
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fileError(p.path, err, "the Parquet file ends too early, behind row %d: it is truncated; copy or write it again", p.row)
 	}
@@ -104,26 +116,11 @@ func (p *parquetRows) next() (text []byte, err error) {
 		}
 	}()
 	for p.left == 0 {
-		if len(p.groups) == 0 {
+		if p.begun == p.from.NumRowGroups() {
 			return nil, io.EOF
 		}
-		group := p.groups[0]
-		p.groups, p.left = p.groups[1:], group.NumRows()
-		if p.left < 0 {
-			return nil, p.damaged(fmt.Errorf("a row group of %d rows", p.left))
-		}
-		chunks := group.ColumnChunks()
-		for _, c := range p.cells {
-			if c != nil {
-				err := p.checkPages(c)
-				if no := (*refusedError)(nil); errors.As(err, &no) {
-					return nil, fileError(p.path, nil, "column %q of the Parquet file %s", c.name, no.msg)
-				}
-				if err != nil {
-					return nil, p.damaged(fmt.Errorf("column %s: %w", c.name, err))
-				}
-				c.begin(chunks[c.index])
-			}
+		if err := p.begin(p.from.RowGroup(p.begun)); err != nil {
+			return nil, p.damaged(err)
 		}
 		p.begun++
 	}
@@ -149,10 +146,52 @@ func (p *parquetRows) next() (text []byte, err error) {
 	return p.text, nil
 }
 
+// begin goes on to a row group.
+func (p *parquetRows) begin(group *pqfile.RowGroupReader) error {
+	p.left = group.NumRows()
+	if p.left < 0 {
+		return fmt.Errorf("a row group of %d rows", p.left)
+	}
+	for _, c := range p.cells {
+		if c == nil || p.left == 0 { // of no rows, writers leave offsets that are of nothing
+			continue
+		}
+		if err := p.beginColumn(group, c); err != nil {
+			return fmt.Errorf("column %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+func (p *parquetRows) beginColumn(group *pqfile.RowGroupReader, c *parquetColumn) error {
+	if all := p.from.MetaData().RowGroups[p.begun].Columns; c.index < len(all) && all[c.index].IsSetCryptoMetadata() {
+		return &refusedError{fmt.Sprintf("column %q of the Parquet file %s", c.name, encryptedFile)}
+	}
+	chunk, err := group.MetaData().ColumnChunk(c.index)
+	if err != nil {
+		return err
+	}
+	if _, err := compress.GetCodec(chunk.Compression()); err != nil {
+		what := chunk.Compression().String()
+		if chunk.Compression() == compress.Codecs.Lz4 {
+			what = "lz4 in the framing of Hadoop"
+		}
+		return &refusedError{fmt.Sprintf("column %q of the Parquet file is packed by %s, which cannot be read; write it with zstd, snappy or lz4_raw", c.name, what)}
+	}
+	if err := p.checkPages(chunk); err != nil {
+		return err
+	}
+	pages, err := group.Column(c.index)
+	if err != nil {
+		return err
+	}
+	return c.begin(pages)
+}
+
 func (p *parquetRows) Close() {
 	for _, c := range p.cells {
 		if c != nil {
-			c.end()
+			_ = c.end() // it has read, and holds memory alone
 		}
 	}
 	p.file.Close()
