@@ -75,7 +75,6 @@ type serving struct {
 	cfg     *Config
 	spec    model.Spec
 	token   []byte
-	table   net.Listener // the rival's
 	running sync.WaitGroup
 }
 

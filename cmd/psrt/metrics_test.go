@@ -126,7 +126,7 @@ func TestMetricsOfARunningJob(t *testing.T) {
 	examples := func(s map[string]float64) float64 {
 		return s[`psrt_worker_examples_total{rank="worker 0"}`] + s[`psrt_worker_examples_total{rank="worker 1"}`]
 	}
-	last := r.shows("more was trained", func(s map[string]float64) bool { return examples(s) > examples(first) })
+	r.shows("more was trained", func(s map[string]float64) bool { return examples(s) > examples(first) })
 	busy := func(s map[string]float64, stage string) float64 {
 		key := func(worker int) string {
 			return fmt.Sprintf(`psrt_worker_pipeline_busy_seconds_total{rank="worker %d",stage=%q}`, worker, stage)
@@ -134,7 +134,7 @@ func TestMetricsOfARunningJob(t *testing.T) {
 		return s[key(0)] + s[key(1)]
 	}
 	stages := []string{"read", "pull", "compute", "push"}
-	last = r.shows("all stages have taken time", func(s map[string]float64) bool {
+	last := r.shows("all stages have taken time", func(s map[string]float64) bool {
 		return !slices.ContainsFunc(stages, func(stage string) bool { return busy(s, stage) == 0 })
 	})
 	g.let(t, passes)

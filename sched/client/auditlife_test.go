@@ -38,9 +38,7 @@ func trainLife(t *testing.T, w *world, spec table.Spec, seed uint64) {
 	var events []accessor.Event
 	for step := uint64(3); step < lifeRounds; step += 3 {
 		at := len(events)
-		for _, e := range []accessor.Event{{Kind: accessor.Shrink}, {Kind: accessor.Day}, {Kind: accessor.Evict, Below: 0.7}}[:2+step/3%2] {
-			events = append(events, e)
-		}
+		events = append(events, []accessor.Event{{Kind: accessor.Shrink}, {Kind: accessor.Day}, {Kind: accessor.Evict, Below: 0.7}}[:2+step/3%2]...)
 		for _, s := range w.servers {
 			rep, err := s.Happen(psmsg.HappenRequest{Table: spec.ID, From: at, Step: step, Events: accessor.FormatEvents(events[at:]...)})
 			if must(t, err); rep.Len != len(events) {

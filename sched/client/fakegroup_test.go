@@ -324,7 +324,6 @@ type fakeSession struct {
 	region rdma.Region
 	to     rdma.RemoteRange
 	lane   sync.WaitGroup
-	once   sync.Once
 }
 
 const fakeRing = psmsg.Slots * (psmsg.ChainedSlotBytes + psmsg.ReplySlotBytes)

@@ -28,7 +28,6 @@ type resolver struct {
 	newest  *place.Chains
 	changed chan struct{} // closed when newest is replaced
 	known   map[string]*source
-	turn    int           // where the next question without a wish goes
 	hurry   chan struct{} // capacity 1: ask another server now
 }
 

@@ -24,7 +24,6 @@ type relay struct {
 	w     *world
 	spec  table.Spec
 	steps uint64
-	each  []uint64 // pushes to a lane in a step
 }
 
 const (

@@ -135,7 +135,7 @@ func TestBlocks(t *testing.T) {
 		var blocks []Block
 		var keep [][]uint16
 		var lens []int
-		var all, want []float32
+		var want []float32
 		for range r.IntN(5) {
 			k := Block{normal(r, 1+r.IntN(1000)), r.IntN(4) == 0}
 			places := []uint16{}
@@ -148,7 +148,7 @@ func TestBlocks(t *testing.T) {
 				}
 			}
 			blocks, keep, lens = append(blocks, k), append(keep, places), append(lens, len(k.Values))
-			all, want = append(all, k.Values...), append(want, sent...)
+			want = append(want, sent...)
 		}
 		b := words(MaxBlocks(lens))
 		size := EncodeBlocks(b, c, blocks, keep)

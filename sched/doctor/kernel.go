@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -92,11 +91,4 @@ func words(parts ...string) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

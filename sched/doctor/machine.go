@@ -3,7 +3,6 @@ package doctor
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -35,15 +34,6 @@ func text(path string) string {
 }
 
 func (m machine) text(name string) string { return text(m.path(name)) }
-
-// number is a file's, -1 where there is none.
-func (m machine) number(name string) int64 {
-	n, err := strconv.ParseInt(m.text(name), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
-}
 
 // node says which NUMA node a device is at, whose sysfs folder this is.
 func (m machine) node(dir string) string {

@@ -17,15 +17,14 @@ import (
 // fake is work whose calls are answered when the test's generator says so, and that
 // checks the order of all that is asked of it.
 type fake struct {
-	t                                 *testing.T
-	steps, later                      int
-	deepest                           int
-	next, pulled, computed, retired   int
-	here, gone                        map[int]bool
-	answer                            func() bool
-	failAt                            map[string]int
-	pushesLeft, mostPulls, mostPushes int
-	compute                           time.Duration
+	t                       *testing.T
+	steps, later            int
+	next, computed, retired int
+	here, gone              map[int]bool
+	answer                  func() bool
+	failAt                  map[string]int
+	mostPulls, mostPushes   int
+	compute                 time.Duration
 }
 
 var errFake = errors.New("as asked")

@@ -76,7 +76,6 @@ type replica struct {
 	m     *chain.Machine
 	links map[uint32]*Link
 	ids   uint32
-	epoch uint64
 	cmds  chan func()
 	quit  bool
 	gone  chan struct{}

@@ -97,7 +97,7 @@ func (g *fakeGroup) Serve(ctx context.Context) error {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
 	for {
-		do := func() {}
+		var do func()
 		select {
 		case <-ctx.Done():
 			return nil

@@ -273,16 +273,13 @@ func (s *Server) handleLink(ctx context.Context, in *dial.Incoming, hello psmsg.
 		return
 	}
 	var p *peer
-	var failed error
 	conn, err := in.Finish(func(_ int, d rdma.Domain) (cfg rdma.EndpointConfig) {
 		c.end(p)
-		var err error
-		p, cfg, err = c.newLink(hello.Link.From, false, d)
-		failed = errors.Join(failed, err)
+		p, cfg, _ = c.newLink(hello.Link.From, false, d) // without one there is nothing to serve
 		return cfg
 	}, []byte("{}"))
 	if err == nil && p != nil {
-		err = conn.Serve(ctx, func(_ context.Context, method string, body json.RawMessage) (any, error) {
+		_ = conn.Serve(ctx, func(_ context.Context, method string, body json.RawMessage) (any, error) {
 			if method != relay.Method {
 				return nil, fmt.Errorf("server: a link has no method %q", method)
 			}

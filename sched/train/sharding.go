@@ -178,9 +178,6 @@ func (f *sharded) take(ctx context.Context, n int, ended bool) (g ledger.Grant, 
 	}
 }
 
-func (f *sharded) open(context.Context) error { return nil }
-func (f *sharded) close() error               { return nil }
-
 // forget lets go of the books of a pass that all have stood behind.
 func (w *worker) forgetBook(ctx context.Context, pass int) error {
 	if !w.job.dynamic() || pass < 0 {

@@ -16,9 +16,9 @@ type line struct {
 	again   float64 // share of a step's rows that the steps before it had, too
 	jitter  float64
 
-	now, link, clock float64
-	kept             int
-	sent             float64
+	now, link float64
+	kept      int
+	sent      float64
 }
 
 // seconds is what so many steps' rows take together: each step adds those that are new.
