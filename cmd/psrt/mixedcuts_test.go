@@ -76,8 +76,9 @@ func (a *across) until(is func(*job.View) bool) {
 	}
 }
 
-// bears says whether one more rank may be killed: of five that keep the coordinator two
-// may be gone at any moment, until others have taken their places.
+// bears says whether one more rank may be killed: more than half of those that keep the
+// coordinator must live at any moment. They are four, not five, from when one that died is
+// taken out until another has its place.
 func (a *across) bears(v *job.View) bool {
 	gone := 0
 	for _, k := range v.Keepers {
@@ -87,7 +88,7 @@ func (a *across) bears(v *job.View) bool {
 		default:
 		}
 	}
-	return gone < 2
+	return 2*(len(v.Keepers)-gone-1) > len(v.Keepers)
 }
 
 // send gives a rank's processes a signal, and returns what lets them go on.
