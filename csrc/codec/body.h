@@ -14,7 +14,7 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define PIECE 512 /* floats, or one group if that is longer */
+#define PIECE 1024 /* floats, or one group if that is longer */
 #define PIECE_GROUPS 256
 #define OUT PSRT_MAX_WIDTH
 
@@ -39,6 +39,13 @@ static inline float float_of(uint32_t bits)
 	return f;
 }
 
+static inline uint32_t bits_of_float(float f)
+{
+	uint32_t bits;
+	memcpy(&bits, &f, 4);
+	return bits;
+}
+
 /* out goes to to, of which only the first part may be off the lines of the cache. */
 static void put(char *restrict to, const char *restrict out, int64_t n, int stream)
 {
@@ -59,9 +66,18 @@ static inline void ahead(const void *p, int64_t n)
 		AHEAD((const char *)p + i);
 }
 
+/* A form may have quicker ways of its own for whole groups of some widths: each says
+ * whether it has done it. Codes of a stream are on the lines of the cache. */
+#ifndef ROWS
+#define halves_rows(...) 0
+#define bytes_rows(...) 0
+#define unhalves_rows(...) 0
+#define unbytes_rows(...) 0
+#endif
+
 static void peaks_of(uint32_t *restrict peaks, const float *restrict src, int64_t n, int64_t width)
 {
-	if (width == 16 && n % 16 == 0 && peaks_16(peaks, src, n / 16))
+	if (n % width == 0 && peaks_rows(peaks, src, n, width))
 		return;
 	for (; n > 0; n -= width, src += width) {
 		int64_t w = min64(n, width), i = 0;
@@ -78,6 +94,8 @@ void NAME(peaks)(uint32_t *peaks, const float *src, int64_t n, int64_t width) { 
 
 static void halves(uint16_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
 {
+	if (n % width == 0 && halves_rows(codes, src, n, width, factors, 0))
+		return;
 	if (width == LANES && n % LANES == 0) {
 		for (; n > 0; n -= LANES, src += LANES, codes += LANES)
 			store_half(codes, mul(load(src), fill(*factors++)));
@@ -104,11 +122,13 @@ static void below_infinity(uint16_t *codes, int64_t n, int64_t width, const uint
 				codes[i] -= (codes[i] & 0x7fff) == 0x7800;
 }
 
+static inline int on_lines(const void *p) { return !((intptr_t)p & 63); }
+
 /* lined says that codes of so many vectors a store go from registers around the caches:
  * they are on the lines of the cache, and groups are one vector or whole stores. */
 static inline int lined(const void *codes, int64_t n, int64_t width, int64_t vectors)
 {
-	return !((intptr_t)codes & 63) && n % (vectors * LANES) == 0 && n % width == 0 && (width == LANES || width % (vectors * LANES) == 0);
+	return on_lines(codes) && n % (vectors * LANES) == 0 && n % width == 0 && (width == LANES || width % (vectors * LANES) == 0);
 }
 
 static void stream_all_halves(uint16_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
@@ -125,6 +145,31 @@ static void stream_all_halves(uint16_t *restrict codes, const float *restrict sr
 	}
 }
 
+/* exps_of says whether below_infinity has something to do. The greatest of a group
+ * becomes 2^14 to 2^15. Masks, not branches, so that the compiler takes several at once. */
+static int exps_of(uint8_t *restrict exps, float *restrict factors, const uint32_t *restrict peaks, int64_t groups)
+{
+	uint32_t high = 0;
+	for (int64_t i = 0; i < groups; i++) {
+		uint32_t e = peaks[i] >> 23, plain = -(uint32_t)(e == PSRT_EXP_PLAIN);
+		e = e < PSRT_EXP_LEAST ? PSRT_EXP_LEAST : e;
+		exps[i] = (uint8_t)e;
+		high |= e == HIGHEST;
+		factors[i] = float_of(((127u & plain) | ((268u - e) & ~plain)) << 23);
+	}
+	return (int)high;
+}
+
+/* exps come from outside: any value. */
+static void factors_of(float *restrict factors, const uint8_t *restrict exps, int64_t groups)
+{
+	for (int64_t i = 0; i < groups; i++) {
+		uint32_t e = exps[i], plain = -(uint32_t)(e == PSRT_EXP_PLAIN);
+		uint32_t back = (e < PSRT_EXP_LEAST ? PSRT_EXP_LEAST : e) - 14u;
+		factors[i] = float_of(((127u & plain) | (back & ~plain)) << 23);
+	}
+}
+
 void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t n, int64_t width, int32_t stream)
 {
 	uint32_t peaks[PIECE_GROUPS];
@@ -133,24 +178,18 @@ void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t
 	int64_t groups = piece_groups(width), step = groups * width;
 	for (; n > 0; n -= step, src += step, codes += step, exps += groups) {
 		int64_t m = min64(n, step), g = (m + width - 1) / width;
-		int high = 0;
 		peaks_of(peaks, src, m, width);
 		if (stream)
 			ahead(src + step, m * 4);
-		for (int64_t i = 0; i < g; i++) {
-			uint32_t e = peaks[i] >> 23;
-			e = e < PSRT_EXP_LEAST ? PSRT_EXP_LEAST : e;
-			exps[i] = (uint8_t)e;
-			high |= e == HIGHEST;
-			/* The greatest becomes 2^14 to 2^15. */
-			factors[i] = float_of((e == PSRT_EXP_PLAIN ? 127u : 268u - e) << 23);
-		}
+		int high = exps_of(exps, factors, peaks, g);
 		if (!stream) {
 			halves(codes, src, m, width, factors);
 			if (high)
 				below_infinity(codes, m, width, exps);
 			continue;
 		}
+		if (!high && on_lines(codes) && m % width == 0 && halves_rows(codes, src, m, width, factors, 1))
+			continue;
 		if (!high && lined(codes, m, width, 2)) {
 			stream_all_halves(codes, src, m, width, factors);
 			continue;
@@ -169,11 +208,13 @@ void NAME(half_encode)(uint16_t *codes, uint8_t *exps, const float *src, int64_t
  * which takes a sixth of the speed. */
 static inline int direct(const float *dst, int64_t n, int64_t width)
 {
-	return !((intptr_t)dst & 63) && width % LANES == 0 && n % width == 0;
+	return on_lines(dst) && width % LANES == 0 && n % width == 0;
 }
 
 static void unhalves(float *restrict dst, const uint16_t *restrict codes, int64_t n, int64_t width, const float *factors)
 {
+	if (n % width == 0 && unhalves_rows(dst, codes, n, width, factors))
+		return;
 	if (width == LANES && n % LANES == 0) {
 		for (; n > 0; n -= LANES, dst += LANES, codes += LANES)
 			store(dst, mul(load_half(codes), fill(*factors++)));
@@ -198,10 +239,7 @@ void NAME(half_decode)(float *dst, const uint16_t *codes, const uint8_t *exps, i
 		int64_t m = min64(n, step), g = (m + width - 1) / width;
 		if (stream)
 			ahead(codes + 4 * step, m * 2);
-		for (int64_t i = 0; i < g; i++) {
-			uint32_t e = exps[i]; /* from outside: any value */
-			factors[i] = float_of((e == PSRT_EXP_PLAIN ? 127u : e < PSRT_EXP_LEAST ? 1u : e - 14u) << 23);
-		}
+		factors_of(factors, exps, g);
 		if (!stream) {
 			unhalves(dst, codes, m, width, factors);
 			continue;
@@ -221,8 +259,10 @@ void NAME(half_decode)(float *dst, const uint16_t *codes, const uint8_t *exps, i
 
 /* A group without a scale has factor 0: its codes are 0, also of what is not finite
  * (store_byte takes no NaN). */
-static void bytes(int8_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors)
+static void bytes(int8_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors, int bad)
 {
+	if (!bad && n % width == 0 && bytes_rows(codes, src, n, width, factors, 0))
+		return;
 	if (width == LANES && n % LANES == 0) {
 		for (; n > 0; n -= LANES, src += LANES, codes += LANES)
 			store_byte(codes, mul(load(src), fill(*factors++)));
@@ -256,6 +296,21 @@ static void stream_all_bytes(int8_t *restrict codes, const float *restrict src, 
 
 #define LEAST_PEAK 0x03800000u /* 2^-120: 127 over less is no float */
 
+/* scales_of says whether any group is not finite. Masks, not branches, so that the
+ * compiler divides several at once. */
+static uint32_t scales_of(float *restrict scales, float *restrict factors, const uint32_t *restrict peaks, int64_t groups)
+{
+	uint32_t any = 0;
+	for (int64_t i = 0; i < groups; i++) {
+		uint32_t p = peaks[i], bad = -(uint32_t)(p >= 0x7f800000u), off = bad | -(uint32_t)(p < LEAST_PEAK);
+		float top = float_of((p & ~off) | (0x3f800000u & off));
+		factors[i] = float_of(bits_of_float(127.0f / top) & ~off);
+		scales[i] = float_of((bits_of_float(top / 127.0f) & ~off) | (0x7fc00000u & bad));
+		any |= bad;
+	}
+	return any;
+}
+
 void NAME(byte_encode)(int8_t *codes, float *scales, const float *src, int64_t n, int64_t width, int32_t stream)
 {
 	uint32_t peaks[PIECE_GROUPS];
@@ -267,22 +322,18 @@ void NAME(byte_encode)(int8_t *codes, float *scales, const float *src, int64_t n
 		peaks_of(peaks, src, m, width);
 		if (stream)
 			ahead(src + step, m * 4);
-		for (int64_t i = 0; i < g; i++) {
-			uint32_t p = peaks[i];
-			int none = p < LEAST_PEAK, bad = p >= 0x7f800000u;
-			float top = float_of(none || bad ? 0x3f800000u : p), factor = 127.0f / top, scale = top / 127.0f;
-			factors[i] = none || bad ? 0 : factor;
-			scales[i] = bad ? float_of(0x7fc00000u) : none ? 0 : scale;
-		}
+		uint32_t any = scales_of(scales, factors, peaks, g);
 		if (!stream) {
-			bytes(codes, src, m, width, factors);
+			bytes(codes, src, m, width, factors, any);
 			continue;
 		}
+		if (!any && on_lines(codes) && m % width == 0 && bytes_rows(codes, src, m, width, factors, 1))
+			continue;
 		if (lined(codes, m, width, 4)) {
 			stream_all_bytes(codes, src, m, width, factors);
 			continue;
 		}
-		bytes(out, src, m, width, factors);
+		bytes(out, src, m, width, factors, any);
 		put((char *)codes, (const char *)out, m, 1);
 	}
 	if (stream)
@@ -291,6 +342,8 @@ void NAME(byte_encode)(int8_t *codes, float *scales, const float *src, int64_t n
 
 static void unbytes(float *restrict dst, const int8_t *restrict codes, int64_t n, int64_t width, const float *scales)
 {
+	if (n % width == 0 && unbytes_rows(dst, codes, n, width, scales))
+		return;
 	if (width == LANES && n % LANES == 0) {
 		for (; n > 0; n -= LANES, dst += LANES, codes += LANES)
 			store(dst, mul(load_byte(codes), fill(*scales++)));

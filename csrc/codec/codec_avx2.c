@@ -90,7 +90,160 @@ static inline void stream_bytes(int8_t *p, fvec a, fvec b, fvec c, fvec d)
 	_mm256_stream_si256((__m256i *)p, _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
 }
 static inline void stream_end(void) { _mm_sfence(); }
-static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows) { return 0; }
+
+/* Whole groups of 16, or of several times four registers. */
+#define ROWS
+#define ALWAYS static inline __attribute__((always_inline)) /* stream is known at each call */
+
+/* Maxima of pairs of groups, three times, so that none is reduced by itself. */
+ALWAYS void peaks_of_8(uint32_t *peaks, const float *src)
+{
+	ivec a[8];
+	for (int i = 0; i < 8; i++)
+		a[i] = imax(magnitude(load(src + i * 16)), magnitude(load(src + i * 16 + 8)));
+	for (int i = 0; i < 4; i++) /* groups i and i+4: 4 maxima each, a half of the register each */
+		a[i] = imax(_mm256_permute2x128_si256(a[i], a[i + 4], 0x20), _mm256_permute2x128_si256(a[i], a[i + 4], 0x31));
+	for (int i = 0; i < 2; i++) /* i, i+2: 2 each */
+		a[i] = imax(_mm256_unpacklo_epi32(a[i], a[i + 2]), _mm256_unpackhi_epi32(a[i], a[i + 2]));
+	/* Halves are of groups 0 to 3 and 4 to 7. */
+	_mm256_storeu_si256((__m256i *)peaks, imax(_mm256_unpacklo_epi32(a[0], a[1]), _mm256_unpackhi_epi32(a[0], a[1])));
+}
+
+static int peaks_rows(uint32_t *restrict peaks, const float *restrict src, int64_t n, int64_t width)
+{
+	if (width == 16 && n % 128 == 0) {
+		for (; n > 0; n -= 128, src += 128, peaks += 8)
+			peaks_of_8(peaks, src);
+		return 1;
+	}
+	if (width % 32)
+		return 0;
+	for (; n > 0; n -= width) {
+		ivec a = izero(), b = a, c = a, d = a;
+		for (const float *end = src + width; src < end; src += 32) {
+			a = imax(a, magnitude(load(src)));
+			b = imax(b, magnitude(load(src + 8)));
+			c = imax(c, magnitude(load(src + 16)));
+			d = imax(d, magnitude(load(src + 24)));
+		}
+		*peaks++ = imax_of(imax(imax(a, b), imax(c, d)));
+	}
+	return 1;
+}
+
+ALWAYS void halves_of_16(uint16_t *codes, const float *src, fvec f, int stream)
+{
+	fvec a = mul(load(src), f), b = mul(load(src + 8), f);
+	if (stream) {
+		stream_halves(codes, a, b);
+		return;
+	}
+	store_half(codes, a);
+	store_half(codes + 8, b);
+}
+
+ALWAYS int halves_rows(uint16_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors, int stream)
+{
+	if (width == 16) {
+		for (; n > 0; n -= 16, src += 16, codes += 16)
+			halves_of_16(codes, src, fill(*factors++), stream);
+		return 1;
+	}
+	if (width % 32)
+		return 0;
+	for (; n > 0; n -= width) {
+		fvec f = fill(*factors++);
+		for (const float *end = src + width; src < end; src += 32, codes += 32) {
+			halves_of_16(codes, src, f, stream);
+			halves_of_16(codes + 16, src + 16, f, stream);
+		}
+	}
+	return 1;
+}
+
+/* f is the factor of the first 16, g of the others; all are finite. */
+ALWAYS __m256i bytes_of_32(const float *src, fvec f, fvec g)
+{
+	__m256i a = _mm256_cvtps_epi32(mul(load(src), f)), b = _mm256_cvtps_epi32(mul(load(src + 8), f));
+	__m256i c = _mm256_cvtps_epi32(mul(load(src + 16), g)), d = _mm256_cvtps_epi32(mul(load(src + 24), g));
+	__m256i v = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+	return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+ALWAYS void bytes_to(int8_t *codes, __m256i v, int stream)
+{
+	if (stream)
+		_mm256_stream_si256((__m256i *)codes, v);
+	else
+		_mm256_storeu_si256((__m256i *)codes, v);
+}
+
+ALWAYS int bytes_rows(int8_t *restrict codes, const float *restrict src, int64_t n, int64_t width, const float *factors, int stream)
+{
+	if (width == 16 && n % 32 == 0) {
+		for (; n > 0; n -= 32, src += 32, codes += 32, factors += 2)
+			bytes_to(codes, bytes_of_32(src, fill(factors[0]), fill(factors[1])), stream);
+		return 1;
+	}
+	if (width % 32)
+		return 0;
+	for (; n > 0; n -= width) {
+		fvec f = fill(*factors++);
+		for (const float *end = src + width; src < end; src += 32, codes += 32)
+			bytes_to(codes, bytes_of_32(src, f, f), stream);
+	}
+	return 1;
+}
+
+ALWAYS void unhalves_of_16(float *dst, const uint16_t *codes, fvec f)
+{
+	store(dst, mul(load_half(codes), f));
+	store(dst + 8, mul(load_half(codes + 8), f));
+}
+
+ALWAYS int unhalves_rows(float *restrict dst, const uint16_t *restrict codes, int64_t n, int64_t width, const float *factors)
+{
+	if (width == 16) {
+		for (; n > 0; n -= 16, dst += 16, codes += 16)
+			unhalves_of_16(dst, codes, fill(*factors++));
+		return 1;
+	}
+	if (width % 32)
+		return 0;
+	for (; n > 0; n -= width) {
+		fvec f = fill(*factors++);
+		for (float *end = dst + width; dst < end; dst += 32, codes += 32) {
+			unhalves_of_16(dst, codes, f);
+			unhalves_of_16(dst + 16, codes + 16, f);
+		}
+	}
+	return 1;
+}
+
+ALWAYS void unbytes_of_16(float *dst, const int8_t *codes, fvec f)
+{
+	store(dst, mul(load_byte(codes), f));
+	store(dst + 8, mul(load_byte(codes + 8), f));
+}
+
+ALWAYS int unbytes_rows(float *restrict dst, const int8_t *restrict codes, int64_t n, int64_t width, const float *scales)
+{
+	if (width == 16) {
+		for (; n > 0; n -= 16, dst += 16, codes += 16)
+			unbytes_of_16(dst, codes, fill(*scales++));
+		return 1;
+	}
+	if (width % 32)
+		return 0;
+	for (; n > 0; n -= width) {
+		fvec f = fill(*scales++);
+		for (float *end = dst + width; dst < end; dst += 32, codes += 32) {
+			unbytes_of_16(dst, codes, f);
+			unbytes_of_16(dst + 16, codes + 16, f);
+		}
+	}
+	return 1;
+}
 
 #include "body.h"
 #else

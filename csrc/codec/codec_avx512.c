@@ -47,11 +47,11 @@ static inline void stream_bytes(int8_t *p, fvec a, fvec b, fvec c, fvec d)
 static inline void stream_end(void) { _mm_sfence(); }
 
 /* Maxima of pairs of rows, four times, so that no row is reduced by itself. */
-static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows)
+static inline int peaks_rows(uint32_t *peaks, const float *src, int64_t n, int64_t width)
 {
-	if (rows % 16)
+	if (width != 16 || n % 256)
 		return 0;
-	for (; rows > 0; rows -= 16, src += 256, peaks += 16) {
+	for (; n > 0; n -= 256, src += 256, peaks += 16) {
 		ivec a[8];
 		for (int i = 0; i < 8; i++) { /* rows i and i+8: halves of 8 maxima */
 			ivec x = magnitude(load(src + i * 16)), y = magnitude(load(src + (i + 8) * 16));

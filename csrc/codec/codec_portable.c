@@ -82,6 +82,6 @@ static inline void stream_bytes(int8_t *p, fvec a, fvec b, fvec c, fvec d)
 	store_byte(p + 3, d);
 }
 static inline void stream_end(void) {}
-static inline int peaks_16(uint32_t *peaks, const float *src, int64_t rows) { return 0; }
+static inline int peaks_rows(uint32_t *peaks, const float *src, int64_t n, int64_t width) { return 0; }
 
 #include "body.h"
