@@ -156,6 +156,11 @@ func TestPredictDenseRanks(t *testing.T) {
 	if text := q.Text(split); !strings.Contains(text, "workers to a dense rank") {
 		t.Error(text)
 	}
+	// Where both kinds compute on the same cores, reading takes of them.
+	shared := parsed(t, strings.Replace(strings.Replace(described, "workers: 1", "workers: 1, dense_ranks: 1", 1), "sync: asp", "sync: bsp", 1))
+	if way := Predict(shared).Way; way.Reading <= 0 || q.Way.Reading != 0 || p.Way.Reading != 0 {
+		t.Errorf("reading takes %v s of a step's way on cores that both kinds share, %v on others, %v without dense ranks", way.Reading, q.Way.Reading, p.Way.Reading)
+	}
 	card := parsed(t, strings.Replace(described, "hosts:", "hosts:\n- {name: layers, count: 2, cores: 8, network: 25Gbit, dense_ranks: 1, gpu: {devices: 2, flops: 10T}}", 1))
 	for _, r := range Predict(card).Resources {
 		if want := 65536. / 2 * adds * 6 / 2 / 10e12; r.Name == "gpu" && math.Abs(r.Busy/want-1) > 1e-9 {

@@ -54,6 +54,8 @@ type Way struct {
 	Pull, Compute, Push, Latency float64
 	// Between is the way of activations and their gradients over the link.
 	Between float64 `json:",omitempty"`
+	// Reading is what reading the next step takes of the cores that both halves compute on.
+	Reading float64 `json:",omitempty"`
 }
 
 // Predict needs a cluster that is valid.
@@ -180,10 +182,13 @@ func Predict(c *Cluster) Prediction {
 			link.push = max(link.push, max(hw, hs*w/s)*p.PushBytes/float64(h.Network))
 			link.on = max(link.on, hs*(replicas-1)*w*p.PushBytes/s/float64(h.Network))
 		}
+		if want := hw*float64(h.Threads+1) + hd*float64(h.Threads); hw > 0 && hd > 0 {
+			p.Way.Reading = max(p.Way.Reading, read*max(0, 1-float64(h.Cores)/want))
+		}
 		slow.latency = max(slow.latency, float64(h.Latency))
 	}
 
-	// The way of a step: nothing of it overlaps but reading.
+	// The way of a step: nothing of it overlaps but reading, as far as there are cores.
 	both := p.PullBytes + p.PushBytes
 	p.Way.Compute, p.Way.Latency = slow.compute, (1+replicas)*slow.latency
 	if split > 0 {
@@ -195,7 +200,7 @@ func Predict(c *Cluster) Prediction {
 	}
 	p.Way.Pull = (slow.serve+carry)*p.PullBytes/both + link.pull
 	p.Way.Push = (slow.serve+carry)*p.PushBytes/both + link.push + link.on // each server has a push whole before it goes on
-	p.WaySeconds = p.Way.Pull + p.Way.Compute + p.Way.Push + p.Way.Latency + p.Way.Between
+	p.WaySeconds = p.Way.Pull + p.Way.Compute + p.Way.Push + p.Way.Latency + p.Way.Between + p.Way.Reading
 	p.StepSeconds = longest
 	switch j.Sync {
 	case "bsp":

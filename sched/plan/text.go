@@ -14,7 +14,7 @@ func (p Prediction) Text(c *Cluster) string {
 	}
 	line("step", "%s, %s examples/s with %s", duration(p.StepSeconds), count(p.ExamplesPerS), c.Job.Sync)
 	line("limited by", "%s", p.Bottleneck)
-	line("way of a step", "%s: pull %s, compute %s, push %s, latency %s%s", duration(p.WaySeconds), duration(p.Way.Pull), duration(p.Way.Compute), duration(p.Way.Push), duration(p.Way.Latency), between(p.Way))
+	line("way of a step", "%s: pull %s, compute %s, push %s, latency %s%s", duration(p.WaySeconds), duration(p.Way.Pull), duration(p.Way.Compute), duration(p.Way.Push), duration(p.Way.Latency), halves(p.Way))
 	b.WriteString("\nhost             resource          busy       have  would do\n")
 	for _, r := range p.Resources {
 		fmt.Fprintf(&b, "%-16s %-15s %4.0f %%  %6.0f %s  %.1f\n", r.Host, r.Name, 100*r.Part, r.Have, r.Unit, r.Need)
@@ -69,12 +69,15 @@ func (r Recovery) text() string {
 	return fmt.Sprintf("%s; %s more if its host falls silent", text, duration(r.SilentSeconds))
 }
 
-// between is empty where workers compute the whole model.
-func between(w Way) string {
-	if w.Between == 0 {
-		return ""
+// halves is empty where workers compute the whole model.
+func halves(w Way) (text string) {
+	if w.Between > 0 {
+		text = ", between the halves " + duration(w.Between)
 	}
-	return ", between the halves " + duration(w.Between)
+	if w.Reading > 0 {
+		text += ", reading on the same cores " + duration(w.Reading)
+	}
+	return text
 }
 
 func first(a, _ float64) float64 { return a }
