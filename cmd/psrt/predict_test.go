@@ -96,6 +96,16 @@ func TestPredictOverRanks(t *testing.T) {
 	s.same("live", flags...)
 	s.same("live2", append(flags, "--workers", "2")...)
 	live.end(syscall.SIGTERM)
+	// Without a tables file they are as the model has them, whatever saves and starts follow.
+	saved := filepath.Join(s.dir, "saved")
+	for i, from := range []string{s.model, saved} {
+		live = serveProcess(t, "--listen", "127.0.0.1:0", "--token-file", token, "--load", from, "--save", saved)
+		s.same(fmt.Sprint("own", i), "--live", live.ready.Address, "--token-file", token)
+		live.end(syscall.SIGTERM)
+	}
+	live = serveProcess(t, "--listen", "127.0.0.1:0", "--token-file", token, "--load", s.model, "--servers", "2", "--replicas", "2", "--allow-same-host")
+	s.same("own2", "--live", live.ready.Address, "--token-file", token)
+	live.end(syscall.SIGTERM)
 }
 
 // Ranks that are started one by one find each other as those of psrt train do.

@@ -68,11 +68,11 @@ type EnterReply struct {
 
 // TableRequest opens a table by name. With Spec a missing table is made and an
 // existing one compared; without, it must be there. Every server is asked, and
-// all give the same ID: TableID of the name where the servers' own configuration
+// all give the same ID: the one that Spec has, or TableID of the name, where the servers' own configuration
 // gives no other.
 type TableRequest struct {
 	Name string      `json:"name"`
-	Spec *table.Spec `json:"spec,omitempty"` // ID is not looked at
+	Spec *table.Spec `json:"spec,omitempty"` // its ID counts where the table is made, 0: none
 }
 
 // TableReply is the table as it is. Where it is not what was asked for, Refused

@@ -48,6 +48,7 @@ func TestChainOrders(t *testing.T) {
 	}
 	var made psmsg.TableReply
 	spec := sgdTable()
+	spec.ID = 0 // the servers make one
 	k.call(0, psmsg.MethodTable, psmsg.TableRequest{Name: "later", Spec: &spec}, &made)
 	if made.Refused != "" {
 		t.Fatal(made.Refused)

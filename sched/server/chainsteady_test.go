@@ -95,10 +95,11 @@ func TestChainOrderer(t *testing.T) {
 	}))
 	var rep psmsg.TableReply
 	spec := sgdTable()
+	spec.ID = 9
 	w.nodes[0].servers[0].cfg.Trainers.NewTable = func(*psmsg.TableRequest) error { return nil }
 	w.worker(0, 1).call(0, psmsg.MethodTable, psmsg.TableRequest{Name: "later", Spec: &spec}, &rep)
-	if rep.Refused != "" {
-		t.Error(rep.Refused)
+	if rep.Refused != "" || rep.Spec.ID != 9 {
+		t.Errorf("%q, number %d, want the one that was asked for, 9", rep.Refused, rep.Spec.ID)
 	}
 }
 

@@ -40,7 +40,9 @@ func (s *Server) openTable(ctx context.Context, r psmsg.TableRequest) (psmsg.Tab
 		return refuse(psmsg.TableInvalid, "server %d: table %q: %v", s.cfg.ID, r.Name, err)
 	}
 	spec := *r.Spec
-	spec.Name, spec.ID = r.Name, psmsg.TableID(r.Name)
+	if spec.Name = r.Name; spec.ID == 0 { // a saved model says which: rows are born from it
+		spec.ID = psmsg.TableID(r.Name)
+	}
 	if err := spec.Validate(); err != nil {
 		return refuse(psmsg.TableInvalid, "server %d: %v", s.cfg.ID, err)
 	}
