@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 const (
@@ -49,29 +49,44 @@ func OpenScratch(parent string) (*Scratch, error) {
 }
 
 // Unlink takes the directory away from under whoever has files of it open, who is about
-// to end: a process that is killed then leaves nothing. Close is called nevertheless.
-func (s *Scratch) Unlink() (err error) {
-	for range unlinkTries { // whoever is still writing there may make a file as it goes
-		if err = os.RemoveAll(s.Path); err == nil {
-			return nil
-		}
-		time.Sleep(unlinkPause)
+// to end: a process that is killed then leaves nothing, or what the next start removes.
+// Close is called nevertheless.
+func (s *Scratch) Unlink() error {
+	gone := s.Path + endedSuffix
+	// Who is still writing makes no file there by its name any more.
+	if err := os.Rename(s.Path, gone); err != nil {
+		return err
 	}
-	return err
+	return remove(gone)
 }
 
-const (
-	unlinkTries = 20
-	unlinkPause = 20 * time.Millisecond
-)
+const endedSuffix = ".ended"
 
 // Close removes the directory.
 func (s *Scratch) Close() error {
-	err := os.RemoveAll(s.Path)
+	err := errors.Join(remove(s.Path), remove(s.Path+endedSuffix))
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
 	return err
+}
+
+// remove takes away a directory, the marker last: a process that is killed meanwhile
+// leaves one that is known for what it is.
+func remove(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Name() != markerName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // mark writes and locks the marker of this process. Where the process cannot

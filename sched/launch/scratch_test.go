@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -155,5 +156,55 @@ func TestScratch(t *testing.T) {
 	}
 	if _, err := OpenScratch(filepath.Join(parent, "nope")); err == nil {
 		t.Error("made in a directory that is not there")
+	}
+}
+
+// A directory goes from under who still writes there, and what is left of one whose
+// removal was cut short is removed by the next start.
+func TestUnlink(t *testing.T) {
+	parent := t.TempDir()
+	s, err := OpenScratch(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(s.Path, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan int)
+	begun := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			f, err := os.Create(filepath.Join(data, strconv.Itoa(n)))
+			if err != nil {
+				wrote <- n
+				return
+			}
+			f.Close()
+			if n == 100 {
+				close(begun)
+			}
+		}
+	}()
+	<-begun
+	if err := s.Unlink(); err != nil {
+		t.Error(err)
+	}
+	if n := <-wrote; n < 100 {
+		t.Errorf("%d files were written", n)
+	}
+	if left, _ := os.ReadDir(parent); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	short := leave(t, parent, "psrt-1"+endedSuffix, deadProcess(t))
+	if err := os.Remove(filepath.Join(short, "token")); err != nil {
+		t.Fatal(err)
+	}
+	sweep(parent, os.Geteuid())
+	if there(short) {
+		t.Errorf("%s is still there", short)
 	}
 }
