@@ -37,6 +37,8 @@ func (h *Host) dial(ctx context.Context, addr string, hello []byte, count int, t
 	if count < 0 || count > MaxEndpoints {
 		return nil, nil, fmt.Errorf("dial: %s: %d endpoints: %w; use 0 to %d", addr, count, rdma.ErrInvalid, MaxEndpoints)
 	}
+	// Devices are opened now: the listener hangs up on whoever is connected and says nothing.
+	says := h.terms(h.offers())
 	network, address := splitAddr(addr)
 	control, err := h.control(ctx, network, address)
 	if err != nil {
@@ -44,7 +46,7 @@ func (h *Host) dial(ctx context.Context, addr string, hello []byte, count int, t
 	}
 	// The end of ctx ends whatever the handshake waits for.
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
-	d := dialer{host: h, addr: addr, control: control, count: count, twins: twins, attach: attach}
+	d := dialer{host: h, addr: addr, control: control, terms: says, count: count, twins: twins, attach: attach}
 	conn, reply, err := d.shake(hello)
 	if !stop() && err == nil {
 		_ = conn.Close()
@@ -93,6 +95,7 @@ type dialer struct {
 	host    *Host
 	addr    string
 	control net.Conn
+	terms   terms
 	count   int
 	twins   bool // the listener may have them
 	attach  attachFunc
@@ -106,7 +109,7 @@ type dialer struct {
 func (d *dialer) soon() time.Time { return time.Now().Add(d.host.cfg.StepTimeout) }
 
 func (d *dialer) shake(hello []byte) (*Conn, []byte, error) {
-	msg := helloMsg{Version: Version, Terms: d.host.terms(d.host.offers()), Count: d.count, Twins: d.twins, Hello: hello}
+	msg := helloMsg{Version: Version, Terms: d.terms, Count: d.count, Twins: d.twins, Hello: hello}
 	if err := sendMsg(d.control, kindHello, msg, d.soon()); err != nil {
 		return nil, nil, fmt.Errorf("send hello: %w", err)
 	}

@@ -196,6 +196,26 @@ func TestBrokenRail(t *testing.T) {
 	exchange(t, j, cl, sl)
 }
 
+// Devices may take longer to open than a listener waits for a hello.
+func TestSlowDevices(t *testing.T) {
+	const step = time.Second
+	_, theirs := planks(t)
+	_, ours := planks(t)
+	slow := ours
+	slow.Rails = func() ([]rdma.Domain, error) {
+		time.Sleep(3 * step / 2)
+		return ours.Rails()
+	}
+	server, client := newHost(t, Config{Transports: []Transport{theirs}, StepTimeout: step}), newHost(t, Config{Transports: []Transport{slow}, StepTimeout: step})
+	l := listen(t, server, "127.0.0.1:0")
+	sl, cl := newLane(t), newLane(t)
+	j := join(t, client, server, l, cl, sl, 1)
+	if j.clientErr != nil || j.servErr != nil {
+		t.Fatal(j.clientErr, j.servErr)
+	}
+	exchange(t, j, cl, sl)
+}
+
 // TestHostileRails: what a peer says about rails is not believed.
 func TestHostileRails(t *testing.T) {
 	_, transport := planks(t)
