@@ -173,8 +173,8 @@ func lanesOf(t *testing.T, d *Device, spec table.Spec) {
 	}
 }
 
-// TestOneLane: a library that was built before streams could wait has all in one.
-func TestOneLane(t *testing.T) {
+// TestOneLaneOfBefore: a library that was built before streams could wait has all in one.
+func TestOneLaneOfBefore(t *testing.T) {
 	old := acceltest.Build(t, "-DSIZE=offsetof(psrt_accel_ops,wait)")
 	for _, library := range []string{old, acceltest.Build(t)} {
 		d, err := PickFrom(library, 0)
