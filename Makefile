@@ -56,12 +56,13 @@ build: deps ## bin/psrt, bin/psbench, bin/libpsrt.so and bin/psrt.h
 
 # A million lines as of a click log, made by the project itself, cut into three
 # parts in out/; then a factorization machine through two servers and two
-# workers. FTRL's rate is for gradients averaged over the batch.
+# workers, in step, so that everybody gets the same model. FTRL's rate is for gradients
+# averaged over the batch.
 run: build ## train a CTR model on sample data, through 2 servers and 2 workers
 	@mkdir -p out
 	bin/psrt gen criteo --rows 1000000 --seed 1 --split 8:1:1 --out out/sample.tsv
 	bin/psrt train --data out/sample.train.tsv --valid out/sample.valid.tsv --test out/sample.test.tsv \
-		--model fm --optimizer ftrl --lr 1 --dense-optimizer adam --epochs 10 \
+		--model fm --optimizer ftrl --lr 1 --dense-optimizer adam --epochs 10 --sync bsp \
 		--servers 2 --workers 2 --out out/model --report out/report.html
 
 test: build bin/pslab ## every test; those of RDMA in the lab, too
