@@ -18,6 +18,7 @@ import (
 	"psrt/sched/clock"
 	"psrt/sched/job"
 	"psrt/sched/metrics"
+	"psrt/sched/outfile"
 	"psrt/sched/serve"
 	"psrt/sched/server"
 	"psrt/sched/stall"
@@ -169,7 +170,7 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 		}
 	})
 	if f.readyFile != "" {
-		os.Remove(f.readyFile)
+		outfile.Remove(f.readyFile)
 	}
 	select {
 	case bad := <-failed:
@@ -321,8 +322,12 @@ func (f *serveFlags) announce(r readiness) error {
 	}
 	if f.readyFile != "" {
 		// Whoever waits for the file finds all of it.
-		part := f.readyFile + ".part"
-		if err := errors.Join(os.WriteFile(part, b, 0o644), os.Rename(part, f.readyFile)); err != nil {
+		out, err := outfile.Create(f.readyFile)
+		if err == nil {
+			_, err = out.Write(b)
+			err = errors.Join(err, out.End(err == nil))
+		}
+		if err != nil {
 			return cli.Usagef("--ready-file: %w", err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"psrt/sched/job"
 	"psrt/sched/launch"
 	"psrt/sched/metrics"
+	"psrt/sched/outfile"
 	"psrt/sched/serve"
 )
 
@@ -179,7 +180,7 @@ func (f *serveFlags) serveAll(ctx context.Context, c *cobra.Command) error {
 	var failures []error
 	lc.OnEvent = f.whenAllAre(shown, cancel, &failures)
 	if f.readyFile != "" {
-		defer os.Remove(f.readyFile)
+		defer outfile.Remove(f.readyFile)
 	}
 	err = launch.Run(running, lc)
 	var death *launch.Death

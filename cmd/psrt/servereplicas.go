@@ -21,6 +21,7 @@ import (
 	"psrt/sched/coord/remote"
 	"psrt/sched/job"
 	"psrt/sched/metrics"
+	"psrt/sched/outfile"
 	"psrt/sched/place"
 	"psrt/sched/serve"
 	"psrt/sched/serve/keeper"
@@ -116,7 +117,7 @@ func (f *serveFlags) serveReplicas(ctx context.Context, c *cobra.Command, cfg se
 	}
 	save := takeSaves(&cfg)
 	if f.readyFile != "" {
-		defer os.Remove(f.readyFile)
+		defer outfile.Remove(f.readyFile)
 	}
 	all := f.group(cfg.Token)
 	all.Exe, all.Grace = exe, endingFor
@@ -267,7 +268,7 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 		err = errors.Join(err, failed)
 	}
 	if f.readyFile != "" && !launched() {
-		os.Remove(f.readyFile)
+		outfile.Remove(f.readyFile)
 	}
 	if err == nil && launched() && errors.Is(context.Cause(running), errEnded) { // who removes a server asks it, and sends no signal
 		return &cli.Reported{Err: errEnded}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"psrt/sched/dataset"
+	"psrt/sched/outfile"
 	"psrt/sched/train/model"
 )
 
@@ -110,7 +111,7 @@ func npyHead(kind string, rows int64, width int) []byte {
 
 // npyFile is a file of rows of one type.
 type npyFile struct {
-	*outFile
+	*outfile.File
 	kind         string
 	width, bytes int // of a row
 	written      int64
@@ -121,9 +122,9 @@ func createNpy(path, kind string, width, bytes int) (*npyFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &npyFile{outFile: f, kind: kind, width: width, bytes: bytes}
+	n := &npyFile{File: f, kind: kind, width: width, bytes: bytes}
 	if _, err = f.Write(npyHead(kind, 0, width)); err != nil {
-		return nil, errors.Join(err, f.end(false))
+		return nil, errors.Join(err, f.End(false))
 	}
 	return n, nil
 }
@@ -145,5 +146,5 @@ func (n *npyFile) end(keep bool) (err error) {
 	if keep {
 		_, err = n.File.WriteAt(npyHead(n.kind, n.written/int64(n.bytes), n.width), 0)
 	}
-	return errors.Join(err, n.outFile.end(keep && err == nil))
+	return errors.Join(err, n.File.End(keep && err == nil))
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"psrt/sched/outfile"
 )
 
 // The streams of what is scored.
@@ -36,6 +38,15 @@ type ending struct {
 	end   func(keep bool) error
 }
 
+// createOut finds out at once whether the name that a flag gives can be written.
+func createOut(flag, name string) (*outfile.File, error) {
+	f, err := outfile.Create(name)
+	if err != nil {
+		return nil, &InputError{fmt.Errorf("train: %s: %w", flag, err)}
+	}
+	return f, nil
+}
+
 // NewOutputs opens the files of a process that scores all rows: scores go to the file out,
 // or else to an open one, which may be nil and stays open.
 func (s *Scorer) NewOutputs(out string, scores io.Writer, emit *Emit) (*Outputs, error) {
@@ -45,7 +56,7 @@ func (s *Scorer) NewOutputs(out string, scores io.Writer, emit *Emit) (*Outputs,
 		if err != nil {
 			return nil, err
 		}
-		o.add(streamScores, f, f.end)
+		o.add(streamScores, f, f.End)
 	} else if scores != nil {
 		o.add(streamScores, scores, func(bool) error { return nil })
 	}
@@ -69,7 +80,7 @@ func (o *Outputs) emitTo(s *Scorer, emit *Emit) (err error) {
 	if o.emit, err = emit.newEmitter(s.model); err != nil {
 		return err
 	}
-	return openIndex(emit, o.emit.dim, func(stream int, f *npyFile) { o.add(stream, f, f.end) })
+	return openIndex(emit, o.emit.dim, func(stream int, f *npyFile) { o.add(stream, f, f.End) })
 }
 
 // openIndex makes the files of an index and gives each to its stream.
@@ -174,7 +185,7 @@ func (p *Predict) RemoveParts(ranks int) {
 		for rank := range ranks {
 			_ = os.Remove(p.partName(stream, rank)) // most are gone
 		}
-		_ = os.Remove(tmpName(p.fileName(stream)))
+		_ = os.Remove(outfile.TmpName(p.fileName(stream)))
 	}
 }
 
@@ -220,10 +231,10 @@ func (p *Predict) openWhole(s *Scorer) (*whole, error) {
 		if err != nil {
 			return nil, err
 		}
-		add(streamScores, f, f.end)
+		add(streamScores, f, f.End)
 	}
 	if p.Emit != nil {
-		err := openIndex(p.Emit, s.model.Spec().Dim, func(stream int, f *npyFile) { add(stream, f, f.end) })
+		err := openIndex(p.Emit, s.model.Spec().Dim, func(stream int, f *npyFile) { add(stream, f, f.End) })
 		if err != nil {
 			return nil, errors.Join(err, o.end(false))
 		}

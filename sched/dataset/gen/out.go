@@ -4,19 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"psrt/sched/outfile"
 )
 
 // output is one file being written, under a temporary name until it is whole.
 type output struct {
 	path string
-	file *os.File
+	file *outfile.File
 	pack io.WriteCloser // the file itself if not compressed
 	rows int64
 }
@@ -36,7 +37,7 @@ func partPath(out, name string) string {
 }
 
 func create(path string) (*output, error) {
-	f, err := os.Create(path + ".part")
+	f, err := outfile.Create(path)
 	if err != nil {
 		return nil, writeError(path, err)
 	}
@@ -70,13 +71,9 @@ func (o *output) finish() error {
 	if o.pack != io.WriteCloser(o.file) {
 		packed = o.pack.Close()
 	}
-	err := errors.Join(packed, o.file.Close())
-	if err == nil {
-		err = os.Rename(o.path+".part", o.path)
-	}
+	err := errors.Join(packed, o.file.End(packed == nil))
 	o.file = nil
 	if err != nil {
-		os.Remove(o.path + ".part")
 		return writeError(o.path, err)
 	}
 	return nil
@@ -85,8 +82,7 @@ func (o *output) finish() error {
 // abandon removes an unfinished file; behind finish it does nothing.
 func (o *output) abandon() {
 	if o.file != nil {
-		o.file.Close()
-		os.Remove(o.path + ".part")
+		_ = o.file.End(false) // what it was written for has failed already
 		o.file = nil
 	}
 }
