@@ -141,8 +141,8 @@ func (n *npyFile) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{n}, r)
 }
 
-// end says in the head how many rows there are.
-func (n *npyFile) end(keep bool) (err error) {
+// End hides the file's own, too: it says in the head how many rows there are.
+func (n *npyFile) End(keep bool) (err error) {
 	if keep {
 		_, err = n.File.WriteAt(npyHead(n.kind, n.written/int64(n.bytes), n.width), 0)
 	}
