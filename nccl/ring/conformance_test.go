@@ -24,7 +24,7 @@ func conforms(t *testing.T, transport func(rank int) string, most int) {
 	})
 }
 
-// TestConformance: the lab is for what there is nowhere else, see LAB_TESTS of the
+// TestConformance: the lab is for what there is nowhere else, see test in the
 // Makefile.
 func TestConformance(t *testing.T) {
 	transports := []string{"shm", "tcp"}
