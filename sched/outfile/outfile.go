@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 )
 
 // File is an output of which nothing is seen until it is whole; what was there before
@@ -26,7 +28,7 @@ func Create(name string) (*File, error) {
 		return nil, fmt.Errorf("%s is a directory: give the name of a file", name)
 	case err == nil && !at.Mode().IsRegular():
 		f.name = ""
-		f.File, err = os.OpenFile(name, os.O_WRONLY, 0)
+		f.File, err = open(name, at.Mode()&os.ModeNamedPipe != 0)
 	default:
 		f.File, err = os.Create(TmpName(name))
 	}
@@ -34,6 +36,23 @@ func Create(name string) (*File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// readerWithin is how long a pipe may be without a reader.
+const readerWithin = 10 * time.Second
+
+// open waits no longer than that: opened as files are, such a pipe would hold up its
+// writer, and what ends it, for ever.
+func open(name string, pipe bool) (*os.File, error) {
+	for end := time.Now().Add(readerWithin); ; time.Sleep(20 * time.Millisecond) {
+		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if !pipe || !errors.Is(err, syscall.ENXIO) {
+			return f, err
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("nobody reads from the pipe %s within %v: start its reader first", name, readerWithin)
+		}
+	}
 }
 
 // TmpName is where the file of a name is until it is whole.

@@ -73,6 +73,9 @@ func TestPipesAndDevices(t *testing.T) {
 	if s := <-got; s != "through" {
 		t.Errorf("%q", s)
 	}
+	if _, err := Create(pipe); err == nil { // the reader has gone
+		t.Error("a pipe that nobody reads is opened")
+	}
 	write(t, os.DevNull, "nowhere", true)
 	write(t, os.DevNull, "nowhere", false)
 	Remove(pipe)
