@@ -101,9 +101,9 @@ func TestMPIRun(t *testing.T) {
 	})
 	t.Run("one host", func(t *testing.T) {
 		o := onCluster(t, func(ctx context.Context) *exec.Cmd {
-			return exec.CommandContext(ctx, "mpirun", append(append(strings.Fields("-n 4 --allow-run-as-root --oversubscribe"), job...), "--json")...)
+			return exec.CommandContext(ctx, "mpirun", append(append(strings.Fields("-n 4 --allow-run-as-root --oversubscribe"), job...), "--json", "--on-worker-loss", "continue")...)
 		})
-		same(t, o, digest, "shm", "4 ranks on one host met by PMIx")
+		same(t, o, digest, "shm", "4 ranks on one host met by PMIx", "[server 0 ", "give mpirun --enable-recovery")
 	})
 	t.Run("replicas on one host", func(t *testing.T) { // as psrt's own launcher refuses it, at every rank
 		o := onCluster(t, func(ctx context.Context) *exec.Cmd {

@@ -114,6 +114,14 @@ func (f *trainFlags) label() string {
 	return fmt.Sprintf("[%s %s] ", who, host)
 }
 
+// launcherEndsAll warns where the launcher would undo what the job is to survive.
+func (f *trainFlags) launcherEndsAll(j *train.Job) string {
+	if f.launched == nil || f.launched.EndsAll == "" || j.Replicas < 2 && !j.Survives() {
+		return ""
+	}
+	return "the launcher ends all ranks when one of them dies, so that nothing goes on without it: give " + f.launched.EndsAll
+}
+
 // meet finds the other ranks where a launcher has started this one and no
 // --coordinator says where they are. nil: it does.
 func (f *trainFlags) meet(ctx context.Context, store job.StoreConfig, describe func() (*train.Job, error), note func(string)) (*job.Launched, error) {

@@ -135,6 +135,9 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		if err == nil {
 			j.Flags = jobFlags(c)
 			show.note(note)
+			if note := f.launcherEndsAll(j); note != "" {
+				show.note(note)
+			}
 			if j.Lifecycle != nil {
 				show.note(lifeNote(j))
 			}

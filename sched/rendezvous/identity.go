@@ -19,6 +19,9 @@ type Identity struct {
 	First string
 	// Job is a number of the job, to choose a port by; 0 unknown.
 	Job int
+	// EndsAll is what the launcher must be given so that a rank's death does not have it
+	// end all others; "" where it lets them live, or does not tell.
+	EndsAll string
 }
 
 // source is one way in which a launcher tells a process who it is.
@@ -87,6 +90,12 @@ func (l *Identity) where(look func(string) string) {
 	}
 	if look("SLURM_STEP_NUM_NODES") == "1" || l.World == 1 {
 		l.OneHost = true
+	}
+	switch {
+	case look("OMPI_MCA_orte_local_daemon_uri") != "" && look("OMPI_MCA_orte_enable_recovery") != "1": // Open MPI 4
+		l.EndsAll = "mpirun --enable-recovery"
+	case look("SLURM_STEP_ID") != "" && look("SLURM_KILL_BAD_EXIT") == "1":
+		l.EndsAll = "srun --kill-on-bad-exit=0"
 	}
 	l.First = firstHost(look("SLURM_STEP_NODELIST"))
 	l.Job, _ = strconv.Atoi(look("SLURM_JOB_ID")) // 0 unknown
