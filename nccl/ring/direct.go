@@ -42,13 +42,15 @@ func (g *Group) nextLanding() rdma.RemoteRange {
 	return g.landed.Remote().Slice(half*((g.call+1)%2), half)
 }
 
-// lay writes the block.
+// lay writes the block, in one request where the transport takes it: each further one
+// over TCP is a system call and an acknowledgement, and sends what the cores' caches have
+// lost by then.
 func (x *op) lay(p *peer) error {
 	if x.c.Absent {
 		return nil
 	}
-	for at := 0; at < x.block; at += p.chunk {
-		end := min(at+p.chunk, x.block)
+	for at := 0; at < x.block; at += p.most {
+		end := min(at+p.most, x.block)
 		wr := rdma.WR{ID: requestID(p.rank, idWrite, 0), Op: rdma.OpWrite, Signaled: true, Local: x.c.Send[at:end],
 			Remote: p.next.Slice(uint64(at), uint64(end-at))}
 		if err := x.g.postData(p, &wr); err != nil {

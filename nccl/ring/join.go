@@ -196,7 +196,8 @@ func (g *Group) connected(r int, conn *dial.Conn) error {
 	p := g.peers[r]
 	caps := conn.Domains[0].Caps()
 	p.conn, p.ep, p.domain, p.mapped = conn, conn.Endpoints[0], conn.Domains[0], caps.Mapped
-	p.chunk = min(g.opt.ChunkBytes, caps.MaxMessage)
+	p.most = caps.MaxMessage
+	p.chunk = min(g.opt.ChunkBytes, p.most)
 	return p.begin()
 }
 

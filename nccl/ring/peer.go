@@ -21,7 +21,8 @@ type peer struct {
 	ep     rdma.Endpoint
 	domain rdma.Domain
 	mapped bool
-	chunk  int // bytes of one request
+	most   int // bytes that one request may have
+	chunk  int // and that one of a pipeline has
 
 	recvs, sends [messageSlots][]byte
 	nextSend     int
