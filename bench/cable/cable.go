@@ -2,6 +2,7 @@ package cable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,9 +21,11 @@ const (
 	wire = "wire"
 	// burstTime is how long a port may send at more than its rate. What is more in one
 	// piece is cut into packets there, so that a small packet does not wait behind 64 KiB
-	// of one sender.
+	// of one sender. Cutting is a card's work, and takes the cores' time where there is
+	// none: Pieces.
 	burstTime   = 100 * time.Microsecond
 	packetBytes = 1514
+	tickBytes   = 64               // by so much, at most, the kernel's clock rounds a burst down
 	patience    = 30 * time.Second // with a program, and with the other end of a stream
 )
 
@@ -36,16 +39,35 @@ func Lay(ctx context.Context, port, gateway string, pid int) error {
 		"link set "+port+" up")
 }
 
+// burstBytes is what a port of so many bit/s may send at once.
+func burstBytes(bits int64) int {
+	return max(2*packetBytes+tickBytes, int(float64(bits)/8*burstTime.Seconds()))
+}
+
 // Rate bounds what a port sends, in bit/s, and how many bytes wait there.
 func Rate(ctx context.Context, port string, bits int64, queueBytes int) error {
-	burst := max(2*packetBytes, int(float64(bits)/8*burstTime.Seconds()))
+	burst := burstBytes(bits)
 	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s root handle 1: tbf rate %dbit burst %db limit %db", port, bits, burst, queueBytes))
 }
 
+// Pieces has TCP at this process's end hand over no more in one piece than a port of
+// so many bit/s on the way lets pass whole, so that no core cuts it into packets, as a
+// card would.
+func Pieces(ctx context.Context, bits int64) error { return pieces(ctx, wire, bits) }
+
+func pieces(ctx context.Context, port string, bits int64) error {
+	return Batch(ctx, "ip", fmt.Sprintf("link set %s gso_max_segs %d", port, pieceOf(bits)))
+}
+
+// pieceOf is how many packets of full length are a piece.
+func pieceOf(bits int64) int { return (burstBytes(bits) - tickBytes) / packetBytes }
+
 // RateHost bounds what a host's end sends. Its queue is a Linux host's towards its card:
-// three bands by priority (pfifo_fast), each of queueBytes.
+// three bands by priority (pfifo_fast), each of queueBytes. What TCP hands over in one
+// piece passes whole (Pieces).
 func RateHost(ctx context.Context, port string, bits int64, queueBytes int) error {
-	if err := Batch(ctx, "ip", fmt.Sprintf("link set %s txqueuelen %d", port, max(1, queueBytes/packetBytes))); err != nil {
+	packets := max(1, queueBytes/(pieceOf(bits)*packetBytes))
+	if err := errors.Join(pieces(ctx, port, bits), Batch(ctx, "ip", fmt.Sprintf("link set %s txqueuelen %d", port, packets))); err != nil {
 		return err
 	}
 	if err := Rate(ctx, port, bits, queueBytes); err != nil {

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -86,7 +87,7 @@ func (c *Config) host(cable int) string {
 func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 	o := s.order
 	if o.Config.Link == LinkVeth {
-		if err := cable.End(ctx, address(o.Cable), gateway(o.Cable)); err != nil {
+		if err := errors.Join(cable.End(ctx, address(o.Cable), gateway(o.Cable)), cable.Pieces(ctx, o.Config.RateBits)); err != nil {
 			return says, err
 		}
 	}

@@ -65,7 +65,7 @@ func (st *station) run(ctx context.Context) (err error) {
 		if _, err := st.lay(os.Getpid()); err != nil {
 			return err
 		}
-		if err := cable.End(ctx, address(1), gateway(1)); err != nil {
+		if err := errors.Join(cable.End(ctx, address(1), gateway(1)), cable.Pieces(ctx, st.cfg.RateBits)); err != nil {
 			return err
 		}
 	}
