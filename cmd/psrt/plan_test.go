@@ -97,7 +97,7 @@ func badPlan(t *testing.T) string {
 
 // Costs are measured by real jobs, and a description with them is a good one.
 func TestPlanMeasures(t *testing.T) {
-	o := psrt(t, "plan", "--measure", "--rows", "40000")
+	o := psrt(t, "plan", "--measure", "--rows", "10000")
 	if o.code != 0 {
 		t.Fatalf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
 	}

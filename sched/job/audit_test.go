@@ -106,7 +106,7 @@ func TestAuditOfAResumedJob(t *testing.T) {
 // Tables with a lifecycle, also resumed and on a disk, and rows that workers keep, are
 // judged to the last value.
 func TestAuditOfLivesAndHotRows(t *testing.T) {
-	for _, mode := range []string{train.BSP, train.ASP} {
+	for _, mode := range some([]string{train.BSP, train.ASP}) {
 		dir := t.TempDir()
 		j := *livingJob(t, "640")
 		j.Sync, j.Servers, j.Workers, j.Lifecycle.Capacity = mode, 2, 2, 150

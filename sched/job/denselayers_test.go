@@ -23,7 +23,7 @@ func exactLayers(res *train.Result) bool {
 // one model, and where the device has the processor's bits that of a job without.
 func TestSameDigestDenseDevice(t *testing.T) {
 	kinds := deviceKinds(t)
-	for _, kind := range []string{model.DeepFM, model.DCN} {
+	for _, kind := range some([]string{model.DeepFM, model.DCN}) {
 		base := sampleJob(t, kind)
 		base.Batch = 512 // the last has 440 rows
 		want := run(t, *base, "shm").Digest

@@ -29,7 +29,7 @@ func TestAgreesWithFloat64(t *testing.T) {
 	adam := table.Optimizer{Kind: table.Adam, LR: 0.01, Eps: 1e-3}.WithDefaults()
 	adagrad := table.Optimizer{Kind: table.AdaGrad, LR: 0.05, InitialAccumulator: 0.01}.WithDefaults()
 	ftrl := table.Optimizer{Kind: table.FTRL, LR: 0.5, L1: 1e-4, L2: 1e-3}.WithDefaults()
-	for _, c := range []struct {
+	for _, c := range some([]struct {
 		name          string
 		spec          model.Spec
 		sparse, dense table.Optimizer
@@ -38,7 +38,7 @@ func TestAgreesWithFloat64(t *testing.T) {
 		{"fm adagrad", model.Spec{Kind: model.FM, Dim: 8}, adagrad, adagrad},
 		{"deepfm adam", model.Spec{Kind: model.DeepFM, Dim: 8, Hidden: []int{16, 8}, Dropout: 0.2}, adam, adam},
 		{"dcn batch norm", model.Spec{Kind: model.DCN, Dim: 4, Hidden: []int{16}, CrossLayers: 2, BatchNorm: true}, adam, adam},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			j := sampleJob(t, model.FM)
 			c.spec.Task, c.spec.Seed, c.spec.Fields, c.spec.MeanLabel = model.CTR, 5, j.Model.Fields, j.Model.MeanLabel
