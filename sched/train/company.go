@@ -392,7 +392,7 @@ func (c *company) unlinked(ctx context.Context, why error) error {
 }
 
 // goesOn is where the processes before stood, of a worker of a company: the carrier asks
-// servers and tells the others.
+// servers and tells the others. Nil: nobody has begun.
 func (c *company) goesOn(ctx context.Context) (in *inherited, exact bool, err error) {
 	switch {
 	case c.over && !c.carries():
@@ -405,8 +405,11 @@ func (c *company) goesOn(ctx context.Context) (in *inherited, exact bool, err er
 		return in, exact, c.tell(ctx, c.began, "")
 	}
 	from, err := c.from(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, false, err
+	case from.From == clock.None: // of the carrier's first process: the one before this died before anything began
+		return nil, true, nil
 	}
 	return &inherited{from: from.From, fresh: from.Fresh, clean: from.Clean}, from.Exact, nil
 }

@@ -116,6 +116,23 @@ func TestCompanyBeginsAgain(t *testing.T) {
 	}
 }
 
+// Who dies before the carrier's first process has a life is in that life under its next
+// generation, and begins anew like all: nobody has left.
+func TestCompanyBeginsWithASecondProcess(t *testing.T) {
+	t.Parallel()
+	c := local.New()
+	defer c.Close()
+	b := companion{company: mustEnter(t, c, 1, 2)}
+	a := companion{company: mustEnter(t, c, 0, 1)}
+	if err := a.first(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.w.carried = &carried{company: b.company}
+	if err := b.w.takeOver(t.Context(), false); err != nil || b.w.inherited != nil {
+		t.Errorf("it has inherited %+v, %v", b.w.inherited, err)
+	}
+}
+
 // Where somebody has said that it leaves, nobody waits for the others any more.
 func TestCompanyIsOver(t *testing.T) {
 	t.Parallel()

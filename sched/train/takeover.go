@@ -254,7 +254,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 		return err
 	}
 	w.inherited = in
-	if in.from == clock.None {
+	if in == nil || in.from == clock.None {
 		return nil
 	}
 	if in.fresh > w.clock && !known {
@@ -281,7 +281,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 func (w *worker) inexact() bool { return !w.carried.follows() && w.client.Inexact() }
 
 // pushedBefore is takeOver, of a worker that asks servers or is told by who does: from clock.None where those before had
-// left, exact where the values of the first step are those that they had.
+// left, nil where they had not begun, exact where the values of the first step are those that they had.
 func (w *worker) pushedBefore(ctx context.Context) (in *inherited, exact bool, err error) {
 	if w.carried != nil && w.carried.company != nil {
 		return w.carried.company.goesOn(ctx)
