@@ -2,7 +2,6 @@ package cable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,10 +52,8 @@ func Rate(ctx context.Context, port string, bits int64, queueBytes int) error {
 // Pieces has TCP at this process's end hand over no more in one piece than a port of
 // so many bit/s on the way lets pass whole, so that no core cuts it into packets, as a
 // card would.
-func Pieces(ctx context.Context, bits int64) error { return pieces(ctx, wire, bits) }
-
-func pieces(ctx context.Context, port string, bits int64) error {
-	return Batch(ctx, "ip", fmt.Sprintf("link set %s gso_max_segs %d", port, pieceOf(bits)))
+func Pieces(ctx context.Context, bits int64) error {
+	return Batch(ctx, "ip", fmt.Sprintf("link set %s gso_max_segs %d", wire, pieceOf(bits)))
 }
 
 // pieceOf is how many packets of full length are a piece.
@@ -67,10 +64,11 @@ func pieceOf(bits int64) int { return (burstBytes(bits) - tickBytes) / packetByt
 // piece passes whole (Pieces).
 func RateHost(ctx context.Context, port string, bits int64, queueBytes int) error {
 	packets := max(1, queueBytes/(pieceOf(bits)*packetBytes))
-	if err := errors.Join(pieces(ctx, port, bits), Batch(ctx, "ip", fmt.Sprintf("link set %s txqueuelen %d", port, packets))); err != nil {
-		return err
+	err := Batch(ctx, "ip", fmt.Sprintf("link set %s txqueuelen %d gso_max_segs %d", port, packets, pieceOf(bits)))
+	if err == nil {
+		err = Rate(ctx, port, bits, queueBytes)
 	}
-	if err := Rate(ctx, port, bits, queueBytes); err != nil {
+	if err != nil {
 		return err
 	}
 	return Batch(ctx, "tc", fmt.Sprintf("qdisc add dev %s parent 1: handle 10: pfifo_fast", port))

@@ -119,7 +119,7 @@ func (f *trainFlags) launcherEndsAll(j *train.Job) string {
 	if f.launched == nil || f.launched.EndsAll == "" || j.Replicas < 2 && !j.Survives() {
 		return ""
 	}
-	return "the launcher ends all ranks when one of them dies, so that nothing goes on without it: give " + f.launched.EndsAll
+	return "by its variables the launcher ends all ranks when one of them dies, so that nothing goes on without it: give " + f.launched.EndsAll
 }
 
 // meet finds the other ranks where a launcher has started this one and no

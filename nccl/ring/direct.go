@@ -42,9 +42,8 @@ func (g *Group) nextLanding() rdma.RemoteRange {
 	return g.landed.Remote().Slice(half*((g.call+1)%2), half)
 }
 
-// lay writes the block, in one request where the transport takes it: each further one
-// over TCP is a system call and an acknowledgement, and sends what the cores' caches have
-// lost by then.
+// lay writes the block, in one request where the transport takes it: over TCP each further
+// one is a system call and an acknowledgement.
 func (x *op) lay(p *peer) error {
 	if x.c.Absent {
 		return nil

@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,7 +21,7 @@ type Identity struct {
 	// Job is a number of the job, to choose a port by; 0 unknown.
 	Job int
 	// EndsAll is what the launcher must be given so that a rank's death does not have it
-	// end all others; "" where it lets them live, or does not tell.
+	// end all others, as far as variables tell; "" where it lets them live, or none says.
 	EndsAll string
 }
 
@@ -81,6 +82,9 @@ func number(look func(string) string, name string) (int, error) {
 	return n, nil
 }
 
+// yes is how Open MPI's variables say it.
+var yes = []string{"1", "true", "t", "yes", "y", "enabled"}
+
 // where finds out about hosts and the job.
 func (l *Identity) where(look func(string) string) {
 	for _, local := range []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"} {
@@ -92,7 +96,7 @@ func (l *Identity) where(look func(string) string) {
 		l.OneHost = true
 	}
 	switch {
-	case look("OMPI_MCA_orte_local_daemon_uri") != "" && look("OMPI_MCA_orte_enable_recovery") != "1": // Open MPI 4
+	case look("OMPI_MCA_orte_local_daemon_uri") != "" && !slices.Contains(yes, strings.ToLower(look("OMPI_MCA_orte_enable_recovery"))): // Open MPI 4
 		l.EndsAll = "mpirun --enable-recovery"
 	case look("SLURM_STEP_ID") != "" && look("SLURM_KILL_BAD_EXIT") == "1":
 		l.EndsAll = "srun --kill-on-bad-exit=0"
