@@ -99,7 +99,7 @@ func (l *Identity) where(look func(string) string) {
 	case look("OMPI_MCA_orte_local_daemon_uri") != "" && !slices.Contains(yes, strings.ToLower(look("OMPI_MCA_orte_enable_recovery"))): // Open MPI 4
 		l.EndsAll = "mpirun --enable-recovery"
 	case look("SLURM_STEP_ID") != "" && look("SLURM_KILL_BAD_EXIT") == "1":
-		l.EndsAll = "srun --kill-on-bad-exit=0"
+		l.EndsAll = "srun --kill-on-bad-exit=0 (or SLURM_KILL_BAD_EXIT=0)"
 	}
 	l.First = firstHost(look("SLURM_STEP_NODELIST"))
 	l.Job, _ = strconv.Atoi(look("SLURM_JOB_ID")) // 0 unknown

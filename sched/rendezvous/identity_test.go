@@ -21,7 +21,7 @@ func TestIdentify(t *testing.T) {
 			Identity{By: "OMPI_COMM_WORLD_RANK", Rank: 2, World: 4, Key: "ompi 55"}, true, ""},
 		{"Open MPI 4 ends all", ompi + " OMPI_MCA_orte_local_daemon_uri=1.1;tcp://x", Identity{By: "PMIX_RANK", Rank: 2, World: 4, OneHost: true, Key: "pmix 7", EndsAll: "mpirun --enable-recovery"}, true, ""},
 		{"Open MPI 4 lets others live", ompi + " OMPI_MCA_orte_local_daemon_uri=1.1;tcp://x OMPI_MCA_orte_enable_recovery=True", Identity{By: "PMIX_RANK", Rank: 2, World: 4, OneHost: true, Key: "pmix 7"}, true, ""},
-		{"srun -K", "PMI_RANK=1 PMI_SIZE=2 SLURM_JOB_ID=12 SLURM_STEP_ID=0 SLURM_KILL_BAD_EXIT=1", Identity{By: "PMI_RANK", Rank: 1, World: 2, Key: "slurm 12 0", Job: 12, EndsAll: "srun --kill-on-bad-exit=0"}, true, ""},
+		{"srun -K", "PMI_RANK=1 PMI_SIZE=2 SLURM_JOB_ID=12 SLURM_STEP_ID=0 SLURM_KILL_BAD_EXIT=1", Identity{By: "PMI_RANK", Rank: 1, World: 2, Key: "slurm 12 0", Job: 12, EndsAll: "srun --kill-on-bad-exit=0 (or SLURM_KILL_BAD_EXIT=0)"}, true, ""},
 		{"srun", "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=8 SLURM_STEP_NUM_NODES=2 SLURM_JOB_ID=12 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n[1-2]",
 			Identity{By: "SLURM_PROCID", Rank: 3, World: 8, Key: "slurm 12 0", First: "n1", Job: 12}, true, ""},
 		{"srun --mpi=pmix, one node", "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.9.0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=a",
