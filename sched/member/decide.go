@@ -45,12 +45,13 @@ func Decide(v View) (next *place.Chains, moves []place.GroupMove, lost []int) {
 	if len(servers) == 0 {
 		return nil, nil, lost
 	}
-	target, err := v.Map.Target(servers)
+	target, err := v.Map.Goal(servers)
 	if err != nil { // servers that no map may have; the ones there go on
 		return nil, nil, lost
 	}
 	next, moves = v.Map.Step(target, v.Reports, v.Limits)
-	if len(next.Changed()) == 0 {
+	aims := func(m place.GroupMove) bool { return m.Role == place.Aims }
+	if len(next.Changed()) == 0 && !slices.ContainsFunc(moves, aims) {
 		next = nil
 	}
 	return next, moves, lost

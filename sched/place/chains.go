@@ -54,6 +54,7 @@ type Chains struct {
 	AllowSameHost bool
 	Servers       []Server // in ID order
 	Groups        []Group
+	Aim           *Aim // nil: nothing has moved yet
 }
 
 // ChainsConfig is what does not change in a job's life, but for Replicas.

@@ -16,6 +16,7 @@ type chainsJSON struct {
 	SameHost bool        `json:"allowSameHost,omitempty"`
 	Servers  []Server    `json:"servers"`
 	Groups   []groupJSON `json:"groups"`
+	Aim      *Aim        `json:"aim,omitempty"`
 }
 
 type groupJSON struct {
@@ -26,7 +27,7 @@ type groupJSON struct {
 
 // MarshalJSON writes the whole map.
 func (c *Chains) MarshalJSON() ([]byte, error) {
-	j := chainsJSON{chainsVersion, c.Epoch, c.Began, c.Slots, c.Replicas, c.AllowSameHost, c.Servers, make([]groupJSON, len(c.Groups))}
+	j := chainsJSON{chainsVersion, c.Epoch, c.Began, c.Slots, c.Replicas, c.AllowSameHost, c.Servers, make([]groupJSON, len(c.Groups)), c.Aim}
 	for i, g := range c.Groups {
 		j.Groups[i] = groupJSON{Since: g.Since, Chain: make([][3]uint64, len(g.Chain))}
 		for k, m := range g.Chain {
@@ -59,7 +60,7 @@ func (c *Chains) UnmarshalJSON(b []byte) error {
 	if j.Version != chainsVersion {
 		return fmt.Errorf("place: shard map of version %d, this program reads %d; use the program that wrote it, or a newer one", j.Version, chainsVersion)
 	}
-	n := Chains{Epoch: j.Epoch, Began: j.Began, Slots: j.Slots, Replicas: j.Replicas, AllowSameHost: j.SameHost, Groups: make([]Group, len(j.Groups))}
+	n := Chains{Epoch: j.Epoch, Began: j.Began, Slots: j.Slots, Replicas: j.Replicas, AllowSameHost: j.SameHost, Groups: make([]Group, len(j.Groups)), Aim: j.Aim}
 	for i, g := range j.Groups {
 		n.Groups[i] = Group{Since: g.Since}
 		for _, t := range g.Chain {

@@ -16,10 +16,11 @@ const (
 	Turns                   // the chain is drained, and goes on in another order; To is the head
 	Hold                    // the head shall drain the chain, so that it can turn; the map stays as it is
 	Forgets                 // To shall not catch up any more
+	Aims                    // To is to be the head, which the map has to say before it can turn
 )
 
 func (r Role) String() string {
-	return [...]string{"?", "joins", "serves", "leaves", "turns", "hold", "forgets"}[r]
+	return [...]string{"?", "joins", "serves", "leaves", "turns", "hold", "forgets", "aims"}[r]
 }
 
 // GroupMove is one change of one group. From and To are server IDs, -1 where
@@ -138,7 +139,7 @@ type Reports struct {
 }
 
 // Step is the next map on the way from c to target, and the moves that it makes
-// (of which Hold changes no map: the shell tells the head). No moves: there is
+// (of which Hold changes no map: the shell tells the head, and Aims no group). No moves: there is
 // nothing to do until something is reported. A group gives nobody up before another
 // has caught up, so that it never has fewer replicas in its chain than wanted
 // because of a move.
@@ -147,7 +148,7 @@ func (c *Chains) Step(target *Chains, seen Reports, lim Limits) (*Chains, []Grou
 	next := c.clone()
 	next.Replicas = target.Replicas
 	next.list(target.Servers)
-	w := &walk{c: next, lim: lim, busy: map[int]int{}, taking: map[int]bool{}, failing: map[int]bool{}, lanes: map[[2]int]int{}}
+	w := &walk{c: next, lim: lim, busy: map[int]int{}, taking: map[int]bool{}, failing: map[int]bool{}, lanes: map[[2]int]int{}, aimed: c.Aim.same(target.Aim)}
 	for k := range seen.Failed {
 		w.failing[k[1]] = true
 	}
@@ -180,6 +181,7 @@ func (c *Chains) Step(target *Chains, seen Reports, lim Limits) (*Chains, []Grou
 			next.set(i, g.Chain, g.Joiner)
 		}
 	}
+	next.Aim = target.Aim
 	next.Servers = slices.DeleteFunc(next.Servers, func(s Server) bool {
 		return target.Index(s.ID) < 0 && !slices.ContainsFunc(next.Groups, func(g Group) bool { return g.Has(s.ID) })
 	})
@@ -207,6 +209,7 @@ type walk struct {
 	lim   Limits
 	joins int
 	held  int
+	aimed bool        // the map says where it goes
 	busy  map[int]int // by server: joins
 	lanes map[[2]int]int
 	moves []GroupMove
@@ -313,12 +316,15 @@ func (w *walk) takers() {
 // other moves with it: a head that left before would have another one lead for a moment,
 // and workers would go there, and away again. Who is to lead takes no copy meanwhile:
 // workers would wait behind them, and are interrupted once for several groups so. One
-// whose head was told to drain goes on: it lets nothing in.
+// whose head was told to drain goes on: it lets nothing in. Before anything is drained the
+// map says who is to lead, so that workers are connected there by then.
 // Precondition: they are those wanted.
 func (w *walk) turn(i int, members []Member, want *Group, seen Reports, with ...GroupMove) {
 	head := w.c.Groups[i].Chain[0].Server
 	if !seen.Held[i] {
-		if seen.Told[i] || w.held < w.lim.GroupsHeld && !w.taking[want.Chain[0].Server] {
+		if !w.aimed {
+			w.moves = append(w.moves, GroupMove{i, head, want.Chain[0].Server, Aims})
+		} else if seen.Told[i] || w.held < w.lim.GroupsHeld && !w.taking[want.Chain[0].Server] {
 			w.held++
 			w.moves = append(w.moves, GroupMove{i, -1, head, Hold})
 		}

@@ -111,6 +111,8 @@ func walkTo(t *testing.T, r *rand.Rand, c *Chains, servers *[]Server, lim Limits
 			}
 			c = stored(t, next, c.Epoch+1+r.Uint64N(3))
 			seen = anew()
+		} else if slices.ContainsFunc(moves, func(m GroupMove) bool { return m.Role == Aims }) {
+			c = stored(t, next, c.Epoch+1)
 		} else if len(moves) == 0 && joins[-1] == 0 {
 			if len(failed) == 0 {
 				break

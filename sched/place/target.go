@@ -26,17 +26,14 @@ func (c *Chains) Target(servers []Server) (*Chains, error) {
 	}
 	s.even()
 	s.roles()
+	t.Aim = &Aim{For: c.aimFor(t.Servers), Groups: make([][]int, len(t.Groups))}
 	for g := range t.Groups {
-		chain := make([]Member, len(s.in[g]))
+		ids := make([]int, len(s.in[g]))
 		for k, i := range s.in[g] {
-			chain[k] = Member{Server: t.Servers[i].ID}
-			for _, m := range members(&c.Groups[g]) {
-				if m.Server == chain[k].Server {
-					chain[k] = m
-				}
-			}
+			ids[k] = t.Servers[i].ID
 		}
-		t.set(g, chain, nil)
+		t.Aim.Groups[g] = ids
+		t.aimed(g, c.Groups[g], ids)
 	}
 	return t, nil
 }
