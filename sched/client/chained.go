@@ -23,7 +23,11 @@ func (c *Client) chained() {
 	for _, l := range c.lanes {
 		l.floor = floors{}
 	}
-	c.resolver = newResolver(c.cfg.Host, c.cfg.Chains, c.homes.follow)
+	c.aheads = newAheads(c)
+	c.resolver = newResolver(c.cfg.Host, c.cfg.Chains, func(m *place.Chains) {
+		c.homes.follow(m)
+		c.aheads.follow(m)
+	})
 	c.asking.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.resolver.run(c.ctx) }))
 	if c.cfg.Generation == 0 {
 		c.id = risingID(time.Now())
@@ -114,6 +118,11 @@ func (r *Repair) dialHead(ctx context.Context) error {
 	r.to = k.head(r.s.index)
 	ctx, done := k.while(ctx, r.s.index, r.to.node)
 	defer done()
+	if conn, speaks := r.c.aheads.take(ctx, r.s.index, r.to.node); conn != nil {
+		r.s.speaks.Store(speaks)
+		r.conn = conn
+		return nil
+	}
 	conn, err := r.c.dialAt(ctx, r.s, r.to.addr, psmsg.Hello{Chained: true, Group: r.s.index, Epoch: r.to.epoch})
 	if err != nil {
 		k.note(r.to.addr, "", err)
@@ -128,6 +137,7 @@ func (r *Repair) dialHead(ctx context.Context) error {
 func (r *Repair) exchangeHead(ctx context.Context) (err error) {
 	ctx, done := r.c.resolver.while(ctx, r.s.index, r.to.node)
 	defer done()
+	r.open.Since = r.to.since
 	r.rep, err = r.c.exchange(ctx, r.s, r.conn, r.open)
 	if err != nil {
 		r.c.resolver.note(r.to.addr, "", err)
@@ -301,9 +311,7 @@ func (c *Client) Heads() []Head {
 	if c.resolver == nil {
 		return nil
 	}
-	c.resolver.mu.Lock()
-	defer c.resolver.mu.Unlock()
-	m := c.resolver.newest
+	m := c.resolver.latest()
 	heads := make([]Head, len(m.Groups))
 	for g := range m.Groups {
 		first := m.Groups[g].Chain[0]

@@ -37,6 +37,10 @@ func (cl *cluster) trouble(rng *rand.Rand) string {
 		if len(c.Groups[group].Chain) < 2 {
 			return "none"
 		}
+		if rng.IntN(2) == 0 {
+			cl.aim(group)
+			time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+		}
 		cl.moveHead(group)
 		return "move"
 	default: // the servers learn of the map one after the other

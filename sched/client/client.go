@@ -52,6 +52,7 @@ type Client struct {
 	// Of a job with replicas; else nil.
 	resolver *resolver
 	homes    *homes
+	aheads   *aheads
 	end      context.CancelCauseFunc
 	keepers  sync.WaitGroup
 	watchers sync.WaitGroup // of connections
@@ -162,7 +163,7 @@ func newClient(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.Map.Lanes() * cfg.lanesEach() * psmsg.Slots * 8)}
+	c := &Client{copyBytes: copyBytes, slotBytes: psmsg.SlotBytes, cfg: cfg, worker: cfg.Worker, ctx: ctx, id: psmsg.ClientOf(cfg.Generation, 1+rand.Uint64N(math.MaxUint64)), mux: dial.NewMux(cfg.queueDepth())}
 	c.press = newPress(cfg.Compress, cfg.Even)
 	c.mux.Guard(cfg.Host.OnPanic())
 	for i, s := range cfg.Map.Servers {

@@ -65,6 +65,16 @@ type Config struct {
 	protocol int
 }
 
+// queueDepth is room for what all endpoints may post, some of those that were given up, and
+// those of groups' next heads.
+func (c *Config) queueDepth() int {
+	depth := c.Map.Lanes() * c.lanesEach() * psmsg.Slots * 8
+	if c.Chains != nil {
+		depth += min(c.Map.Lanes(), aheadsMost) * psmsg.Slots * (2*requestWRs + 1)
+	}
+	return depth
+}
+
 // lanesEach is how many connections a lane may have at a time.
 func (c *Config) lanesEach() int {
 	if c.Chains != nil && c.Read == ReadAny {

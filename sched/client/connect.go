@@ -48,6 +48,15 @@ func (c *Client) dial(ctx context.Context, s *serverConn) (*dial.Conn, error) {
 
 // dialAt dials a server where it is, with what hello has beside the usual.
 func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello psmsg.Hello) (*dial.Conn, error) {
+	conn, speaks, err := c.reach(ctx, s, addr, hello)
+	if err == nil {
+		s.speaks.Store(speaks)
+	}
+	return conn, err
+}
+
+// reach is dialAt that does not say yet which protocol is spoken with the server.
+func (c *Client) reach(ctx context.Context, s *serverConn, addr string, hello psmsg.Hello) (conn *dial.Conn, speaks int32, err error) {
 	hello.Worker, hello.Client, hello.Generation, hello.Any, hello.Looks = c.worker, c.id, c.cfg.Generation, c.cfg.Any, c.cfg.Looks
 	if c.resolver != nil && c.numbered { // one head has given the number; the others keep to it
 		hello.Any = false
@@ -72,14 +81,14 @@ func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello p
 		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * requestWRs * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)
+		return nil, 0, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)
 	}
 	var w psmsg.Welcome
 	err = json.Unmarshal(reply, &w)
 	if err == nil {
 		var v int
 		v, err = w.Spoken(hello)
-		s.speaks.Store(int32(v))
+		speaks = int32(v)
 	}
 	if err == nil && c.cfg.Any && !c.numbered {
 		if w.Worker < 0 {
@@ -90,9 +99,9 @@ func (c *Client) dialAt(ctx context.Context, s *serverConn, addr string, hello p
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("client: worker %d: server %d: %w", c.worker, s.index, err)
+		return nil, 0, fmt.Errorf("client: worker %d: server %d: %w", c.worker, s.index, err)
 	}
-	return conn, nil
+	return conn, speaks, nil
 }
 
 // Worker is the client's number among the workers.

@@ -57,6 +57,7 @@ type fake struct {
 	map_   *place.Chains // that it has adopted; nil: the cluster's
 	frozen chan struct{} // closed when it goes on
 	calls  map[string]int
+	came   map[psmsg.Hello]int // by worker, group and whether ahead
 }
 
 var clusterToken = []byte("a token of this test alone")
@@ -124,6 +125,24 @@ func (cl *cluster) moveHead(group int) {
 	cl.publish(c.Without(group, c.Groups[group].Chain[0].Server), c.Epoch+1)
 }
 
+// aim says in the map who is to lead a group next: the member behind its head.
+func (cl *cluster) aim(group int) {
+	c, _ := cl.now()
+	next := *c
+	next.Aim = &place.Aim{}
+	for g := range c.Groups {
+		var ids []int
+		for _, m := range c.Groups[g].Chain {
+			ids = append(ids, m.Server)
+		}
+		if g == group && len(ids) > 1 {
+			ids[0], ids[1] = ids[1], ids[0]
+		}
+		next.Aim.Groups = append(next.Aim.Groups, ids)
+	}
+	cl.publish(&next, c.Epoch+1)
+}
+
 func (cl *cluster) headOf(group int) *fake {
 	c, _ := cl.now()
 	n, _ := c.Head(group)
@@ -151,7 +170,7 @@ func (cl *cluster) open(worker int) *Client {
 func (cl *cluster) start(node place.Node) *fake {
 	h, err := dial.New(dial.Config{Transport: cl.transport, Token: cl.token, Listen: "127.0.0.1:0"})
 	must(cl.t, err)
-	f := &fake{cl: cl, node: node, host: h, frozen: make(chan struct{}), calls: map[string]int{}}
+	f := &fake{cl: cl, node: node, host: h, frozen: make(chan struct{}), calls: map[string]int{}, came: map[psmsg.Hello]int{}}
 	close(f.frozen)
 	f.l, err = h.Listen("127.0.0.1:0")
 	must(cl.t, err)
@@ -247,7 +266,10 @@ func (f *fake) handle(in *dial.Incoming) {
 		_ = in.Reject(errors.New("a group must be asked for"))
 		return
 	}
-	if !f.heads(h.Group) {
+	f.mu.Lock()
+	f.came[psmsg.Hello{Worker: h.Worker, Group: h.Group, Ahead: h.Ahead}]++
+	f.mu.Unlock()
+	if !f.heads(h.Group) && !h.Ahead {
 		c, _ := f.adopted()
 		_ = in.Reject(fmt.Errorf("server %d: %w", f.node.Server, &psmsg.Moved{Group: h.Group, Epoch: c.Epoch, Server: f.node.Server}))
 		return
@@ -269,8 +291,9 @@ func (f *fake) handle(in *dial.Incoming) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	defer cancel()
 	f.all.Go(func() { // a head that is deposed ends its sessions
-		for f.heads(s.group) {
+		for waits := h.Ahead; f.heads(s.group) || waits; {
 			_, changed := f.adopted()
+			waits = waits && !f.heads(s.group)
 			select {
 			case <-changed:
 				f.running()
@@ -345,16 +368,28 @@ func (s *fakeSession) control(_ context.Context, method string, body json.RawMes
 	s.f.calls[method]++
 	s.f.mu.Unlock()
 	g := s.f.cl.groups[s.group]
+	var r psmsg.OpenRequest
+	if err := json.Unmarshal(body, &r); err != nil && method == psmsg.MethodOpen {
+		return nil, err
+	}
+	for end := time.After(time.Second); ; {
+		c, changed := s.f.adopted()
+		if r.Since <= c.Groups[s.group].Since {
+			break
+		}
+		select {
+		case <-changed:
+		case <-time.After(5 * time.Millisecond): // who lags does not tell when it does no more
+		case <-end:
+			r.Since = 0
+		}
+	}
 	if !s.f.heads(s.group) {
 		c, _ := s.f.adopted()
 		return nil, &psmsg.Moved{Group: s.group, Epoch: c.Epoch, Server: s.f.node.Server}
 	}
 	switch method {
 	case psmsg.MethodOpen:
-		var r psmsg.OpenRequest
-		if err := json.Unmarshal(body, &r); err != nil {
-			return nil, err
-		}
 		return s.open(r)
 	case psmsg.MethodLeave:
 		g.mu.Lock()

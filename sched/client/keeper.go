@@ -243,6 +243,9 @@ func (c *Client) openGroups(deadline time.Time) error {
 	}
 	c.turn.own = err == nil && c.cfg.Stepped
 	c.turn.mu.Unlock()
+	if err == nil {
+		c.aheads.begin(c.resolver.latest())
+	}
 	if err == nil && c.cfg.Stepped {
 		c.keepers.Wait() // they are done, and nobody begins another
 		c.turn.on.Store(false)

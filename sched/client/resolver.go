@@ -104,8 +104,15 @@ type head struct {
 	addr  string
 	chain []place.Node
 	epoch uint64 // of the map
+	since uint64 // of the group's chain
 	// until is closed when there is a newer map.
 	until <-chan struct{}
+}
+
+func (r *resolver) latest() *place.Chains {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.newest
 }
 
 func (r *resolver) head(group int) head {
@@ -113,6 +120,7 @@ func (r *resolver) head(group int) head {
 	defer r.mu.Unlock()
 	h := head{epoch: r.newest.Epoch, until: r.changed}
 	h.node, h.addr = r.newest.Head(group)
+	h.since = r.newest.Groups[group].Since
 	for _, m := range r.newest.Groups[group].Chain {
 		h.chain = append(h.chain, r.newest.Node(m.Server))
 	}

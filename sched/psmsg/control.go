@@ -32,6 +32,9 @@ type OpenRequest struct {
 	Next []uint64 `json:"next,omitempty"`
 	// Beside: the client takes replies at the twins of its endpoints, too.
 	Beside bool `json:"beside,omitempty"`
+	// Since is the epoch of the group's chain that the client knows: where the server has
+	// an older one, it may be about to lead.
+	Since uint64 `json:"since,omitempty"`
 }
 
 // OpenReply gives the client each lane's landing ring.

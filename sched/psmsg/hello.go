@@ -61,6 +61,9 @@ type Hello struct {
 	// Reads says that the connection is for pulls alone: any member of the group's
 	// chain takes it.
 	Reads bool `json:"reads,omitempty"`
+	// Ahead says that the connection is for when this server leads the group, which it
+	// is to do soon: it is opened then. Older servers refuse it, as they lead nothing yet.
+	Ahead bool `json:"ahead,omitempty"`
 	// Looks says that the worker takes no steps and pushes nothing: no barrier waits for it.
 	// Older servers' do.
 	Looks bool `json:"looks,omitempty"`

@@ -62,6 +62,8 @@ func (m *Member) route(ctx context.Context, in *dial.Incoming) {
 		_ = in.Reject(errors.New("replica: this job's rows are in groups with replicas: run the same psrt version everywhere"))
 	case hello.Reads:
 		m.lead(ctx, in, hello.Group, &hello, m.core.shows)
+	case hello.Ahead:
+		m.lead(ctx, in, hello.Group, &hello, m.core.has)
 	default:
 		m.lead(ctx, in, hello.Group, &hello, m.core.heads)
 	}

@@ -21,6 +21,7 @@ const ordererWorker = ^uint32(0)
 // (kind 0) a moment in which its state may be read.
 type chainCall struct {
 	h       chain.Header
+	since   uint64 // the epoch in which this server leads: waited for, if it is to come
 	body    []byte
 	ordered bool
 	done    chan struct{}
@@ -43,7 +44,7 @@ func (c *chained) call(ctx context.Context, within time.Duration, k *chainCall) 
 		case c.isLost():
 			k.end(nil, c.errLost())
 			return
-		case !c.head || c.failed != nil:
+		case !c.head && k.since <= c.m.Epoch() || c.failed != nil:
 			k.end(nil, c.moved())
 			return
 		}
@@ -92,6 +93,8 @@ func (c *chained) tryCalls() {
 func (c *chained) try(k *chainCall) bool {
 	switch {
 	case k.ordered:
+		return true
+	case !c.head: // its caller knows a newer chain, which comes here too
 		return true
 	case k.h.Kind == 0:
 		if c.lease() && c.m.MayRead(c.m.Epoch(), chain.Clean, 0) == chain.ReadNow {

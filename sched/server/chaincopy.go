@@ -144,7 +144,7 @@ func (c *chained) Clear() {
 
 func (c *chained) clear() error {
 	l := c.l
-	c.endSessions()
+	c.endSessions(c.m.Epoch())
 	c.endSome(l.readers) // their pulls may be of tables that go
 	c.stopCopy()
 	c.running = false

@@ -131,7 +131,7 @@ func (c *chained) adopt(cfg chain.Config) {
 	}
 	stays := len(cfg.Chain) > 0 && cfg.Chain[0].Node == c.cfg.Self
 	if !stays {
-		c.endSessions()
+		c.endSessions(cfg.Epoch)
 		c.l.endCut(false)
 	}
 	c.stopCopy()
@@ -143,7 +143,7 @@ func (c *chained) adopt(cfg chain.Config) {
 		c.orderer, c.entering = 0, 0
 	}
 	if !c.head {
-		c.endSessions()
+		c.endSessions(cfg.Epoch)
 	}
 	if c.speak(cfg.Speaks) && c.head { // what they send might be passed on as it is; or they may use what is newer
 		c.endSome(c.l.pushers())
@@ -177,17 +177,20 @@ func (c *chained) endSome(of []*session) {
 	}
 }
 
-// endSessions ends the sessions of workers, but for those that only read, and the calls
-// that wait for an op.
-func (c *chained) endSessions() {
-	c.endSome(c.l.pushers())
+// endSessions ends the sessions of workers, but for those that only read or wait for this
+// server to lead, and the calls that wait for an op in a chain of up to an epoch.
+func (c *chained) endSessions(epoch uint64) {
+	c.endSome(slices.DeleteFunc(c.l.pushers(), func(s *session) bool { return s.ahead }))
 	for w := range c.waiting {
 		c.waiting[w] = nil
 	}
-	for _, k := range c.calls {
+	c.calls = slices.DeleteFunc(c.calls, func(k *chainCall) bool {
+		if k.since > epoch {
+			return false
+		}
 		k.end(nil, c.moved())
-	}
-	c.calls = nil
+		return true
+	})
 }
 
 // turn goes on with the chain: what others have sent, what sessions have for it, and

@@ -48,7 +48,7 @@ func (c *chained) admits(hello *psmsg.Hello) bool {
 	if hello.Reads {
 		return c.shows.Load()
 	}
-	return c.served.Load()
+	return c.served.Load() || hello.Ahead
 }
 
 // showsNow says whether readers may be here in the chain as adopted. A tail with rows on

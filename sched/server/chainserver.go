@@ -24,9 +24,11 @@ func (s *Server) slotBytes() int {
 
 // enter makes a session's client the one whose pushes count, and returns when that is
 // committed.
-func (c *chained) enter(ctx context.Context, ses *session) error {
+// since is the epoch of the chain in which the client says that this server leads, 0 if it
+// does not say.
+func (c *chained) enter(ctx context.Context, ses *session, since uint64) error {
 	_, err := c.call(ctx, commandTimeout,
-		&chainCall{h: chain.Header{Kind: chain.Enter, Worker: uint32(ses.worker), Client: ses.client}})
+		&chainCall{since: since, h: chain.Header{Kind: chain.Enter, Worker: uint32(ses.worker), Client: ses.client}})
 	return err
 }
 

@@ -91,7 +91,7 @@ func (s *Server) open(ctx context.Context, sessions []*session, req psmsg.OpenRe
 			next = req.Next[i]
 		}
 		if l.chain != nil {
-			if err := l.chain.enter(ctx, ses); err != nil {
+			if err := l.chain.enter(ctx, ses, req.Since); err != nil {
 				return rep, err
 			}
 		}

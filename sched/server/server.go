@@ -24,6 +24,10 @@ const commandTimeout = 2 * time.Minute
 // before it opens its sessions: they take up room that others may need.
 const defaultOpenWithin = 10 * time.Second
 
+// aheadWithin bounds how long a worker that waits for the server to lead a group may:
+// copies take their time, and it calls again.
+const aheadWithin = 10 * time.Minute
+
 // Server is one server rank.
 type Server struct {
 	links    *links
@@ -292,7 +296,11 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	} else {
 		s.arrived(conn, &hello)
 	}
-	silent := time.AfterFunc(s.openWithin, func() { conn.Control.Close() }) // not the endpoints: see hangUp
+	within := s.openWithin
+	if hello.Ahead {
+		within = aheadWithin
+	}
+	silent := time.AfterFunc(within, func() { conn.Control.Close() }) // not the endpoints: see hangUp
 	err = conn.Serve(ctx, func(ctx context.Context, method string, body json.RawMessage) (any, error) {
 		var answer any
 		var err error
@@ -329,7 +337,7 @@ func (s *Server) attach(in *dial.Incoming, i int, d rdma.Domain, hello psmsg.Hel
 	if err != nil {
 		return rdma.EndpointConfig{}, err
 	}
-	ses.generation, ses.reads, ses.version, ses.newest = hello.Generation, hello.Reads, version, max(hello.Protocol, hello.Newest)
+	ses.generation, ses.reads, ses.ahead, ses.version, ses.newest = hello.Generation, hello.Reads, hello.Ahead, version, max(hello.Protocol, hello.Newest)
 	var k *link
 	if s.grants(in, d) {
 		if k, err = s.links.of(d, &s.cfg); err != nil {
@@ -426,7 +434,7 @@ func (l *lane) openSession(ses *session, replies rdma.RemoteRange, next uint64) 
 		l.past.keep(l.client[ses.worker], l.lastSeq[ses.worker])
 		l.client[ses.worker], l.lastSeq[ses.worker] = ses.client, last
 	}
-	ses.replies, ses.open = replies, true
+	ses.replies, ses.open, ses.ahead = replies, true, false
 	l.current[ses.worker] = ses
 	if !l.pauses[ses.worker].taken { // it is back
 		l.release(ses.worker)

@@ -68,6 +68,7 @@ type session struct {
 	maxMessage int
 	open       bool   // rings exchanged, requests may come
 	reads      bool   // it may only pull, and from any member of a chain
+	ahead      bool   // it waits for this server to lead the group, and is not open yet
 	hangUp     func() // ends the whole connection
 	broken     bool
 
