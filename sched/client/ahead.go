@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"time"
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
@@ -28,6 +29,7 @@ type aheads struct {
 type ahead struct {
 	node   place.Node
 	cancel context.CancelFunc
+	begun  bool
 	made   chan struct{} // closed when conn is there, or never will be
 	conn   *dial.Conn
 	speaks int32
@@ -37,6 +39,9 @@ type ahead struct {
 // aheadsMost bounds how many there are: the queues have room for them beside the groups'
 // own. Servers turn a few groups at a time.
 const aheadsMost = 16
+
+// aheadWithin bounds the making of one: who takes longer is no help.
+const aheadWithin = 10 * time.Second
 
 // aheadsAtOnce bounds the connections that are made at a time: nobody waits for them.
 const aheadsAtOnce = 4
@@ -91,7 +96,7 @@ func (a *aheads) drop(g int, x *ahead) {
 
 // keep makes a connection and has it until it is taken, given up or broken.
 func (a *aheads) keep(ctx context.Context, g int, x *ahead, addr string, epoch uint64) {
-	conn, speaks := a.make(ctx, g, addr, epoch)
+	conn, speaks := a.make(ctx, g, x, addr, epoch)
 	a.mu.Lock()
 	if conn == nil {
 		a.drop(g, x)
@@ -107,21 +112,25 @@ func (a *aheads) keep(ctx context.Context, g int, x *ahead, addr string, epoch u
 	case <-ctx.Done():
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.drop(g, x)
-	if !x.taken {
-		_ = conn.Close() // nothing was asked over it
+	taken := x.taken
+	a.mu.Unlock()
+	if !taken { // nothing was asked over it
+		_ = conn.Close()
 	}
 }
 
-func (a *aheads) make(ctx context.Context, g int, addr string, epoch uint64) (*dial.Conn, int32) {
+func (a *aheads) make(ctx context.Context, g int, x *ahead, addr string, epoch uint64) (*dial.Conn, int32) {
 	select {
 	case a.dialing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, 0
 	}
 	defer func() { <-a.dialing }()
-	ctx, done := context.WithTimeout(ctx, a.c.cfg.Timeout)
+	a.mu.Lock()
+	x.begun = true
+	a.mu.Unlock()
+	ctx, done := context.WithTimeout(ctx, aheadWithin)
 	defer done()
 	hello := psmsg.Hello{Chained: true, Group: g, Epoch: epoch, Ahead: true}
 	conn, speaks, err := a.c.reach(ctx, a.c.servers[g], addr, hello)
@@ -132,12 +141,17 @@ func (a *aheads) make(ctx context.Context, g int, addr string, epoch uint64) (*d
 }
 
 // take gives the caller the connection to a group's new head, nil if there is none. It
-// waits for one that is being made: another would take longer.
+// waits for one that is being made: another would take longer. One that has to wait for
+// others, which may hang, is given up.
 func (a *aheads) take(ctx context.Context, g int, node place.Node) (*dial.Conn, int32) {
 	a.mu.Lock()
 	x := a.by[g]
+	usable := x != nil && x.node == node && x.begun
+	if x != nil && !usable {
+		a.drop(g, x)
+	}
 	a.mu.Unlock()
-	if x == nil || x.node != node {
+	if !usable {
 		return nil, 0
 	}
 	select {

@@ -89,3 +89,25 @@ func TestChainCalledAheadInVain(t *testing.T) {
 		t.Error("it does not say that another one leads")
 	}
 }
+
+// A worker that called ahead and goes is not missed where it never pushed, also when the
+// server leads by then: it may have left the job.
+func TestChainCalledAheadIsNotMissed(t *testing.T) {
+	w := newChainWorld(t, chainWorldConfig{transport: "tcp", groups: 1, workers: 1, tables: []table.Spec{sgdTable()}}, 2, []int{0, 1})
+	k, keys := w.worker(0, 5), w.keysOf(0, 20)
+	k.push(0, 0, keys, 3, true)
+	next, s := k.ahead(0, w.nodes[1].node), w.nodes[1].servers[0]
+	must(t, k.raws[0].call(psmsg.MethodLeave, struct{}{}, &struct{}{}))
+	w.change(0, func(c *chain.Config) { slices.Reverse(c.Chain) })
+	next.close()
+	guests := func() (guests, away int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.guests), len(s.away)
+	}
+	w.until("its connection ends", func() bool { n, _ := guests(); return n == 0 })
+	time.Sleep(20 * time.Millisecond)
+	if _, away := guests(); away != 0 {
+		t.Error("who has left is waited for, and the job would end without it")
+	}
+}

@@ -113,19 +113,20 @@ func (s *Server) admitReader(hello psmsg.Hello) (g guest, err error) {
 	}}, nil
 }
 
-// readerArrived has a reader's connection end with the server.
-func (s *Server) readerArrived(conn *dial.Conn) {
+// guestArrived has a connection end with the server that is not a worker's for its steps: a
+// reader's, or one of who waits for the server to lead.
+func (s *Server) guestArrived(conn *dial.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reading[conn] = true
+	s.guests[conn] = true
 	if s.closed {
 		go conn.Control.Close()
 	}
 }
 
-func (s *Server) readerGone(conn *dial.Conn) {
+func (s *Server) guestGone(conn *dial.Conn) {
 	s.mu.Lock()
-	delete(s.reading, conn)
+	delete(s.guests, conn)
 	s.mu.Unlock()
 }
 

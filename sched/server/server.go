@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"psrt/rdma"
@@ -46,9 +47,10 @@ type Server struct {
 	// joining counts each worker's connections from hello to open; holder is
 	// the client whose connections are a worker's.
 	joining map[int]int
-	// readers counts each worker's connections that only read, reading are those.
+	// readers counts each worker's connections that only read; guests are those, and those of
+	// workers that wait for this server to lead.
 	readers map[int]int
-	reading map[*dial.Conn]bool
+	guests  map[*dial.Conn]bool
 	// lookers are workers that take no steps, so that no barrier waits for them.
 	lookers map[int]bool
 	holder  map[int]uint64
@@ -79,7 +81,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.ReconnectFor = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, links: newLinks(), conns: map[*dial.Conn]int{}, away: map[int]*time.Timer{}, left: map[int]bool{},
-		joining: map[int]int{}, readers: map[int]int{}, reading: map[*dial.Conn]bool{}, lookers: map[int]bool{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
+		joining: map[int]int{}, readers: map[int]int{}, guests: map[*dial.Conn]bool{}, lookers: map[int]bool{}, holder: map[int]uint64{}, generation: map[int]int{}, openWithin: defaultOpenWithin, tables: slices.Clone(cfg.Tables)}
 	if s.cfg.Note == nil {
 		s.cfg.Note = func(string) {}
 	}
@@ -186,7 +188,7 @@ func (s *Server) hangUp() {
 	for c := range s.conns {
 		go c.Control.Close() // tells the peer goodbye, which may take a while
 	}
-	for c := range s.reading {
+	for c := range s.guests {
 		go c.Control.Close()
 	}
 	for _, t := range s.away {
@@ -291,10 +293,15 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	for i, ses := range sessions {
 		s.watch.add(ses, func(k *seen, number uint32) { describe(k, conn, i, number) })
 	}
-	if hello.Reads {
-		s.readerArrived(conn)
-	} else {
+	var here atomic.Bool
+	arrive := sync.OnceFunc(func() {
+		s.guestGone(conn)
 		s.arrived(conn, &hello)
+		here.Store(true)
+	})
+	s.guestArrived(conn)
+	if !hello.Reads && !hello.Ahead { // who waits for this server to lead comes when it does
+		arrive()
 	}
 	within := s.openWithin
 	if hello.Ahead {
@@ -311,6 +318,9 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		}
 		if method == psmsg.MethodOpen && err == nil {
 			silent.Stop()
+			if !hello.Reads {
+				arrive()
+			}
 			g.opened()
 		}
 		return answer, err
@@ -319,10 +329,10 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	for i, ses := range sessions {
 		s.lanes[i].do(commandTimeout, func() { s.lanes[i].drop(ses, err) })
 	}
-	if hello.Reads {
-		s.readerGone(conn)
-	} else {
+	if here.Load() {
 		s.gone(conn, hello.Worker, err)
+	} else {
+		s.guestGone(conn)
 	}
 	conn.Close()
 }
