@@ -2,57 +2,141 @@
 # Every check that needs a GPU, on one. Where there is a Go the checks are built
 # first, into bin/gpu-check; a copy of this tree with that folder needs neither Go, a
 # compiler nor a network. --list runs nothing, but says which they are; --build builds
-# them and runs none.
+# them and runs none. What this host cannot run is said in the end, and why.
 set -eu
 cd "$(dirname "$0")/.."
-# A package, and which of its tests; those that end in Fails have a fake driver, those in
-# OfBefore a library of before, which take a compiler and tell nothing of a card.
-checks="tiers/hbm/gpu:.:(Fails|OfBefore)$
-nccl/gpu:Conformance:^$
-tiers:ThreeTiers:^$
-sched/train/layers:SameBits:Fails$
-sched/serve:Device$:^$
-sched/job:OnDevice|SmallDevice|SpreadOver|DenseDevice:Fails$
-bench/hbm:Card:^$
-bench/layers:Card:^$"
+# A package; which of its tests and benchmarks; but which not; what they take beside a card.
+# Those that end in Fails have a fake driver, those in OfBefore a library of before, which
+# take a compiler and tell nothing of a card.
+checks="tiers/hbm/gpu:.:(Fails|OfBefore)$:
+nccl/gpu:ConformanceOfOne|Card:^$:nccl
+nccl/gpu:Conformance$:^$:cards nccl
+tiers:ThreeTiers:^$:
+sched/train/layers:SameBits:Fails$:
+sched/serve:Device$:^$:
+sched/job:OnDevice|SmallDevice|SpreadOverDevices|DenseDevice:Fails$:
+sched/job:SpreadOverCards:^$:cards
+sched/job:SameDigestByNCCL|NCCLWithStaleRows:^$:cards nccl
+sched/kv/device:Staging|StreamOfThread|Unreached:^$:
+cmd/libpsrt:Device$:^$:
+csrc/examples/exampletest:SameAsTrain|Python:^$:torch
+bench/hbm:Card$:^$:
+bench/hbm:Cards$:^$:cards nccl
+bench/layers:Card:^$:
+bench/allreduce:NCCLCards:^$:cards nccl"
+built=$PWD/bin/gpu-check
+
+die() {
+	echo "gpu-check: $1" >&2
+	exit 1
+}
+
+# each gives a function the four parts of each check.
+each() {
+	while IFS=: read -r package run skip takes; do
+		"$1" "$package" "$run" "$skip" "$takes" </dev/null
+	done <<-EOF
+		$checks
+	EOF
+}
+
+list() {
+	takes=
+	for what in $4; do
+		case $what in
+		cards) takes="$takes; takes two cards" ;;
+		nccl) takes="$takes; takes NCCL" ;;
+		torch) takes="$takes; takes PyTorch for CUDA" ;;
+		esac
+	done
+	echo "  $1, tests that match $2$takes"
+}
+
+test_of() { echo "$built/$(echo "$1" | tr / -)"; }
+
+# build builds a package's tests, once where it has several checks, which follow each other; -s and -w
+# leave out what debuggers want, near half of what is to be copied.
+last=
+build() {
+	[ "$1" = "$last" ] || .cache/bin/go test -c -ldflags='-s -w' -o "$(test_of "$1")" "./$1"
+	last=$1
+}
+
+# The libraries and programs that checks would compile for themselves, as they do it; the C
+# library lies beside what finds it.
+build_programs() {
+	cc -std=gnu11 -O2 -ffp-contract=off -shared -fPIC -Icsrc/accel -Icsrc/ptx -o "$built/twin.so" csrc/accel/testdata/twin.c -lm
+	.cache/bin/go build -buildvcs=false -ldflags='-s -w' -o "$built/psrt" ./cmd/psrt
+	.cache/bin/go build -buildvcs=false -buildmode=c-shared -o "$built/libpsrt.so" \
+		-ldflags "-s -w -extldflags '-Wl,-soname,libpsrt.so,--version-script=$PWD/cmd/libpsrt/libpsrt.map'" ./cmd/libpsrt
+	cc -std=gnu99 -O1 -Icmd/libpsrt -pthread -o "$built/device" cmd/libpsrt/testdata/device.c -L"$built" -Wl,-rpath,"\$ORIGIN" -lpsrt -ldl
+}
+
+need() { [ -e "$1" ] || die "no $1: run make gpu-check where there is a Go, then copy this folder"; }
+
+need_built() { need "$(test_of "$1")"; }
+
+# lacks says what of the words it is given this host has not.
+lacks() {
+	for what in $1; do
+		case $what in
+		cards) [ "$cards" -gt 1 ] || echo "takes two cards, this host has $cards" ;;
+		nccl) grep '^no NCCL' "$built/cards" || true ;;
+		torch) python3 -c 'import numpy, torch, sys; sys.exit(not torch.cuda.is_available())' >/dev/null 2>&1 ||
+			echo "no PyTorch for CUDA here: python3 has no numpy, or no torch that sees a GPU" ;;
+		esac
+	done
+}
+
+# run runs a check; a test of it that was skipped, or is not there, is not one that has passed.
+ran='' failed='' not_run='' newline='
+'
+run() {
+	name="$1, tests that match $2" log="$built/log"
+	why=$(lacks "$4" | paste -sd ';' - | sed 's,;,; ,g')
+	if [ -n "$why" ]; then
+		echo "gpu-check: $name: not run: $why"
+		not_run="$not_run$newline  $name: $why"
+		return
+	fi
+	echo "gpu-check: $name"
+	{ (cd "$1" && PSRT_GPU=1 PSRT_ACCEL_TWIN="$built/twin.so" PSRT_BUILT="$built" "$(test_of "$1")" \
+		-test.v -test.run="$2" -test.skip="$3" -test.bench="$2" -test.timeout=20m) 2>&1 || echo "gpu-check: exit status $?"; } | tee "$log"
+	if grep -q '^gpu-check: exit status' "$log" || ! grep -Eq '^--- (PASS|SKIP)' "$log"; then
+		failed="$failed$newline  $name"
+	elif grep -q '^ *--- SKIP' "$log"; then
+		not_run="$not_run$newline  $name: $(grep '^ *--- SKIP' "$log" | paste -sd ';' - | sed 's,;,; ,g')"
+	else
+		ran="$ran$newline  $name"
+	fi
+}
 
 if [ "${1-}" = --list ]; then
 	echo "make test runs these by fakes of a GPU's driver; the driver, the card and its speed are shown by make gpu-check, on one (docs/gpu.md):"
-	for c in $checks; do
-		which=${c#*:}
-		echo "  ${c%%:*}, tests that match ${which%%:*}"
-	done
+	each list
 	exit
 fi
 # Whether there is a card is known before minutes of building.
-mkdir -p bin/gpu-check
-card="$PWD/bin/gpu-check/card"
+mkdir -p "$built"
 if command -v cc >/dev/null; then
-	cc -O2 -o "$card" csrc/cuda/testdata/card.c -ldl
+	cc -O2 -o "$built/card" csrc/cuda/testdata/card.c -ldl
 fi
-[ -x "$card" ] || { echo "gpu-check: no $card: run make gpu-check where there is a compiler and a Go, then copy this folder" >&2; exit 1; }
-case ${1-} in
---build) ;; # to be copied to a machine that has one
-*) "$card" >bin/gpu-check/cards 2>&1 || { echo "gpu-check: $(cat bin/gpu-check/cards); --build builds the checks alone" >&2; exit 1; }
-	echo "gpu-check: $(cat bin/gpu-check/cards)" ;;
-esac
+[ -x "$built/card" ] || die "no $built/card: run make gpu-check where there is a compiler and a Go, then copy this folder"
+if [ "${1-}" != --build ]; then
+	"$built/card" >"$built/cards" 2>&1 || die "$(cat "$built/cards"); --build builds the checks alone"
+	echo "gpu-check: $(cat "$built/cards")"
+	cards=$(sed -n '1s/ .*//p' "$built/cards")
+fi
 if [ -x .cache/bin/go ]; then
-	# As csrc/accel/acceltest compiles it, for rows by a library's table of functions.
-	cc -std=gnu11 -O2 -ffp-contract=off -shared -fPIC -Icsrc/accel -Icsrc/ptx -o bin/gpu-check/twin.so csrc/accel/testdata/twin.c -lm
-	for c in $checks; do
-		p=${c%%:*}
-		.cache/bin/go test -c -o "bin/gpu-check/$(echo "$p" | tr / -)" "./$p"
-	done
+	build_programs
+	each build
 fi
 [ "${1-}" != --build ] || exit 0
-failed= twin="$PWD/bin/gpu-check/twin.so"
-[ -f "$twin" ] || { echo "gpu-check: no $twin: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
-for c in $checks; do
-	p=${c%%:*} which=${c#*:}
-	run=${which%%:*} skip=${which#*:}
-	check="$PWD/bin/gpu-check/$(echo "$p" | tr / -)"
-	[ -x "$check" ] || { echo "gpu-check: no $check: run make gpu-check where there is a Go, then copy this folder" >&2; exit 1; }
-	echo "gpu-check: $p"
-	(cd "$p" && PSRT_GPU=1 PSRT_ACCEL_TWIN="$twin" "$check" -test.v -test.run="$run" -test.skip="$skip" -test.bench=Card -test.timeout=20m) || failed="$failed $p"
+for program in twin.so psrt libpsrt.so device; do
+	need "$built/$program"
 done
-[ -z "$failed" ] || { echo "gpu-check: failed:$failed" >&2; exit 1; }
+each need_built
+each run
+[ -z "$ran" ] || echo "gpu-check: passed:$ran"
+[ -z "$not_run" ] || echo "gpu-check: not run:$not_run"
+[ -z "$failed" ] || die "failed:$failed"

@@ -118,6 +118,25 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestNCCLCards: ranks on this machine's cards, with PSRT_GPU set; else on fake ones.
+func TestNCCLCards(t *testing.T) {
+	c := small("shm", min(cudatest.Cards(t), 4))
+	if c.Ranks == 0 {
+		c.Ranks = 4
+		t.Setenv(cuda.Variable, cudatest.Build(t))
+		t.Setenv(nccl.Variable, nccltest.Build(t))
+		t.Setenv("PSRT_FAKE_CUDA_DEVICES", "4")
+	}
+	c.Collective = NCCL
+	r, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 2 || !strings.Contains(strings.Join(r.Notes, "\n"), "its sums by NCCL ") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestNCCL: sums by NCCL, a fake one, are those of the ring, and what it works with is said.
 func TestNCCL(t *testing.T) {
 	c := small("shm", 3)

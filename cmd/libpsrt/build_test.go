@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"psrt/csrc/cuda/cudatest"
 	"psrt/rdma/invariant"
 	"psrt/sched/kv/kvtest"
 	"psrt/sched/server"
@@ -37,9 +38,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// library builds the library as make build does, and gives its directory.
+// library builds the library as make build does, and gives its directory; where one has been built it is that.
 func library(t testing.TB) string {
 	t.Helper()
+	if dir := os.Getenv(cudatest.Built); dir != "" {
+		return dir
+	}
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "libpsrt"); built.err != nil {
 			return
@@ -86,9 +90,12 @@ func goroot() string {
 	return strings.TrimSpace(string(out))
 }
 
-// program compiles testdata/name.c against the library.
+// program compiles testdata/name.c against the library, unless it has been before.
 func program(t testing.TB, name string, flags ...string) string {
 	t.Helper()
+	if dir := os.Getenv(cudatest.Built); dir != "" {
+		return filepath.Join(dir, name)
+	}
 	lib := library(t)
 	out := filepath.Join(t.TempDir(), name)
 	args := append([]string{"-std=gnu99", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I.", "-pthread", "-o", out, filepath.Join("testdata", name+".c")}, flags...)

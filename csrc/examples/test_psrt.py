@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What psrt.py promises. PSRT names the command psrt, PSRT_LIBRARY the library,
-PSRT_CUDA_LIBRARY a driver whose GPU is a fake."""
+PSRT_CUDA_LIBRARY a driver, whose GPU may be a fake."""
 
 import array
 import asyncio
@@ -58,7 +58,7 @@ class Server:
 
 
 class OnDevice:
-    """Floats in the memory of the fake GPU, as CuPy and others show theirs."""
+    """Floats in a GPU's memory, as CuPy and others show theirs."""
 
     def __init__(self, shape):
         self.cuda = ctypes.CDLL(os.environ["PSRT_CUDA_LIBRARY"])

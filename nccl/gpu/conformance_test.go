@@ -12,7 +12,18 @@ import (
 // TestConformance: with the order of the servers to the bit, as ring's; with NCCL's own, as
 // near as another order is.
 func TestConformance(t *testing.T) {
-	opt, most := machine(t)
+	opt, cards := machine(t)
+	conformance(t, opt, cards)
+}
+
+// TestConformanceOfOne is what a host with one card can be asked.
+func TestConformanceOfOne(t *testing.T) {
+	opt, _ := machine(t)
+	conformance(t, opt, 1)
+}
+
+// conformance runs the suite with so many ranks at most.
+func conformance(t *testing.T, opt Options, most int) {
 	for name, anyOrder := range map[string]bool{"InOrder": false, "AnyOrder": true} {
 		t.Run(name, func(t *testing.T) {
 			opt := opt

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 	"psrt/csrc/nccl/nccltest"
 	"psrt/nccl/coll"
@@ -20,7 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv("PSRT_FAKE_CUDA_DEVICES", "8") // before the fake is loaded
+	if os.Getenv("PSRT_GPU") == "" {
+		os.Setenv("PSRT_FAKE_CUDA_DEVICES", "8") // before the fake is loaded
+	}
 	os.Exit(invariant.Main(m))
 }
 
@@ -105,18 +106,10 @@ func fakes(t testing.TB) Options {
 // machine is four cards with a fake driver, or, with PSRT_GPU set, this machine's.
 func machine(t testing.TB) (opt Options, cards int) {
 	t.Helper()
-	if os.Getenv("PSRT_GPU") == "" {
+	if cards = cudatest.Cards(t); cards == 0 {
 		return fakes(t), 4
 	}
-	driver, err := cuda.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := driver.Devices()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Options{Timeout: patience, Machine: "here"}, len(all)
+	return Options{Timeout: patience, Machine: "here"}, cards
 }
 
 // builtFakes are also for other processes, which load the driver's file.

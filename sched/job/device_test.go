@@ -107,11 +107,14 @@ const anyDevices = 0
 
 // TestSpreadOverDevices: lanes' rows on devices of their own, four of a kind or of several kinds, are those of
 // memory, and every one of like devices has some.
-func TestSpreadOverDevices(t *testing.T) {
+func TestSpreadOverDevices(t *testing.T) { trySpreads(t, deviceSpreads(t)) }
+
+func trySpreads(t *testing.T, spreads []deviceSpread) {
+	t.Helper()
 	base := *sampleJob(t, "fm")
 	base.Dataset, base.Lanes, base.Batch, base.Epochs = "queue", 4, 200, 1
 	want := run(t, base, "shm").Digest
-	for _, spread := range deviceSpreads(t) {
+	for _, spread := range spreads {
 		j := base
 		j.Device = &pick.Device{Kind: spread.kinds, Bytes: 1 << 20}
 		res := run(t, j, "shm")

@@ -31,10 +31,19 @@ func fakeCards(t *testing.T, defines ...string) {
 	t.Setenv(nccl.Variable, nccltest.Build(t, defines...))
 }
 
+// ncclCards are the fake driver's, or, with PSRT_GPU set, this machine's, and so many workers can have one.
+func ncclCards(t *testing.T) (workers int) {
+	if n := cudatest.Cards(t); n > 0 {
+		return n
+	}
+	fakeCards(t)
+	return 4
+}
+
 // NCCL adds what the servers would have added, bit for bit, whatever its own order; with
 // workers that have no examples in a step, too.
 func TestSameDigestByNCCL(t *testing.T) {
-	fakeCards(t)
+	most := ncclCards(t)
 	base := sampleJob(t, model.DeepFM)
 	base.Batch = 512
 	want := run(t, *base, "shm")
@@ -42,7 +51,7 @@ func TestSameDigestByNCCL(t *testing.T) {
 		servers, lanes, workers int
 		mixed                   *densesplit.Measured
 	}{{1, 1, 1, nil}, {1, 2, 2, nil}, {2, 1, 3, nil}, {2, 2, 4, &densesplit.Measured{Servers: 1, Reduce: 1}}} {
-		if testing.Short() && l.workers%2 == 1 && l.servers == 1 {
+		if l.workers > most || testing.Short() && l.workers%2 == 1 && l.servers == 1 {
 			continue
 		}
 		j := *base
@@ -54,7 +63,7 @@ func TestSameDigestByNCCL(t *testing.T) {
 		if res.Digest != want.Digest || *res.AUC != *want.AUC {
 			t.Errorf("%+v: digest %s, AUC %v; with --dense ps %s, %v", l, res.Digest, *res.AUC, want.Digest, *want.AUC)
 		}
-		if use := res.DenseSums.NCCL; use == nil || use.Why != "" || use.Version != "2.27.3" || use.AnyOrder || res.DenseSums.Hosts != nil {
+		if use := res.DenseSums.NCCL; use == nil || use.Why != "" || use.Version == "" || use.AnyOrder || res.DenseSums.Hosts != nil {
 			t.Errorf("%+v: added by %+v", l, use)
 		}
 	}
@@ -85,9 +94,9 @@ func TestNCCLEndsInOrder(t *testing.T) {
 // Where no bit is promised NCCL's own order will do: every worker ends with the servers'
 // values, which the run itself checks.
 func TestNCCLWithStaleRows(t *testing.T) {
-	fakeCards(t)
+	most := ncclCards(t)
 	j := sampleJob(t, model.DeepFM)
-	j.Dense, j.Collective, j.Sync, j.Workers, j.Servers, j.Lanes = train.DenseAllReduce, train.CollectiveNCCL, train.ASP, 3, 2, 2
+	j.Dense, j.Collective, j.Sync, j.Workers, j.Servers, j.Lanes = train.DenseAllReduce, train.CollectiveNCCL, train.ASP, min(most, 3), 2, 2
 	if res := run(t, *j, "shm"); *res.AUC < 0.6 || res.DenseSums.NCCL == nil || !res.DenseSums.NCCL.AnyOrder {
 		t.Errorf("AUC %.4f, added by %+v", *res.AUC, res.DenseSums.NCCL)
 	}

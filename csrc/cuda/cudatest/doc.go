@@ -2,7 +2,8 @@
 // device in the host's memory that runs the kernels of csrc/ptx, compiled as C, as
 // late as CUDA may.
 //
-// It owns testdata/fake.c, whose head says by which variables of the environment it fails. It
+// It owns testdata/fake.c, whose head says by which variables of the environment it fails, and
+// how a test is told to take a machine's own driver, and programs of before. It
 // must not know rows or tiers; nothing but tests imports it.
 //
 // The life of one: Library(t) compiles it, cuda.Load loads it, once in a process.

@@ -1,15 +1,21 @@
-/* Says which driver is here and how many cards it shows, or why there is none: for
- * .ci/gpu-check.sh, before anything is built.
+/* Says which driver is here and how many cards it shows, or why there is none, and then
+ * whether NCCL is: for .ci/gpu-check.sh, before anything is built.
  *
  *   cc -o card csrc/cuda/testdata/card.c -ldl */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The file that a variable of the environment names, else the library of that name. */
+static void *open_library(const char *variable, const char *name)
+{
+	const char *path = getenv(variable);
+	return dlopen(path && *path ? path : name, RTLD_NOW);
+}
+
 int main(void)
 {
-	const char *path = getenv("PSRT_CUDA_LIBRARY");
-	void *library = dlopen(path && *path ? path : "libcuda.so.1", RTLD_NOW);
+	void *library = open_library("PSRT_CUDA_LIBRARY", "libcuda.so.1");
 	if (!library) {
 		fprintf(stderr, "no GPU driver: %s: install the GPU's driver, or have PSRT_CUDA_LIBRARY name its file\n", dlerror());
 		return 1;
@@ -18,7 +24,7 @@ int main(void)
 	int (*count)(int *) = (int (*)(int *))dlsym(library, "cuDeviceGetCount");
 	int e, n = 0;
 	if (!init || !count) {
-		fprintf(stderr, "%s is no CUDA driver: PSRT_CUDA_LIBRARY names another\n", path ? path : "libcuda.so.1");
+		fprintf(stderr, "what is loaded as the GPU's driver is none: PSRT_CUDA_LIBRARY names another\n");
 		return 1;
 	}
 	if ((e = init(0)) || (e = count(&n)) || n < 1) {
@@ -26,5 +32,9 @@ int main(void)
 		return 1;
 	}
 	printf("%d GPU%s here\n", n, n == 1 ? " is" : "s are");
+	if (open_library("PSRT_NCCL_LIBRARY", "libnccl.so.2"))
+		printf("NCCL is here\n");
+	else
+		printf("no NCCL: %s: install it, or have PSRT_NCCL_LIBRARY name its file\n", dlerror());
 	return 0;
 }

@@ -3,6 +3,7 @@ package exampletest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -16,17 +17,19 @@ import (
 	"testing"
 	"time"
 
+	"psrt/csrc/cuda"
 	"psrt/csrc/cuda/cudatest"
 )
 
-// bench is what all tests share: built once, in a folder of its own.
+// bench is what all tests share: built once, in a folder of its own, unless it has been before.
 type bench struct {
 	dir, psrt, library, header string
 	train, test, token         string
 }
 
-// python is the distribution's: .ci/deps.sh test installs NumPy and PyTorch for it.
-const python = "/usr/bin/python3"
+// python is the distribution's: .ci/deps.sh test installs NumPy and PyTorch for it. With PSRT_GPU set it is
+// the one whose PyTorch .ci/gpu-check.sh has asked for a GPU.
+var python = "/usr/bin/python3"
 
 func TestExamples(t *testing.T) {
 	b := build(t)
@@ -74,8 +77,12 @@ func TestSameAsTrain(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	addr := b.serve(t, "tables.yaml").Address
-	got := auc(t, b.run(t, python, "-B", "train_deepfm.py", addr, b.token, b.train, b.test))
-	if math.Abs(got-result.AUC) > 1e-3 {
+	out = b.run(t, python, "-B", "train_deepfm.py", addr, b.token, b.train, b.test)
+	t.Logf("psrt train: auc %.4f; PyTorch: %s", result.AUC, out)
+	if cudatest.Cards(t) > 0 && !(strings.Contains(out, "device cuda\n") && strings.Contains(out, "rows come and go by ")) {
+		t.Errorf("rows and layers were not on a GPU: %s", out)
+	}
+	if got := auc(t, out); math.Abs(got-result.AUC) > 1e-3 {
 		t.Errorf("AUC %.4f with PyTorch, %.4f of psrt train: they differ by more than .001", got, result.AUC)
 	}
 }
@@ -115,11 +122,17 @@ func TestOwnRule(t *testing.T) {
 	}
 }
 
-// TestPython runs test_psrt.py, which starts servers of its own.
+// TestPython runs test_psrt.py, which starts servers of its own, by a fake driver, or, with PSRT_GPU set,
+// this machine's.
 func TestPython(t *testing.T) {
 	b := build(t)
-	c := b.command(python, "-B", "-W", "error", "test_psrt.py")
-	c.Env = append(c.Env, "PSRT="+b.psrt, "PSRT_CUDA_LIBRARY="+cudatest.Build(t), "PSRT_FAKE_CUDA_FENCED=1")
+	c := b.command(python, "-B", "test_psrt.py")
+	driver := cmp.Or(os.Getenv(cuda.Variable), cuda.Library)
+	if cudatest.Cards(t) == 0 {
+		driver = cudatest.Build(t)
+		c.Env = append(c.Env, "PYTHONWARNINGS=error") // of the distribution's PyTorch; another's are its own
+	}
+	c.Env = append(c.Env, "PSRT="+b.psrt, cuda.Variable+"="+driver, "PSRT_FAKE_CUDA_FENCED=1")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -175,7 +188,7 @@ func TestHeaderIsStrict(t *testing.T) {
 
 var built *bench
 
-// build makes the command, the library and the data, once.
+// build makes the command, the library, where they are not yet, and the data, once.
 func build(t *testing.T) *bench {
 	t.Helper()
 	if built != nil {
@@ -185,7 +198,20 @@ func build(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{dir: dir, psrt: filepath.Join(dir, "psrt"), library: filepath.Join(dir, "libpsrt.so"), token: filepath.Join(dir, "token")}
+	programs := cmp.Or(os.Getenv(cudatest.Built), dir)
+	b := &bench{dir: dir, psrt: filepath.Join(programs, "psrt"), library: filepath.Join(programs, "libpsrt.so"), token: filepath.Join(dir, "token")}
+	if programs == dir {
+		b.compileAll(t)
+	}
+	b.run(t, b.psrt, "gen", "zipf", "--rows", "40000", "--fields", "8", "--vocab", "3000", "--seed", "3", "--split", "8:1:1", "--out", filepath.Join(dir, "clicks.libsvm"))
+	b.train, b.test = filepath.Join(dir, "clicks.train.libsvm"), filepath.Join(dir, "clicks.test.libsvm")
+	built = b
+	return b
+}
+
+// compileAll makes the command and the library.
+func (b *bench) compileAll(t *testing.T) {
+	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
@@ -202,13 +228,12 @@ func build(t *testing.T) *bench {
 			t.Fatalf("%v: %v\n%s", c, err, out)
 		}
 	}
-	b.run(t, b.psrt, "gen", "zipf", "--rows", "40000", "--fields", "8", "--vocab", "3000", "--seed", "3", "--split", "8:1:1", "--out", filepath.Join(dir, "clicks.libsvm"))
-	b.train, b.test = filepath.Join(dir, "clicks.train.libsvm"), filepath.Join(dir, "clicks.test.libsvm")
-	built = b
-	return b
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv("PSRT_GPU") != "" {
+		python = "python3"
+	}
 	code := m.Run()
 	if built != nil {
 		os.RemoveAll(built.dir)
@@ -220,7 +245,7 @@ func TestMain(m *testing.M) {
 func (b *bench) command(args ...string) *exec.Cmd {
 	c := exec.Command(args[0], args[1:]...)
 	c.Dir = ".."
-	c.Env = append(os.Environ(), "PSRT_LIBRARY="+b.library, "LD_LIBRARY_PATH="+b.dir)
+	c.Env = append(os.Environ(), "PSRT_LIBRARY="+b.library, "LD_LIBRARY_PATH="+filepath.Dir(b.library)+":"+os.Getenv("LD_LIBRARY_PATH"))
 	return c
 }
 
