@@ -7,6 +7,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"time"
 	"unsafe"
 
@@ -245,7 +246,7 @@ func psrtgo_mem_register(h, addr address, n C.size_t, e *C.psrt_text) (result C.
 	}
 	b, err := view[byte](addr, uint64(n), "addr")
 	if err == nil {
-		if err = populated(b); err != nil && c.gpus.Has(uint64(addr)) {
+		if err = populated(b, func() bool { return c.gpus.Has(uint64(addr)) }); errors.Is(err, errOfGPU) {
 			return fail(e, c.gpus.Register(uint64(addr), uint64(n)))
 		}
 	}
@@ -256,13 +257,13 @@ func psrtgo_mem_register(h, addr address, n C.size_t, e *C.psrt_text) (result C.
 }
 
 // populated is populate with the fault, where there is one, as an error.
-func populated(b []byte) (err error) {
+func populated(b []byte, ofGPU func() bool) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = kv.FaultError(v)
 		}
 	}()
-	return populate(b)
+	return populate(b, ofGPU)
 }
 
 //export psrtgo_mem_end

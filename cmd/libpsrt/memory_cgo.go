@@ -126,8 +126,13 @@ func options(a address) (C.psrt_seen_options, error) {
 	return o, nil
 }
 
-// populate makes sure that memory is there and may be written, without changing it.
-func populate(b []byte) error {
+// errOfGPU: the process may not touch memory, because a GPU has it.
+var errOfGPU = errors.New("psrt: a GPU has it")
+
+// populate makes sure that memory is there and may be written, without changing it. What a
+// GPU has it does not touch, if ofGPU says so: the fault is an error here, but ends a process
+// whose own handler of faults comes first, as Python's faulthandler does.
+func populate(b []byte, ofGPU func() bool) error {
 	page := uint64(unix.Getpagesize())
 	first := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 	end := (first + uint64(len(b)) + page - 1) &^ (page - 1)
@@ -141,6 +146,9 @@ func populate(b []byte) error {
 		return unreadable(b, errors.New("it may not be written"))
 	} else if !errors.Is(err, unix.EINVAL) {
 		return unreadable(b, err)
+	}
+	if ofGPU() {
+		return errOfGPU
 	}
 	sum := byte(0) // a kernel before 5.14, or memory that may not be read
 	for i := uint64(0); i < uint64(len(b)); i += page {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -355,4 +356,33 @@ func traffic(dev *cuda.Device, s *device.Staging, rows *kv.Table, thread uint64)
 		return err
 	}
 	return dev.Free(at)
+}
+
+// TestStreamNeverThereFails: a client whose streams never come to its copies ends all the
+// same, and leaves what it has with the driver, whose calls to take it back would wait.
+func TestStreamNeverThereFails(t *testing.T) {
+	dev, c, s, rows := setUp(t)
+	at, err := dev.Alloc(4 * dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, _ := behind(t, dev, at) // which is never done: a card has the pages, the fake's copy would have nothing
+	if err := s.Into(device.Place{Address: uint64(at), Stream: stream}, dim, 0, func(m []float32) error { return rows.Pull([]uint64{7}, m, kv.Options{}) }); err != nil {
+		t.Fatal(err)
+	}
+	hang := filepath.Join(t.TempDir(), "hang")
+	if err := os.WriteFile(hang, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+	ended := make(chan struct{})
+	go func() { c.Close(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(2 * time.Minute):
+		t.Error("it does not end")
+	}
+	if err := os.Remove(hang); err != nil {
+		t.Fatal(err)
+	}
 }

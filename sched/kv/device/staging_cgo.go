@@ -379,17 +379,7 @@ func (s *Staging) End() {
 	}
 	end := time.Now().Add(endWithin)
 	for _, c := range s.order {
-		for _, r := range c.free {
-			for over := false; !over && time.Now().Before(end); time.Sleep(longestNap) {
-				var err error
-				if over, err = r.over.Passed(); err != nil {
-					break // it copies no more
-				}
-			}
-			_ = r.unpin() // the arena goes with the client, whatever the device says
-			_ = r.over.Close()
-		}
-		_ = c.dev.Close()
+		c.end(end)
 	}
 	for _, l := range s.lent {
 		if l.fd >= 0 {
@@ -399,8 +389,30 @@ func (s *Staging) End() {
 	s.order, s.cards, s.lent = nil, map[int]*card{}, nil
 }
 
-// endWithin bounds waiting for copies that a device has not done: pages that it has
-// pinned stay its own, so that it copies into nobody else's.
+// end gives back a device's pieces; their arenas go with the client, whatever the device
+// says. Where copies are still to come it has nothing back: the driver's calls for that wait
+// for all that its streams have, and pages that it has pinned stay its own.
+func (c *card) end(until time.Time) {
+	for _, r := range c.free {
+		for {
+			over, err := r.over.Passed()
+			if over || err != nil { // it copies no more
+				break
+			}
+			if time.Now().After(until) {
+				return
+			}
+			time.Sleep(longestNap)
+		}
+	}
+	for _, r := range c.free {
+		_ = r.unpin()
+		_ = r.over.Close()
+	}
+	_ = c.dev.Close()
+}
+
+// endWithin bounds waiting for copies that a device has not done.
 const endWithin = 10 * time.Second
 
 // Report is what StatsJSON shows: nothing where there was no GPU's memory.
