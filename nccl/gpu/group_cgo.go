@@ -31,6 +31,7 @@ type Group struct {
 	memories atomic.Pointer[memorySet]
 
 	verdict atomic.Pointer[error] // why the group is broken
+	plain   atomic.Bool           // no memory is registered with NCCL, see known
 
 	mu     sync.Mutex
 	closed bool
@@ -43,6 +44,7 @@ type Group struct {
 	drain    time.Duration
 	draining bool // event is behind copies that NCCL's work was before when it was aborted
 	scratch  scratch
+	refused  bool // NCCL has refused to know memory, here
 	calls    uint64
 	deadline time.Time
 }
@@ -74,7 +76,7 @@ func (g *Group) Size() int { return g.control.Size() }
 // Info is what it works with.
 func (g *Group) Info() Info {
 	return Info{Card: fmt.Sprintf("GPU %d, %s (%s)", g.dev.Index, g.dev.Name, g.dev.Bus), Version: nccl.VersionText(g.lib.Version()),
-		AnyOrder: g.opt.AnyOrder, Registered: g.lib.Registers()}
+		AnyOrder: g.opt.AnyOrder, Registered: g.registers()}
 }
 
 // Err is why the group is broken.
