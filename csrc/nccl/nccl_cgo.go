@@ -122,7 +122,8 @@ func (c *Comm) Destroy() error {
 	return c.gone("ncclCommDestroy", C.psrt_nccl_destroy(c.lib.at, c.at()))
 }
 
-// Abort ends what is under way, here, and gives it back.
+// Abort ends what is under way, here, and gives it back. It waits for what the card does,
+// though Init and other calls return at once: for a card that hangs, for ever.
 func (c *Comm) Abort() error { return c.gone("ncclCommAbort", C.psrt_nccl_abort(c.lib.at, c.at())) }
 
 // gone is how giving it back went; its words are not asked for, as it may be no more.

@@ -310,9 +310,20 @@ func TestCloseInOrder(t *testing.T) {
 // TestHangingCopyFails: where the card does not end its copies though NCCL's work was aborted, the
 // call's error says that it may still write, and no memory is given back until it has.
 func TestHangingCopyFails(t *testing.T) {
+	hangs(t, "PSRT_FAKE_CUDA_HANG", "has not ended its copies")
+}
+
+// TestHangingAbortFails: the same where NCCL's abort does not come back.
+func TestHangingAbortFails(t *testing.T) {
+	t.Setenv("PSRT_FAKE_NCCL_STALL", "0:0")
+	hangs(t, "PSRT_FAKE_NCCL_HANG", "ncclCommAbort on GPU 0, fake device 0")
+}
+
+// hangs has a call fail while the file is there that the variable names.
+func hangs(t *testing.T, variable, want string) {
 	opt := fakes(t)
 	hang := filepath.Join(t.TempDir(), "hang")
-	t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+	t.Setenv(variable, hang)
 	p := newProcess(t)
 	over := controls(t, []*process{p}, 1)
 	groups, errs := joins(t, over, func(int) Options { return opt })
@@ -333,8 +344,16 @@ func TestHangingCopyFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: a.Bytes()[:4096], Recv: a.Bytes()[4096:], Within: 2 * time.Second}
-	if err := g.Do(call); !errors.Is(err, coll.ErrWrites) {
-		t.Errorf("the call: %v", err)
+	failed := make(chan error, 1)
+	go func() { failed <- g.Do(call) }()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, coll.ErrWrites) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the call: %v, want %q", err, want)
+		}
+	case <-time.After(patience):
+		_ = os.Remove(hang) // which would keep the process
+		t.Fatalf("the call has not failed in %v", patience)
 	}
 	if err := coll.GiveBack(m, a); !errors.Is(err, coll.ErrWrites) {
 		t.Errorf("its memory, meanwhile: %v", err)

@@ -9,6 +9,7 @@
  * PSRT_FAKE_NCCL_FAIL    RANK:OP  an asynchronous error at that rank's so manieth work
  * PSRT_FAKE_NCCL_STALL   RANK:OP  which never ends
  * PSRT_FAKE_NCCL_KILL    RANK:OP  at which that rank's process ends
+ * PSRT_FAKE_NCCL_HANG    FILE     while it is there no abort returns; may come and go
  * PSRT_FAKE_NCCL_REFUSE  RANK:N   that rank's registrations fail, from the Nth on, from 0
  * PSRT_FAKE_NCCL_TRACE   FILE     "finalize RANK", "destroy RANK" or "abort RANK" is added to it
  *
@@ -396,6 +397,10 @@ static int leave(struct comm *c)
 
 int ncclCommAbort(struct comm *c)
 {
+	const char *hang = getenv("PSRT_FAKE_NCCL_HANG");
+	c->aborted = 1;
+	while (hang && !access(hang, F_OK))
+		usleep(1000);
 	trace(c, "abort");
 	return leave(c);
 }
