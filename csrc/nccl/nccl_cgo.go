@@ -138,7 +138,8 @@ type Registration struct {
 	at unsafe.Pointer
 }
 
-// Register tells the library of memory of the device that calls will use.
+// Register tells the library of memory of the device that calls will use. A call's memory is
+// registered at all ranks, source and destination, or nowhere.
 func (c *Comm) Register(at uint64, bytes int) (*Registration, error) {
 	if !c.lib.Registers() {
 		return nil, fmt.Errorf("%w: NCCL %s has no ncclCommRegister, which came with 2.19", ErrNotSupported, VersionText(c.lib.Version()))

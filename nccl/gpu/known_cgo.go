@@ -10,6 +10,9 @@ import (
 // known is what NCCL has been told of memory of the card. It knows all that a call uses, at
 // all ranks, or none of it: NCCL does not say what happens else, and over a network that
 // may be waiting for ever. Where it refuses at one rank, all do without.
+//
+// It uses what it knows over networks. Among cards of a host it wants memory of another
+// allocator (ncclMemAlloc's), or leave by NCCL_LEGACY_CUDA_REGISTER, which may hang.
 type known struct {
 	by *nccl.Registration // nil: it was not told, or is gone
 }
