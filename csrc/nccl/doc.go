@@ -13,7 +13,8 @@
 //	Comm.State                 until it is Success: Init, and each call, goes on by itself
 //	Comm.AllReduce and others  work for a stream, which CUDA's events tell the end of
 //	Comm.State                 an error that came later, of another rank's death too
-//	Comm.Finalize, Destroy     the end in order; Abort ends what is under way
+//	Comm.Finalize, Destroy     the end in order; Abort ends what is under way, and waits
+//	                           for the card
 //
 // Every call is made in the context of the device that the communicator was made in
 // (cuda.Device.In): NCCL asks the thread for it. One goroutine at a time uses a Comm, but

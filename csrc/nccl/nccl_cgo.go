@@ -122,7 +122,8 @@ func (c *Comm) Destroy() error {
 	return c.gone("ncclCommDestroy", C.psrt_nccl_destroy(c.lib.at, c.at()))
 }
 
-// Abort ends what is under way, here, and gives it back.
+// Abort ends what is under way, here, and gives it back. It waits for what the card does,
+// though Init and other calls return at once: for a card that hangs, for ever.
 func (c *Comm) Abort() error { return c.gone("ncclCommAbort", C.psrt_nccl_abort(c.lib.at, c.at())) }
 
 // gone is how giving it back went; its words are not asked for, as it may be no more.
@@ -137,7 +138,8 @@ type Registration struct {
 	at unsafe.Pointer
 }
 
-// Register tells the library of memory of the device that calls will use.
+// Register tells the library of memory of the device that calls will use. A call's memory is
+// registered at all ranks, source and destination, or nowhere.
 func (c *Comm) Register(at uint64, bytes int) (*Registration, error) {
 	if !c.lib.Registers() {
 		return nil, fmt.Errorf("%w: NCCL %s has no ncclCommRegister, which came with 2.19", ErrNotSupported, VersionText(c.lib.Version()))

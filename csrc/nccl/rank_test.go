@@ -46,11 +46,14 @@ func oneRank(dev *cuda.Device, lib *Library) (err error) {
 	if err != nil {
 		return err
 	}
-	reg, err := comm.Register(uint64(from), n)
-	if lib.Registers() == (err != nil) || err != nil && !errors.Is(err, ErrNotSupported) {
-		return fmt.Errorf("registering: %w", err)
-	} else if err != nil {
-		reg, err = nil, nil
+	var known []*Registration // all that a call has, or nothing
+	for _, at := range []cuda.Ptr{from, to} {
+		reg, err := comm.Register(uint64(at), n)
+		if lib.Registers() == (err != nil) || err != nil && !errors.Is(err, ErrNotSupported) {
+			return fmt.Errorf("registering: %w", err)
+		} else if err == nil {
+			known = append(known, reg)
+		}
 	}
 	send, recv, raw := uint64(from), uint64(to), stream.Raw()
 	for i, call := range []func() error{
@@ -82,8 +85,9 @@ func oneRank(dev *cuda.Device, lib *Library) (err error) {
 	if err := comm.AllReduce(raw, send, recv, 1, 99, Sum); !errors.As(err, &failed) || failed.Result != InvalidArgument || failed.Rank != 0 {
 		return fmt.Errorf("a type that is none: %v", err)
 	}
-	if reg != nil {
-		err = reg.Close()
+	err = nil
+	for _, reg := range known {
+		err = errors.Join(err, reg.Close())
 	}
 	return errors.Join(err, comm.Finalize(), settled(comm), comm.Destroy(), dev.Free(from), dev.Free(to), dev.HostFree(host), event.Close(), stream.Close())
 }

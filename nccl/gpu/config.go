@@ -48,7 +48,8 @@ type Info struct {
 	Card     string `json:"card,omitempty"`    // this rank's
 	Version  string `json:"version,omitempty"` // of NCCL
 	AnyOrder bool   `json:"any_order,omitempty"`
-	// Registered says whether NCCL knows the memory that calls use.
+	// Registered says whether the memory that calls use is registered with NCCL, for
+	// networks: inside a host NCCL does not use that of memory that cuMemAlloc gave.
 	Registered bool `json:"registered,omitempty"`
 }
 

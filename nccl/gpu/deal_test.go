@@ -35,7 +35,7 @@ func TestDeal(t *testing.T) {
 }
 
 func TestWord(t *testing.T) {
-	w := word{kind: 2, typ: 9, op: 3, absent: true, anyOrder: true, block: 1 << 40, root: 7, at: 1 << 50}
+	w := word{kind: 2, typ: 9, op: 3, absent: true, anyOrder: true, refused: true, block: 1 << 40, root: 7, at: 1 << 50}
 	b := make([]byte, wordBytes)
 	w.encode(b)
 	var back word

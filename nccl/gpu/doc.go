@@ -20,8 +20,9 @@
 //	Send to the card, NCCL's work, the result from the card: given to one stream
 //	the stream's event has passed, and NCCL reports no error: over
 //
-// A call that fails aborts the communicator, waits for the stream to end, and breaks the
-// group and Control: join new ones. What Recv holds then is nothing.
+// A call that fails aborts the communicator, waits for that and for the stream to end, and
+// breaks the group and Control: join new ones. What Recv holds then is nothing. Where the
+// card does not end in time, nothing is given back (coll.ErrWrites).
 //
 // Where a rank has no driver, no card of its own, no NCCL or another version of it, Join
 // says so at all ranks alike, with ErrUnfit: Control is whole and can be used instead.

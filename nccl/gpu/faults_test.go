@@ -5,8 +5,10 @@ package gpu
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,6 +155,55 @@ func TestOldLibrary(t *testing.T) {
 	})
 }
 
+// TestRegistrationFails: where NCCL refuses to know memory at one rank, a caller's or its
+// own, all ranks do without, and nothing is mixed: the fake would refuse the calls.
+func TestRegistrationFails(t *testing.T) {
+	opt := fakes(t)
+	for name, refuse := range map[string]string{"the caller's": "1:0", "the first of its own": "1:1", "a larger one": "1:2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PSRT_FAKE_NCCL_REFUSE", refuse)
+			_, groups := joined(t, 3, opt)
+			everyone(3, func(i int) {
+				if err := ordered(groups[i].(*both), false); err != nil {
+					t.Errorf("rank %d: %v", i, err)
+				}
+			})
+		})
+	}
+}
+
+// ordered makes reductions in the group's order, of more and more numbers, and closes the
+// group, whose memory NCCL knows then or not.
+func ordered(g *both, known bool) error {
+	const n = 1 << 10
+	a, err := mem.New(mem.Config{Size: 8 * n, Node: -1, Purpose: "test", Share: true})
+	if err != nil {
+		return err
+	}
+	m, err := g.Register(a, "test")
+	if err != nil {
+		return errors.Join(err, a.Close())
+	}
+	send, recv := a.Bytes()[:4*n], a.Bytes()[4*n:]
+	for at := 0; at < 4*n; at += 4 {
+		binary.LittleEndian.PutUint32(send[at:], math.Float32bits(float32(at)))
+	}
+	for bytes := n; bytes <= 4*n; bytes *= 2 {
+		clear(recv)
+		err = errors.Join(err, g.Do(coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: send[:bytes], Recv: recv[:bytes], Within: patience}))
+		for at := 0; at < bytes && err == nil; at += 4 {
+			if got, want := math.Float32frombits(binary.LittleEndian.Uint32(recv[at:])), float32(g.Size()*at); got != want {
+				err = fmt.Errorf("element %d of %d is %v, want %v", at/4, bytes/4, got, want)
+			}
+		}
+	}
+	if is := g.Info().Registered; is != known {
+		err = errors.Join(err, fmt.Errorf("NCCL knows memory: %v, want %v", is, known))
+	}
+	// What others may still write into goes when the group has.
+	return errors.Join(err, g.Close(), m.Close(), a.Close())
+}
+
 // The variables of a test that is a rank in a process of its own.
 const (
 	childVariable = "PSRT_GPU_TEST_CHILD"
@@ -239,12 +290,9 @@ func TestCloseInOrder(t *testing.T) {
 	opt := fakes(t)
 	trace := filepath.Join(t.TempDir(), "trace")
 	t.Setenv("PSRT_FAKE_NCCL_TRACE", trace)
-	_, groups := joined(t, 2, opt)
-	everyone(2, func(i int) {
-		if err := colltest.Counting(groups[i], 3, patience); err != nil {
-			t.Errorf("rank %d: %v", i, err)
-		}
-		if err := groups[i].Close(); err != nil {
+	_, groups := joined(t, 3, opt) // of three it has memory of its own, too
+	everyone(3, func(i int) {
+		if err := ordered(groups[i].(*both), true); err != nil {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	})
@@ -254,7 +302,7 @@ func TestCloseInOrder(t *testing.T) {
 	}
 	lines := strings.Fields(strings.ReplaceAll(string(text), " ", "-"))
 	slices.Sort(lines)
-	if got, want := strings.Join(lines, " "), "destroy-0 destroy-1 finalize-0 finalize-1"; got != want {
+	if got, want := strings.Join(lines, " "), "destroy-0 destroy-1 destroy-2 finalize-0 finalize-1 finalize-2"; got != want {
 		t.Errorf("closing does %q, want %q", got, want)
 	}
 }
@@ -262,9 +310,20 @@ func TestCloseInOrder(t *testing.T) {
 // TestHangingCopyFails: where the card does not end its copies though NCCL's work was aborted, the
 // call's error says that it may still write, and no memory is given back until it has.
 func TestHangingCopyFails(t *testing.T) {
+	hangs(t, "PSRT_FAKE_CUDA_HANG", "has not ended its copies")
+}
+
+// TestHangingAbortFails: the same where NCCL's abort does not come back.
+func TestHangingAbortFails(t *testing.T) {
+	t.Setenv("PSRT_FAKE_NCCL_STALL", "0:0")
+	hangs(t, "PSRT_FAKE_NCCL_HANG", "ncclCommAbort on GPU 0, fake device 0")
+}
+
+// hangs has a call fail while the file is there that the variable names.
+func hangs(t *testing.T, variable, want string) {
 	opt := fakes(t)
 	hang := filepath.Join(t.TempDir(), "hang")
-	t.Setenv("PSRT_FAKE_CUDA_HANG", hang)
+	t.Setenv(variable, hang)
 	p := newProcess(t)
 	over := controls(t, []*process{p}, 1)
 	groups, errs := joins(t, over, func(int) Options { return opt })
@@ -285,8 +344,16 @@ func TestHangingCopyFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := coll.Call{Kind: coll.AllReduce, Type: coll.F32, Send: a.Bytes()[:4096], Recv: a.Bytes()[4096:], Within: 2 * time.Second}
-	if err := g.Do(call); !errors.Is(err, coll.ErrWrites) {
-		t.Errorf("the call: %v", err)
+	failed := make(chan error, 1)
+	go func() { failed <- g.Do(call) }()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, coll.ErrWrites) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the call: %v, want %q", err, want)
+		}
+	case <-time.After(patience):
+		_ = os.Remove(hang) // which would keep the process
+		t.Fatalf("the call has not failed in %v", patience)
 	}
 	if err := coll.GiveBack(m, a); !errors.Is(err, coll.ErrWrites) {
 		t.Errorf("its memory, meanwhile: %v", err)

@@ -31,6 +31,7 @@ type Group struct {
 	memories atomic.Pointer[memorySet]
 
 	verdict atomic.Pointer[error] // why the group is broken
+	plain   atomic.Bool           // no memory is registered with NCCL, see known
 
 	mu     sync.Mutex
 	closed bool
@@ -41,8 +42,10 @@ type Group struct {
 	commMu   sync.Mutex
 	comm     *nccl.Comm // nil: given back
 	drain    time.Duration
-	draining bool // event is behind copies that NCCL's work was before when it was aborted
+	aborting <-chan struct{} // not nil: closed when NCCL's abort is back
+	draining bool            // event is behind copies that NCCL's work was before when it was aborted
 	scratch  scratch
+	refused  bool // NCCL has refused to know memory, here
 	calls    uint64
 	deadline time.Time
 }
@@ -74,7 +77,7 @@ func (g *Group) Size() int { return g.control.Size() }
 // Info is what it works with.
 func (g *Group) Info() Info {
 	return Info{Card: fmt.Sprintf("GPU %d, %s (%s)", g.dev.Index, g.dev.Name, g.dev.Bus), Version: nccl.VersionText(g.lib.Version()),
-		AnyOrder: g.opt.AnyOrder, Registered: g.lib.Registers()}
+		AnyOrder: g.opt.AnyOrder, Registered: g.registers()}
 }
 
 // Err is why the group is broken.
@@ -179,25 +182,34 @@ func (g *Group) Close() error {
 func (g *Group) in(f func() error) error { return g.dev.In(f) }
 
 // abort ends what NCCL does, and waits until the card touches no memory of the host any
-// more, for as long as a card that works needs.
+// more, for as long as a card that works needs. NCCL's own abort waits for the card without
+// end, so that it is left where it does not come back.
 func (g *Group) abort() {
 	if g.comm == nil {
 		return
 	}
-	comm := g.comm
-	g.comm = nil
-	_ = g.in(comm.Abort) // of a communicator that failed
-	if g.stream.Record(g.event) != nil {
-		return
-	}
-	g.draining = true
+	comm, back := g.comm, make(chan struct{})
+	g.comm, g.aborting = nil, back
+	g.draining = g.stream.Record(g.event) == nil // an abort gives the stream nothing
+	go func() {
+		defer close(back)
+		_ = g.in(comm.Abort) // of a communicator that failed
+	}()
 	for end := time.Now().Add(g.drain); time.Now().Before(end) && g.writes() != nil; time.Sleep(100 * time.Microsecond) {
 	}
 }
 
-// writes says whether copies that an abort has not ended may still write to memory of the
-// host. With commMu.
+// writes says whether an abort, or copies that it has not ended, may still use memory of the
+// card or write to that of the host. With commMu.
 func (g *Group) writes() error {
+	if g.aborting != nil {
+		select {
+		case <-g.aborting:
+			g.aborting = nil
+		default:
+			return fmt.Errorf("%w: ncclCommAbort on %s is not back after %v; %s", coll.ErrWrites, g.Info().Card, g.drain, stuck)
+		}
+	}
 	if !g.draining {
 		return nil
 	}
@@ -205,8 +217,11 @@ func (g *Group) writes() error {
 		g.draining = false
 		return nil
 	}
-	return fmt.Errorf("%w: %s has not ended its copies %v after NCCL's work was aborted; look for Xid in the kernel's log, and end this process", coll.ErrWrites, g.Info().Card, g.drain)
+	return fmt.Errorf("%w: %s has not ended its copies %v after NCCL's work was aborted; %s", coll.ErrWrites, g.Info().Card, g.drain, stuck)
 }
+
+// stuck is what to do about a card that does not end.
+const stuck = "look for Xid in the kernel's log, and end this process"
 
 // drainTime is far more than copies of all registered memory take.
 const drainTime = 10 * time.Second

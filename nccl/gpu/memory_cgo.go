@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"psrt/csrc/cuda"
-	"psrt/csrc/nccl"
 	"psrt/nccl/coll"
 	"psrt/rdma"
 	"psrt/rdma/mem"
@@ -24,8 +23,8 @@ type memory struct {
 	// Whether the driver has the host's pages stay: a copy to others may keep the caller
 	// until the stream has come to it, which is for ever where a rank is gone.
 	pinned bool
-	known  *nccl.Registration // nil: NCCL was not told, or is gone
-	closed bool               // with commMu
+	known  known
+	closed bool // with commMu
 }
 
 // Register is coll.Group's.
@@ -68,7 +67,7 @@ func (x *memory) Close() error {
 		return err
 	}
 	x.closed = true
-	x.forget()
+	x.known.forget(g)
 	var unpin error
 	if x.pinned {
 		unpin = g.dev.Unpin(x.m.Bytes())
@@ -83,30 +82,6 @@ func (g *Group) given(err error) error {
 		return nil
 	}
 	return err
-}
-
-// know tells NCCL of the memory, once; it works without. With commMu.
-func (x *memory) know() {
-	g := x.g
-	if x.known != nil || !g.lib.Registers() {
-		return
-	}
-	_ = g.in(func() error {
-		r, err := g.comm.Register(uint64(x.at), len(x.m.Bytes()))
-		if err == nil {
-			x.known = r
-		}
-		return err
-	})
-}
-
-// forget ends that. With commMu.
-func (x *memory) forget() {
-	if x.known == nil || x.g.comm == nil {
-		return
-	}
-	_ = x.g.in(x.known.Close)
-	x.known = nil
 }
 
 // find gives the memory that b lies in; nil for no bytes.
@@ -133,38 +108,41 @@ func (x *memory) on(b []byte) cuda.Ptr {
 type scratch struct {
 	card  cuda.Ptr
 	bytes int
+	known known
 	host  []byte // pinned
 }
 
-// want makes it at least as large.
-func (s *scratch) want(d *cuda.Device, bytes, host int) (err error) {
+// want makes it at least as large, and says whether there is other memory on the card now.
+func (s *scratch) want(g *Group, bytes, host int) (grown bool, err error) {
 	if s.bytes < bytes {
-		if err := s.close(d); err != nil {
-			return err
+		if err := s.close(g); err != nil {
+			return false, err
 		}
-		if s.card, err = d.Alloc(bytes); err != nil {
-			return err
+		if s.card, err = g.dev.Alloc(bytes); err != nil {
+			return false, err
 		}
-		s.bytes = bytes
+		s.bytes, grown = bytes, true
+		s.known.tell(g, s.card, bytes)
 	}
 	if len(s.host) < host {
 		if s.host != nil {
-			if err := d.HostFree(s.host); err != nil {
-				return err
+			if err := g.dev.HostFree(s.host); err != nil {
+				return grown, err
 			}
 		}
-		s.host, err = d.HostAlloc(host)
+		s.host, err = g.dev.HostAlloc(host)
 	}
-	return err
+	return grown, err
 }
 
-func (s *scratch) close(d *cuda.Device) error {
+func (s *scratch) close(g *Group) error {
 	var errs []error
 	if s.bytes > 0 {
-		errs = append(errs, d.Free(s.card))
+		s.known.forget(g)
+		errs = append(errs, g.dev.Free(s.card))
 	}
 	if s.host != nil {
-		errs = append(errs, d.HostFree(s.host))
+		errs = append(errs, g.dev.HostFree(s.host))
 	}
 	*s = scratch{}
 	return errors.Join(errs...)

@@ -45,7 +45,7 @@ func (x *op) locate() (err error) {
 	}
 	for _, m := range []*memory{x.send, x.recv} {
 		if m != nil {
-			m.know()
+			m.known.tell(g, m.at, len(m.Bytes()))
 		}
 	}
 	return nil
@@ -71,12 +71,13 @@ func (x *op) do() error {
 // meet holds this rank's call against the others'.
 func (x *op) meet() error {
 	g, c := x.g, x.c
-	mine := word{kind: c.Kind, typ: c.Type, op: c.Op, absent: c.Absent, anyOrder: g.opt.AnyOrder, block: uint64(x.block), root: uint64(c.Root), at: g.calls}
+	mine := word{kind: c.Kind, typ: c.Type, op: c.Op, absent: c.Absent, anyOrder: g.opt.AnyOrder, refused: g.refused, block: uint64(x.block), root: uint64(c.Root), at: g.calls}
 	mine.encode(g.table.mine(wordBytes))
 	if err := g.exchange(wordBytes); err != nil {
 		return err
 	}
 	var first word
+	refused := false
 	x.absent = make([]bool, g.Size())
 	for r := range x.absent {
 		var w word
@@ -89,6 +90,10 @@ func (x *op) meet() error {
 		if x.absent[r] = w.absent; !w.absent {
 			x.present++
 		}
+		refused = refused || w.refused
+	}
+	if refused && !g.plain.Load() {
+		x.plainly()
 	}
 	return nil
 }
@@ -256,7 +261,7 @@ func (x *op) fold() error {
 		}
 		return max(0, min(seg, x.block-r*seg))
 	}
-	if err := g.scratch.want(g.dev, 2*n*seg, (n+1)*seg); err != nil {
+	if err := x.room(2*n*seg, (n+1)*seg); err != nil {
 		return err
 	}
 	parts, srcs, host := make([]nccl.Part, n), make([][]byte, n), g.scratch.host

@@ -130,7 +130,7 @@ func (g *Group) release(force bool) error {
 	for m := range g.memories.Load().All() {
 		errs = append(errs, m.Close())
 	}
-	errs = append(errs, g.scratch.close(g.dev))
+	errs = append(errs, g.scratch.close(g))
 	if g.event != nil {
 		errs = append(errs, g.event.Close())
 	}
@@ -146,8 +146,9 @@ func (g *Group) release(force bool) error {
 func (g *Group) finish() {
 	g.deadline = time.Now().Add(g.opt.Timeout)
 	for m := range g.memories.Load().All() {
-		m.forget()
+		m.known.forget(g)
 	}
+	g.scratch.known.forget(g)
 	if g.in(func() error { return g.comm.Finalize() }) != nil {
 		return
 	}

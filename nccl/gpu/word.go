@@ -9,13 +9,14 @@ import (
 
 // word is what a rank says of the call that it makes.
 //
-//	0 kind  1 type  2 operation  3 absent  4 any order
+//	0 kind  1 type  2 operation  3 absent  4 any order  5 NCCL refuses to know memory here
 //	8 bytes of a block   16 root   24 number of the call
 type word struct {
 	kind             coll.Kind
 	typ              coll.Type
 	op               coll.Op
 	absent, anyOrder bool
+	refused          bool
 	block, root, at  uint64
 }
 
@@ -31,7 +32,7 @@ func flag(b bool) byte {
 func (w *word) encode(b []byte) {
 	b = b[:wordBytes]
 	clear(b)
-	b[0], b[1], b[2], b[3], b[4] = byte(w.kind), byte(w.typ), byte(w.op), flag(w.absent), flag(w.anyOrder)
+	b[0], b[1], b[2], b[3], b[4], b[5] = byte(w.kind), byte(w.typ), byte(w.op), flag(w.absent), flag(w.anyOrder), flag(w.refused)
 	binary.LittleEndian.PutUint64(b[8:], w.block)
 	binary.LittleEndian.PutUint64(b[16:], w.root)
 	binary.LittleEndian.PutUint64(b[24:], w.at)
@@ -39,7 +40,7 @@ func (w *word) encode(b []byte) {
 
 func (w *word) decode(b []byte) {
 	b = b[:wordBytes]
-	*w = word{kind: coll.Kind(b[0]), typ: coll.Type(b[1]), op: coll.Op(b[2]), absent: b[3] != 0, anyOrder: b[4] != 0,
+	*w = word{kind: coll.Kind(b[0]), typ: coll.Type(b[1]), op: coll.Op(b[2]), absent: b[3] != 0, anyOrder: b[4] != 0, refused: b[5] != 0,
 		block: binary.LittleEndian.Uint64(b[8:]), root: binary.LittleEndian.Uint64(b[16:]), at: binary.LittleEndian.Uint64(b[24:])}
 }
 

@@ -2,11 +2,15 @@
  * file, each on a device of csrc/cuda/cudatest's libcuda.so.1. Sums are made from the last
  * rank to the first, which is no order of psrt's, and work waits in the stream until
  * somebody asks for its end. Communicators that do not block are busy once after each call.
- * An exchange has at most one send to and one receive from each rank in a group.
+ * An exchange has at most one send to and one receive from each rank in a group. Memory
+ * that is registered with the communicator and memory that is not must not meet in one call,
+ * neither here nor among ranks: NCCL may wait for ever then, and here the call fails.
  *
  * PSRT_FAKE_NCCL_FAIL    RANK:OP  an asynchronous error at that rank's so manieth work
  * PSRT_FAKE_NCCL_STALL   RANK:OP  which never ends
  * PSRT_FAKE_NCCL_KILL    RANK:OP  at which that rank's process ends
+ * PSRT_FAKE_NCCL_HANG    FILE     while it is there no abort returns; may come and go
+ * PSRT_FAKE_NCCL_REFUSE  RANK:N   that rank's registrations fail, from the Nth on, from 0
  * PSRT_FAKE_NCCL_TRACE   FILE     "finalize RANK", "destroy RANK" or "abort RANK" is added to it
  *
  * -DVERSION=N, -DWITHOUT_P2P, -DWITHOUT_CONFIG and -DWITHOUT_REGISTER make older ones. */
@@ -26,6 +30,7 @@
 #endif
 
 int cuCtxGetDevice(int *device);
+int cuPointerGetAttribute(void *to, int attribute, unsigned long long at);
 int psrt_fake_give(void *stream, int (*given)(void *), void *argument);
 
 enum { SUCCESS, CUDA_ERROR, SYSTEM_ERROR, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_USAGE, REMOTE_ERROR, IN_PROGRESS };
@@ -38,21 +43,32 @@ struct shared {
 	struct {
 		_Atomic int pid, device;
 		_Atomic uint64_t came, went; /* the newest work */
+		_Atomic int known; /* with came: in registered memory */
 	} rank[RANKS];
 	struct {
 		_Atomic uint64_t sent, taken;
 		_Atomic size_t bytes;
+		_Atomic int known;
 	} pair[RANKS][RANKS];
 	_Alignas(4096) unsigned char data[];
+};
+
+struct range {
+	struct range *next;
+	const unsigned char *at;
+	size_t bytes;
 };
 
 struct comm {
 	struct shared *all;
 	size_t size;
-	int rank, ranks, blocking, busy, registered;
+	int rank, ranks, blocking, busy;
+	long registrations; /* ever */
+	struct range *registered;
+	const char *why; /* what ncclGetLastError says */
 	_Atomic int state, aborted;
 	uint64_t works, blocks;
-	long fail, stall, kill; /* at which work, -1 never */
+	long fail, stall, kill, refuse; /* at which work or registration, -1 never */
 	char path[128];
 };
 
@@ -81,7 +97,7 @@ struct work {
 	const void *send;
 	void *recv;
 	size_t count, width, n; /* n: parts of an exchange */
-	int type, op, root, began;
+	int type, op, root, began, known;
 	uint64_t number, block;
 	struct part parts[];
 };
@@ -145,6 +161,22 @@ static void combine(int type, int op, unsigned char *to, const unsigned char *fr
 	}
 }
 
+static int misused(struct comm *c, const char *why)
+{
+	c->why = why;
+	return INVALID_USAGE;
+}
+
+static const char mixed_here[] = "registered and unregistered buffers are mixed in a call", mixed_among[] = "registered and unregistered buffers are mixed among ranks";
+
+static int known(const struct comm *c, const void *at, size_t bytes)
+{
+	for (const struct range *r = c->registered; r; r = r->next)
+		if ((const unsigned char *)at >= r->at && (const unsigned char *)at + bytes <= r->at + r->bytes)
+			return 1;
+	return 0;
+}
+
 /* Is this the work at which something is to happen? */
 static int meets(struct work *w, long at) { return at >= 0 && w->number >= (uint64_t)at; }
 
@@ -177,12 +209,18 @@ static int collective(void *argument)
 				return 0;
 		if (w->kind != BROADCAST || c->rank == w->root)
 			memcpy(block(c, c->rank), w->send, mine);
+		c->all->rank[c->rank].known = w->known;
 		c->all->rank[c->rank].came = w->block;
 		w->began = 1;
 	}
 	for (int r = 0; r < c->ranks; r++)
 		if (c->all->rank[r].came < w->block)
 			return 0;
+	for (int r = 0; r < c->ranks; r++)
+		if (c->all->rank[r].known != w->known) {
+			c->state = misused(c, mixed_among);
+			return 0;
+		}
 	switch (w->kind) {
 	case ALL_GATHER:
 		for (int r = 0; r < c->ranks; r++)
@@ -220,12 +258,13 @@ static int exchange(void *argument)
 		if (p->out && !p->turn && sent == taken) {
 			memcpy(piece(c, from, to), p->at, p->bytes);
 			c->all->pair[from][to].bytes = p->bytes;
+			c->all->pair[from][to].known = w->known;
 			c->all->pair[from][to].sent = p->turn = sent + 1;
 		} else if (p->out && p->turn && taken >= p->turn) {
 			p->done = 1;
 		} else if (!p->out && sent > taken) {
-			if (c->all->pair[from][to].bytes != p->bytes) {
-				c->state = INVALID_USAGE;
+			if (c->all->pair[from][to].bytes != p->bytes || c->all->pair[from][to].known != w->known) {
+				c->state = misused(c, c->all->pair[from][to].bytes != p->bytes ? "a rank sends more or less than is received" : mixed_among);
 				return 0;
 			}
 			memcpy(p->at, piece(c, from, to), p->bytes);
@@ -273,7 +312,7 @@ static int complete(struct comm *c)
 	for (int r = 0; r < c->ranks; r++)
 		for (int q = 0; q < r; q++)
 			if (c->all->rank[r].device == c->all->rank[q].device)
-				return INVALID_USAGE;
+				return misused(c, "Duplicate GPU detected");
 	return SUCCESS;
 }
 
@@ -303,6 +342,7 @@ static int open_comm(struct comm **out, int ranks, id_value *id, int rank, int b
 	c->fail = when("PSRT_FAKE_NCCL_FAIL", rank);
 	c->stall = when("PSRT_FAKE_NCCL_STALL", rank);
 	c->kill = when("PSRT_FAKE_NCCL_KILL", rank);
+	c->refuse = when("PSRT_FAKE_NCCL_REFUSE", rank);
 	c->all->rank[rank].device = device;
 	c->all->rank[rank].pid = getpid();
 	c->state = IN_PROGRESS;
@@ -357,6 +397,10 @@ static int leave(struct comm *c)
 
 int ncclCommAbort(struct comm *c)
 {
+	const char *hang = getenv("PSRT_FAKE_NCCL_HANG");
+	c->aborted = 1;
+	while (hang && !access(hang, F_OK))
+		usleep(1000);
 	trace(c, "abort");
 	return leave(c);
 }
@@ -387,19 +431,35 @@ int ncclCommFinalize(struct comm *c)
 #endif
 
 #ifndef WITHOUT_REGISTER
+/* Is it memory of the device, which nobody has given back? */
+static int there(const void *at)
+{
+	int type;
+	return !cuPointerGetAttribute(&type, 2, (uintptr_t)at) && type == 2;
+}
+
 int ncclCommRegister(struct comm *c, void *at, size_t bytes, void **handle)
 {
-	if (!bytes)
+	if (!bytes || !there(at))
 		return INVALID_ARGUMENT;
-	c->registered++;
-	*handle = at;
+	if (c->registrations++ >= c->refuse && c->refuse >= 0)
+		return SYSTEM_ERROR;
+	struct range *r = malloc(sizeof *r);
+	*r = (struct range){ c->registered, at, bytes };
+	*handle = c->registered = r;
 	return SUCCESS;
 }
 
+/* Before the memory is given back. */
 int ncclCommDeregister(struct comm *c, void *handle)
 {
-	(void)handle;
-	c->registered--;
+	struct range **p = &c->registered, *r;
+	while (*p && *p != handle)
+		p = &(*p)->next;
+	if (!(r = *p) || !there(r->at))
+		return INVALID_ARGUMENT;
+	*p = r->next;
+	free(r);
 	return SUCCESS;
 }
 #endif
@@ -412,7 +472,7 @@ const char *ncclGetErrorString(int result)
 
 const char *ncclGetLastError(struct comm *c)
 {
-	return c && c->state == INVALID_USAGE ? "Duplicate GPU detected" : "";
+	return c && c->why ? c->why : "";
 }
 
 static int give(struct comm *c, void *stream, int (*f)(void *), struct work *w)
@@ -433,10 +493,15 @@ static int give(struct comm *c, void *stream, int (*f)(void *), struct work *w)
 
 static int start(enum kind kind, const void *send, void *recv, size_t count, int type, int op, int root, struct comm *c, void *stream)
 {
-	if (!width(type) || op < 0 || op > 3 || count * width(type) * (kind == REDUCE_SCATTER ? c->ranks : 1) > BLOCK)
+	if (!c || !width(type) || op < 0 || op > 3 || count * width(type) * (kind == REDUCE_SCATTER ? c->ranks : 1) > BLOCK)
 		return INVALID_ARGUMENT;
+	size_t n = count * width(type);
+	int is = known(c, send, kind == REDUCE_SCATTER ? c->ranks * n : n);
+	if (is != known(c, recv, kind == ALL_GATHER ? c->ranks * n : n))
+		return misused(c, mixed_here);
 	struct work *w = calloc(1, sizeof *w);
 	w->kind = kind;
+	w->known = is;
 	w->send = send;
 	w->recv = recv;
 	w->count = count;
@@ -463,7 +528,12 @@ int ncclGroupEnd(void)
 {
 	if (--group.depth || !group.n)
 		return SUCCESS;
+	int is = known(group.c, group.parts[0].at, group.parts[0].bytes);
+	for (size_t i = 1; i < group.n; i++)
+		if (known(group.c, group.parts[i].at, group.parts[i].bytes) != is)
+			return misused(group.c, mixed_here);
 	struct work *w = calloc(1, sizeof *w + group.n * sizeof *w->parts);
+	w->known = is;
 	w->n = group.n;
 	memcpy(w->parts, group.parts, group.n * sizeof *w->parts);
 	return give(group.c, group.stream, exchange, w);
