@@ -213,12 +213,22 @@ func (d *Device) Close() error {
 	if errors.Is(d.failed, gpu.ErrHangs) {
 		return nil
 	}
-	var errs []error
 	if d.over != nil {
 		// Copies may be under way, where something behind them was refused.
 		if err := errors.Join(d.stream.Record(d.over), gpu.Await(d.over, d.within)); errors.Is(err, gpu.ErrHangs) {
 			return nil
 		}
+	}
+	err := gpu.Bounded(d.within, d.giveBack)
+	if d.failed != nil || errors.Is(err, gpu.ErrHangs) { // of the first every call has the error
+		return nil
+	}
+	return err
+}
+
+func (d *Device) giveBack() error {
+	var errs []error
+	if d.over != nil {
 		errs = append(errs, d.over.Close())
 	}
 	for _, b := range d.host {
@@ -230,9 +240,5 @@ func (d *Device) Close() error {
 	if d.stream != nil {
 		errs = append(errs, d.stream.Close())
 	}
-	errs = append(errs, d.dev.Close())
-	if d.failed != nil { // then every call has its error
-		return nil
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.dev.Close())...)
 }

@@ -52,7 +52,7 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 	spec := acc.Spec()
 	a := &arena{card: d, dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, marks: make([]mark, rows), index: index}
 	a.size = a.lay.bytes(rows)
-	if err := a.take(); err != nil {
+	if err := a.bounded(openWithin, a.take); err != nil {
 		if accel.IsOutOfMemory(err) {
 			free, total, _ := dev.Room()
 			err = fmt.Errorf("%w: table %q wants %d bytes of %s, of whose %d there are %d free; lower --hbm-budget, or end what else uses it", err, spec.Name, a.size, d.Name(), total, free)
@@ -140,24 +140,50 @@ func (a *arena) take() (err error) {
 		return err
 	}
 	for i := range a.lane[working].stage {
-		if err := a.wantFloats(&a.lane[working].stage[i]); err != nil {
+		s := &a.lane[working].stage[i]
+		if s.floats, err = a.dev.HostAlloc(a.lay.flatBytes()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// bounded makes calls as Bounded does, none where the card is known to hang.
+func (a *arena) bounded(within time.Duration, calls func() error) error {
+	if err := a.card.hangs(); err != nil {
+		return err
+	}
+	err := Bounded(within, calls)
+	if errors.Is(err, ErrHangs) {
+		a.fail(err)
+	}
+	return err
+}
+
+// hostAlloc takes pinned memory. What comes too late is the process's, to its end.
+func (a *arena) hostAlloc(bytes int) ([]byte, error) {
+	var taken []byte
+	err := a.bounded(a.within(), func() (err error) {
+		taken, err = a.dev.HostAlloc(bytes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
 // wantFloats has a stage have pinned memory for the floats of a piece, which those of whole rows
 // that come from and go to buffers do without.
 func (a *arena) wantFloats(s *stage) (err error) {
 	if s.floats == nil {
-		s.floats, err = a.dev.HostAlloc(a.lay.flatBytes())
+		s.floats, err = a.hostAlloc(a.lay.flatBytes())
 	}
 	return err
 }
 
 func (a *arena) Buffer(floats int) ([]float32, error) {
-	b, err := a.dev.HostAlloc(4 * floats)
+	b, err := a.hostAlloc(4 * floats)
 	if err != nil {
 		return nil, err
 	}
@@ -165,20 +191,28 @@ func (a *arena) Buffer(floats int) ([]float32, error) {
 	return mem.Float32s(b), nil
 }
 
-// fail keeps the first error: what a device has met it does not get over.
+// fail keeps the first error: what a device has met it does not get over. That it hangs is added to
+// any: then nothing of it is waited for or given back.
 func (a *arena) fail(err error) bool {
-	if a.failed == nil && err != nil {
-		a.failed = err
+	if err != nil && (a.failed == nil || errors.Is(err, ErrHangs) && !errors.Is(a.failed, ErrHangs)) {
+		a.failed = errors.Join(a.failed, err)
 		a.card.breaks(err)
 	}
 	return a.failed != nil
 }
+
+// within is how long a piece of work may take.
+func (a *arena) within() time.Duration { return cmp.Or(a.card.Within, PieceWithin) }
 
 // A piece of a batch takes a card milliseconds, and longer where others have work on it.
 const (
 	PieceWithin = time.Minute
 	longestNap  = time.Millisecond
 )
+
+// openWithin bounds taking a device's memory: the driver compiles the kernels meanwhile, where it has
+// not before.
+const openWithin = 5 * time.Minute
 
 // ErrHangs marks a card that is not done with a piece of work in time: nothing of it can be had
 // back, as the driver would wait, and it may still write.
@@ -193,7 +227,7 @@ func Await(over interface{ Passed() (bool, error) }, within time.Duration) error
 		case done || err != nil:
 			return err
 		case time.Since(begin) > within:
-			return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", ErrHangs, within)
+			return late(within)
 		case nap < 5*time.Microsecond: // most are over by then
 			runtime.Gosched()
 		default:
@@ -202,9 +236,28 @@ func Await(over interface{ Passed() (bool, error) }, within time.Duration) error
 	}
 }
 
+func late(within time.Duration) error {
+	return fmt.Errorf("%w: a piece of work is not over after %v; look for Xid in the kernel's log, or end what else uses the card", ErrHangs, within)
+}
+
+// Bounded makes calls that a driver keeps until all work of its context is over, others' too, whose
+// streams may hang where one's own are done: in CUDA those that give memory back, unload kernels, or take
+// memory of the host. Where they are not over in time the card hangs; the goroutine that makes them then
+// stays with them, and whatever they were about is theirs.
+func Bounded(within time.Duration, calls func() error) error {
+	over := make(chan error, 1)
+	go func() { over <- calls() }()
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(within):
+		return late(within)
+	}
+}
+
 // retire waits for what used a stage last.
 func (a *arena) retire(l *lane, s *stage) {
-	if s.number == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over, cmp.Or(a.card.Within, PieceWithin))) {
+	if s.number == 0 || errors.Is(a.failed, ErrHangs) || a.fail(Await(s.over, a.within())) {
 		return
 	}
 	l.over, s.number = max(l.over, s.number), 0
@@ -488,13 +541,22 @@ func (a *arena) HostBytes() (n int64) {
 	return n
 }
 
-// Close waits for the device and gives all back, but of one that hangs.
+// Close waits for the device and gives all back, but of one that hangs, be it in another table's
+// stream: that stays as it is, to the process's end.
 func (a *arena) Close() error {
 	for i := range a.lane {
-		if errors.Is(a.Wait(a.lane[i].fence()), ErrHangs) {
+		if a.card.hangs() != nil || errors.Is(a.Wait(a.lane[i].fence()), ErrHangs) {
 			return nil
 		}
 	}
+	err := a.bounded(a.within(), a.giveBack)
+	if a.failed != nil || errors.Is(err, ErrHangs) { // then every call has its error
+		return nil
+	}
+	return err
+}
+
+func (a *arena) giveBack() error {
 	var errs []error
 	for s := range a.allStages() {
 		if s.over != nil {
@@ -523,9 +585,5 @@ func (a *arena) Close() error {
 			errs = append(errs, s.Close())
 		}
 	}
-	errs = append(errs, a.dev.Close())
-	if a.failed != nil { // then every call has its error
-		return nil
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.dev.Close())...)
 }

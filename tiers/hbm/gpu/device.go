@@ -13,6 +13,7 @@ import (
 	"psrt/csrc/kernels"
 	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
+	"psrt/tiers/hbm"
 	"psrt/tiers/table"
 )
 
@@ -54,13 +55,25 @@ func (d *Device) Model() string {
 	return d.model
 }
 
-// breaks notes that the device has failed: what is opened later does without it.
+// breaks notes that the device has failed: what is opened later does without it. That it hangs
+// is what others want to know, whatever was before.
 func (d *Device) breaks(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.broken == nil {
+	if d.broken == nil || errors.Is(err, hbm.ErrHangs) {
 		d.broken = err
 	}
+}
+
+// hangs says that some table's work on the device was not over in time: the driver waits for that
+// before it gives back anybody's memory.
+func (d *Device) hangs() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if errors.Is(d.broken, hbm.ErrHangs) {
+		return d.broken
+	}
+	return nil
 }
 
 func (d *Device) isBroken() error {

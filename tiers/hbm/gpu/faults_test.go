@@ -142,6 +142,50 @@ var faults = map[string]struct {
 			}
 		})
 	}},
+	"a table beside one that has the card hang": {nil, func(t *testing.T) {
+		_, first, other, hang := neighbours(t)
+		hang()
+		if err := first.Wait(gathered(first)); !errors.Is(err, ErrHangs) {
+			t.Errorf("the table whose stream hangs: %v", err)
+		}
+		// Another stage of the other's, which has no pinned memory yet.
+		if err := other.Wait(moved(other)); !errors.Is(err, ErrHangs) {
+			t.Errorf("the other: %v", err)
+		}
+		if _, err := other.Buffer(1); !errors.Is(err, ErrHangs) {
+			t.Errorf("memory of the host: %v", err)
+		}
+		if err := errors.Join(first.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	}},
+	"a table that is closed beside one that has the card hang": {nil, func(t *testing.T) {
+		_, first, other, hang := neighbours(t)
+		hang()
+		if err := first.Wait(gathered(first)); !errors.Is(err, ErrHangs) {
+			t.Errorf("the table whose stream hangs: %v", err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}},
+	"a table that is closed while nobody knows that the card hangs": {nil, func(t *testing.T) {
+		d, _, other, hang := neighbours(t)
+		hang()
+		if err := other.Close(); err != nil || d.hangs() == nil {
+			t.Errorf("closing: %v; the card: %v", err, d.hangs())
+		}
+	}},
+	"memory of the host while nobody knows that the card hangs": {nil, func(t *testing.T) {
+		d, _, other, hang := neighbours(t)
+		hang()
+		if err := other.Wait(moved(other)); !errors.Is(err, ErrHangs) || d.hangs() == nil {
+			t.Errorf("a row that comes: %v; the card: %v", err, d.hangs())
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}},
 	"a card that hangs as it finds": {nil, func(t *testing.T) {
 		hangs(t, func(c *hbm.Cache, l *tiers.Lookup) {
 			dst := make([]float32, 3*faultSpec.Dim)
@@ -157,6 +201,42 @@ var faults = map[string]struct {
 			}
 		})
 	}},
+}
+
+// neighbours are two tables on a card that hangs in the first one's stream, once hang is called; the other's
+// work is done.
+func neighbours(t *testing.T) (d *Device, first, other hbm.Arena, hang func()) {
+	file := filepath.Join(t.TempDir(), "hang")
+	t.Setenv("PSRT_FAKE_CUDA_HANG", file)
+	d = &Device{Library: os.Getenv(faultVariable), Within: 50 * time.Millisecond}
+	acc, err := accessor.New(faultSpec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both [2]hbm.Arena
+	for i := range both {
+		if both[i], err = d.Open(acc, newIndex(t, slots), slots, 100); err != nil {
+			t.Fatal(err)
+		}
+		if err := both[i].Wait(moved(both[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d, both[0], both[1], func() {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// moved copies a row from memory that is not pinned.
+func moved(a hbm.Arena) hbm.Fence {
+	return a.CopyIn([]uint32{1}, make([]float32, faultSpec.RowFloats()))
+}
+
+// gathered has a stage's pinned memory already.
+func gathered(a hbm.Arena) hbm.Fence {
+	return a.Gather([]uint32{1}, make([]float32, faultSpec.Dim), faultSpec.Dim)
 }
 
 // hangs has a card that rows lie on hang, and then do something with them: memory that goes with that is

@@ -18,8 +18,9 @@
  *                        next every call fails
  * PSRT_FAKE_CUDA_PINNED  bytes of the host that may be pinned (any); may change
  * PSRT_FAKE_CUDA_HANG    a file: while it is there, nobody who asks is told that an event
- *                        has passed, and no copy of memory that is not pinned returns; may
- *                        come and go
+ *                        has passed, and neither a copy of memory that is not pinned returns nor
+ *                        a call for which the driver waits for all work of the context;
+ *                        may come and go
  * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
  * PSRT_FAKE_CUDA_FULL    number of a device without free memory (none)
  * PSRT_FAKE_CUDA_OLD     number of a device for which no text is compiled (none)
@@ -364,6 +365,23 @@ int psrt_fake_give(void *stream, int (*given)(void *), void *argument)
 	});
 }
 
+static int hangs(void)
+{
+	const char *hang = getenv("PSRT_FAKE_CUDA_HANG");
+	return hang && !access(hang, F_OK);
+}
+
+/* Memory given back, kernels unloaded, memory of the host taken: not before all streams of the context
+ * have done their work, whoever's they are. Others have the lock meanwhile. */
+static void wait_for_context(void)
+{
+	while (hangs()) {
+		pthread_mutex_unlock(&lock);
+		usleep(100);
+		pthread_mutex_lock(&lock);
+	}
+}
+
 static size_t left(void) { return current() - retained == full ? 0 : total - used; }
 
 int cuMemGetInfo_v2(size_t *f, size_t *t) { CALL({ *f = left(); *t = total; }); }
@@ -408,6 +426,7 @@ static int take(void **at, size_t n, int host)
 
 static int drop(void *at, int host)
 {
+	wait_for_context();
 	all();
 	for (struct block **p = &blocks; *p; p = &(*p)->next) {
 		struct block *b = *p;
@@ -424,7 +443,7 @@ static int drop(void *at, int host)
 
 int cuMemAlloc_v2(unsigned long long *at, size_t n) { CALL({ void *p = NULL; r = take(&p, n, 0); *at = (unsigned long long)p; }); }
 int cuMemFree_v2(unsigned long long at) { CALL({ r = drop((void *)at, 0); }); }
-int cuMemHostAlloc(void **at, size_t n, unsigned f) { (void)f; CALL({ r = take(at, n, 1); }); }
+int cuMemHostAlloc(void **at, size_t n, unsigned f) { (void)f; CALL({ wait_for_context(); r = take(at, n, 1); }); }
 int cuMemFreeHost(void *at) { CALL({ r = drop(at, 1); }); }
 
 /* Memory that is pinned as it is: a list, to see that what is let go was had. */
@@ -450,6 +469,7 @@ int cuMemHostRegister_v2(void *at, size_t n, unsigned f)
 int cuMemHostUnregister(void *at)
 {
 	CALL({
+		wait_for_context();
 		r = INVALID;
 		for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
 			if (kept[i].at == at) {
@@ -528,12 +548,6 @@ int cuStreamWaitEvent(void *stream, void *at, unsigned f)
 	});
 }
 
-static int hangs(void)
-{
-	const char *hang = getenv("PSRT_FAKE_CUDA_HANG");
-	return hang && !access(hang, F_OK);
-}
-
 int cuEventQuery(void *at)
 {
 	CALL({
@@ -579,7 +593,7 @@ int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void
 	});
 }
 
-static int finish_all(void) { CALL({ all(); }); }
+static int finish_all(void) { CALL({ wait_for_context(); all(); }); }
 
 /* The text goes with a device that has failed, too: nobody has it any more. */
 int cuModuleUnload(void *m)
