@@ -47,6 +47,7 @@ const (
 type card struct {
 	dev  *cuda.Device
 	free []*room // last used last
+	ends int     // pieces that are being given back
 	card Card
 }
 
@@ -261,24 +262,36 @@ func (s *Staging) give(r *room) {
 // trim ends pieces that are too many, but for those in use yet. With mu.
 func (s *Staging) trim(c *card) {
 	for i := 0; i < len(c.free) && len(c.free) > keepRooms; {
-		if over, err := c.free[i].over.Passed(); err != nil || !over || c.free[i].m.InUse() || s.end(c.free[i]) != nil {
+		r := c.free[i]
+		if over, err := r.over.Passed(); err != nil || !over || r.m.InUse() {
 			i++
 			continue
 		}
 		c.free = append(c.free[:i], c.free[i+1:]...)
+		c.ends++
+		go s.end(r)
 	}
 }
 
-// end gives a piece back. With mu.
-func (s *Staging) end(r *room) error {
-	if err := r.unpin(); err != nil {
-		return err
+// end gives a piece back, beside the calls: the driver unpins memory when all that the trainer has
+// given to the card is over, which may be never.
+func (s *Staging) end(r *room) {
+	err := r.unpin()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.of.ends--
+	if s.closed { // its memory goes with the client
+		return
 	}
-	if err := s.c.Unregister(r.m); err != nil { // it stays, and is slower
-		return err
+	if err == nil {
+		err = s.c.Unregister(r.m)
+	}
+	if err != nil { // it stays, and is slower
+		r.of.free = append(r.of.free, r)
+		return
 	}
 	r.of.card.StagingBytes -= int64(4 * len(r.floats))
-	return r.over.Close()
+	_ = r.over.Close()
 }
 
 func (r *room) unpin() error {
@@ -379,7 +392,7 @@ func (s *Staging) End() {
 	}
 	end := time.Now().Add(endWithin)
 	for _, c := range s.order {
-		c.end(end)
+		s.leave(c, end)
 	}
 	for _, l := range s.lent {
 		if l.fd >= 0 {
@@ -387,6 +400,29 @@ func (s *Staging) End() {
 		}
 	}
 	s.order, s.cards, s.lent = nil, map[int]*card{}, nil
+}
+
+// leave has a card's pieces given back, as long as there is time, and a second where a card before it has
+// taken that: streams of the trainer's may hang that no piece waits for. With mu, which pieces that are
+// being given back want.
+func (s *Staging) leave(c *card, until time.Time) {
+	for c.ends > 0 && time.Now().Before(until) {
+		s.mu.Unlock()
+		time.Sleep(longestNap)
+		s.mu.Lock()
+	}
+	if c.ends > 0 {
+		return
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		c.end(until)
+	}()
+	select {
+	case <-left:
+	case <-time.After(max(time.Until(until), time.Second)):
+	}
 }
 
 // end gives back a device's pieces; their arenas go with the client, whatever the device
