@@ -11,6 +11,7 @@ import (
 
 	"psrt/csrc/cuda"
 	"psrt/rdma/mem"
+	"psrt/rdma/nap"
 	"psrt/sched/kv"
 )
 
@@ -173,7 +174,7 @@ func (s *Staging) take(p Place, n int, end time.Time) (*room, error) {
 
 // obtain finds a piece, or makes one. With mu, which others have while it waits.
 func (s *Staging) obtain(c *card, n int, end time.Time) (*room, error) {
-	for nap := firstNap; ; nap = longer(nap) {
+	for begin := time.Now(); ; {
 		if r, err := c.idle(n); r != nil || err != nil {
 			return r, err
 		}
@@ -189,7 +190,7 @@ func (s *Staging) obtain(c *card, n int, end time.Time) (*room, error) {
 			return nil, errorf(kv.Timeout, "device: %d pieces of staging wait for streams of %s, the limit, and none is over in time; raise timeout_us, or look at what the streams wait for", len(c.free), c.card.Name)
 		}
 		s.mu.Unlock()
-		time.Sleep(nap)
+		nap.Rest(time.Since(begin))
 		s.mu.Lock()
 	}
 }
@@ -348,17 +349,12 @@ func (s *Staging) reach(r *room, p Place, end time.Time) error {
 	return s.await(r.of, r.over, end)
 }
 
-// Naps between two looks at a stream.
-const (
-	firstNap   = 2 * time.Microsecond
-	longestNap = time.Millisecond
-)
-
-func longer(nap time.Duration) time.Duration { return min(nap+nap/4+time.Microsecond, longestNap) }
+// endNap is between two looks at what a client's end waits for.
+const endNap = time.Millisecond
 
 // await waits for an event.
 func (s *Staging) await(c *card, event *cuda.Event, end time.Time) error {
-	for nap := firstNap; ; nap = longer(nap) {
+	for begin := time.Now(); ; nap.Rest(time.Since(begin)) {
 		over, err := event.Passed()
 		if err != nil {
 			return coded(err, "device: %s", c.card.Name)
@@ -372,7 +368,6 @@ func (s *Staging) await(c *card, event *cuda.Event, end time.Time) error {
 		if time.Now().After(end) {
 			return errorf(kv.Timeout, "device: what is on the stream of %s is not over in time; raise timeout_us, or look at what the stream waits for", c.card.Name)
 		}
-		time.Sleep(nap)
 	}
 }
 
@@ -408,7 +403,7 @@ func (s *Staging) End() {
 func (s *Staging) leave(c *card, until time.Time) {
 	for c.ends > 0 && time.Now().Before(until) {
 		s.mu.Unlock()
-		time.Sleep(longestNap)
+		time.Sleep(endNap)
 		s.mu.Lock()
 	}
 	if c.ends > 0 {
@@ -438,7 +433,7 @@ func (c *card) end(until time.Time) {
 			if time.Now().After(until) {
 				return
 			}
-			time.Sleep(longestNap)
+			time.Sleep(endNap)
 		}
 	}
 	for _, r := range c.free {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 	"unsafe"
 
@@ -14,6 +13,7 @@ import (
 	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
 	"psrt/rdma/mem"
+	"psrt/rdma/nap"
 	"psrt/tiers/accessor"
 	"psrt/tiers/hbm"
 )
@@ -204,11 +204,8 @@ func (a *arena) fail(err error) bool {
 // within is how long a piece of work may take.
 func (a *arena) within() time.Duration { return cmp.Or(a.card.Within, PieceWithin) }
 
-// A piece of a batch takes a card milliseconds, and longer where others have work on it.
-const (
-	PieceWithin = time.Minute
-	longestNap  = time.Millisecond
-)
+// PieceWithin: a piece of a batch takes a card milliseconds, and longer where others have work on it.
+const PieceWithin = time.Minute
 
 // openWithin bounds taking a device's memory: the driver compiles the kernels meanwhile, where it has
 // not before.
@@ -218,21 +215,17 @@ const openWithin = 5 * time.Minute
 // back, as the driver would wait, and it may still write.
 var ErrHangs = hbm.ErrHangs
 
-// Await waits for an event, not longer than PieceWithin, or what a test says: a card that hangs has failed. It sleeps
-// longer and longer between two looks.
+// Await waits for an event, not longer than PieceWithin, or what a test says: a card that hangs has failed.
 func Await(over interface{ Passed() (bool, error) }, within time.Duration) error {
-	begin := time.Now()
-	for nap := time.Duration(0); ; nap = min(nap+nap/4+time.Microsecond, longestNap) {
-		switch done, err := over.Passed(); {
-		case done || err != nil:
+	for begin := time.Now(); ; {
+		if done, err := over.Passed(); done || err != nil {
 			return err
-		case time.Since(begin) > within:
-			return late(within)
-		case nap < 5*time.Microsecond: // most are over by then
-			runtime.Gosched()
-		default:
-			time.Sleep(nap)
 		}
+		waited := time.Since(begin)
+		if waited > within {
+			return late(within)
+		}
+		nap.Rest(waited)
 	}
 }
 
