@@ -9,7 +9,7 @@
 #include "driver.h"
 
 /* Results that are none of the driver's, which are negated: kernels that a card refuses,
- * by its number; those beyond CARDS share the last. */
+ * by its number; a driver shows fewer than CARDS. */
 enum { REFUSED = PSRT_ACCEL_NO_MEMORY + 1, CARDS = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,11 +30,20 @@ static struct {
 /* Why a card refused the kernels, the first time. */
 static char *refused[CARDS];
 
-struct device {
-	int card; /* of refused */
-	psrt_cuda_place place;
-	void *module; /* once a stream is wanted */
+/* The kernels of a card, compiled once for all of its devices that are open, which have its one
+ * context: the driver may be at that for a second. The lock is held meanwhile, so that others of the
+ * card's wait for it and do not do the same; it is taken before the one above. */
+static struct card {
+	pthread_mutex_t lock;
+	int users; /* devices whose streams may run them; with the last they go */
+	void *module;
 	void *kernel[PSRT_ACCEL_KERNELS];
+} cards[CARDS] = {[0 ... CARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+
+struct device {
+	psrt_cuda_place place;
+	struct card *card;
+	int uses; /* its kernels, once a stream is wanted */
 };
 
 static int32_t result(int e) { return e == PSRT_CU_OUT_OF_MEMORY ? PSRT_ACCEL_NO_MEMORY : -e; }
@@ -66,10 +75,12 @@ static int32_t count(int32_t *devices) { return result(psrt_cuda_count(devices))
 
 static int32_t open_device(int32_t number, void **at)
 {
+	if (number < 0 || number >= CARDS)
+		return result(PSRT_CU_INVALID_VALUE);
 	struct device *d = calloc(1, sizeof *d);
 	if (!d)
 		return PSRT_ACCEL_NO_MEMORY;
-	d->card = number < CARDS ? number : CARDS - 1;
+	d->card = &cards[number];
 	int e = psrt_cuda_retain(number, &d->place);
 	if (e)
 		free(d);
@@ -78,10 +89,23 @@ static int32_t open_device(int32_t number, void **at)
 	return result(e);
 }
 
+/* Whatever the driver says, a card that has failed among it, nobody has them any more. Preconditions:
+ * the card's lock. */
+static int unload(const psrt_cuda_place *place, struct card *c)
+{
+	int e = c->module ? psrt_cuda_module_end(place, c->module) : 0;
+	c->module = NULL;
+	return e;
+}
+
+/* A device of a card that hangs is never closed, as nothing of it is given back: so its kernels stay,
+ * for which the driver would wait. */
 static int32_t close_device(void *at)
 {
 	struct device *d = at;
-	int e = d->module ? psrt_cuda_module_end(&d->place, d->module) : 0;
+	pthread_mutex_lock(&d->card->lock);
+	int e = d->uses && --d->card->users == 0 ? unload(&d->place, d->card) : 0;
+	pthread_mutex_unlock(&d->card->lock);
 	int f = psrt_cuda_release(&d->place);
 	free(d);
 	return result(e ? e : f);
@@ -95,33 +119,55 @@ static int32_t drop(void *at, uint64_t address) { return result(psrt_cuda_free(P
 static int32_t host_alloc(void *at, uint64_t bytes, void **address) { return result(psrt_cuda_host_alloc(PLACE(at), bytes, address)); }
 static int32_t host_free(void *at, void *address) { return result(psrt_cuda_host_free(PLACE(at), address)); }
 
-/* The driver compiles for seconds where it has not before: not for who only looks. */
-static int32_t compile(struct device *d)
+/* Keeps why a card refuses the kernels, and is the result that says so. */
+static int32_t refuse(int card, int e, const char *what, const char *log)
+{
+	char why[200];
+	psrt_cuda_error_text(e, why, sizeof why);
+	size_t n = strlen(log) + sizeof why + 128;
+	pthread_mutex_lock(&lock);
+	if (!refused[card] && (refused[card] = malloc(n)))
+		snprintf(refused[card], n, "kernels: %s: %s %s", what, why, log);
+	int kept = refused[card] != NULL;
+	pthread_mutex_unlock(&lock);
+	return kept ? REFUSED + card : result(e);
+}
+
+/* Preconditions: the card's lock. */
+static int32_t compile(const psrt_cuda_place *place, struct card *c)
 {
 	char log[4096] = "";
 	const char *what = "cuModuleLoadDataEx";
-	int e = d->module ? 0 : psrt_cuda_module(&d->place, kernels.ptx, log, sizeof log, &d->module);
+	int e = psrt_cuda_module(place, kernels.ptx, log, sizeof log, &c->module);
+	if (e)
+		c->module = NULL;
 	for (int i = 0; !e && i < PSRT_ACCEL_KERNELS; i++) {
 		what = kernels.name[i];
-		e = psrt_cuda_function(&d->place, d->module, what, &d->kernel[i]);
+		e = psrt_cuda_function(place, c->module, what, &c->kernel[i]);
 	}
-	if (!e || e == PSRT_CU_OUT_OF_MEMORY)
-		return result(e);
-	char why[200];
-	psrt_cuda_error_text(e, why, sizeof why);
-	size_t n = sizeof log + sizeof why + 64;
-	pthread_mutex_lock(&lock);
-	if (!refused[d->card] && (refused[d->card] = malloc(n)))
-		snprintf(refused[d->card], n, "kernels: %s: %s %s", what, why, log);
-	int kept = refused[d->card] != NULL;
-	pthread_mutex_unlock(&lock);
-	return kept ? REFUSED + d->card : result(e);
+	if (e)
+		unload(place, c);
+	return !e || e == PSRT_CU_OUT_OF_MEMORY ? result(e) : refuse((int)(c - cards), e, what, log);
+}
+
+/* The driver compiles where it has not before: not for who only looks. */
+static int32_t use(struct device *d)
+{
+	struct card *c = d->card;
+	pthread_mutex_lock(&c->lock);
+	int32_t r = c->users ? 0 : compile(&d->place, c);
+	if (!r) {
+		c->users++;
+		d->uses = 1;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return r;
 }
 
 static int32_t stream(void *at, void **made)
 {
 	struct device *d = at;
-	int32_t r = d->kernel[PSRT_ACCEL_KERNELS - 1] ? 0 : compile(d);
+	int32_t r = d->uses ? 0 : use(d);
 	return r ? r : result(psrt_cuda_stream(&d->place, made));
 }
 
@@ -151,7 +197,7 @@ static int32_t run(void *at, void *s, int32_t kernel, uint64_t n, const void *ar
 	if (kernel < 0 || kernel >= PSRT_ACCEL_KERNELS || !bytes || blocks > INT32_MAX)
 		return result(PSRT_CU_INVALID_VALUE);
 	/* The driver takes the argument's address without const, and reads it before it returns. */
-	return result(psrt_cuda_launch(&d->place, d->kernel[kernel], blocks ? (uint32_t)blocks : 1, kernels.block, (void *)(uintptr_t)argument, s));
+	return result(psrt_cuda_launch(&d->place, d->card->kernel[kernel], blocks ? (uint32_t)blocks : 1, kernels.block, (void *)(uintptr_t)argument, s));
 }
 
 static int take(const char *ptx, const char *names, uint32_t lanes, uint32_t block)

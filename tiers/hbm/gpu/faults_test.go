@@ -142,6 +142,7 @@ var faults = map[string]struct {
 			}
 		})
 	}},
+	"tables of a card have its kernels compiled once": {[]string{"PSRT_FAKE_CUDA_DEVICES=2"}, compiledOnce},
 	"a table beside one that has the card hang": {nil, func(t *testing.T) {
 		_, first, other, hang := neighbours(t)
 		hang()
@@ -201,6 +202,41 @@ var faults = map[string]struct {
 			}
 		})
 	}},
+}
+
+// compiledOnce: each card's own kernels go with its last table, and one that is opened then has them compiled
+// again; who only looks at a card has none.
+func compiledOnce(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace")
+	t.Setenv("PSRT_FAKE_CUDA_TRACE", trace)
+	acc, err := accessor.New(faultSpec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(card int) hbm.Arena {
+		d := &Device{Index: card, Library: os.Getenv(faultVariable)}
+		a, err := d.Open(acc, newIndex(t, slots), slots, 100)
+		if err := errors.Join(err, d.Probe()); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	shut := func(all ...hbm.Arena) {
+		for _, a := range all {
+			if err := errors.Join(a.Wait(gathered(a)), a.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	first, other := open(0), open(1)
+	second := open(0)
+	shut(first)
+	shut(open(0), other, second)
+	shut(open(0))
+	text, err := os.ReadFile(trace)
+	if want := "compile 0\ncompile 1\nunload 1\nunload 0\ncompile 0\nunload 0\n"; err != nil || string(text) != want {
+		t.Errorf("%v: the driver was told to\n%swant\n%s", err, text, want)
+	}
 }
 
 // neighbours are two tables on a card that hangs in the first one's stream, once hang is called; the other's

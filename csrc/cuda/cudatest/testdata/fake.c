@@ -24,6 +24,8 @@
  * PSRT_FAKE_CUDA_UNFIT   number of a device that cannot be opened (none)
  * PSRT_FAKE_CUDA_FULL    number of a device without free memory (none)
  * PSRT_FAKE_CUDA_OLD     number of a device for which no text is compiled (none)
+ * PSRT_FAKE_CUDA_TRACE   a file that is told, in a line each, which device's texts are compiled and
+ *                        given back
  * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
  *                        one from there dies */
 #define _GNU_SOURCE
@@ -575,12 +577,23 @@ int cuEventElapsedTime(float *ms, void *a, void *b) { (void)a; (void)b; *ms = 1;
 
 #include "fake_copies.h"
 
+static void trace(const char *what)
+{
+	const char *path = getenv("PSRT_FAKE_CUDA_TRACE");
+	FILE *f = path ? fopen(path, "a") : NULL;
+	if (!f)
+		return;
+	fprintf(f, "%s %d\n", what, (int)(current() - retained));
+	fclose(f);
+}
+
 /* Has the text the kernels? A driver would compile it. */
 int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void **values)
 {
 	(void)n;
 	(void)options;
 	CALL({
+		trace("compile");
 		if (current() - retained == old) {
 			snprintf(values[0], (size_t)values[1], "this device is too old");
 			r = 209; /* CUDA_ERROR_NO_BINARY_FOR_GPU */
@@ -593,7 +606,7 @@ int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void
 	});
 }
 
-static int finish_all(void) { CALL({ wait_for_context(); all(); }); }
+static int finish_all(void) { CALL({ wait_for_context(); all(); trace("unload"); }); }
 
 /* The text goes with a device that has failed, too: nobody has it any more. */
 int cuModuleUnload(void *m)
