@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -82,12 +83,14 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 
 // open is Dial without a word on certificates. The client ends with its life at the latest.
 func (cfg *Config) open(ctx, life context.Context) (*Store, error) {
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.User, Password: cfg.Password, Context: life,
-		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop(),
-	})
+	var shows []grpc.DialOption
+	if cfg.User != "" && cfg.Password != "" {
+		shows = (&tokens{user: cfg.User, password: cfg.Password, key: []byte(cfg.Prefix + "hello")}).options()
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Context: life, DialOptions: shows,
+		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop()})
 	if err != nil {
-		return nil, new(Store).explain(ctx, err) // it has asked for a token
+		return nil, new(Store).explain(ctx, err)
 	}
 	s := over(c, cfg.Prefix)
 	if _, ok := ctx.Deadline(); !ok {
