@@ -66,6 +66,7 @@ type RankConfig struct {
 
 	asked      context.Context // ends when somebody wants this rank to end
 	met        string          // where the coordinator was reached
+	card       processCard     // of this process, where nobody takes its place
 	keepingTTL time.Duration   // of tests, 0: see warden
 
 	refused *dial.Refusals // of this rank's listeners
@@ -138,6 +139,11 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	}
 	if cfg.Coord, err = lasting(ctx, cfg); err != nil {
 		return nil, err
+	}
+	if !late {
+		if err := alone(ctx, &cfg, job, late); err != nil {
+			return nil, err
+		}
 	}
 	told = tellEnd(cfg, job)
 	defer beSeen(ctx, &cfg, job)()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"time"
@@ -29,6 +30,7 @@ const (
 type processCard struct {
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
+	Life uint64 `json:"life"` // drawn anew
 }
 
 func isTaken(rank int, job *train.Job, pid int, host, at string) error {
@@ -36,7 +38,8 @@ func isTaken(rank int, job *train.Job, pid int, host, at string) error {
 }
 
 // alone refuses a second process of a rank whose first one lives. A worker that others may
-// go on for finds that out as it claims its number.
+// go on for finds that out as it claims its number. Called again where a job's store is
+// another one than that by which its ranks came: who comes later asks that.
 func alone(ctx context.Context, cfg *RankConfig, job *train.Job, late bool) error {
 	number, serves := serverOf(cfg.Rank, job)
 	switch {
@@ -44,11 +47,14 @@ func alone(ctx context.Context, cfg *RankConfig, job *train.Job, late bool) erro
 		return nil
 	case late && serves:
 		return aloneServing(ctx, cfg, job, number)
-	case job.Chained() || job.Survives() || cfg.Store.Durable(): // an etcd may remember a former job's until rank 0 clears it
+	case job.Chained() && serves || job.Survives() || cfg.Store.Durable(): // an etcd may remember a former job's until rank 0 clears it
 		return nil
 	}
-	host, _ := os.Hostname()
-	own, err := json.Marshal(processCard{host, os.Getpid()})
+	if cfg.card == (processCard{}) {
+		host, _ := os.Hostname()
+		cfg.card = processCard{host, os.Getpid(), rand.Uint64()}
+	}
+	own, err := json.Marshal(cfg.card)
 	if err != nil {
 		return err
 	}
@@ -63,6 +69,9 @@ func alone(ctx context.Context, cfg *RankConfig, job *train.Job, late bool) erro
 	var first processCard
 	if err := json.Unmarshal(kv.Value, &first); err != nil {
 		return fmt.Errorf("job: %s is not understood: %w; run the same psrt everywhere", key, err)
+	}
+	if first == cfg.card {
+		return nil
 	}
 	return isTaken(cfg.Rank, job, first.PID, first.Host, "")
 }

@@ -52,3 +52,29 @@ func TestWaitForANumberIsSaid(t *testing.T) {
 		t.Errorf("claimed beside one that lives: %v", err)
 	}
 }
+
+// A job with replicas has another store when it runs than at its start, by which a second
+// process of a worker is found too. Its own card is no other's.
+func TestRankTakenInAnotherStore(t *testing.T) {
+	first, later := local.New(), local.New()
+	defer first.Close()
+	defer later.Close()
+	j := &train.Job{Servers: 3, Workers: 1, Replicas: 2, Groups: 6}
+	cfg := RankConfig{Rank: 3, Coord: first, Seen: true}
+	for _, c := range []*local.Store{first, later, later} {
+		cfg.Coord = c
+		if err := alone(t.Context(), &cfg, j, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bad *train.InputError
+	if err := alone(t.Context(), &RankConfig{Rank: 3, Coord: later, Seen: true}, j, false); !errors.As(err, &bad) {
+		t.Errorf("a second process of a worker: %v", err)
+	}
+	// A server may be started again.
+	for range 2 {
+		if err := alone(t.Context(), &RankConfig{Rank: 1, Coord: later, Seen: true}, j, false); err != nil {
+			t.Error(err)
+		}
+	}
+}
