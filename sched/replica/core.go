@@ -31,14 +31,15 @@ type core struct {
 	regs    map[int]Registration
 	leaving map[int]uint64 // by number: of the process that was asked to go, 0: whoever has it
 
-	said    map[saying]uint64 // what and who: the group's epoch
-	told    map[int]uint64    // by group: the epoch in which this process had its head hold
-	early   []report          // of epochs that are not named yet
-	fences  []fence
-	unnamed map[place.Node]time.Duration // since when neither map nor registration has it
-	last    decision
-	lost    int  // groups of which no replica lives
-	over    bool // the job has ended: servers that end are not missed
+	said      map[saying]uint64 // what and who: the group's epoch
+	told      map[int]uint64    // by group: the epoch in which this process had its head hold
+	early     []report          // of epochs that are not named yet
+	fences    []fence
+	unnamed   map[place.Node]time.Duration // since when neither map nor registration has it
+	last      decision
+	lost      int           // groups of which no replica lives, as was told
+	lostSince time.Duration // of more than that
+	over      bool          // the job has ended: servers that end are not missed
 }
 
 // saying is what a member said of a group.

@@ -488,3 +488,24 @@ func TestEarlyFence(t *testing.T) {
 		t.Errorf("fences that end: %v, want group 1's", ended)
 	}
 }
+
+// Groups whose servers are gone for a moment only, as at a job's end, are told of by nobody;
+// those that stay lost once, and again when there are more.
+func TestLostIsToldLater(t *testing.T) {
+	c := &core{}
+	for _, x := range []struct {
+		at   time.Duration
+		lost []int
+		told bool
+	}{
+		{0, []int{2}, false}, {1, []int{2}, false}, {2, nil, false}, // back
+		{3, []int{2}, false}, {5, []int{2}, false}, {6, []int{2}, true}, {7, []int{2}, false}, {30, []int{2}, false},
+		{31, []int{2, 3}, false}, {34, []int{2, 3}, true}, {35, []int{3}, false}, {36, nil, false},
+		{40, []int{1}, false}, {43, []int{1}, true},
+	} {
+		c.last.lost = x.lost
+		if got := c.lostNow(x.at * time.Second); (got != nil) != x.told || got != nil && !slices.Equal(got, x.lost) {
+			t.Errorf("at %d s, %v lost: told %v, want %v", x.at, x.lost, got, x.told)
+		}
+	}
+}

@@ -16,6 +16,9 @@ import (
 // the others: it may well be the one that is cut off.
 const aloneTurns = 3
 
+// lostAfter is how long groups have been lost before somebody is told.
+const lostAfter = 3 * time.Second
+
 // proposal is what decide wants done.
 type proposal struct {
 	// next is to be compared and swapped for the map adopted; nil: nothing.
@@ -49,11 +52,8 @@ func (c *core) decide(now time.Duration) (p proposal) {
 		view.Reports.Failed = failed
 		c.last = decision{seen: seen}
 		c.last.next, c.last.moves, c.last.lost = member.Decide(view)
-		if len(c.last.lost) > c.lost {
-			p.lost = c.last.lost
-		}
-		c.lost = len(c.last.lost)
 	}
+	p.lost = c.lostNow(now)
 	var hold []hold
 	for _, mv := range c.last.moves {
 		if mv.Role == place.Hold {
@@ -69,6 +69,22 @@ func (c *core) decide(now time.Duration) (p proposal) {
 	}
 	p.next, p.hold = c.last.next, hold
 	return p
+}
+
+// lostNow are the groups of which no replica has lived for a while, where that is news. In a job
+// that ends, and on a machine that was busy, they are none a moment later.
+func (c *core) lostNow(now time.Duration) []int {
+	lost := c.last.lost
+	switch {
+	case len(lost) <= c.lost:
+		c.lost, c.lostSince = len(lost), 0
+	case c.lostSince == 0:
+		c.lostSince = max(now, 1)
+	case now-c.lostSince >= lostAfter:
+		c.lost, c.lostSince = len(lost), 0
+		return lost
+	}
+	return nil
 }
 
 func (c *core) holdOf(mv place.GroupMove) hold {
