@@ -227,6 +227,14 @@ func TestDoctorOfThisMachine(t *testing.T) {
 			t.Errorf("exit %d", code)
 		}
 	})
+	t.Run("more than there is", func(t *testing.T) {
+		bare := func(ctx context.Context, args ...string) *exec.Cmd { return exec.CommandContext(ctx, args[0], args[1:]...) }
+		found, code := diagnose(t, bare, "--lock", "1000TiB")
+		expect(t, found, "", "locked memory", doctor.Missing, "1024000 GiB are to be locked")
+		if code != 1 {
+			t.Errorf("exit %d", code)
+		}
+	})
 	t.Run("missing permission", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "rows")
 		if err := os.Mkdir(dir, 0o700); err != nil {

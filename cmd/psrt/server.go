@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
+	"psrt/sched/coord"
 	"psrt/sched/job"
 	"psrt/sched/launch"
 )
@@ -30,6 +32,7 @@ type serverFlags struct {
 	force                  bool
 	json                   string
 	token                  []byte // of the job that was found
+	dir                    string // its launcher's, "": it has none here
 }
 
 const serverJobs = `The job is the one that runs on this machine for this user, with the same TMPDIR: of "psrt train" or
@@ -85,7 +88,7 @@ while training goes on.
 	own.replicas.labels(fl)
 	fl.StringVar(&own.numa, "numa", "auto", "NUMA `node` of the server's memory")
 	fl.StringVar(&own.listen, "listen", "", "`address` to listen on (that by which this host reaches the job)")
-	c.RunE = func(c *cobra.Command, _ []string) error { return addServer(c, f, own) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return f.unlessOver(addServer(c, f, own)) }
 	return c
 }
 
@@ -105,7 +108,7 @@ func newServerRemove() *cobra.Command {
 	f.register(c.Flags())
 	f.waiting(c.Flags())
 	c.Flags().BoolVar(&f.force, "force", false, "remove it though fewer servers are left than rows are to have replicas: one more death may end the job")
-	c.RunE = func(_ *cobra.Command, args []string) error { return removeServer(f, args[0]) }
+	c.RunE = func(_ *cobra.Command, args []string) error { return f.unlessOver(removeServer(f, args[0])) }
 	return c
 }
 
@@ -119,7 +122,7 @@ func newServerList() *cobra.Command {
 	f.register(c.Flags())
 	c.Flags().StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	c.Flags().Lookup("json").NoOptDefVal = "-"
-	c.RunE = func(*cobra.Command, []string) error { return listServers(f) }
+	c.RunE = func(*cobra.Command, []string) error { return f.unlessOver(listServers(f)) }
 	return c
 }
 
@@ -174,7 +177,24 @@ func (f *serverFlags) attach(ctx context.Context) (*job.Control, error) {
 	if f.token, err = os.ReadFile(job.TokenOf(dir)); err != nil {
 		return nil, err
 	}
+	f.dir = dir
 	return job.AttachLauncher(ctx, dir, f.token)
+}
+
+// endsWithin is how long a launcher takes to be gone when its job does not answer any more.
+const endsWithin = 2 * time.Second
+
+// unlessOver says of a job that could not be reached that it has ended, where it has.
+func (f *serverFlags) unlessOver(err error) error {
+	if f.dir == "" || !errors.Is(err, coord.ErrUnavailable) {
+		return err
+	}
+	for end := time.Now().Add(endsWithin); time.Now().Before(end); time.Sleep(endsWithin / 100) {
+		if _, gone := os.Stat(f.dir); errors.Is(gone, fs.ErrNotExist) {
+			return fmt.Errorf("the job has ended meanwhile (%w)", err)
+		}
+	}
+	return err
 }
 
 // noPID and noJob are alike in all commands that look for a job: a number that the user

@@ -33,6 +33,8 @@ func (x *examiner) memlock() Finding {
 		f.State, f.Figure, f.Mend = Missing, no.Detail+": registered memory is locked", feature.LockedMemory.Remedy
 	case err != nil:
 		f.State, f.Figure = Warn, err.Error()
+	case x.cfg.Memory > machineMemory():
+		f.State, f.Figure, f.Mend = Missing, fmt.Sprintf("the machine has %s of memory, %s are to be locked", size(machineMemory()), size(x.cfg.Memory)), "lock less (--mem-budget), or keep rows on disks (--ssd)"
 	case beyond:
 		f.Figure = words + ", and more than that can be locked"
 	case x.cfg.Memory > 0 && limit < x.cfg.Memory:
@@ -43,6 +45,15 @@ func (x *examiner) memlock() Finding {
 		f.Figure = words
 	}
 	return f
+}
+
+// machineMemory is all that there is, MaxInt64 where nobody tells.
+func machineMemory() int64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return math.MaxInt64
+	}
+	return int64(s.Totalram) * int64(s.Unit)
 }
 
 // fair is what a job of some size locks.
