@@ -50,7 +50,7 @@ func (c *Client) Announce(r *Rows, clock uint64, call *Call) error {
 		}
 		for l.announcing() >= announceSlots {
 			if err := c.progress(deadline); err != nil {
-				return fmt.Errorf("client: worker %d: lane %d (server %d) answers no announcement: %w", c.worker, l.index, l.server.index, err)
+				return fmt.Errorf("client: worker %d: lane %d (%s) answers no announcement: %w", c.worker, l.index, c.home(l.server.index), err)
 			}
 		}
 		if l.broken != nil || len(l.free) <= announceSlots {

@@ -37,7 +37,7 @@ func (c *Client) completeAt(l *laneConn, comp *rdma.Completion) {
 	}
 	slot := int(comp.Imm)
 	if slot >= len(l.parts) || !l.parts[slot].active {
-		l.broken = fmt.Errorf("client: server %d answered slot %d, which asks nothing", l.server.index, slot)
+		l.broken = fmt.Errorf("client: %s answered slot %d, which asks nothing", c.home(l.server.index), slot)
 		return
 	}
 	var rep psmsg.Reply
@@ -86,7 +86,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		c.stale = append(c.stale, slotRef{l, slot})
 		return
 	default:
-		err := &RefusedError{Worker: c.worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Code: rep.Code}
+		err := &RefusedError{Worker: c.worker, Kind: p.kind, Clock: p.clock, Server: l.server.index, Group: c.resolver != nil, Code: rep.Code}
 		if p.void { // it must be taken: what follows it waits
 			// It never will be, over whatever connection: of a group whose last copy has failed
 			// either. Each push there is answered so.
@@ -127,7 +127,8 @@ type RefusedError struct {
 	Worker int
 	Kind   psmsg.Kind
 	Clock  uint64
-	Server int
+	Server int // or, with Group, a group's number
+	Group  bool
 	Code   psmsg.Code
 	// Lost: a device that had its rows has failed, and nobody else has them.
 	Lost bool
@@ -147,10 +148,14 @@ func (e *RefusedError) because(refusal string) error {
 func deviceFailed(refusal string) bool { return strings.Contains(refusal, " has failed: ") }
 
 func (e *RefusedError) Error() string {
-	if e.Lost {
-		return fmt.Sprintf("client: worker %d: %s at clock %d: server %d has lost rows with the device that they were on", e.Worker, e.Kind, e.Clock, e.Server)
+	who := "server"
+	if e.Group {
+		who = "group"
 	}
-	return fmt.Sprintf("client: worker %d: %s at clock %d: server %d answers: %s", e.Worker, e.Kind, e.Clock, e.Server, e.Code)
+	if e.Lost {
+		return fmt.Sprintf("client: worker %d: %s at clock %d: %s %d has lost rows with the device that they were on", e.Worker, e.Kind, e.Clock, who, e.Server)
+	}
+	return fmt.Sprintf("client: worker %d: %s at clock %d: %s %d answers: %s", e.Worker, e.Kind, e.Clock, who, e.Server, e.Code)
 }
 
 // remedied adds what helps where a table is full; a device that is too small for a batch

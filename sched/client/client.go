@@ -255,7 +255,7 @@ func (c *Client) issue(p part) error {
 	}
 	for len(l.free) == 0 {
 		if err := c.progress(deadline); err != nil {
-			return fmt.Errorf("client: worker %d: no free slot at lane %d (server %d): %w", c.worker, l.index, l.server.index, err)
+			return fmt.Errorf("client: worker %d: no free slot at lane %d (%s): %w", c.worker, l.index, c.home(l.server.index), err)
 		}
 	}
 	c.waitsForSlot = false
@@ -456,7 +456,7 @@ func (c *Client) progress(deadline time.Time) error {
 		case <-s.conn.Done():
 			for i := range c.cfg.Map.LanesOf(c.cfg.Map.Servers[s.index].ID) {
 				if l := c.lanes[s.firstLane+i]; l.broken == nil {
-					l.broken = fmt.Errorf("server %d closed the connection", s.index)
+					l.broken = fmt.Errorf("%s closed the connection", c.home(s.index))
 				}
 			}
 		default:

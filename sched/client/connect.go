@@ -76,12 +76,12 @@ func (c *Client) reach(ctx context.Context, s *serverConn, addr string, hello ps
 			return rdma.EndpointConfig{}, err
 		}
 		if i >= lanes { // the server fetches by it, and answers pushes; nothing is sent from here
-			return rdma.EndpointConfig{Queue: q, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
+			return rdma.EndpointConfig{Queue: q, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: c.home(s.index)}, nil
 		}
-		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * requestWRs * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: fmt.Sprintf("server %d", s.index)}, nil
+		return rdma.EndpointConfig{Queue: q, SendDepth: 2 * requestWRs * psmsg.Slots, RecvDepth: psmsg.Slots, SharedRecv: true, Peer: c.home(s.index)}, nil
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("client: worker %d: connecting to server %d: %w", c.worker, s.index, err)
+		return nil, 0, fmt.Errorf("client: worker %d: connecting to %s: %w", c.worker, c.home(s.index), err)
 	}
 	var w psmsg.Welcome
 	err = json.Unmarshal(reply, &w)
@@ -99,7 +99,7 @@ func (c *Client) reach(ctx context.Context, s *serverConn, addr string, hello ps
 	}
 	if err != nil {
 		conn.Close()
-		return nil, 0, fmt.Errorf("client: worker %d: server %d: %w", c.worker, s.index, err)
+		return nil, 0, fmt.Errorf("client: worker %d: %s: %w", c.worker, c.home(s.index), err)
 	}
 	return conn, speaks, nil
 }
@@ -134,16 +134,16 @@ func (c *Client) attach(s *serverConn, conn *dial.Conn) (open psmsg.OpenRequest,
 // dial it touches nothing of the client's.
 func (c *Client) exchange(ctx context.Context, s *serverConn, conn *dial.Conn, open psmsg.OpenRequest) (rep psmsg.OpenReply, err error) {
 	if err := conn.Call(ctx, psmsg.MethodOpen, open, &rep); err != nil {
-		return rep, fmt.Errorf("client: worker %d: opening server %d: %w", c.worker, s.index, err)
+		return rep, fmt.Errorf("client: worker %d: opening %s: %w", c.worker, c.home(s.index), err)
 	}
 	if len(rep.Landing) != len(open.Replies) {
-		return rep, fmt.Errorf("client: server %d offers %d landing rings for %d lanes", s.index, len(rep.Landing), len(open.Replies))
+		return rep, fmt.Errorf("client: %s offers %d landing rings for %d lanes", c.home(s.index), len(rep.Landing), len(open.Replies))
 	}
 	for i, r := range rep.Landing {
 		stride := r.Len / psmsg.Slots
 		switch {
 		case c.resolver == nil && stride != psmsg.SlotBytes, r.Len%psmsg.Slots != 0, stride < minStride, stride > psmsg.SlotBytes:
-			return rep, fmt.Errorf("client: server %d offers a landing ring of %d bytes at lane %d, want %d", s.index, r.Len, i, psmsg.Slots*c.slotBytes)
+			return rep, fmt.Errorf("client: %s offers a landing ring of %d bytes at lane %d, want %d", c.home(s.index), r.Len, i, psmsg.Slots*c.slotBytes)
 		}
 	}
 	return rep, nil

@@ -117,15 +117,23 @@ func (c *Client) slowCall(server int, method string) (end func()) {
 	return beginCall(c.cfg.Stall, name, peer, method)
 }
 
+// home is what people call a server, or in a job with replicas a group.
+func (c *Client) home(index int) string {
+	if c.resolver != nil {
+		return fmt.Sprintf("group %d", index)
+	}
+	return fmt.Sprintf("server %d", index)
+}
+
 // asks is what a server, or in a job with replicas the head of a group, is called, and
 // how it is asked. Any goroutine, with groups; else the client's.
 func (c *Client) asks(server int) (name string, peer asked) {
 	if c.resolver == nil {
 		s := c.servers[server]
-		name = fmt.Sprintf("server %d", server)
+		name = c.home(server)
 		return name, asked{name + " (" + s.addr + ")", s.conn}
 	}
-	name = fmt.Sprintf("group %d", server)
+	name = c.home(server)
 	conn, _ := c.homes.of(server)
 	if conn == nil {
 		return name + " (its head is not reached)", asked{name, nil}

@@ -80,7 +80,7 @@ func (c *Client) notice() {
 			}
 			for _, l := range c.lanesOf(s) {
 				if l.broken == nil {
-					l.broken = fmt.Errorf("server %d (%s) closed the connection", s.index, s.addr)
+					l.broken = fmt.Errorf("%s (%s) closed the connection", c.home(s.index), s.addr)
 				}
 			}
 		default:

@@ -14,7 +14,7 @@ func (s *Server) carry(by int, r psmsg.CarryRequest) error {
 	for _, w := range r.Workers {
 		if w == by || w < 0 || w >= s.cfg.Workers || s.connected(w) {
 			s.mu.Unlock()
-			return fmt.Errorf("server %d: worker %d cannot push for worker %d: that is no other worker below %d, or it pushes itself", s.cfg.ID, by, w, s.cfg.Workers)
+			return fmt.Errorf("%s: worker %d cannot push for worker %d: that is no other worker below %d, or it pushes itself", s.cfg.name(), by, w, s.cfg.Workers)
 		}
 	}
 	s.mu.Unlock()

@@ -96,12 +96,12 @@ func (s *Server) admit(hello psmsg.Hello) (g guest, err error) {
 func (s *Server) admitReader(hello psmsg.Hello) (g guest, err error) {
 	w := hello.Worker
 	if w >= s.cfg.Workers {
-		return g, fmt.Errorf("server %d expects workers 0..%d, not %d", s.cfg.ID, s.cfg.Workers-1, w)
+		return g, fmt.Errorf("%s expects workers 0..%d, not %d", s.cfg.name(), s.cfg.Workers-1, w)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readers[w] >= maxReaders {
-		return g, fmt.Errorf("server %d: worker %d has %d connections for reading already, the most that it may: end one", s.cfg.ID, w, s.readers[w])
+		return g, fmt.Errorf("%s: worker %d has %d connections for reading already, the most that it may: end one", s.cfg.name(), w, s.readers[w])
 	}
 	s.readers[w]++
 	return guest{w, func() {}, func() {
@@ -138,7 +138,7 @@ func (s *Server) controlReader(ctx context.Context, worker int, ses *session, me
 	case psmsg.MethodStats, psmsg.MethodWaits:
 		return s.control(ctx, worker, nil, method, body)
 	}
-	return nil, fmt.Errorf("server %d: %q is not for a connection that only reads", s.cfg.ID, method)
+	return nil, fmt.Errorf("%s: %q is not for a connection that only reads", s.cfg.name(), method)
 }
 
 func (s *Server) openReader(ses *session, req psmsg.OpenRequest) (rep psmsg.OpenReply, err error) {

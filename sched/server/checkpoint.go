@@ -33,7 +33,7 @@ type checkpoint struct {
 // Cut begins a checkpoint's cut; see psmsg.CutRequest.
 func (s *Server) Cut(req psmsg.CutRequest) error {
 	if !s.cfg.Tracked {
-		return fmt.Errorf("server %d: its tables do not note what changes: start it with Config.Tracked", s.cfg.ID)
+		return fmt.Errorf("%s: its tables do not note what changes: start it with Config.Tracked", s.cfg.name())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wholeTimeout)
 	var w *ckpt.Writer
@@ -97,7 +97,7 @@ func (s *Server) CutParts(ctx context.Context) (psmsg.SaveReply, error) {
 	k := s.cut
 	s.cutMu.Unlock()
 	if k == nil {
-		return psmsg.SaveReply{}, fmt.Errorf("server %d: no checkpoint is under way", s.cfg.ID)
+		return psmsg.SaveReply{}, fmt.Errorf("%s: no checkpoint is under way", s.cfg.name())
 	}
 	written := make(chan struct{})
 	go func() {
@@ -107,12 +107,12 @@ func (s *Server) CutParts(ctx context.Context) (psmsg.SaveReply, error) {
 	select {
 	case <-written:
 	case <-ctx.Done():
-		return psmsg.SaveReply{}, fmt.Errorf("server %d: writing a checkpoint: %w", s.cfg.ID, context.Cause(ctx))
+		return psmsg.SaveReply{}, fmt.Errorf("%s: writing a checkpoint: %w", s.cfg.name(), context.Cause(ctx))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err != nil {
-		return psmsg.SaveReply{}, fmt.Errorf("server %d: writing a checkpoint: %w", s.cfg.ID, k.err)
+		return psmsg.SaveReply{}, fmt.Errorf("%s: writing a checkpoint: %w", s.cfg.name(), k.err)
 	}
 	b, err := json.Marshal(k.parts)
 	rep := psmsg.SaveReply{Parts: b, PauseSeconds: k.pause, Lifecycle: psmsg.MemoTexts(k.memos), Scores: k.count, Leads: k.leads}

@@ -19,18 +19,18 @@ func (s *Server) join(hello psmsg.Hello) (worker int, err error) {
 	worker, client := hello.Worker, hello.Client
 	if s.vacated && hello.Any {
 		if worker = s.number(worker, client, known); worker < 0 {
-			return 0, fmt.Errorf("server %d: %d trainers are connected, the most that it takes: start it with a larger --clients, or end one", s.cfg.ID, s.cfg.Workers-s.cfg.Trainers.Reserved)
+			return 0, fmt.Errorf("%s: %d trainers are connected, the most that it takes: start it with a larger --clients, or end one", s.cfg.name(), s.cfg.Workers-s.cfg.Trainers.Reserved)
 		}
 	}
 	if s.joining[worker] >= maxJoining {
-		return 0, fmt.Errorf("server %d: %d connections of worker %d are being set up already: wait until one is open", s.cfg.ID, s.joining[worker], worker)
+		return 0, fmt.Errorf("%s: %d connections of worker %d are being set up already: wait until one is open", s.cfg.name(), s.joining[worker], worker)
 	}
 	newer, err := s.supersede(worker, hello.Generation)
 	if err != nil {
 		return 0, err
 	}
 	if holder := s.holder[worker]; !newer && holder != client && s.connected(worker) && (!s.vacated || !s.left[worker]) {
-		return 0, fmt.Errorf("server %d: another process is connected as worker %d: start every rank once", s.cfg.ID, worker)
+		return 0, fmt.Errorf("%s: another process is connected as worker %d: start every rank once", s.cfg.name(), worker)
 	}
 	if s.vacated {
 		delete(s.left, worker)

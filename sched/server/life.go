@@ -50,7 +50,7 @@ func (s *Server) Happen(req psmsg.HappenRequest) (psmsg.HappenReply, error) {
 		return err
 	})
 	if err != nil {
-		return psmsg.HappenReply{}, fmt.Errorf("server %d: %w", s.cfg.ID, err)
+		return psmsg.HappenReply{}, fmt.Errorf("%s: %w", s.cfg.name(), err)
 	}
 	return replies[0], nil
 }
@@ -202,7 +202,7 @@ func (s *Server) Swept(ctx context.Context) error {
 		case <-l.gone:
 			return fmt.Errorf("server: lane %d has ended", l.global)
 		case <-ctx.Done():
-			return fmt.Errorf("server %d: dropping rows that have ended: %w", s.cfg.ID, context.Cause(ctx))
+			return fmt.Errorf("%s: dropping rows that have ended: %w", s.cfg.name(), context.Cause(ctx))
 		}
 	}
 	return nil

@@ -24,30 +24,30 @@ func (s *Server) openTable(ctx context.Context, r psmsg.TableRequest) (psmsg.Tab
 	if i := slices.IndexFunc(tables, func(t table.Spec) bool { return t.Name == r.Name }); i >= 0 {
 		have := tables[i]
 		if r.Spec != nil && !sameTable(have, *r.Spec) {
-			return refuse(psmsg.TableMismatch, "table %q is %s at server %d; asked for is %s", r.Name, describeTable(have), s.cfg.ID, describeTable(*r.Spec))
+			return refuse(psmsg.TableMismatch, "table %q is %s at %s; asked for is %s", r.Name, describeTable(have), s.cfg.name(), describeTable(*r.Spec))
 		}
 		return psmsg.TableReply{Spec: have, RowBytes: have.RowBytes()}, nil
 	}
 	switch {
 	case r.Spec == nil:
-		return refuse(psmsg.TableMissing, "server %d has no table %q (it has %s); describe it in the client's tables, or in the servers'", s.cfg.ID, r.Name, tableNames(tables))
+		return refuse(psmsg.TableMissing, "%s has no table %q (it has %s); describe it in the client's tables, or in the servers'", s.cfg.name(), r.Name, tableNames(tables))
 	case s.cfg.Trainers.NewTable == nil:
-		return refuse(psmsg.TableMissing, "server %d has no table %q (it has %s) and makes none", s.cfg.ID, r.Name, tableNames(tables))
+		return refuse(psmsg.TableMissing, "%s has no table %q (it has %s) and makes none", s.cfg.name(), r.Name, tableNames(tables))
 	case len(tables) >= MaxTables:
-		return refuse(psmsg.TableInvalid, "server %d has %d tables already, the limit: table %q is not made", s.cfg.ID, MaxTables, r.Name)
+		return refuse(psmsg.TableInvalid, "%s has %d tables already, the limit: table %q is not made", s.cfg.name(), MaxTables, r.Name)
 	}
 	if err := s.cfg.Trainers.NewTable(&r); err != nil {
-		return refuse(psmsg.TableInvalid, "server %d: table %q: %v", s.cfg.ID, r.Name, err)
+		return refuse(psmsg.TableInvalid, "%s: table %q: %v", s.cfg.name(), r.Name, err)
 	}
 	spec := *r.Spec
 	if spec.Name = r.Name; spec.ID == 0 { // a saved model says which: rows are born from it
 		spec.ID = psmsg.TableID(r.Name)
 	}
 	if err := spec.Validate(); err != nil {
-		return refuse(psmsg.TableInvalid, "server %d: %v", s.cfg.ID, err)
+		return refuse(psmsg.TableInvalid, "%s: %v", s.cfg.name(), err)
 	}
 	if i := slices.IndexFunc(tables, func(t table.Spec) bool { return t.ID == spec.ID }); i >= 0 {
-		return refuse(psmsg.TableInvalid, "server %d: the names %q and %q give the same table number %d; rename one", s.cfg.ID, r.Name, tables[i].Name, spec.ID)
+		return refuse(psmsg.TableInvalid, "%s: the names %q and %q give the same table number %d; rename one", s.cfg.name(), r.Name, tables[i].Name, spec.ID)
 	}
 	if s.cfg.Chain != nil {
 		if _, err := s.lanes[0].chain.order(ctx, commandTimeout, order{Table: &spec}); err != nil {
@@ -57,7 +57,7 @@ func (s *Server) openTable(ctx context.Context, r psmsg.TableRequest) (psmsg.Tab
 	}
 	if err := s.each(func(l *lane) error { return l.addTable(spec) }); err != nil {
 		_ = s.each(func(l *lane) error { l.removeTable(spec.ID); return nil })
-		return psmsg.TableReply{}, fmt.Errorf("server %d: making table %q: %w", s.cfg.ID, r.Name, err)
+		return psmsg.TableReply{}, fmt.Errorf("%s: making table %q: %w", s.cfg.name(), r.Name, err)
 	}
 	s.tableMade(spec)
 	return psmsg.TableReply{Spec: spec, RowBytes: spec.RowBytes()}, nil

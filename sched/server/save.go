@@ -50,7 +50,7 @@ func (s *Server) Save(req psmsg.SaveRequest) (psmsg.SaveReply, error) {
 		return nil
 	})
 	if err != nil {
-		return psmsg.SaveReply{}, fmt.Errorf("server %d: saving: %w", s.cfg.ID, err)
+		return psmsg.SaveReply{}, fmt.Errorf("%s: saving: %w", s.cfg.name(), err)
 	}
 	b, err := json.Marshal(parts)
 	return psmsg.SaveReply{Parts: b, Digest: sum.String(), Lifecycle: psmsg.MemoTexts(memos)}, err
@@ -132,7 +132,7 @@ func (s *Server) Load(req psmsg.LoadRequest) error {
 		return err
 	}
 	if m.WeightsOnly {
-		return fmt.Errorf("server %d: the model in %s has no optimizer state and cannot be trained further", s.cfg.ID, req.Dir)
+		return fmt.Errorf("%s: the model in %s has no optimizer state and cannot be trained further", s.cfg.name(), req.Dir)
 	}
 	if s.cfg.Chain != nil {
 		_, err := s.lanes[0].chain.order(ctx, wholeTimeout, order{Load: &req})

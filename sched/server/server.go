@@ -93,7 +93,7 @@ func New(cfg Config) (*Server, error) {
 			for _, l := range s.lanes {
 				l.closeTables()
 			}
-			return nil, fmt.Errorf("server %d, lane %d: %w", cfg.ID, i, err)
+			return nil, fmt.Errorf("%s, lane %d: %w", cfg.name(), i, err)
 		}
 		s.lanes = append(s.lanes, l)
 	}
@@ -212,7 +212,7 @@ func (s *Server) Handle(ctx context.Context, in *dial.Incoming) {
 	}
 	s.mu.Unlock()
 	if closed {
-		in.Reject(fmt.Errorf("server %d is ending", s.cfg.ID))
+		in.Reject(fmt.Errorf("%s is ending", s.cfg.name()))
 		return
 	}
 	defer s.handlers.Done()
@@ -222,13 +222,13 @@ func (s *Server) Handle(ctx context.Context, in *dial.Incoming) {
 func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	var hello psmsg.Hello
 	if err := json.Unmarshal(in.Hello, &hello); err != nil {
-		in.Reject(fmt.Errorf("server %d: the hello is not understood: %w", s.cfg.ID, err))
+		in.Reject(fmt.Errorf("%s: the hello is not understood: %w", s.cfg.name(), err))
 		return
 	}
 	version, err := s.spoken(&hello)
 	switch {
 	case err != nil:
-		in.Reject(fmt.Errorf("server %d: %w", s.cfg.ID, err))
+		in.Reject(fmt.Errorf("%s: %w", s.cfg.name(), err))
 		return
 	case s.cfg.Chain != nil && hello.Link != nil:
 		s.handleLink(ctx, in, hello)
@@ -237,16 +237,16 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 		in.Reject(s.lanes[0].chain.moved())
 		return
 	case s.cfg.Chain == nil && hello.Reads:
-		in.Reject(fmt.Errorf("server %d has no replicas: there are no connections that only read", s.cfg.ID))
+		in.Reject(fmt.Errorf("%s has no replicas: there are no connections that only read", s.cfg.name()))
 		return
 	case hello.Worker == psmsg.Visitor && in.Count == 0:
 		s.visit(ctx, in)
 		return
 	case hello.Worker < 0 || hello.Worker >= s.cfg.Workers && (!s.vacated || !hello.Any):
-		in.Reject(fmt.Errorf("server %d expects workers 0..%d, not %d", s.cfg.ID, s.cfg.Workers-1, hello.Worker))
+		in.Reject(fmt.Errorf("%s expects workers 0..%d, not %d", s.cfg.name(), s.cfg.Workers-1, hello.Worker))
 		return
 	case in.Count != len(s.lanes):
-		in.Reject(fmt.Errorf("server %d has %d lanes, the client asked for %d: its map is another one", s.cfg.ID, len(s.lanes), in.Count))
+		in.Reject(fmt.Errorf("%s has %d lanes, the client asked for %d: its map is another one", s.cfg.name(), len(s.lanes), in.Count))
 		return
 	}
 	g, err := s.admit(hello)

@@ -46,7 +46,7 @@ func (s *Server) visit(ctx context.Context, in *dial.Incoming) {
 	defer cancel()
 	_ = conn.Serve(ctx, func(ctx context.Context, method string, _ json.RawMessage) (any, error) {
 		if method != psmsg.MethodDescribe {
-			return nil, fmt.Errorf("server %d: a visitor may not ask %q", s.cfg.ID, method)
+			return nil, fmt.Errorf("%s: a visitor may not ask %q", s.cfg.name(), method)
 		}
 		return s.describe(ctx)
 	})

@@ -142,7 +142,7 @@ func (s *Server) meeting(asked int) func() int {
 // Leave takes a worker out of the clocks, so that nobody waits for it.
 func (s *Server) Leave(worker int) error {
 	if worker < 0 || worker >= s.cfg.Workers {
-		return fmt.Errorf("server %d: no worker %d leaves, there are %d", s.cfg.ID, worker, s.cfg.Workers)
+		return fmt.Errorf("%s: no worker %d leaves, there are %d", s.cfg.name(), worker, s.cfg.Workers)
 	}
 	return s.leave(worker)
 }

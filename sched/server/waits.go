@@ -74,9 +74,17 @@ func (d *deaf) ask(l *lane, worker int, least time.Duration) []stall.Wait {
 
 func (l *lane) name() string {
 	if l.cfg.Chain != nil {
-		return fmt.Sprintf("group %d at server %d", l.cfg.Chain.Group, l.cfg.Chain.Self.Server)
+		return l.cfg.name()
 	}
-	return fmt.Sprintf("server %d lane %d", l.cfg.ID, l.index)
+	return fmt.Sprintf("%s lane %d", l.cfg.name(), l.index)
+}
+
+// name is what people call the server: in a job with replicas ID is a group's number.
+func (c *Config) name() string {
+	if c.Chain != nil {
+		return fmt.Sprintf("group %d at server %d", c.Chain.Group, c.Chain.Self.Server)
+	}
+	return fmt.Sprintf("server %d", c.ID)
 }
 
 // stalls groups what the requests in hand wait for. It runs on the lane.
@@ -253,6 +261,6 @@ func (b *barrier) waits(cfg *Config, worker int, now time.Time, least time.Durat
 		inside = append(inside, cfg.nameOf(w))
 	}
 	slices.Sort(inside)
-	return []stall.Wait{{Who: fmt.Sprintf("server %d", cfg.ID), On: fmt.Sprintf("%d more %s", b.all()-len(b.inside), cfg.members()), Kind: stall.Barrier,
+	return []stall.Wait{{Who: cfg.name(), On: fmt.Sprintf("%d more %s", b.all()-len(b.inside), cfg.members()), Kind: stall.Barrier,
 		What: "inside are " + stall.List(inside), Seconds: age.Seconds()}}
 }
