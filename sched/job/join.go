@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"psrt/rdma/dial"
@@ -51,6 +52,9 @@ func splitAddr(addr string) (network, address string) {
 func HostCoordinator(ctx context.Context, addr string, token []byte, j *train.Job, sc StoreConfig) (*Hosted, error) {
 	network, address := splitAddr(addr)
 	listener, err := secure.Listen(network, address, token)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; or rank 0 runs there already: start every rank once", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("job: the coordinator cannot listen on %s: %w", addr, err)
 	}
