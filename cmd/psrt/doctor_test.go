@@ -228,7 +228,9 @@ func TestDoctorOfThisMachine(t *testing.T) {
 		}
 	})
 	t.Run("more than there is", func(t *testing.T) {
-		bare := func(ctx context.Context, args ...string) *exec.Cmd { return exec.CommandContext(ctx, args[0], args[1:]...) }
+		bare := func(ctx context.Context, args ...string) *exec.Cmd {
+			return exec.CommandContext(ctx, args[0], args[1:]...)
+		}
 		found, code := diagnose(t, bare, "--lock", "1000TiB")
 		expect(t, found, "", "locked memory", doctor.Missing, "1024000 GiB are to be locked")
 		if code != 1 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -335,14 +336,21 @@ func addServer(c *cobra.Command, f *serverFlags, own *trainFlags) error {
 	joining, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	return f.settled(joining, k, fmt.Sprintf("server %d has joined", number), func(v *job.View) bool {
-		s := v.Find(number)
-		if s == nil {
+		if v.Find(number) == nil {
 			if err := k.Refused(ctx, number); err != nil {
 				giveUp(err)
 			}
 		}
-		return s != nil && s.Groups > 0 && v.Joins == 0
+		return hasJoined(number)(v)
 	})
+}
+
+// hasJoined says whether a server has all groups that it is to have.
+func hasJoined(number int) func(*job.View) bool {
+	return func(v *job.View) bool {
+		s := v.Find(number)
+		return s != nil && s.Groups > 0 && v.Joins == 0
+	}
 }
 
 // serveAdded is a server for a job that runs, in this process.
@@ -363,7 +371,16 @@ func (f *trainFlags) serveAdded(ctx context.Context, k *job.Control, at *serverF
 		return cli.Usagef("--numa: %w", err)
 	}
 	show := newDisplay(os.Stderr, false)
-	show.note(fmt.Sprintf("server %d of a job of %d servers and %d workers at its start", number, k.Job.Servers, k.Job.Workers))
+	show.note(fmt.Sprintf("joins, as server %d, a job that began with %d server(s) and %d worker(s)", number, k.Job.Servers, k.Job.Workers))
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if k.Settle(watching, hasJoined(number), func(*job.View) {}) == nil {
+			show.note(fmt.Sprintf("server %d has joined", number))
+		}
+	})
+	defer watch.Wait()
+	defer stop()
 	_, err = job.RunAdded(ctx, at.coordinator, number, k, job.RankConfig{Token: at.token, Seen: true, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(),
 		Listen: f.listen, Node: node, Events: show.event, HostLabel: f.replicas.host, Rack: f.replicas.rack, Weight: f.replicas.weight, Store: at.store()})
 	return cli.InterruptedOr(ctx, err)
