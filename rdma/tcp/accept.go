@@ -106,7 +106,8 @@ func (d *Domain) acceptLoop(l net.Listener) {
 }
 
 // greet decides whether a connection is a link of one of our endpoints. A
-// stranger is closed and counted; it learns nothing.
+// stranger is closed and counted; it learns nothing. Who comes late to an endpoint is
+// closed alone.
 func (d *Domain) greet(c net.Conn) {
 	defer d.wg.Done()
 	err := d.hear(c)
@@ -117,6 +118,9 @@ func (d *Domain) greet(c net.Conn) {
 	}
 	if err != nil {
 		_ = c.Close()
+		if errors.Is(err, errEnded) {
+			return
+		}
 		select {
 		case <-d.done:
 		default:
@@ -145,6 +149,9 @@ func (d *Domain) hear(raw net.Conn) error {
 		return err
 	}
 	ep := d.endpoint(h.target)
+	if ep == nil && d.late(&h, b) {
+		return errEnded
+	}
 	if ep == nil || !proved(b, &ep.nonce) || int(h.streams) > d.cfg.Streams {
 		return errors.New("tcp: hello without proof")
 	}

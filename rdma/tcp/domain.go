@@ -34,6 +34,7 @@ type Domain struct {
 	closed    bool
 	listener  net.Listener
 	endpoints map[uint64]*endpoint
+	past      past
 	queues    map[*queue]struct{}
 }
 

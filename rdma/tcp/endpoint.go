@@ -234,6 +234,7 @@ func (ep *endpoint) Close() error {
 	}
 	ep.dom.mu.Lock()
 	delete(ep.dom.endpoints, ep.id)
+	ep.dom.past.add(ep)
 	ep.dom.stats.liveEndpoints.Add(-1)
 	ep.dom.mu.Unlock()
 	ep.inbox.close()

@@ -319,3 +319,37 @@ func TestStrangersAreCountedAndClosed(t *testing.T) {
 	a.post(rdma.WR{ID: 1, Op: rdma.OpWrite, Signaled: true, Local: a.mem[:8], Remote: b.reg.Remote().Slice(0, 8)})
 	a.want(1, rdma.StatusOK)
 }
+
+// Who has the address of an endpoint that was closed meanwhile is no stranger: members of a
+// job give connections up that are needless by the time that they stand.
+func TestLateIsNoStranger(t *testing.T) {
+	a, b := newPair(t, pairConfig{})
+	late := hello{target: b.ep.(*endpoint).id, dialer: a.ep.(*endpoint).id, streams: 1, timeout: time.Second}
+	nonce := b.ep.(*endpoint).nonce
+	_ = b.ep.Close()
+	for i, forged := range []bool{false, true} {
+		if forged {
+			nonce[0]++
+		}
+		frame := make([]byte, wire.HeaderSize)
+		wire.Header{Kind: kindHello, Length: helloSize}.Encode(frame)
+		c, err := net.Dial("tcp", b.dom.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(append(frame, late.encode(&nonce)...)); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		if n, err := c.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("it was answered or kept: %d, %v", n, err)
+		}
+		_ = c.Close()
+		for end := time.Now().Add(time.Minute); b.dom.Refused() < int64(i) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if n := b.dom.Refused(); n != int64(i) {
+			t.Errorf("%d refused, want %d", n, i)
+		}
+	}
+}
