@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"psrt/csrc/nccl"
 	"psrt/nccl/coll"
 	"psrt/rdma"
+	"psrt/rdma/nap"
 )
 
 // Group is a rank's end of a group. It is made by Join.
@@ -230,22 +230,15 @@ var errDeadline = errors.New("gpu: the time is over")
 
 // poll asks until it is so, in shorter and longer turns.
 func (g *Group) poll(done func() (bool, error)) error {
-	for n := 0; ; n++ {
+	for begin := time.Now(); ; nap.Rest(time.Since(begin)) {
 		if is, err := done(); is || err != nil {
 			return err
 		}
 		if time.Now().After(g.deadline) {
 			return errDeadline
 		}
-		if n < spins {
-			runtime.Gosched()
-		} else {
-			time.Sleep(min(time.Duration(n-spins)*time.Microsecond, time.Millisecond))
-		}
 	}
 }
-
-const spins = 100
 
 // settle waits until NCCL has taken what it was given.
 func (g *Group) settle() error {
