@@ -109,13 +109,16 @@ func TestCombinedHostBeginsAgain(t *testing.T) {
 	if !ranks[1].says(t, "epoch  1 ") {
 		t.Fatalf("the first worker: %s", ranks[1].stderr.String())
 	}
-	for _, victim := range []int{4, 3} { // of the second host: who is carried, and who carries
+	for i, victim := range []int{4, 3} { // of the second host: who is carried, and who carries
 		if err := ranks[victim].cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		<-ranks[victim].done
 		ranks[victim] = start(victim)
 		ranks[victim].says(t, fmt.Sprintf("worker %d is another process", victim-1))
+		if i == 0 { // its host's other one, which is killed next, has begun again by then
+			ranks[3].says(t, "worker 2 begins again")
+		}
 	}
 	got := ranks[1].result(t)
 	for r, j := range ranks {
