@@ -85,7 +85,7 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 func (cfg *Config) open(ctx, life context.Context) (*Store, error) {
 	var shows []grpc.DialOption
 	if cfg.User != "" && cfg.Password != "" {
-		shows = (&tokens{user: cfg.User, password: cfg.Password, key: []byte(cfg.Prefix + "hello")}).options()
+		shows = newTokens(cfg.User, cfg.Password, cfg.Prefix+"hello").options()
 	}
 	c, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Context: life, DialOptions: shows,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop()})

@@ -18,13 +18,17 @@ type tokens struct {
 	user, password string
 	key            []byte // which the user may ask for
 
-	asking sync.Mutex // held around asking for one
+	asking chan struct{} // capacity 1: one call asks for one at a time
 	mu     sync.Mutex
 	token  string // "": none yet, or rights are not looked at
 	asked  bool
 }
 
 const authService = "/etcdserverpb.Auth"
+
+func newTokens(user, password, key string) *tokens {
+	return &tokens{user: user, password: password, key: []byte(key), asking: make(chan struct{}, 1)}
+}
 
 // options have a client's connections show tokens.
 func (k *tokens) options() []grpc.DialOption {
@@ -50,10 +54,17 @@ func (k *tokens) now() (token string, asked bool) {
 	return k.token, k.asked
 }
 
-// renew asks for a token, if the one that was refused is still the newest.
+// renew asks for a token, if the one that was refused is still the newest. A call whose time is
+// over does not wait for another's, and none asks longer than a connection may take.
 func (k *tokens) renew(ctx context.Context, cc *grpc.ClientConn, refused string) error {
-	k.asking.Lock()
-	defer k.asking.Unlock()
+	select {
+	case k.asking <- struct{}{}:
+		defer func() { <-k.asking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	if token, asked := k.now(); asked && token != refused {
 		return nil
 	}
@@ -93,9 +104,9 @@ func (k *tokens) unary(ctx context.Context, method string, req, reply any, cc *g
 // stream begins a stream, whose token is looked at by a call before: what refuses a watch for
 // an old one says that the user has no right.
 func (k *tokens) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, begin grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	_, err := etcdserverpb.NewKVClient(cc).Range(ctx, &etcdserverpb.RangeRequest{Key: k.key, Serializable: true, CountOnly: true})
-	if ctx.Err() != nil {
-		return nil, err
-	}
+	asking, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	// What it answers does not matter: an etcd that is away is the stream's to find.
+	_, _ = etcdserverpb.NewKVClient(cc).Range(asking, &etcdserverpb.RangeRequest{Key: k.key, Serializable: true, CountOnly: true})
 	return begin(ctx, desc, cc, method, opts...)
 }

@@ -29,6 +29,8 @@ type older struct {
 	mu    sync.Mutex
 	given map[string]bool
 	asked atomic.Int32
+	// silent: it answers nobody who asks for a token.
+	silent atomic.Bool
 }
 
 func startOlder(t *testing.T, at string, life int) (addr string, stop func(), o *older) {
@@ -60,6 +62,10 @@ func (o *older) shown(ctx context.Context) (some, good bool) {
 func (o *older) Authenticate(ctx context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
 	if some, good := o.shown(ctx); some && !good {
 		return nil, rpctypes.ErrGRPCInvalidAuthToken
+	}
+	if o.silent.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	if r.Name != "ps" || r.Password != "secret" {
 		return nil, rpctypes.ErrGRPCAuthFailed
@@ -156,5 +162,42 @@ func TestTokenRefused(t *testing.T) {
 	_, err := Dial(ctx, Config{Endpoints: []string{"http://" + addr}, User: "ps", Password: "guess", Prefix: "/job/"})
 	if err == nil || errors.Is(err, coord.ErrUnavailable) || o.asked.Load() != 0 {
 		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+// An etcd that answers nobody who asks for a token keeps no call longer than that has time for,
+// also not one that waits for another's asking.
+func TestTokenNeverComes(t *testing.T) {
+	addr, _, o := startOlder(t, "127.0.0.1:0", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	s, err := Dial(ctx, Config{Endpoints: []string{"http://" + addr}, User: "ps", Password: "secret", Prefix: "/job/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	o.mu.Lock()
+	o.given = map[string]bool{}
+	o.mu.Unlock()
+	o.silent.Store(true)
+	patient, giveUp := context.WithCancel(ctx)
+	first := make(chan error, 1)
+	go func() { _, err := s.Get(patient, "x"); first <- err }()
+	time.Sleep(50 * time.Millisecond)
+	short, over := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer over()
+	done := make(chan error, 1)
+	go func() { _, err := s.Get(short, "x"); done <- err }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it gives %v", err)
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("a call of 50 ms waits for another's token")
+	}
+	giveUp()
+	if err := <-first; err == nil {
+		t.Error("it was answered")
 	}
 }
