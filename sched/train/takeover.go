@@ -266,14 +266,16 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 	if t.Dropped = w.job.drops() && in.fresh > 0; t.Dropped {
 		t.Exact = t.Exact && w.job.Sync != BSP
 	}
-	w.rank.emit(Event{Note: t.String()})
-	if !known {
-		return nil // stand follows
+	if known { // otherwise stand follows
+		if err := w.keptAgain(ctx, in.from); err != nil {
+			return err
+		}
+		if err := w.takes(ctx, t, w.inexact); err != nil {
+			return err
+		}
 	}
-	if err := w.keptAgain(ctx, in.from); err != nil {
-		return err
-	}
-	return w.takes(ctx, t, w.inexact)
+	w.rank.emit(Event{Note: t.String()}) // what is said stays, whoever dies then
+	return nil
 }
 
 // inexact says whether what this process's first pulls were answered with was not what those
