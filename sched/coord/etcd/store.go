@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -27,6 +28,9 @@ const (
 	// keepAliveEvery and keepAliveTimeout find a vanished etcd on an idle connection.
 	keepAliveEvery   = 5 * time.Second
 	keepAliveTimeout = 3 * time.Second
+	// An etcd that is back is found within this, however long it was away: gRPC's own pauses
+	// between two tries grow to two minutes.
+	dialPauseLeast, dialPauseMost = 100 * time.Millisecond, time.Second
 )
 
 // Config says how to reach an etcd.
@@ -83,11 +87,13 @@ func Dial(ctx context.Context, cfg Config) (*Store, error) {
 
 // open is Dial without a word on certificates. The client ends with its life at the latest.
 func (cfg *Config) open(ctx, life context.Context) (*Store, error) {
-	var shows []grpc.DialOption
+	pauses := backoff.DefaultConfig
+	pauses.BaseDelay, pauses.MaxDelay = dialPauseLeast, dialPauseMost
+	options := []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: dialTimeout})}
 	if cfg.User != "" && cfg.Password != "" {
-		shows = newTokens(cfg.User, cfg.Password, cfg.Prefix+"hello").options()
+		options = append(options, newTokens(cfg.User, cfg.Password, cfg.Prefix+"hello").options()...)
 	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Context: life, DialOptions: shows,
+	c, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Context: life, DialOptions: options,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAliveEvery, DialKeepAliveTimeout: keepAliveTimeout, Logger: zap.NewNop()})
 	if err != nil {
 		return nil, new(Store).explain(ctx, err)
