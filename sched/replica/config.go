@@ -47,6 +47,8 @@ type Seat struct {
 	// Unheard says in words for want of whose answer the group's lease is not longer, and
 	// since when; "" where nobody's is. It does not block.
 	Unheard func() string
+	// StoreAway says for how long the coordinator could not be asked; 0: it can.
+	StoreAway func() time.Duration
 }
 
 // Config of a Member.

@@ -99,7 +99,7 @@ func (m *Member) open(s *seat, c *place.Chains) (Group, error) {
 	came := make(chan made, 1)
 	go func() {
 		server, err := m.cfg.Open(Seat{Group: s.group, Self: m.core.self, Map: c, Dial: m.dialAddr, OnReport: func(r chain.Report) { m.report(report{s.group, r}) },
-			Unheard: func() string { return m.unheard(s) }})
+			Unheard: func() string { return m.unheard(s) }, StoreAway: m.storeAwayFor})
 		came <- made{server, err}
 	}()
 	late := time.NewTimer(m.cfg.OpenWithin)
@@ -155,7 +155,6 @@ func (m *Member) dialAddr(to place.Node) (string, bool) {
 	return m.core.addr(to)
 }
 
-// report takes what a group's machine reports, in any goroutine.
 // unheard names the servers whose answers a seat's lease waits for.
 func (m *Member) unheard(s *seat) string {
 	m.mu.Lock()
@@ -172,6 +171,17 @@ func (m *Member) unheard(s *seat) string {
 	return "nothing was heard of " + strings.Join(all, ", ")
 }
 
+// storeAwayFor is for how long the store could not be asked; 0: it can.
+func (m *Member) storeAwayFor() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away == nil {
+		return 0
+	}
+	return time.Since(m.awaySince)
+}
+
+// report takes what a group's machine reports, in any goroutine.
 func (m *Member) report(r report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

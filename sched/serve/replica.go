@@ -137,7 +137,7 @@ func (r *Replica) sit(seat replica.Seat) (replica.Group, error) {
 		MaxBytes: c.MaxBytes, Storage: c.Storage, Device: r.device, Note: c.Log, Second: r.noted.Swap(true),
 		Audit: c.Audit, ReconnectFor: c.ReconnectFor, OnWorkerLost: func(worker int, cause error) { r.lost(seat.Group, s, worker, cause) },
 		Trainers: server.Trainers{NewTable: c.newTable, Dense: c.Tables.Dense.Parts, Reserved: 1},
-		Chain:    &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard},
+		Chain:    &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard, StoreAway: seat.StoreAway},
 	}
 	k := c.Replicated
 	s, err := server.New(whole.Part(k.Chains.Most(k.First)))

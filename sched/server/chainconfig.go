@@ -26,6 +26,9 @@ type ChainConfig struct {
 	// Unheard says in words whose answer the group's lease waits for; nil: nobody knows.
 	// It does not block.
 	Unheard func() string
+	// StoreAway says for how long the store of the shard map could not be asked; 0: it can.
+	// nil: nobody knows. It does not block.
+	StoreAway func() time.Duration
 	// Send carries messages to other members, for tests; they come back by Deliver. nil:
 	// over links of the lane's own.
 	Send func(chain.Message)

@@ -132,9 +132,9 @@ func (l *lane) why(r *request, now time.Time) []stall.Wait {
 	case r.fetch.left > 0:
 		return one(whose, stall.Completion, fmt.Sprintf(", of which %d bytes have not come; %s", r.fetch.left, l.heard(r.s.worker, now)))
 	case l.chain != nil && is(l.chain.waiting[r.s.worker]):
-		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d%s", l.chain.m.LogOps(), l.chain.notLinked(now)))
+		return one(l.chain.others(), stall.Replica, fmt.Sprintf(", ordered and not committed, one of %d%s%s", l.chain.m.LogOps(), l.chain.notLinked(now), l.chain.noStore()))
 	case l.chain != nil && is(l.parked) && !l.chain.mayRead():
-		return one("the lease of "+l.name(), stall.Replica, l.chain.unheard())
+		return one("the lease of its group", stall.Replica, l.chain.unheard()+l.chain.noStore())
 	case l.chain != nil && is(r.s.order):
 		return one("a place in the group's order", stall.Replica, "")
 	case is(l.parked):
@@ -228,6 +228,18 @@ func (c *chained) unheard() string {
 		}
 	}
 	return ": it has not heard of enough servers lately"
+}
+
+// noStore is for how long no map can change.
+func (c *chained) noStore() string {
+	if c.cfg.StoreAway == nil {
+		return ""
+	}
+	since := c.cfg.StoreAway()
+	if since == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the coordinator is away since %.1f s, without which no server that is dead is taken out of its groups", since.Seconds())
 }
 
 // heard is when a worker was heard of last.

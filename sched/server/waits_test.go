@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,15 @@ func TestLeaseNamesWhoIsSilent(t *testing.T) {
 	}
 	c.cfg.Unheard = func() string { return "nothing was heard of server 2 for 12.1 s" }
 	if got := c.unheard(); got != ": nothing was heard of server 2 for 12.1 s" {
+		t.Error(got)
+	}
+	away := time.Duration(0)
+	c.cfg.StoreAway = func() time.Duration { return away }
+	if got := c.noStore(); got != "" {
+		t.Error(got)
+	}
+	away = 1500 * time.Millisecond
+	if got := c.noStore(); !strings.HasPrefix(got, "; the coordinator is away since 1.5 s") {
 		t.Error(got)
 	}
 }

@@ -17,8 +17,9 @@
 //
 //	Watch.Run looks four times within Config.After. What has waited that long is
 //	told: who, for whom, why, since when; then the others are asked, all at once and
-//	within AskWithin, and what they wait for is told behind it. A wait is told again
-//	when it is twice as old as the last time, and when it is over.
+//	within AskWithin, and what they wait for is told behind it; waits with one cause
+//	are one line (alike). A wait is told again when it is twice as old as the last
+//	time, and when it is over.
 //
 // A wait begins anew whenever something arrives (Gate.Moved): a slow job in which
 // things move is no stall.

@@ -34,6 +34,8 @@ type Wait struct {
 	Seconds float64 `json:"seconds"`        // since when; 0: it cannot tell
 	// Because is what those wait for that this one waits for, as they say.
 	Because []Wait `json:"because,omitempty"`
+
+	many bool // Who are several: see alike
 }
 
 // mostShown of what is behind a wait, on its line.
@@ -51,7 +53,10 @@ const maxDepth = 4
 
 func (w *Wait) write(b *strings.Builder, depth int) {
 	b.WriteString(w.Who)
-	if w.On != "" {
+	switch {
+	case w.On != "" && w.many:
+		b.WriteString(" wait for " + w.On)
+	case w.On != "":
 		b.WriteString(" waits for " + w.On)
 	}
 	if w.Seconds > 0 {

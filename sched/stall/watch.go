@@ -149,18 +149,30 @@ func (w *Watch) look(ctx context.Context) {
 		}
 		t.wait.Seconds = o.wait.Seconds
 	}
+	var over []Wait
 	for id, t := range w.told {
 		if !t.seen {
 			delete(w.told, id)
-			if ctx.Err() == nil {
-				t.wait.Because = nil
-				w.cfg.Say("stall over: " + t.wait.String())
-			}
+			t.wait.Because = nil
+			over = append(over, t.wait)
 		}
 	}
-	for _, wait := range w.explain(ctx, due) {
-		w.cfg.Say("stall: " + wait.String())
+	if ctx.Err() == nil {
+		slices.SortFunc(over, longest)
+		w.say("stall over: ", over)
 	}
+	w.say("stall: ", w.explain(ctx, due))
+}
+
+func (w *Watch) say(first string, all []Wait) {
+	for _, wait := range alike(all) {
+		w.cfg.Say(first + wait.String())
+	}
+}
+
+// longest sorts waits the longest first.
+func longest(a, b Wait) int {
+	return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Who, b.Who))
 }
 
 // Current is what waits too long now, the oldest first, with what is behind it.
@@ -210,9 +222,7 @@ func (w *Watch) overdue(ctx context.Context) (all []open) {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b open) int {
-		return cmp.Or(cmp.Compare(b.wait.Seconds, a.wait.Seconds), cmp.Compare(a.wait.Who, b.wait.Who))
-	})
+	slices.SortStableFunc(all, func(a, b open) int { return longest(a.wait, b.wait) })
 	return all
 }
 

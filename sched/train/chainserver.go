@@ -36,7 +36,7 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 		Open: func(seat replica.Seat) (replica.Group, error) {
 			cfg := part
 			cfg.ID, cfg.Map, cfg.Second = seat.Group, seat.Map.GroupMap(), noted.Swap(true) || cfg.Second
-			cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard}
+			cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard, StoreAway: seat.StoreAway}
 			s, err := server.New(cfg)
 			if err != nil {
 				return nil, err

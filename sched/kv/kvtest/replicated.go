@@ -75,7 +75,7 @@ func (r *Replicated) Start(id int) {
 		cfg := r.world.cfg
 		cfg.ID, cfg.Map, cfg.Host, cfg.Watch = seat.Group, seat.Map.GroupMap(), h, server.WatchOff
 		cfg.Trainers.Directory = nil
-		cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Speak: speaks, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard}
+		cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Speak: speaks, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard, StoreAway: seat.StoreAway}
 		return server.New(cfg)
 	}
 	m, err := replica.New(replica.Config{ID: id, Host: h, Listen: "127.0.0.1:0", Coord: r.store, Server: place.Server{Speaks: speaks}, First: r.first, FirstServers: r.servers, Open: open, Describe: r.describe})
