@@ -110,8 +110,8 @@ func (f *doctorFlags) show(c *cobra.Command, found []doctor.Finding) (err error)
 	if f.json {
 		err = json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"findings": found})
 	} else {
-		for i := range found {
-			fmt.Fprintln(c.OutOrStdout(), &found[i])
+		for _, f := range doctor.SameEverywhere(found) {
+			fmt.Fprintln(c.OutOrStdout(), &f)
 		}
 	}
 	if n := doctor.Failed(found); n > 0 && err == nil {

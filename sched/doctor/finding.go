@@ -19,6 +19,8 @@ type Finding struct {
 	Peer string `json:"peer,omitempty"`
 	// Asked: the caller named what this is about, and needs it.
 	Asked bool `json:"asked,omitempty"`
+
+	theirs bool // of Peer's machine, as it says itself
 }
 
 // String is for people.

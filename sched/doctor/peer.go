@@ -181,7 +181,7 @@ func (x *examiner) theirs(p Peer) (all []Finding) {
 	}
 	for _, f := range found {
 		if f.State != OK {
-			f.Peer, f.Asked = p.called(), false
+			f.Peer, f.Asked, f.theirs = p.called(), false, true
 			all = append(all, f)
 		}
 	}

@@ -60,7 +60,7 @@ func Together(ctx context.Context, ex rendezvous.Exchange, rank int, cfg Config)
 	for r, list := range found {
 		for _, f := range list {
 			from := fmt.Sprintf("rank %d on %s", r, ranks[r].Host)
-			if f.Peer != "" {
+			if f.theirs = f.Peer == ""; !f.theirs {
 				from += " to " + f.Peer
 			}
 			f.Peer = from
