@@ -2,7 +2,8 @@
 # Every check that needs a GPU, on one. Where there is a Go the checks are built
 # first, into bin/gpu-check; a copy of this tree with that folder needs neither Go, a
 # compiler nor a network. --list runs nothing, but says which they are; --build builds
-# them and runs none. What this host cannot run is said in the end, and why.
+# them and runs none. CHECKS="tiers/hbm/gpu bench/hbm" has only those packages' done, for a
+# card that is lent for minutes. What this host cannot run is said in the end, and why.
 set -eu
 cd "$(dirname "$0")/.."
 # A package; which of its tests and benchmarks; but which not; what they take beside a card.
@@ -31,10 +32,12 @@ die() {
 	exit 1
 }
 
-# each gives a function the four parts of each check.
+# each gives a function the four parts of each check that is wanted.
 each() {
 	while IFS=: read -r package run skip takes; do
-		"$1" "$package" "$run" "$skip" "$takes" </dev/null
+		case " ${CHECKS:-$package} " in
+		*" $package "*) "$1" "$package" "$run" "$skip" "$takes" </dev/null ;;
+		esac
 	done <<-EOF
 		$checks
 	EOF
@@ -111,6 +114,9 @@ run() {
 	fi
 }
 
+for package in ${CHECKS-}; do
+	echo "$checks" | grep -q "^$package:" || die "CHECKS: no check is of $package: $(echo "$checks" | cut -d: -f1 | uniq | paste -sd ' ' -)"
+done
 if [ "${1-}" = --list ]; then
 	echo "make test runs these by fakes of a GPU's driver; the driver, the card and its speed are shown by make gpu-check, on one (docs/gpu.md):"
 	each list
