@@ -115,7 +115,7 @@ func NewChains(cfg ChainsConfig, servers []Server) (*Chains, error) {
 type DomainsError struct{ Replicas, Servers, Domains int }
 
 func (e *DomainsError) Error() string {
-	return fmt.Sprintf("place: %d replicas want as many hosts (or labelled racks), the %d servers are on %d; add hosts, lower --replicas, or say --allow-same-host",
+	return fmt.Sprintf("place: %d replicas want as many hosts (or labelled racks), the %d servers are on %d; add hosts or deal ranks over them in turn (mpirun --map-by node, srun --distribution=cyclic), lower --replicas, or say --allow-same-host",
 		e.Replicas, e.Servers, e.Domains)
 }
 
