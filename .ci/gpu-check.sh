@@ -32,12 +32,20 @@ die() {
 	exit 1
 }
 
+# wanted says whether one of some packages is.
+wanted() {
+	for package; do
+		case " ${CHECKS:-$package} " in
+		*" $package "*) return 0 ;;
+		esac
+	done
+	return 1
+}
+
 # each gives a function the four parts of each check that is wanted.
 each() {
 	while IFS=: read -r package run skip takes; do
-		case " ${CHECKS:-$package} " in
-		*" $package "*) "$1" "$package" "$run" "$skip" "$takes" </dev/null ;;
-		esac
+		! wanted "$package" || "$1" "$package" "$run" "$skip" "$takes" </dev/null
 	done <<-EOF
 		$checks
 	EOF
@@ -65,14 +73,22 @@ build() {
 	last=$1
 }
 
-# The libraries and programs that checks would compile for themselves, as they do it; the C
-# library lies beside what finds it.
-build_programs() {
-	cc -std=gnu11 -O2 -ffp-contract=off -shared -fPIC -Icsrc/accel -Icsrc/ptx -o "$built/twin.so" csrc/accel/testdata/twin.c -lm
-	.cache/bin/go build -buildvcs=false -ldflags='-s -w' -o "$built/psrt" ./cmd/psrt
-	.cache/bin/go build -buildvcs=false -buildmode=c-shared -o "$built/libpsrt.so" \
-		-ldflags "-s -w -extldflags '-Wl,-soname,libpsrt.so,--version-script=$PWD/cmd/libpsrt/libpsrt.map'" ./cmd/libpsrt
-	cc -std=gnu99 -O1 -Icmd/libpsrt -pthread -o "$built/device" cmd/libpsrt/testdata/device.c -L"$built" -Wl,-rpath,"\$ORIGIN" -lpsrt -ldl
+# The libraries and programs that wanted checks would compile for themselves.
+programs=twin.so
+! wanted csrc/examples/exampletest || programs="$programs psrt"
+! wanted csrc/examples/exampletest cmd/libpsrt || programs="$programs libpsrt.so device"
+
+# program builds one of them as the checks do it; the C library lies beside what finds it.
+program() {
+	case $1 in
+	twin.so) cc -std=gnu11 -O2 -ffp-contract=off -shared -fPIC -Icsrc/accel -Icsrc/ptx -o "$built/twin.so" csrc/accel/testdata/twin.c -lm ;;
+	psrt) .cache/bin/go build -buildvcs=false -ldflags='-s -w' -o "$built/psrt" ./cmd/psrt ;;
+	libpsrt.so)
+		.cache/bin/go build -buildvcs=false -buildmode=c-shared -o "$built/libpsrt.so" \
+			-ldflags "-s -w -extldflags '-Wl,-soname,libpsrt.so,--version-script=$PWD/cmd/libpsrt/libpsrt.map'" ./cmd/libpsrt
+		;;
+	device) cc -std=gnu99 -O1 -Icmd/libpsrt -pthread -o "$built/device" cmd/libpsrt/testdata/device.c -L"$built" -Wl,-rpath,"\$ORIGIN" -lpsrt -ldl ;;
+	esac
 }
 
 need() { [ -e "$1" ] || die "no $1: run make gpu-check where there is a Go, then copy this folder"; }
@@ -134,12 +150,14 @@ if [ "${1-}" != --build ]; then
 	cards=$(sed -n '1s/ .*//p' "$built/cards")
 fi
 if [ -x .cache/bin/go ]; then
-	build_programs
+	for name in $programs; do
+		program "$name"
+	done
 	each build
 fi
 [ "${1-}" != --build ] || exit 0
-for program in twin.so psrt libpsrt.so device; do
-	need "$built/$program"
+for name in $programs; do
+	need "$built/$name"
 done
 each need_built
 each run
