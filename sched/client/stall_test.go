@@ -38,7 +38,14 @@ func (w *world) stallOf(ctx context.Context, worker int, after time.Duration) (c
 // says waits for a line that has all words.
 func says(t *testing.T, lines chan string, words ...string) {
 	t.Helper()
-	for line := range lines {
+	limit := time.After(time.Minute)
+	for {
+		var line string
+		select {
+		case line = <-lines:
+		case <-limit:
+			t.Fatalf("nobody has said %q", words)
+		}
 		has := true
 		for _, word := range words {
 			has = has && strings.Contains(line, word)
@@ -71,7 +78,7 @@ func TestStallNamesTheWorkerThatIsBehind(t *testing.T) {
 			must(t, others[0].Push(sets[0], 0, true, &first))
 			must(t, c.Push(r, 0, true, &pushed))
 			go func() { waiting <- c.Wait(&pushed) }()
-			says(t, lines, "stall: worker 0 waits for server 0, server 1 since ", "no completion", "server 1 lane 0 waits for worker 2 since ",
+			says(t, lines, "stall: worker 0 waits for server 0, server 1 since ", "no completion", "server 1 lane 0", " wait for worker 2 since ",
 				": step (a push of worker 0 at clock 0; worker 2 is in step 0, nothing was heard of it for ")
 			push(t, others[1], sets[1], 0)
 			must(t, <-waiting)

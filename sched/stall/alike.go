@@ -1,6 +1,9 @@
 package stall
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // alike makes one wait of several that are told at the same moment and have one cause: of
 // many (groups, lanes) for the same thing, and of one for many connections. The words are
@@ -22,6 +25,8 @@ func alike(all []Wait) []Wait {
 		switch {
 		case w.On == "":
 			k.who, k.what = w.Who, w.What
+		case strings.HasPrefix(w.On, "its "): // own disks, say: nobody else's
+			k.who = w.Who
 		case w.Kind == Connection: // each to another
 			k.who, k.on = w.Who, ""
 		}

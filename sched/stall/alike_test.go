@@ -20,6 +20,7 @@ func TestOneCauseIsOneLine(t *testing.T) {
 		waits = append(waits, Wait{Who: "worker 1", On: fmt.Sprintf("the head of group %d", g), Kind: Connection, What: fmt.Sprintf("socket %d", g), Seconds: 70 - float64(g)})
 	}
 	waits = append(waits, Wait{Who: "group 3 at server 0", On: "worker 0", Kind: Clock, Seconds: 62},
+		Wait{Who: "server 0 lane 3", On: "its disks", Kind: Disk, Seconds: 61.6}, Wait{Who: "server 1 lane 3", On: "its disks", Kind: Disk, Seconds: 61.4},
 		Wait{Who: "server 0 lane 1", Kind: Busy, Seconds: 61}, Wait{Who: "server 0 lane 2", Kind: Busy, Seconds: 60})
 	now := waits
 	w.From(func(_ context.Context, _ time.Duration) []Wait { return now })
@@ -28,6 +29,8 @@ func TestOneCauseIsOneLine(t *testing.T) {
 		"stall: group 0 at server 0, group 1 at server 0, group 2 at server 0, group 3 at server 0 and 3 more wait for server 2 since 80 s: replica (push 0)",
 		"stall: worker 1 waits for the head of group 0, the head of group 1 since 70 s: connection (socket 0)",
 		"stall: group 3 at server 0 waits for worker 0 since 62 s: clock",
+		"stall: server 0 lane 3 waits for its disks since 62 s: disk",
+		"stall: server 1 lane 3 waits for its disks since 61 s: disk",
 		"stall: server 0 lane 1 since 61 s: busy",
 		"stall: server 0 lane 2 since 60 s: busy",
 	}
@@ -51,9 +54,9 @@ func TestOneCauseIsOneLine(t *testing.T) {
 
 // What is behind waits of one cause is told once.
 func TestOneCauseBehind(t *testing.T) {
-	behind := []Wait{{Who: "server 1", On: "its disks", Kind: Disk}}
+	behind := []Wait{{Who: "server 1", On: "its disks", Kind: Disk}, {Who: "server 2", On: "its disks", Kind: Disk}}
 	got := alike([]Wait{{Who: "worker 0", On: "server 1", Kind: Completion, Because: behind}, {Who: "worker 1", On: "server 1", Kind: Completion, Because: behind}})
-	if len(got) != 1 || got[0].String() != "worker 0, worker 1 wait for server 1: no completion; server 1 waits for its disks: disk" {
+	if len(got) != 1 || got[0].String() != "worker 0, worker 1 wait for server 1: no completion; server 1 waits for its disks: disk; server 2 waits for its disks: disk" {
 		t.Errorf("%+v", got)
 	}
 }
