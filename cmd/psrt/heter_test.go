@@ -54,7 +54,6 @@ func TestHeterEmptyShares(t *testing.T) {
 // TestHeterRanksDie: dense ranks, or workers, are killed at random moments. Others take their
 // places; every example counts once, and the model is what it would have been.
 func TestHeterRanksDie(t *testing.T) {
-	t.Parallel()
 	seed, runs := seedtest.Seed(t), 4
 	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
 		runs = n
@@ -117,7 +116,6 @@ func TestHeterRanksDie(t *testing.T) {
 // moment, whichever it is. The job goes on, and in bsp gives the model of an undisturbed one
 // without either.
 func TestHeterServersDie(t *testing.T) {
-	t.Parallel()
 	seed, runs := seedtest.Seed(t), 3
 	if testing.Short() {
 		runs = 1

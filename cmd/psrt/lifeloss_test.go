@@ -19,7 +19,6 @@ import (
 // killed at random moments, and who goes on for it has the same happen at the same steps:
 // the model is the undisturbed one.
 func TestWorkerOfTheDaysDies(t *testing.T) {
-	t.Parallel()
 	seed := seedtest.Seed(t)
 	dir := t.TempDir()
 	data := write(t, dir, "train.libffm", rows(12000, 1))

@@ -84,7 +84,6 @@ func sameAndAudited(t *testing.T, dir string, got, want *train.Result) {
 // TestDeathsInForms: in each form of training a worker that dies is replaced, or the wish
 // that it be is refused before anything begins; docs/training.md says which.
 func TestDeathsInForms(t *testing.T) {
-	t.Parallel()
 	doc, err := os.ReadFile("../../docs/training.md")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,6 @@ import (
 // without an error in any order. So an undisturbed job has the digest of bsp in asp and ssp, too,
 // and one with deaths has it if each row's gradient counts once.
 func TestWorkersDieThatMerge(t *testing.T) {
-	t.Parallel()
 	data := write(t, t.TempDir(), "train.libffm", evenRows(8192))
 	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "60",
 		"--servers", "2", "--workers", "3", "--threads", "1", "--transport", "tcp", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}
@@ -69,7 +68,6 @@ func TestWorkersDieThatMerge(t *testing.T) {
 // TestWorkersDieThatFindHowManyToMerge: where workers find out how many steps to merge, and try
 // other numbers all the time, they are killed again and again; each row's gradient counts once.
 func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
-	t.Parallel()
 	data := write(t, t.TempDir(), "train.libffm", evenRows(1<<16))
 	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "25", "--merge-pushes", "auto",
 		"--servers", "2", "--workers", "3", "--threads", "1", "--transport", "tcp", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}
@@ -110,7 +108,6 @@ func dyingOften(t *testing.T, run, workers int, args ...string) *train.Result {
 // train them, or files as they come, who goes on for one that died reads the steps again that it
 // had merged. Batches are whole at the ends of ranges and files, so that sums are exact.
 func TestWorkersDieThatMergeWhatTheyAreDealt(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
 	must(t, os.Mkdir(in, 0o755))

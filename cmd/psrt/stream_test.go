@@ -181,7 +181,6 @@ func TestStreamServes(t *testing.T) {
 // TestStreamWorkersDie: whoever goes on for a worker of a stream, the first among them,
 // reads on where it was.
 func TestStreamWorkersDie(t *testing.T) {
-	t.Parallel()
 	rng := seedtest.Rand(t)
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")

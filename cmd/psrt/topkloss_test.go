@@ -22,7 +22,6 @@ import (
 // where each counts once. What is lost is of one
 // worker's pass, for a pass ends with nothing kept.
 func TestWorkersDieThatKeep(t *testing.T) {
-	t.Parallel()
 	const n, passes, workers = 8192, 60, 3
 	data := write(t, t.TempDir(), "train.libffm", signedRows(n))
 	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "1024", "--epochs", strconv.Itoa(passes),

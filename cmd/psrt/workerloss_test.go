@@ -134,35 +134,28 @@ func pushes(res *train.Result) (n uint64) {
 // Workers are killed, or stopped, at random moments. They are started again, or others
 // go on for them; every push counts once, and bsp gives the model that it would have
 // given.
-func TestWorkersDie(t *testing.T) {
-	t.Parallel()
-	workersDie(t, lossRuns, "--model", "fm")
-}
+func TestWorkersDie(t *testing.T) { workersDie(t, lossRuns, "--model", "fm") }
 
 // So they are where they add dense gradients among themselves: who goes on for one that
 // died gets dense values, and the sums of steps that its servers lack, from the others.
 func TestWorkersDieInAllReduce(t *testing.T) {
-	t.Parallel()
 	workersDie(t, lossRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
 }
 
 // So they are where some blocks go that way, and others to the servers: who goes on takes
 // over which.
 func TestWorkersDieInMixed(t *testing.T) {
-	t.Parallel()
 	workersDie(t, 4, "--model", "deepfm", "--hidden", "512,128", "--lanes", "2", "--dense", train.DenseMixed)
 }
 
 // So they are where they have rows for each other beside that.
 func TestWorkersDieInGlobalShuffle(t *testing.T) {
-	t.Parallel()
 	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
 // So they are where they pull and push as one: all of them begin again, in the processes that
 // live.
 func TestCombinedWorkersAreReplaced(t *testing.T) {
-	t.Parallel()
 	t.Run("ps", func(t *testing.T) { workersDie(t, 5, "--model", "deepfm", "--hidden", "16", "--combine", "host") })
 	t.Run("allreduce", func(t *testing.T) {
 		workersDie(t, 3, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
@@ -262,7 +255,6 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 // wakes up: it ends, says why, and the job, which another worker went on with, does not
 // notice.
 func TestStrangerEnds(t *testing.T) {
-	t.Parallel()
 	t.Run("the last worker", func(t *testing.T) { strangerEnds(t, 2, "goes on for it, too") })
 	// The first one has the lock of the checkpoints until it ends.
 	t.Run("who writes checkpoints", func(t *testing.T) {
