@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"psrt/bench/cluster"
+	"psrt/sched/launch"
 	"psrt/sched/train"
 )
 
@@ -170,9 +171,14 @@ func TestMPIRun(t *testing.T) {
 		}
 	})
 	t.Run("ended by a signal", func(t *testing.T) { endsAll(t, 4, mpirun(4, append(endless(t), "--servers", "2")...)) })
-	t.Run("ended by a signal with keepers", func(t *testing.T) { // mpirun kills who has not ended within a second or two
+	// mpirun kills who has not ended within a second or two: what such a one leaves the next start
+	// takes away.
+	t.Run("ended by a signal with keepers", func(t *testing.T) {
 		scratch := t.TempDir()
 		endsAll(t, 6, mpirun(6, append(append([]string{"env", "TMPDIR=" + scratch}, endless(t)...), "--servers", "3", "--replicas", "2")...))
+		next, err := launch.OpenScratch(scratch)
+		must(t, err)
+		must(t, next.Close())
 		if left := leftIn(scratch); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
