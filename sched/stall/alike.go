@@ -8,8 +8,12 @@ import (
 // alike makes one wait of several that are told at the same moment and have one cause: of
 // many (groups, lanes) for the same thing, and of one for many connections. The words are
 // those of the first, which is the oldest; so it is with what is behind them. A server that
-// dies, of whose groups each would have a line of its own, is told in a few.
-func alike(all []Wait) []Wait {
+// dies, of whose groups each would have a line of its own, is told in a few. depth is how far
+// behind they are: what peers say is looked at no deeper than it is shown.
+func alike(all []Wait, depth int) []Wait {
+	if depth > maxDepth {
+		return nil
+	}
 	type key struct {
 		kind          Kind
 		who, on, what string
@@ -48,7 +52,7 @@ func alike(all []Wait) []Wait {
 	told := make([]Wait, len(order))
 	for i, k := range order {
 		k.Who, k.On, k.many = List(k.whos), List(k.ons), len(k.whos) > 1
-		k.Because = alike(k.Because)
+		k.Because = alike(k.Because, depth+1)
 		told[i] = k.Wait
 	}
 	return told

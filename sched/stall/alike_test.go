@@ -55,7 +55,7 @@ func TestOneCauseIsOneLine(t *testing.T) {
 // What is behind waits of one cause is told once.
 func TestOneCauseBehind(t *testing.T) {
 	behind := []Wait{{Who: "server 1", On: "its disks", Kind: Disk}, {Who: "server 2", On: "its disks", Kind: Disk}}
-	got := alike([]Wait{{Who: "worker 0", On: "server 1", Kind: Completion, Because: behind}, {Who: "worker 1", On: "server 1", Kind: Completion, Because: behind}})
+	got := alike([]Wait{{Who: "worker 0", On: "server 1", Kind: Completion, Because: behind}, {Who: "worker 1", On: "server 1", Kind: Completion, Because: behind}}, 0)
 	if len(got) != 1 || got[0].String() != "worker 0, worker 1 wait for server 1: no completion; server 1 waits for its disks: disk; server 2 waits for its disks: disk" {
 		t.Errorf("%+v", got)
 	}

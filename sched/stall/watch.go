@@ -165,7 +165,7 @@ func (w *Watch) look(ctx context.Context) {
 }
 
 func (w *Watch) say(first string, all []Wait) {
-	for _, wait := range alike(all) {
+	for _, wait := range alike(all, 0) {
 		w.cfg.Say(first + wait.String())
 	}
 }

@@ -52,10 +52,12 @@ func (d *denseRank) takeOver(ctx context.Context) (over bool, err error) {
 	d.clock = in.from
 	t := Takeover{Worker: d.rank.Index, Rank: d.job.MemberName(d.rank.Index), Step: in.from, Exact: exact}
 	if in.from > 0 {
-		err = d.takes(ctx, t, d.client.Inexact)
+		if err := d.takes(ctx, t, d.client.Inexact); err != nil {
+			return false, err
+		}
 	}
 	d.rank.emit(Event{Note: t.String()})
-	return false, err
+	return false, nil
 }
 
 // renewed looks at what became of links since the last turn. What had come over one that
