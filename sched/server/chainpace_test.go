@@ -93,7 +93,8 @@ func TestPace(t *testing.T) {
 			whole := c.link.rate * seconds / 3
 			idle := c.link
 			bytes, queue := idle.run(seconds)
-			if bytes[1] < 0.9*whole || queue[1] > 8e6 && queue[1] > 2*float64(c.link.base) {
+			// The busy joiner's copy has .916 on average, and .006 is the deviation.
+			if bytes[1] < 0.88*whole || queue[1] > 8e6 && queue[1] > 2*float64(c.link.base) {
 				t.Errorf("alone it moves %.2f of what the link can, with a queue of %.1f ms", bytes[1]/whole, queue[1]/1e6)
 			}
 			most := c.link
