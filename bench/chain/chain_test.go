@@ -101,6 +101,7 @@ func TestCheck(t *testing.T) {
 		"no part":              func(c *Config) { c.Parts = nil },
 		`part "moving"`:        func(c *Config) { c.Parts = []string{"moving"} },
 		"each once":            func(c *Config) { c.Parts = []string{Move, Move} },
+		"for loopback":         func(c *Config) { c.Link, c.Congestion = LinkNone, "reno" },
 		`link "wire"`:          func(c *Config) { c.Link = "wire" },
 		"0s for a window":      func(c *Config) { c.Duration = 0 },
 		"size of a push":       func(c *Config) { c.Bytes = 100 },

@@ -41,8 +41,9 @@ type Config struct {
 	Seed       uint64
 
 	Link       string
-	RateBits   int64 // per second, towards each process
-	QueueBytes int   // that the switch's port holds
+	RateBits   int64  // per second, towards each process
+	QueueBytes int    // that the switch's port holds
+	Congestion string // TCP's congestion control on the link; "" as the system's
 
 	// Part is the program again: with a role as its last argument it must call
 	// ServePart.
@@ -95,6 +96,9 @@ func (c *Config) Check() error {
 	}
 	if c.Link != LinkVeth && c.Link != LinkNone {
 		return bad("link %q, want %s or %s", c.Link, LinkVeth, LinkNone)
+	}
+	if c.Link == LinkNone && c.Congestion != "" {
+		return bad("congestion control %s for loopback, want a link of its own (--link %s)", c.Congestion, LinkVeth)
 	}
 	if c.Duration <= 0 || c.Duration > maxDuration {
 		return bad("%v for a window, want more than 0 and at most %v", c.Duration, maxDuration)

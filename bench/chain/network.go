@@ -18,6 +18,11 @@ func gateway(cable int) string { return fmt.Sprintf("10.79.%d.1", cable) }
 // maxCables is what the addresses have room for.
 const maxCables = 250
 
+// end sets up this process's end of a cable.
+func (c *Config) end(ctx context.Context, number int) error {
+	return errors.Join(cable.End(ctx, address(number), gateway(number)), cable.Pieces(ctx, c.RateBits), cable.SetCongestion(c.Congestion))
+}
+
 // cableOrder has the switch lay a cable.
 type cableOrder struct {
 	Config Config

@@ -3,7 +3,6 @@ package chain
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -87,7 +86,7 @@ func (c *Config) host(cable int) string {
 func (s *serving) start(ctx context.Context) (says serverSays, err error) {
 	o := s.order
 	if o.Config.Link == LinkVeth {
-		if err := errors.Join(cable.End(ctx, address(o.Cable), gateway(o.Cable)), cable.Pieces(ctx, o.Config.RateBits)); err != nil {
+		if err := o.Config.end(ctx, o.Cable); err != nil {
 			return says, err
 		}
 	}

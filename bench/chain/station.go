@@ -65,7 +65,7 @@ func (st *station) run(ctx context.Context) (err error) {
 		if _, err := st.lay(os.Getpid()); err != nil {
 			return err
 		}
-		if err := errors.Join(cable.End(ctx, address(1), gateway(1)), cable.Pieces(ctx, st.cfg.RateBits)); err != nil {
+		if err := st.cfg.end(ctx, 1); err != nil {
 			return err
 		}
 	}
@@ -73,6 +73,9 @@ func (st *station) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer st.host.Close()
+	if err := st.say(stationSays{Notes: []string{"TCP's congestion control: " + cable.Congestion()}}); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"psrt/bench/cable"
 )
@@ -25,23 +23,7 @@ const (
 
 // end sets up this process's end of its cable.
 func end(ctx context.Context, address, gateway, congestion string) error {
-	if err := cable.End(ctx, address, gateway); err != nil {
-		return err
-	}
-	if congestion == "" {
-		return nil
-	}
-	if err := cable.Set("net/ipv4/tcp_congestion_control", congestion); err != nil {
-		allowed, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-		return fmt.Errorf("%w; in a namespace there are %s (sysctl net.ipv4.tcp_allowed_congestion_control)", err, cable.OneLine(string(allowed)))
-	}
-	return nil
-}
-
-// congestion is the congestion control of this process's namespace.
-func congestion() string {
-	b, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
-	return strings.TrimSpace(string(b))
+	return errors.Join(cable.End(ctx, address, gateway), cable.SetCongestion(congestion))
 }
 
 // switchOrder is what the switch is told first; after it any order asks for

@@ -106,7 +106,7 @@ func (s *station) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := s.say(stationSays{Transport: s.crowds[0].probe.client.Transport(0), Congestion: congestion()}); err != nil {
+	if err := s.say(stationSays{Transport: s.crowds[0].probe.client.Transport(0), Congestion: cable.Congestion()}); err != nil {
 		return err
 	}
 	for round := range s.cfg.Rounds {

@@ -23,7 +23,7 @@ func newChain() *cobra.Command {
 	o := &options{}
 	cfg := chain.Config{}
 	link := cli.NewChoice(chain.LinkVeth, chain.LinkVeth, chain.LinkNone)
-	rate, bytes, state, queue := bits(200e6), cli.Bytes(1<<20), cli.Bytes(32<<20), cli.Bytes(512<<10)
+	rate, bytes, state, queue := bits(100e6), cli.Bytes(1<<20), cli.Bytes(32<<20), cli.Bytes(512<<10)
 	c := &cobra.Command{
 		Use: "chain", Args: noArgs, Short: "Chain: what replicas cost, and what a server's death and a server more do to pulls and pushes",
 		Long: `goodput: one worker pushes to one server and to a chain of three in turns.
@@ -37,9 +37,13 @@ move: a server is added, and pulls are timed while groups move to it.
 Worker and servers are processes in network namespaces with a switch between them,
 whose ports have a rate and a queue. psbench makes these and they end with it. That
 takes root (or CAP_SYS_ADMIN and CAP_NET_ADMIN, or a kernel that lets users make
-namespaces) and iproute2; --link none measures over loopback and takes nothing.`,
+namespaces) and iproute2; --link none measures over loopback and takes nothing.
+
+The cores of this machine are the link, the switch and all processes: on two of
+them a rate above 100mbit measures these, and TCP bbr, which hands over small
+pieces at moments of its own, takes them sooner (--congestion reno).`,
 		Example: `  psbench chain
-  psbench chain --parts goodput --rate 1gbit --rounds 9
+  psbench chain --parts goodput --rate 1gbit --congestion reno --rounds 9
   psbench chain --parts failover,move --state 256M --json chain.json
   psbench chain --parts full --state 16M --bytes 256K --rate 100mbit`,
 	}
@@ -54,6 +58,7 @@ namespaces) and iproute2; --link none measures over loopback and takes nothing.`
 	fl.Var(link, "link", "veth, a link of its own; none, loopback")
 	fl.Var(&rate, "rate", "of the link towards each process, in bit/s, such as 500mbit or 2gbit")
 	fl.Var(&queue, "queue", "bytes that a port of the switch holds before it drops")
+	fl.StringVar(&cfg.Congestion, "congestion", "", "TCP's congestion `control` on the link, such as reno (the system's)")
 	o.common(fl)
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
