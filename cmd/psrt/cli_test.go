@@ -176,7 +176,7 @@ func TestBadInput(t *testing.T) {
 		{"dim negative", []string{"--data", good, "--dim", "-4"}, 2, []string{"--dim -4"}},
 		{"epochs", []string{"--data", good, "--epochs", "-1"}, 2, []string{"--epochs -1"}},
 		{"servers", []string{"--data", good, "--servers", "0"}, 2, []string{"--servers 0"}},
-		{"more workers than micro-batches", []string{"--data", good, "--workers", "9", "--batch", "64"}, 2, []string{"--workers 9", "--batch 64", "at most --workers 8", "or --batch 8192"}},
+		{"more workers than micro-batches", []string{"--data", good, "--workers", "9", "--batch", "64"}, 2, []string{"--workers 9", "--batch 64", "at most --workers 8", "or --batch 4608"}},
 		{"unknown flag", []string{"--data", good, "--modle", "fm"}, 2, []string{"--modle", "--model"}},
 		{"bad value", []string{"--data", good, "--model", "transformer"}, 2, []string{"transformer", "deepfm"}},
 		{"stray argument", []string{"--data", good, "fm"}, 2, []string{"fm"}},

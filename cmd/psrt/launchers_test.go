@@ -354,6 +354,37 @@ func TestSrun(t *testing.T) {
 			t.Errorf("exit %d, %v: %s%s", o.code, err, o.stderr, log)
 		}
 	})
+	t.Run("as the README says", func(t *testing.T) {
+		readme, err := os.ReadFile("../../README.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for launcher, start := range map[string]func(words []string) func(context.Context) *exec.Cmd{
+			"mpirun": func(words []string) func(context.Context) *exec.Cmd {
+				n, err := strconv.Atoi(words[1])
+				if err != nil || words[0] != "-n" {
+					t.Fatalf("mpirun %v", words)
+				}
+				return func(ctx context.Context) *exec.Cmd {
+					return h.Command(ctx, 0, append(h.MPIRun(t, n), words[slices.Index(words, os.Args[0]):]...)...)
+				}
+			},
+			"srun": func(words []string) func(context.Context) *exec.Cmd { return srun(words...) },
+		} {
+			line := regexp.MustCompile(`(?m)^` + launcher + ` (.* psrt train .*)$`).FindStringSubmatch(string(readme))
+			if line == nil {
+				t.Fatalf("no line with %s", launcher)
+			}
+			words := strings.Fields(line[1])
+			words[slices.Index(words, "psrt")] = os.Args[0]
+			words[slices.Index(words, "/shared/day-1")] = flags[2]
+			o := onCluster(t, start(append(words, "--json")))
+			var res train.Result
+			if err := json.Unmarshal([]byte(o.stdout), &res); o.code != 0 || err != nil || res.Digest == "" {
+				t.Errorf("%s: exit %d, %v: %s", line[0], o.code, err, o.stderr)
+			}
+		}
+	})
 	for _, mpi := range []string{"pmix", "pmi2"} {
 		t.Run("ended by a signal under "+mpi, func(t *testing.T) {
 			endsAll(t, 4, srun(append(append(strings.Fields("-N 4 -n 4 --mpi="+mpi), endless(t)...), "--servers", "2")...))

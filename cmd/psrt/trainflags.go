@@ -110,7 +110,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 	fl.Float64Var(&f.clip.Norm, "clip-norm", 0, "most that the norm of a micro-batch's mean gradient, dense and sparse, may be (0: no bound)")
 	fl.Float64Var(&f.clip.Value, "clip-value", 0, "most that a value of it may be (0: no bound)")
-	fl.IntVar(&f.batch, "batch", 4096, "global batch, over all workers")
+	fl.IntVar(&f.batch, "batch", train.BatchFor(1), "global batch, over all workers; of more than 8, 512 for each")
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
 	f.seed = 1
@@ -249,6 +249,9 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	note := fmt.Sprintf("%s, %d fields, %d file(s), %s; model %s, %s lr %g; %s; %d server(s), %d worker(s) of %d thread(s)",
 		d.Format, d.Fields, len(d.Files), size(d.Bytes), f.model.Value, j.Optimizer.Kind, j.Optimizer.LR, j.Sync, j.Servers, j.Workers, j.Threads)
+	if j.Batch != train.BatchFor(1) {
+		note += fmt.Sprintf("; batch %d", j.Batch)
+	}
 	if j.Heter > 0 {
 		note += fmt.Sprintf("; %d dense rank(s)", j.Heter)
 	}
@@ -264,6 +267,9 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 	dense, err := f.heter.count(c, f.colocate)
 	if err != nil {
 		return err
+	}
+	if !c.Flags().Changed("batch") {
+		f.batch = train.BatchFor(f.workers)
 	}
 	*j = train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,

@@ -190,7 +190,7 @@ func (j *Job) Validate() error {
 	}
 	if _, leaves := tree.Leaves(j.Batch); j.Workers > leaves {
 		return fmt.Errorf("train: --batch %d is cut into %d micro-batches, too few for --workers %d; use at most --workers %d, or --batch %d",
-			j.Batch, leaves, j.Workers, leaves, j.batchFor(j.Workers))
+			j.Batch, leaves, j.Workers, leaves, BatchFor(j.Workers))
 	}
 	if err := j.validateChains(); err != nil {
 		return err
@@ -251,15 +251,9 @@ func (j *Job) Validate() error {
 	return j.Model.Validate()
 }
 
-// batchFor is a batch that occupies so many workers: the job's own, doubled
-// until it does.
-func (j *Job) batchFor(workers int) int {
-	batch := j.Batch
-	for _, leaves := tree.Leaves(batch); leaves < workers; _, leaves = tree.Leaves(batch) {
-		batch *= 2
-	}
-	return batch
-}
+// BatchFor is a batch for so many workers where none is asked for: one for up to
+// tree.MinLeaves of them, a leaf for each beyond.
+func BatchFor(workers int) int { return tree.MaxMicro * max(tree.MinLeaves, workers) }
 
 // shares cuts the global batch into leaves and deals them to so many ranks.
 func (j *Job) shares(ranks int) (micro int, shares []tree.Share, err error) {
