@@ -1,13 +1,12 @@
 package dial
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
+
+	"psrt/rdma/wire"
 )
 
 // Refusals makes lines for a log of refused connections (Config.OnReject): the first of
@@ -65,12 +64,9 @@ func (r *Refusals) OnReject(addr net.Addr, err error) {
 // OnStranger is OnReject, but for those that have hung up by themselves: members of a job
 // give connections up that are needless by the time that they stand.
 func (r *Refusals) OnStranger(addr net.Addr, err error) {
-	for _, left := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, left) {
-			return
-		}
+	if !wire.HungUp(err) {
+		r.OnReject(addr, err)
 	}
-	r.OnReject(addr, err)
 }
 
 // tell says what has come of a host since its last line.

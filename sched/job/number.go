@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"psrt/sched/coord"
@@ -211,6 +212,9 @@ func (n *number) begin(ctx context.Context) error {
 	n.stop = stop
 	go func() {
 		defer close(n.stopped)
+		var answers sync.WaitGroup
+		defer answers.Wait()
+		answers.Go(func() { n.answer(life) })
 		for s := first; ; {
 			select {
 			case <-life.Done():

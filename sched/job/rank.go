@@ -163,6 +163,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	number, serves := serverOf(cfg.Rank, job)
 	if serves {
 		rank.Index, rank.Label, rank.Rack, rank.Weight = number, hostLabel(cfg.HostLabel), cfg.Rack, cfg.Weight
+		rank.OnHungUp = hungUp(ctx, &cfg, job)
 		err = train.RunServer(ctx, job, rank)
 	} else {
 		rank.Index, rank.Label = rank.Index-job.Servers, cfg.HostLabel

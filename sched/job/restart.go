@@ -95,12 +95,16 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 // own number is free for the next process, lost like those that it had adopted, or
 // another's.
 func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again, replaced bool) error {
+	return bury(ctx, l.store, process(d.PID, d.Rank), d.Rank-l.job.Servers, again, replaced)
+}
+
+// bury tells that a process is dead, of which own is the worker that it was started as.
+func bury(ctx context.Context, c coord.Coordinator, self string, own int, again, replaced bool) error {
 	numbers := map[int]numberCard{}
-	alive, err := aliveNow(ctx, l.store)
-	if err = errors.Join(err, list(ctx, l.store, numberPrefix, byWorker, numbers)); err != nil {
+	alive, err := aliveNow(ctx, c)
+	if err = errors.Join(err, list(ctx, c, numberPrefix, byWorker, numbers)); err != nil {
 		return err
 	}
-	self, own := process(d.PID, d.Rank), d.Rank-l.job.Servers
 	for worker, card := range numbers {
 		a := alive[worker]
 		here := a.Generation >= card.Generation
@@ -108,17 +112,17 @@ func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again, repla
 			continue
 		}
 		if !(again && worker == own) {
-			if _, err := l.store.Put(ctx, lostPrefix+strconv.Itoa(worker), []byte(strconv.Itoa(card.Generation)), 0); err != nil {
+			if _, err := c.Put(ctx, lostPrefix+strconv.Itoa(worker), []byte(strconv.Itoa(card.Generation)), 0); err != nil {
 				return err
 			}
 		}
-		if _, err := l.store.Delete(ctx, aliveKey(worker, card.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
+		if _, err := c.Delete(ctx, aliveKey(worker, card.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
 			return err
 		}
 	}
 	for worker, a := range alive { // it died before the number was its own
 		if a.Process == self && a.Generation > numbers[worker].Generation {
-			if _, err := l.store.Delete(ctx, aliveKey(worker, a.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
+			if _, err := c.Delete(ctx, aliveKey(worker, a.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
 				return err
 			}
 		}

@@ -330,6 +330,9 @@ func TestDeadHolder(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatal("nobody is told that worker 0 is lost")
 		}
+		if n := <-x.hungUp; n != 0 { // half of that time before
+			t.Errorf("worker %d is said to have hung up", n)
+		}
 		stays.fill(1, 2, 2)
 		stays.send(stays.push(0, 1, 0, 2))
 		if rep, ok := stays.wait(patience); !ok || rep.Code != psmsg.CodeOK {

@@ -33,6 +33,7 @@ type target struct {
 	t         *testing.T
 	transport string
 	lost      chan int // OnWorkerLost
+	hungUp    chan int // OnHungUp
 }
 
 var testToken = []byte("a token of this test alone")
@@ -45,7 +46,7 @@ func newTarget(t *testing.T, transport string, workers, staleness int) *target {
 // newTargetWithin hangs up on who has not opened its sessions within a time.
 func newTargetWithin(t *testing.T, transport string, workers, staleness int, open time.Duration) *target {
 	t.Helper()
-	x := &target{t: t, transport: transport, lost: make(chan int, workers)}
+	x := &target{t: t, transport: transport, lost: make(chan int, workers), hungUp: make(chan int, workers)}
 	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1}})
 	must(t, err)
 	_, leaves := tree.Leaves(1 << 14)
@@ -57,7 +58,7 @@ func newTargetWithin(t *testing.T, transport string, workers, staleness int, ope
 	x.Server, err = New(Config{Map: m, Host: x.host(), Listen: "127.0.0.1:0", Workers: workers, Staleness: staleness, Merges: merges, Seed: 1,
 		Tables: []table.Spec{{Name: "t", ID: testTable, Dim: testDim, Init: table.Init{Kind: "zero"}, Optimizer: sgd}},
 		Dense:  DenseConfig{Ranges: []densemap.Range{{Len: testDense, Rule: "grad"}}, Optimizer: sgd, Init: make([]float32, testDense)},
-		Node:   -1, ReconnectFor: 200 * time.Millisecond, OnWorkerLost: func(w int, _ error) { x.lost <- w }})
+		Node:   -1, ReconnectFor: 2 * hungUpFor, OnWorkerLost: func(w int, _ error) { x.lost <- w }, OnHungUp: func(w int) { x.hungUp <- w }})
 	must(t, err)
 	x.openWithin = open
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,6 +13,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/rdma/wire"
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
 )
@@ -498,7 +499,22 @@ func (s *Server) await(worker int, cause error) {
 		}
 	})
 	s.away[worker] = t
+	if s.cfg.OnHungUp == nil || !wire.HungUp(cause) {
+		return
+	}
+	time.AfterFunc(hungUpFor, func() {
+		s.mu.Lock()
+		still := s.away[worker] == t
+		s.mu.Unlock()
+		if still {
+			s.cfg.OnHungUp(worker)
+		}
+	})
 }
+
+// hungUpFor is how long a worker that lives may take to connect anew: it gives a connection
+// up for another.
+const hungUpFor = 200 * time.Millisecond
 
 // waitForNobody forgets the workers whose connections broke, often because they heard
 // of the group's next head before this one did: they come back to that.

@@ -58,6 +58,7 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		OnWorkerLost: func(worker int, cause error) {
 			cancel(&PeerLost{job.MemberName(worker) + " broke its connection and did not come back", cause})
 		},
+		OnHungUp: rank.OnHungUp,
 	}
 	if job.Chained() {
 		return runMember(ctx, job, rank, cfg)

@@ -49,6 +49,8 @@ type Rank struct {
 	Metrics *metrics.Rank
 	// Stall is told what the rank waits for. May be nil.
 	Stall *stall.Watch
+	// OnHungUp is server.Config's.
+	OnHungUp func(worker int)
 	// Reach is how the rank reaches servers of psrt serve, and what is told of waits for
 	// them.
 	Reach kv.Config

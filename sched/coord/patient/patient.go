@@ -68,7 +68,9 @@ func (p *Coordinator) try(ctx context.Context, f func(ctx context.Context, again
 			}
 			return err
 		}
-		p.tell(err)
+		if ctx.Err() == nil { // else the caller has gone, and c may be where it was
+			p.tell(err)
+		}
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, Most)
@@ -111,7 +113,7 @@ func (p *Coordinator) CompareAndPut(ctx context.Context, key string, value []byt
 	case err != nil && one.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("%w: %w", coord.ErrUnavailable, err)
 		fallthrough
-	case errors.Is(err, coord.ErrUnavailable):
+	case errors.Is(err, coord.ErrUnavailable) && ctx.Err() == nil:
 		p.tell(err)
 	}
 	return rev, err

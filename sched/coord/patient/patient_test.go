@@ -151,6 +151,18 @@ func TestAway(t *testing.T) {
 	if _, err := p.Put(ctx, "k", nil, 0); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, coord.ErrUnavailable) {
 		t.Errorf("at the deadline: %v", err)
 	}
+	// Whoever gives a call up says nothing of the coordinator.
+	told = nil
+	gone.set(0)
+	if _, err := p.Put(t.Context(), "k", nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	gone.set(1 << 30)
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := p.Put(left, "k", nil, 0); !errors.Is(err, context.Canceled) || fmt.Sprint(told) != "[false]" {
+		t.Errorf("given up: %v, told %v", err, told)
+	}
 }
 
 // gate fails some puts.
