@@ -173,6 +173,7 @@ func (l *lane) blamed(workers []int, kind stall.Kind, what string, now time.Time
 	if len(workers) == 0 {
 		return []stall.Wait{{Kind: stall.Step, What: what + ", whose step is whole and waits for readers of the one before"}}
 	}
+	workers = causes(workers, l.clock.At, l.waitsHere)
 	for i, w := range workers {
 		if i == maxBlamed {
 			break
@@ -190,6 +191,27 @@ func (l *lane) blamed(workers []int, kind stall.Kind, what string, now time.Time
 }
 
 const maxBlamed = 4
+
+// causes leaves out of the workers that are waited for those that wait here themselves and
+// are not the furthest behind: who is is why they have come no further.
+func causes(workers []int, at func(worker int) uint64, waits func(worker int) bool) (all []int) {
+	last := clock.None
+	for _, w := range workers {
+		last = min(last, at(w))
+	}
+	for _, w := range workers {
+		if at(w) == last || !waits(w) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// waitsHere says whether a worker has a request in hand.
+func (l *lane) waitsHere(worker int) bool {
+	s := l.current[worker]
+	return s != nil && slices.ContainsFunc(s.reqs[:], func(r request) bool { return r.busy })
+}
 
 // slowDisk names the device that owes rows, if one is silent, so that nobody has to look
 // through all of them.

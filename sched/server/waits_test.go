@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,5 +100,26 @@ func TestLeaseNamesWhoIsSilent(t *testing.T) {
 	away = 1500 * time.Millisecond
 	if got := c.noStore(); !strings.HasPrefix(got, "; the coordinator is away since 1.5 s") {
 		t.Error(got)
+	}
+}
+
+// Who waits here, and is not the furthest behind, is no cause.
+func TestCauses(t *testing.T) {
+	at := map[int]uint64{0: 53, 1: 52, 2: 53, 3: 54}
+	for _, c := range []struct {
+		name          string
+		workers, here []int
+		want          []int
+	}{
+		{"a dead one, and two that wait for it", []int{0, 1, 2}, []int{0, 2}, []int{1}},
+		{"a dead one, and one that computes", []int{0, 1, 2}, []int{0}, []int{1, 2}},
+		{"all wait, the last for its own rows", []int{0, 1, 2}, []int{0, 1, 2}, []int{1}},
+		{"equals", []int{0, 2}, []int{0, 2}, []int{0, 2}},
+		{"one", []int{3}, []int{3}, []int{3}},
+	} {
+		got := causes(c.workers, func(w int) uint64 { return at[w] }, func(w int) bool { return slices.Contains(c.here, w) })
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
 	}
 }
