@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"psrt/rdma/mem"
@@ -27,6 +28,8 @@ type rest struct {
 	DenseVersion uint64              `json:"dense_version"`
 	Next         map[uint32][]uint64 `json:"next,omitempty"` // of leads
 	Skip         map[uint32][]uint64 `json:"skip,omitempty"`
+	// Was are the versions of what is retained; a program of before says none.
+	Was map[uint32]uint64 `json:"was,omitempty"`
 }
 
 type restTable struct {
@@ -52,7 +55,7 @@ type restHeld struct {
 // Rest is the state but its rows; see chain.State.
 func (c *chained) Rest() []byte {
 	l := c.l
-	r := rest{Version: restVersion, Clock: l.clock.State(), DenseVersion: l.dense.version, Next: l.leads.next, Skip: l.leads.skip}
+	r := rest{Version: restVersion, Clock: l.clock.State(), DenseVersion: l.dense.version, Next: l.leads.next, Skip: l.leads.skip, Was: l.was.versions}
 	var tail [][]byte
 	hold := func(held []*request) {
 		for _, h := range held {
@@ -116,6 +119,8 @@ func (c *chained) begin(b []byte) error {
 		return err
 	}
 	l.clock, l.dense.version, l.leads = cl, r.DenseVersion, leads{next: r.Next, skip: r.Skip}
+	clear(l.was.versions)
+	maps.Copy(l.was.versions, r.Was)
 	for _, rt := range r.Tables {
 		if l.tables[rt.Spec.ID] == nil {
 			if err := c.addTable(rt.Spec); err != nil {

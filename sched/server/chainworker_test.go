@@ -13,13 +13,14 @@ import (
 
 // chainWorker is a worker that has one request at a time under way at each group.
 type chainWorker struct {
-	w      *chainWorld
-	number int
-	client uint64
-	host   *dial.Host
-	raws   []*raw
-	seq    []uint64
-	known  []bool // seq
+	w       *chainWorld
+	number  int
+	client  uint64
+	host    *dial.Host
+	raws    []*raw
+	seq     []uint64
+	version uint64 // that the last pull was answered with
+	known   []bool // seq
 	// unanswered are pushes to servers without replicas.
 	unanswered []int
 }
@@ -171,6 +172,7 @@ func (k *chainWorker) pull(group int, clock uint64, keys []uint64, anyTime bool)
 	if rep.Code != psmsg.CodeOK {
 		k.w.t.Errorf("a pull was answered %v", rep.Code)
 	}
+	k.version = rep.Version
 	return slices.Clone(r.values(len(keys)))
 }
 

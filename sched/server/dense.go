@@ -164,7 +164,7 @@ func (l *lane) pullDense(r *request) {
 	if code == psmsg.CodeOK {
 		l.noteStaleness(r)
 	}
-	l.reply(r, code, 0, l.dense.version, 0)
+	l.reply(r, code, 0, l.versionFor(r, denseTable), 0)
 }
 
 // placeDense stores the values where the worker reads them.

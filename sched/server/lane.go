@@ -122,7 +122,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		ahead: make([]announced, cfg.Workers),
 	}
 	l.clock, l.epoch = clock.New(cfg.Workers, cfg.Staleness), time.Now()
-	l.was = retained{on: cfg.Retain && cfg.holds(), tables: map[uint32]*retainedRows{}}
+	l.was = retained{on: cfg.Retain && cfg.holds(), tables: map[uint32]*retainedRows{}, versions: map[uint32]uint64{}}
 	if cfg.MaxBytes > 0 {
 		l.budget = dram.NewBudget(cfg.MaxBytes / int64(cfg.Map.LanesOf(cfg.ID)))
 	}

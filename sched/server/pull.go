@@ -149,7 +149,7 @@ func (l *lane) answerPull(r *request) {
 	}
 	if r.Flags&psmsg.FlagNoValues != 0 {
 		l.giveBack(t, rows)
-		l.reply(r, psmsg.CodeOK, 0, t.version, created)
+		l.reply(r, psmsg.CodeOK, 0, l.versionFor(r, r.Table), created)
 		return
 	}
 	id := uint64(0)
@@ -178,7 +178,7 @@ func (l *lane) answerPull(r *request) {
 	} else {
 		l.giveBack(t, rows)
 	}
-	l.reply(r, psmsg.CodeOK, id, t.version, created)
+	l.reply(r, psmsg.CodeOK, id, l.versionFor(r, r.Table), created)
 }
 
 // sendValues gathers rows into the worker's memory, where they are not there already.

@@ -19,6 +19,9 @@ type retained struct {
 	whole  bool // nothing is missing
 	tables map[uint32]*retainedRows
 	plane  *dense.Plane // nil: the published one is the step's, too
+	// versions are the tables' before the step, the dense vector's under denseTable. They
+	// do not go with the rest, which may be of another lane, but with what lanes are.
+	versions map[uint32]uint64
 }
 
 // retainedRows are of one table, the rows of one push behind those of another.
@@ -35,6 +38,10 @@ func (l *lane) retain(step uint64) {
 	if !w.on {
 		return
 	}
+	for _, t := range l.order {
+		w.versions[t.spec.ID] = t.version
+	}
+	w.versions[denseTable] = l.dense.version
 	w.step, w.whole = step, l.chain == nil || !l.chain.taking.partial
 	for _, t := range w.tables {
 		t.keys, t.values, t.at = t.keys[:0], t.values[:0], nil
@@ -150,6 +157,14 @@ func (t *retainedRows) index() map[uint64]int {
 
 // dim is how many values a row has; there are some.
 func (t *retainedRows) dim() int { return len(t.values) / len(t.keys) }
+
+// versionFor is the version of what a pull of a table is answered with.
+func (l *lane) versionFor(r *request, table uint32) uint64 {
+	if was, known := l.was.versions[table]; known && l.asksBack(r) {
+		return was
+	}
+	return l.versionOf(table)
+}
 
 // putBack writes values that were asked back over those of the rows as they are.
 func (l *lane) putBack(t *tableState, at []int, out []byte) {

@@ -21,6 +21,7 @@ func (k *chainWorker) pullDense(group int, clock uint64) []float32 {
 	if rep.Code != psmsg.CodeOK {
 		k.w.t.Errorf("a pull of dense values was answered %v", rep.Code)
 	}
+	k.version = rep.Version
 	return slices.Clone(mem.Float32s(r.arena.Bytes()[rawValues : rawValues+k.w.cfg.dense*4]))
 }
 
@@ -86,8 +87,14 @@ func TestRetained(t *testing.T) {
 						if got := other.pull(0, step, keys, false); !all(got[:4*testDim], -3*was) || !all(got[4*testDim:], -was) {
 							t.Fatalf("step %d, which is over: %v", step, got)
 						}
+						if other.version != 2*step {
+							t.Errorf("step %d, which is over: rows of version %d, want %d", step, other.version, 2*step)
+						}
 						if got := other.pullDense(0, step); !all(got, -4*was) {
 							t.Fatalf("step %d, which is over: the dense values %v", step, got)
+						}
+						if other.version != step {
+							t.Errorf("step %d, which is over: dense values of version %d, want %d", step, other.version, step)
 						}
 					}
 					for _, n := range w.nodes {
@@ -116,8 +123,14 @@ func TestRetained(t *testing.T) {
 				if got := other.pull(0, 3, keys, false); !all(got[:4*testDim], -9) || !all(got[4*testDim:], -3) {
 					t.Errorf("the step before, of a copy: %v", got)
 				}
+				if other.version != 6 {
+					t.Errorf("the step before, of a copy: rows of version %d, want 6", other.version)
+				}
 				if got := other.pullDense(0, 3); !all(got, -12) {
 					t.Errorf("the step before, of a copy: the dense values %v", got)
+				}
+				if other.version != 3 {
+					t.Errorf("the step before, of a copy: dense values of version %d, want 3", other.version)
 				}
 				// One that was told nothing says so.
 				n := w.nodes[0]
