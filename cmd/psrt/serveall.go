@@ -51,6 +51,7 @@ func hostCoordinator(addr string, token []byte) (*local.Store, func(), error) {
 	store := local.New()
 	refused := dial.NewRefusals(func(line string) { fmt.Fprintln(os.Stderr, "the coordinator has "+line) })
 	listener.OnReject(refused.OnStranger)
+	listener.OnProve(refused.OnProve)
 	s := remote.Serve(listener, store)
 	return store, func() {
 		_, _ = s.Close(), store.Close()

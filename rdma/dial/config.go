@@ -37,6 +37,9 @@ type Config struct {
 	// OnReject is told of every connection refused by a Listener: its address
 	// and why. Called by several goroutines.
 	OnReject func(addr net.Addr, err error)
+	// OnProve is told of every address from which a peer has proved the token, or at
+	// which one has. Likewise.
+	OnProve func(addr net.Addr)
 	// OnPanic is told of a panic in a goroutine of this host's transports and
 	// connections: whoever is inside a process that is not its own cannot let it end.
 	// Nothing of the Host is of use then. nil: the process ends.

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -225,14 +223,6 @@ func flight(near net.Conn, listener string, first []byte) {
 	answer := make([]byte, 16<<10)
 	if k, err := far.Read(answer); err == nil {
 		_, _ = near.Write(answer[:k])
-	}
-}
-
-func TestHungUp(t *testing.T) {
-	for err, is := range map[error]bool{io.EOF: true, syscall.ECONNRESET: true, syscall.EPIPE: true, syscall.ECONNREFUSED: false, context.DeadlineExceeded: false} {
-		if hungUp(fmt.Errorf("send proof: %w", &net.OpError{Op: "write", Err: os.NewSyscallError("write", err)})) != is {
-			t.Errorf("%v: hung up is %v", err, !is)
-		}
 	}
 }
 

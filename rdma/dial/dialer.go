@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
-	"syscall"
 	"time"
 
 	"psrt/rdma"
@@ -46,6 +44,9 @@ func (h *Host) dial(ctx context.Context, addr string, hello []byte, count int, t
 	}
 	// The end of ctx ends whatever the handshake waits for.
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })
+	if h.cfg.OnProve != nil {
+		h.cfg.OnProve(control.RemoteAddr())
+	}
 	d := dialer{host: h, addr: addr, control: control, terms: says, count: count, twins: twins, attach: attach}
 	conn, reply, err := d.shake(hello)
 	if !stop() && err == nil {
@@ -78,16 +79,11 @@ func (h *Host) control(ctx context.Context, network, address string) (c net.Conn
 		step, cancel := context.WithTimeout(ctx, h.cfg.StepTimeout)
 		c, err = secure.Dial(step, network, address, h.cfg.Token)
 		cancel()
-		if !hungUp(err) || errors.Is(err, secure.ErrToken) || ctx.Err() != nil {
+		if !wire.HungUp(err) || errors.Is(err, secure.ErrToken) || ctx.Err() != nil {
 			break
 		}
 	}
 	return c, err
-}
-
-// hungUp: the peer has closed the connection, before or while it was written to.
-func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // dialer is one Dial in progress.

@@ -88,7 +88,7 @@ func (h *Host) offers() []offering {
 
 // openTCP opens the tcp domain on the address that the host listens on. With mu.
 func (h *Host) openTCP() (rdma.Domain, error) {
-	return tcp.New(tcp.Config{Listen: h.dataAddr(), Streams: h.cfg.Streams, Cover: h.cfg.Cover, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject})
+	return tcp.New(tcp.Config{Listen: h.dataAddr(), Streams: h.cfg.Streams, Cover: h.cfg.Cover, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject, OnProve: h.cfg.OnProve})
 }
 
 // openQUIC likewise. With mu.
@@ -98,7 +98,7 @@ func (h *Host) openQUIC() (rdma.Domain, error) {
 		return nil, err
 	}
 	c.OnStray(h.cfg.OnReject)
-	d, err := tcp.New(tcp.Config{Carrier: c, Listen: h.dataAddr(), Streams: h.cfg.Streams, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject})
+	d, err := tcp.New(tcp.Config{Carrier: c, Listen: h.dataAddr(), Streams: h.cfg.Streams, OnPanic: h.cfg.OnPanic, OnReject: h.cfg.OnReject, OnProve: h.cfg.OnProve})
 	if err != nil {
 		_ = c.Close()
 		return nil, err

@@ -40,6 +40,7 @@ func (h *Host) Listen(addr string) (*Listener, error) {
 		saying: map[net.Conn]struct{}{},
 	}
 	inner.OnReject(h.cfg.OnReject)
+	inner.OnProve(h.cfg.OnProve)
 	h.mu.Lock()
 	closed := h.closed
 	if !closed {

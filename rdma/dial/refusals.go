@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -19,6 +20,8 @@ type Refusals struct {
 
 	mu     sync.Mutex
 	hosts  map[string]*folded
+	proved map[string]bool        // hosts of peers that have proved the token
+	silent map[string]*time.Timer // hosts of those that hung up, which may be peers'
 	closed bool
 }
 
@@ -33,11 +36,16 @@ const (
 	foldFor     = time.Second
 	foldedHosts = 256
 	otherHosts  = "other addresses"
+	provedHosts = 1 << 14 // more than a job has
+	// silentFor is how long a host of which somebody has hung up may take to prove itself.
+	silentFor = 5 * time.Second
 )
+
+var errHungUp = errors.New("it hung up without proving the token")
 
 // NewRefusals gives lines to say, one call at a time and none after Close.
 func NewRefusals(say func(line string)) *Refusals {
-	return &Refusals{say: say, hosts: map[string]*folded{}}
+	return &Refusals{say: say, hosts: map[string]*folded{}, proved: map[string]bool{}, silent: map[string]*time.Timer{}}
 }
 
 // OnReject is a Config's.
@@ -61,11 +69,40 @@ func (r *Refusals) OnReject(addr net.Addr, err error) {
 	r.say(fmt.Sprintf("refused %v: %v", addr, err))
 }
 
-// OnStranger is OnReject, but for those that have hung up by themselves: members of a job
-// give connections up that are needless by the time that they stand.
+// OnStranger is OnReject, but for those of a member's host that have hung up by themselves:
+// members of a job give connections up that are needless by the time that they stand.
 func (r *Refusals) OnStranger(addr net.Addr, err error) {
 	if !wire.HungUp(err) {
 		r.OnReject(addr, err)
+		return
+	}
+	if addr.Network() == "unix" { // of this host
+		return
+	}
+	host := hostOf(addr)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.proved[host] || r.silent[host] != nil || len(r.silent) >= foldedHosts {
+		return
+	}
+	r.silent[host] = time.AfterFunc(silentFor, func() {
+		r.mu.Lock()
+		member := r.proved[host]
+		delete(r.silent, host)
+		r.mu.Unlock()
+		if !member {
+			r.OnReject(addr, errHungUp)
+		}
+	})
+}
+
+// OnProve is a Config's.
+func (r *Refusals) OnProve(addr net.Addr) {
+	host := hostOf(addr)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.proved) < provedHosts {
+		r.proved[host] = true
 	}
 }
 
@@ -95,7 +132,10 @@ func (r *Refusals) Close() {
 			r.say(more(host, f))
 		}
 	}
-	r.hosts, r.closed = nil, true
+	for _, t := range r.silent {
+		t.Stop()
+	}
+	r.hosts, r.silent, r.closed = nil, nil, true
 }
 
 func more(host string, f *folded) string {

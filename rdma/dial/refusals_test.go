@@ -3,6 +3,7 @@ package dial
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -10,6 +11,37 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// Who hangs up without a word is told of where nobody of its host has proved to be a
+// member, also a moment later.
+func TestStrangersWhoHangUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		r := NewRefusals(func(line string) { lines = append(lines, line) })
+		from := func(host string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(host), Port: 7} }
+		r.OnProve(from("10.0.0.1"))
+		for range 3 {
+			for _, host := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+				r.OnStranger(from(host), fmt.Errorf("dial: %w", io.EOF))
+			}
+		}
+		r.OnStranger(&net.UnixAddr{Name: "@", Net: "unix"}, io.EOF)
+		time.Sleep(silentFor / 2)
+		r.OnProve(from("10.0.0.2"))
+		time.Sleep(silentFor)
+		synctest.Wait()
+		if want := []string{"refused 10.0.0.3:7: it hung up without proving the token"}; !slices.Equal(lines, want) || len(r.silent) > 0 {
+			t.Errorf("%q, want %q; %d are waited for", lines, want, len(r.silent))
+		}
+		r.OnStranger(from("10.0.0.3"), io.EOF)
+		r.Close()
+		time.Sleep(2 * silentFor)
+		synctest.Wait()
+		if len(lines) != 1 {
+			t.Errorf("behind the end: %q", lines)
+		}
+	})
+}
 
 // A flood costs a line at once and one a second, whoever else is refused meanwhile; and
 // each refusal is counted in one line.

@@ -34,6 +34,7 @@ type Listener struct {
 	mu       sync.Mutex
 	closed   bool
 	onReject func(addr net.Addr, err error)
+	onProve  func(addr net.Addr)
 }
 
 // Listen opens addr ("tcp", "tcp4", "tcp6" or "unix").
@@ -74,6 +75,13 @@ func (l *Listener) OnReject(fn func(addr net.Addr, err error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onReject = fn
+}
+
+// OnProve sets who is told of every peer that has proved the token. As of OnReject.
+func (l *Listener) OnProve(fn func(addr net.Addr)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onProve = fn
 }
 
 // Addr is the address listened on, with the port the kernel chose.
@@ -174,6 +182,12 @@ func (l *Listener) handshake(raw net.Conn) {
 	if err != nil {
 		l.reject(raw, err)
 		return
+	}
+	l.mu.Lock()
+	proved := l.onProve
+	l.mu.Unlock()
+	if proved != nil {
+		proved(raw.RemoteAddr())
 	}
 	select {
 	case l.ready <- c:

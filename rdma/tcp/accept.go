@@ -161,6 +161,9 @@ func (d *Domain) hear(raw net.Conn) error {
 	if p, ok := c.(Prover); ok {
 		p.Proved()
 	}
+	if d.cfg.OnProve != nil {
+		d.cfg.OnProve(c.RemoteAddr())
+	}
 	if p, ok := c.(*peeked); ok {
 		c = p.Conn
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	// OnReject is told of every connection that was refused: its address and why.
 	// Called by several goroutines.
 	OnReject OnReject
+	// OnProve is told of the address of every link of an endpoint of ours. Likewise.
+	OnProve func(addr net.Addr)
 	// OnPanic is told of a panic in a goroutine of the domain's own; nil: it ends the
 	// process.
 	OnPanic func(any)

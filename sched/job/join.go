@@ -82,6 +82,7 @@ func refusals(l *secure.Listener, note func(line string)) *dial.Refusals {
 		}
 	})
 	l.OnReject(r.OnStranger)
+	l.OnProve(r.OnProve)
 	return r
 }
 

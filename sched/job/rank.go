@@ -153,7 +153,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	if cfg.Node >= 0 {
 		cfg.Devices.Node, cfg.Devices.HasNode = cfg.Node, true
 	}
-	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Cover: cfg.Cover, Token: cfg.Token, Listen: dataListen(cfg.Listen), OnReject: cfg.refused.OnStranger})
+	host, err := dial.New(dial.Config{Transport: cfg.Transport, Devices: cfg.Devices, Cover: cfg.Cover, Token: cfg.Token, Listen: dataListen(cfg.Listen), OnReject: cfg.refused.OnStranger, OnProve: cfg.refused.OnProve})
 	if err != nil {
 		return nil, err
 	}

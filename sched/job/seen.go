@@ -113,6 +113,7 @@ func (c *RankConfig) accept(network, address string) (*secure.Listener, error) {
 	l, err := secure.Listen(network, address, c.Token)
 	if err == nil && c.refused != nil {
 		l.OnReject(c.refused.OnStranger)
+		l.OnProve(c.refused.OnProve)
 	}
 	return l, err
 }

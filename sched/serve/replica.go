@@ -97,7 +97,7 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 			err = errors.Join(err, r.leave())
 		}
 	}()
-	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover, OnReject: r.refused.OnStranger})
+	r.host, err = dial.New(dial.Config{Transport: cfg.Transport, Token: cfg.Token, Devices: cfg.Devices, Cover: cfg.Cover, OnReject: r.refused.OnStranger, OnProve: r.refused.OnProve})
 	if err != nil {
 		return nil, err
 	}
