@@ -45,7 +45,7 @@ func noteHolder(ctx context.Context, c coord.Coordinator, job *train.Job, worker
 		return err
 	}
 	if holder, ok := alive[worker]; ok {
-		note(fmt.Sprintf("worker %d is process %s: waiting until that has been silent for %v, as one does that has died; where it runs, start every rank once", worker, holder.Process, job.Silence()))
+		note(fmt.Sprintf("worker %d is process %s: waiting until servers have missed that, or it has been silent for %v, as one does that has died; where it runs, start every rank once", worker, holder.Process, job.Silence()))
 	}
 	return nil
 }
