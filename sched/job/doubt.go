@@ -37,15 +37,16 @@ const (
 	answerWithin = 2 * time.Second
 	answerLook   = 50 * time.Millisecond
 	// doubtWithin bounds all of it: a coordinator that is away tells of nobody's death.
-	doubtWithin = answerWithin + 5*time.Second
+	doubtWithin = 10 * answerWithin
 )
 
 func doubtKey(worker, generation int) string {
 	return fmt.Sprintf("%s%d.%d", doubtPrefix, worker, generation)
 }
 
-// hungUp asks a worker that has hung up, and buries it where it does not answer.
-func (d *doubts) hungUp(ctx context.Context, worker int) {
+// hungUp asks a worker that has hung up, and buries it where it does not answer and is not
+// back.
+func (d *doubts) hungUp(ctx context.Context, worker int, back func() bool) {
 	d.mu.Lock()
 	asked := d.under[worker]
 	d.under[worker] = true
@@ -61,7 +62,7 @@ func (d *doubts) hungUp(ctx context.Context, worker int) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, doubtWithin)
 	defer cancel()
-	dead, err := d.ask(ctx, worker)
+	dead, err := d.ask(ctx, worker, back)
 	if err != nil || dead == nil {
 		return // or its silence tells
 	}
@@ -72,8 +73,11 @@ func (d *doubts) hungUp(ctx context.Context, worker int) {
 }
 
 // ask returns what is known of the process with a worker's number where that does not
-// answer; nil: it does, or has ended, or is known to be dead.
-func (d *doubts) ask(ctx context.Context, worker int) (*aliveCard, error) {
+// answer; nil: it does, or is back, or has ended, or is known to be dead.
+func (d *doubts) ask(ctx context.Context, worker int, back func() bool) (*aliveCard, error) {
+	if back() {
+		return nil, nil
+	}
 	card, here, err := d.holder(ctx, worker)
 	if err != nil || !here {
 		return nil, err
@@ -86,8 +90,9 @@ func (d *doubts) ask(ctx context.Context, worker int) (*aliveCard, error) {
 		_, err := d.c.Get(ctx, key)
 		return errors.Is(err, coord.ErrNotFound), ignore(err, coord.ErrNotFound)
 	}
-	for last := time.Now().Add(answerWithin); time.Now().Before(last); {
-		if yes, err := answered(); yes || err != nil {
+	// By looks, not by time: while the coordinator is slow, so is the answer's way through it.
+	for range answerWithin / answerLook {
+		if yes, err := answered(); yes || err != nil || back() {
 			return nil, err
 		}
 		select {
@@ -97,7 +102,7 @@ func (d *doubts) ask(ctx context.Context, worker int) (*aliveCard, error) {
 		}
 	}
 	// Nobody else needs the question; where the answer has come meanwhile it is gone.
-	if yes, err := answered(); yes || err != nil {
+	if yes, err := answered(); yes || err != nil || back() {
 		return nil, err
 	}
 	now, here, err := d.holder(ctx, worker)
@@ -164,7 +169,7 @@ func (n *number) answers(ctx context.Context) error {
 
 // hungUp is a server's Rank.OnHungUp; nil where a launcher of psrt's sees processes end, and
 // where nobody goes on for them.
-func hungUp(ctx context.Context, cfg *RankConfig, job *train.Job) func(worker int) {
+func hungUp(ctx context.Context, cfg *RankConfig, job *train.Job) func(worker int, back func() bool) {
 	if !cfg.Seen || !job.Survives() {
 		return nil
 	}
@@ -173,5 +178,5 @@ func hungUp(ctx context.Context, cfg *RankConfig, job *train.Job) func(worker in
 			cfg.Events(train.Event{Note: line})
 		}
 	}}
-	return func(worker int) { d.hungUp(ctx, worker) }
+	return func(worker int, back func() bool) { d.hungUp(ctx, worker, back) }
 }

@@ -14,6 +14,8 @@ import (
 	"psrt/sched/train"
 )
 
+func notBack() bool { return false }
+
 // A worker that has hung up and lives says so, also where it was asked before it looked;
 // one that is dead is buried with all numbers of its process, long before its lease ends.
 func TestHungUp(t *testing.T) {
@@ -43,12 +45,17 @@ func TestHungUp(t *testing.T) {
 			must(t, err)
 			lives, err := claim(ctx, c, j, 0, 1, time.Second)
 			must(t, err)
-			d.hungUp(ctx, 0)
-			d.hungUp(ctx, 3) // has no process yet
+			d.hungUp(ctx, 0, notBack)
+			d.hungUp(ctx, 3, notBack) // has no process yet
 			if len(notes) > 0 || !there(aliveKey(0, 1)) || there(doubtKey(0, 1)) {
 				t.Fatalf("worker 0 lives: %v", notes)
 			}
-			d.hungUp(ctx, 1)
+			looks := 0
+			d.hungUp(ctx, 1, func() bool { looks++; return looks > 3 }) // it connects anew
+			if len(notes) > 0 || !there(aliveKey(1, 1)) {
+				t.Fatalf("worker 1 is back: %v", notes)
+			}
+			d.hungUp(ctx, 1, notBack)
 			if len(notes) != 1 || !strings.HasPrefix(notes[0], "worker 1 ("+process(7, 2)+") has hung up and does not answer") {
 				t.Errorf("%q", notes)
 			}
@@ -62,7 +69,7 @@ func TestHungUp(t *testing.T) {
 			next, err := claim(ctx, c, j, 1, 2, time.Second)
 			must(t, err)
 			next.end(true)
-			d.hungUp(ctx, 1) // it is over
+			d.hungUp(ctx, 1, notBack) // it is over
 			lives.end(false)
 			if len(notes) != 1 {
 				t.Errorf("%q", notes)
@@ -81,7 +88,7 @@ func TestHungUpWithoutCoordinator(t *testing.T) {
 	_, err = c.Put(t.Context(), aliveKey(0, 1), fmt.Appendf(nil, `{"generation":1,"process":%q,"rank":1}`, process(7, 1)), 0)
 	must(t, err)
 	d := &doubts{c: &goneLater{Coordinator: c}, job: j, under: map[int]bool{}, note: func(s string) { t.Error(s) }}
-	d.hungUp(t.Context(), 0)
+	d.hungUp(t.Context(), 0, notBack)
 	if _, err := c.Get(t.Context(), aliveKey(0, 1)); err != nil {
 		t.Error(err)
 	}

@@ -82,9 +82,9 @@ type Config struct {
 	// leaving and did not come back. May be nil.
 	OnWorkerLost func(worker int, cause error)
 	// OnHungUp is called when a worker's connections were all closed by its end, without
-	// leaving, and it has made none for hungUpFor: it may be dead. Not at once, and
-	// again when it hangs up again. May be nil.
-	OnHungUp func(worker int)
+	// leaving, and it has made none for hungUpFor: it may be dead. back says whether it has
+	// one since. Called again when it hangs up again. May be nil.
+	OnHungUp func(worker int, back func() bool)
 	// Chain makes the server a replica of a group, nil: it is none.
 	Chain *ChainConfig
 	// Begin is called when the lanes run and nobody is let in yet, End when the

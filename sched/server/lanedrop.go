@@ -33,6 +33,7 @@ func (l *lane) drop(s *session, cause error) {
 	if l.sessions[s.id] == nil {
 		return
 	}
+	broke := s.broken // by itself
 	s.broken = true
 	s.seen.end()
 	if l.chain != nil {
@@ -77,7 +78,7 @@ func (l *lane) drop(s *session, cause error) {
 		// A transport cannot always tell the worker that its endpoint is no more
 		// (what would tell it may be lost too), and a worker that only waits for
 		// an answer would not ask.
-		s.hangUp()
+		s.hangUp(broke)
 	}
 	runtime.KeepAlive(cause)
 }

@@ -58,7 +58,11 @@ func newTargetWithin(t *testing.T, transport string, workers, staleness int, ope
 	x.Server, err = New(Config{Map: m, Host: x.host(), Listen: "127.0.0.1:0", Workers: workers, Staleness: staleness, Merges: merges, Seed: 1,
 		Tables: []table.Spec{{Name: "t", ID: testTable, Dim: testDim, Init: table.Init{Kind: "zero"}, Optimizer: sgd}},
 		Dense:  DenseConfig{Ranges: []densemap.Range{{Len: testDense, Rule: "grad"}}, Optimizer: sgd, Init: make([]float32, testDense)},
-		Node:   -1, ReconnectFor: 2 * hungUpFor, OnWorkerLost: func(w int, _ error) { x.lost <- w }, OnHungUp: func(w int) { x.hungUp <- w }})
+		Node:   -1, ReconnectFor: 2 * hungUpFor, OnWorkerLost: func(w int, _ error) { x.lost <- w }, OnHungUp: func(w int, back func() bool) {
+			if !back() {
+				x.hungUp <- w
+			}
+		}})
 	must(t, err)
 	x.openWithin = open
 	ctx, cancel := context.WithCancel(context.Background())

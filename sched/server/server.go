@@ -284,10 +284,10 @@ func (s *Server) handle(ctx context.Context, in *dial.Incoming) {
 	for i, ses := range sessions {
 		s.lanes[i].do(commandTimeout, func() {
 			ses.connected(conn.Endpoints[i], conn.Twin(i))
-			// Closing tells the peer goodbye, which may take a while.
-			ses.hangUp = sync.OnceFunc(func() { go conn.Control.Close() })
+			var once sync.Once
+			ses.hangUp = func(broke bool) { once.Do(func() { go endControl(conn, broke) }) }
 			if s.lanes[i].sessions[ses.id] == nil {
-				ses.hangUp() // it broke before it had begun
+				ses.hangUp(true) // before it had begun
 			}
 		})
 	}
@@ -507,9 +507,29 @@ func (s *Server) await(worker int, cause error) {
 		still := s.away[worker] == t
 		s.mu.Unlock()
 		if still {
-			s.cfg.OnHungUp(worker)
+			s.cfg.OnHungUp(worker, func() bool { return s.Connected(worker) })
 		}
 	})
+}
+
+// endControl ends a connection of which an endpoint is no more. Closing tells the peer
+// goodbye, which may take a while. Where the endpoint broke, the process behind it may be
+// dead, and the control connection about to say so: see OnHungUp.
+func endControl(conn *dial.Conn, broke bool) {
+	if broke {
+		select {
+		case <-conn.Done():
+		case <-time.After(hungUpFor):
+		}
+	}
+	_ = conn.Control.Close()
+}
+
+// Connected says whether a worker has a connection, or is about to.
+func (s *Server) Connected(worker int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connected(worker)
 }
 
 // hungUpFor is how long a worker that lives may take to connect anew: it gives a connection

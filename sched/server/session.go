@@ -66,10 +66,10 @@ type session struct {
 	newest     int   // that the client speaks
 	mapped     bool
 	maxMessage int
-	open       bool   // rings exchanged, requests may come
-	reads      bool   // it may only pull, and from any member of a chain
-	ahead      bool   // it waits for this server to lead the group, and is not open yet
-	hangUp     func() // ends the whole connection
+	open       bool             // rings exchanged, requests may come
+	reads      bool             // it may only pull, and from any member of a chain
+	ahead      bool             // it waits for this server to lead the group, and is not open yet
+	hangUp     func(broke bool) // ends the whole connection, of which an endpoint broke by itself
 	broken     bool
 
 	ring    *mem.Arena // landing slots, then reply staging

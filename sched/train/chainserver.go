@@ -55,6 +55,14 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 		}
 		return all
 	}
+	if hungUp := base.OnHungUp; hungUp != nil {
+		// It leaves a group alone that another server leads from then on.
+		part.OnHungUp = func(worker int, _ func() bool) {
+			hungUp(worker, func() bool {
+				return slices.ContainsFunc(servers(), func(s *server.Server) bool { return s.Connected(worker) })
+			})
+		}
+	}
 	rank.Metrics.Server(server.Groups{ID: rank.Index, All: servers})
 	rank.Stall.From(func(ctx context.Context, after time.Duration) (all []stall.Wait) {
 		for _, s := range servers() {

@@ -50,7 +50,7 @@ type Rank struct {
 	// Stall is told what the rank waits for. May be nil.
 	Stall *stall.Watch
 	// OnHungUp is server.Config's.
-	OnHungUp func(worker int)
+	OnHungUp func(worker int, back func() bool)
 	// Reach is how the rank reaches servers of psrt serve, and what is told of waits for
 	// them.
 	Reach kv.Config
