@@ -66,7 +66,8 @@ func (d *doubts) hungUp(ctx context.Context, worker int, back func() bool) {
 	if err != nil || dead == nil {
 		return // or its silence tells
 	}
-	if err := bury(ctx, d.c, dead.Process, dead.Rank-d.job.Servers, d.job.OnWorkerLoss == train.LossRestart, false); err != nil {
+	first, err := bury(ctx, d.c, dead.Process, dead.Rank-d.job.Servers, d.job.OnWorkerLoss == train.LossRestart, false)
+	if err != nil || !first { // another server was faster
 		return
 	}
 	d.note(fmt.Sprintf("%s (%s) has hung up and does not answer: it is taken for dead after %.1f s", d.job.MemberName(worker), dead.Process, time.Since(began).Seconds()))

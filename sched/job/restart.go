@@ -95,15 +95,22 @@ func (l *launcher) workerDied(ctx context.Context, d *launch.Death, r *restarts)
 // own number is free for the next process, lost like those that it had adopted, or
 // another's.
 func (l *launcher) buryWorker(ctx context.Context, d *launch.Death, again, replaced bool) error {
-	return bury(ctx, l.store, process(d.PID, d.Rank), d.Rank-l.job.Servers, again, replaced)
+	_, err := bury(ctx, l.store, process(d.PID, d.Rank), d.Rank-l.job.Servers, again, replaced)
+	return err
 }
 
-// bury tells that a process is dead, of which own is the worker that it was started as.
-func bury(ctx context.Context, c coord.Coordinator, self string, own int, again, replaced bool) error {
+// bury tells that a process is dead, of which own is the worker that it was started as;
+// first: nobody had told it.
+func bury(ctx context.Context, c coord.Coordinator, self string, own int, again, replaced bool) (first bool, err error) {
 	numbers := map[int]numberCard{}
 	alive, err := aliveNow(ctx, c)
 	if err = errors.Join(err, list(ctx, c, numberPrefix, byWorker, numbers)); err != nil {
-		return err
+		return false, err
+	}
+	remove := func(key string) error {
+		_, err := c.Delete(ctx, key)
+		first = first || err == nil
+		return ignore(err, coord.ErrNotFound)
 	}
 	for worker, card := range numbers {
 		a := alive[worker]
@@ -113,21 +120,21 @@ func bury(ctx context.Context, c coord.Coordinator, self string, own int, again,
 		}
 		if !(again && worker == own) {
 			if _, err := c.Put(ctx, lostPrefix+strconv.Itoa(worker), []byte(strconv.Itoa(card.Generation)), 0); err != nil {
-				return err
+				return first, err
 			}
 		}
-		if _, err := c.Delete(ctx, aliveKey(worker, card.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
-			return err
+		if err := remove(aliveKey(worker, card.Generation)); err != nil {
+			return first, err
 		}
 	}
 	for worker, a := range alive { // it died before the number was its own
 		if a.Process == self && a.Generation > numbers[worker].Generation {
-			if _, err := c.Delete(ctx, aliveKey(worker, a.Generation)); err != nil && !errors.Is(err, coord.ErrNotFound) {
-				return err
+			if err := remove(aliveKey(worker, a.Generation)); err != nil {
+				return first, err
 			}
 		}
 	}
-	return nil
+	return first, nil
 }
 
 // killSilent has processes killed that do not end and keep no lease: they are stopped,
