@@ -20,9 +20,17 @@ type Refusals struct {
 
 	mu     sync.Mutex
 	hosts  map[string]*folded
-	proved map[string]bool        // hosts of peers that have proved the token
-	silent map[string]*time.Timer // hosts of those that hung up, which may be peers'
 	closed bool
+
+	members members
+}
+
+// members is what is known of who hangs up. It has a lock of its own, which nobody holds
+// while a line is said: peers that prove themselves wait for nobody's log.
+type members struct {
+	mu     sync.Mutex
+	proved map[string]bool        // hosts of peers that have proved the token
+	silent map[string]*time.Timer // hosts of those that hung up, which may be peers'; nil: closed
 }
 
 // folded are the refusals of one address since its last line.
@@ -45,7 +53,7 @@ var errHungUp = errors.New("it hung up without proving the token")
 
 // NewRefusals gives lines to say, one call at a time and none after Close.
 func NewRefusals(say func(line string)) *Refusals {
-	return &Refusals{say: say, hosts: map[string]*folded{}, proved: map[string]bool{}, silent: map[string]*time.Timer{}}
+	return &Refusals{say: say, hosts: map[string]*folded{}, members: members{proved: map[string]bool{}, silent: map[string]*time.Timer{}}}
 }
 
 // OnReject is a Config's.
@@ -79,17 +87,17 @@ func (r *Refusals) OnStranger(addr net.Addr, err error) {
 	if addr.Network() == "unix" { // of this host
 		return
 	}
-	host := hostOf(addr)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed || r.proved[host] || r.silent[host] != nil || len(r.silent) >= foldedHosts {
+	host, m := hostOf(addr), &r.members
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.silent == nil || m.proved[host] || m.silent[host] != nil || len(m.silent) >= foldedHosts {
 		return
 	}
-	r.silent[host] = time.AfterFunc(silentFor, func() {
-		r.mu.Lock()
-		member := r.proved[host]
-		delete(r.silent, host)
-		r.mu.Unlock()
+	m.silent[host] = time.AfterFunc(silentFor, func() {
+		m.mu.Lock()
+		member := m.proved[host]
+		delete(m.silent, host)
+		m.mu.Unlock()
 		if !member {
 			r.OnReject(addr, errHungUp)
 		}
@@ -98,12 +106,21 @@ func (r *Refusals) OnStranger(addr net.Addr, err error) {
 
 // OnProve is a Config's.
 func (r *Refusals) OnProve(addr net.Addr) {
-	host := hostOf(addr)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.proved) < provedHosts {
-		r.proved[host] = true
+	host, m := hostOf(addr), &r.members
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.proved) < provedHosts {
+		m.proved[host] = true
 	}
+}
+
+func (m *members) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.silent {
+		t.Stop()
+	}
+	m.silent = nil
 }
 
 // tell says what has come of a host since its last line.
@@ -124,6 +141,7 @@ func (r *Refusals) tell(host string) {
 
 // Close says what has not been told.
 func (r *Refusals) Close() {
+	r.members.close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for host, f := range r.hosts {
@@ -132,10 +150,7 @@ func (r *Refusals) Close() {
 			r.say(more(host, f))
 		}
 	}
-	for _, t := range r.silent {
-		t.Stop()
-	}
-	r.hosts, r.silent, r.closed = nil, nil, true
+	r.hosts, r.closed = nil, true
 }
 
 func more(host string, f *folded) string {

@@ -30,8 +30,8 @@ func TestStrangersWhoHangUp(t *testing.T) {
 		r.OnProve(from("10.0.0.2"))
 		time.Sleep(silentFor)
 		synctest.Wait()
-		if want := []string{"refused 10.0.0.3:7: it hung up without proving the token"}; !slices.Equal(lines, want) || len(r.silent) > 0 {
-			t.Errorf("%q, want %q; %d are waited for", lines, want, len(r.silent))
+		if want := []string{"refused 10.0.0.3:7: it hung up without proving the token"}; !slices.Equal(lines, want) || len(r.members.silent) > 0 {
+			t.Errorf("%q, want %q; %d are waited for", lines, want, len(r.members.silent))
 		}
 		r.OnStranger(from("10.0.0.3"), io.EOF)
 		r.Close()
