@@ -105,7 +105,9 @@ func (p *pipeline) start(opts ReaderOptions, scan func(*scanner) error) {
 func (p *pipeline) parse() {
 	for t := range p.tasks {
 		b := t.batch
-		if p.ctx.Err() == nil {
+		if err := p.ctx.Err(); err != nil { // a step without this leaf is none
+			b.fail(t.leaf, err)
+		} else {
 			p.limit.enter()
 			p.busy.Enter()
 			leaf := &b.step.Leaves[t.leaf]
