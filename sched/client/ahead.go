@@ -142,12 +142,14 @@ func (a *aheads) make(ctx context.Context, g int, x *ahead, addr string, epoch u
 
 // take gives the caller the connection to a group's new head, nil if there is none. It
 // waits for one that is being made: another would take longer. One that has to wait for
-// others, which may hang, is given up.
+// others, which may hang, is given up. That to another server stays: the caller may not have
+// heard yet that it leads.
 func (a *aheads) take(ctx context.Context, g int, node place.Node) (*dial.Conn, int32) {
 	a.mu.Lock()
 	x := a.by[g]
-	usable := x != nil && x.node == node && x.begun
-	if x != nil && !usable {
+	same := x != nil && x.node == node
+	usable := same && x.begun
+	if same && !usable {
 		a.drop(g, x)
 	}
 	a.mu.Unlock()
