@@ -297,7 +297,6 @@ func TestServeUsage(t *testing.T) {
 		{"--staleness 3", []string{"--staleness", "3", "--token-file", token}},
 		{"--table-sync others=asp: the tables file describes no such table", []string{"--tables", tables, "--sync", "ssp", "--table-sync", "others=asp", "--token-file", token}},
 		{"--table-sync sum=bsp: trainers keep", []string{"--tables", tables, "--table-sync", "sum=bsp", "--token-file", token}},
-		{"--table-sync sum=ssp:2: a record of --audit", []string{"--tables", tables, "--table-sync", "sum=ssp:2", "--audit", dir, "--token-file", token}},
 		{"--save-every 1m0s needs --save", []string{"--save-every", "1m", "--token-file", token}},
 		{"--save-every 1ms", []string{"--save-every", "1ms", "--save", "x", "--token-file", token}},
 		{"--load " + dir + ": there is no model", []string{"--load", dir, "--token-file", token}},

@@ -29,15 +29,25 @@ type WorkerHeader struct {
 
 // LaneHeader is a lane's: all that decides what its rows become.
 type LaneHeader struct {
-	Lane      int          `json:"lane"` // global
-	Server    int          `json:"server"`
-	Open      bool         `json:"open,omitempty"` // workers come and go, and Workers is the most there may be
-	Workers   int          `json:"workers"`
-	Staleness int          `json:"staleness"` // 0 BSP, -1 ASP
-	Merges    []tree.Merge `json:"merges"`
-	Seed      uint64       `json:"seed"`
-	Tables    []table.Spec `json:"tables"`
-	Dense     Dense        `json:"dense,omitzero"`
+	Lane      int  `json:"lane"` // global
+	Server    int  `json:"server"`
+	Open      bool `json:"open,omitempty"` // workers come and go, and Workers is the most there may be
+	Workers   int  `json:"workers"`
+	Staleness int  `json:"staleness"` // 0 BSP, -1 ASP
+	// Modes is the staleness of tables that have another one, by number.
+	Modes  map[uint32]int `json:"modes,omitempty"`
+	Merges []tree.Merge   `json:"merges"`
+	Seed   uint64         `json:"seed"`
+	Tables []table.Spec   `json:"tables"`
+	Dense  Dense          `json:"dense,omitzero"`
+}
+
+// StalenessOf is a table's; DenseTable is the dense vector's number.
+func (l *LaneHeader) StalenessOf(table uint32) int {
+	if s, ok := l.Modes[table]; ok {
+		return s
+	}
+	return l.Staleness
 }
 
 // Dense is a lane's part of the dense vector.
@@ -84,6 +94,11 @@ func (l *LaneHeader) validate(rate float64) error {
 	for _, m := range l.Merges {
 		if m.Dst < 0 || m.Src < 0 || int(m.Dst) >= l.Workers || int(m.Src) >= l.Workers {
 			return fmt.Errorf("audit: a file of lane %d that adds worker %d to %d of %d", l.Lane, m.Src, m.Dst, l.Workers)
+		}
+	}
+	for id, s := range l.Modes {
+		if s < -1 {
+			return fmt.Errorf("audit: a file of lane %d, whose table %d has staleness %d", l.Lane, id, s)
 		}
 	}
 	for i := range l.Tables {

@@ -14,6 +14,7 @@ import (
 	"psrt/sched/audit"
 	"psrt/sched/audit/judge"
 	"psrt/sched/client"
+	"psrt/sched/clock"
 	"psrt/sched/dataset"
 	"psrt/sched/train"
 	"psrt/sched/train/model"
@@ -230,4 +231,47 @@ func compareAudited(b *testing.B, base train.Job) {
 	}
 	b.ReportMetric(100*(wall[1]/wall[0]-1), "%wall")
 	b.ReportMetric(100*(cpu[1]/cpu[0]-1), "%cpu")
+}
+
+// Tables with promises of their own are judged each by its own: one that kept a looser
+// one does not keep the stricter.
+func TestAuditOfTableSync(t *testing.T) {
+	for _, c := range []struct {
+		sync  string
+		table map[string]clock.Mode
+		says  string
+	}{
+		{train.ASP, map[string]clock.Mode{train.DenseTable: clock.Fixed(0)}, "embedding asp, dense bsp"},
+		{train.BSP, map[string]clock.Mode{train.DenseTable: clock.Fixed(clock.Async)}, "embedding bsp, dense asp"},
+		{train.ASP, map[string]clock.Mode{train.DenseTable: clock.Fixed(0), train.EmbeddingTable: clock.Fixed(2)}, "embedding ssp(2), dense bsp"},
+		{train.ASP, map[string]clock.Mode{train.DenseTable: clock.Fixed(0), train.EmbeddingTable: clock.Fixed(0)}, "bsp"},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			j := *sampleJob(t, "deepfm")
+			j.Sync, j.TableSync, j.Servers, j.Workers, j.Lanes, j.Batch, j.Epochs = c.sync, c.table, 2, 3, 2, 250, 3
+			dir := t.TempDir()
+			recorded(&j, dir, 1)
+			run(t, j, "shm")
+			runs := kept(t, dir)
+			if r := runs[0]; len(runs) != 1 || r.Consistency != c.says || len(r.Notes) > 0 {
+				t.Errorf("%d runs, %+v", len(runs), *r)
+			}
+			if c.says == "bsp" {
+				return
+			}
+			strict := 0
+			rep, err := judge.Dir(t.Context(), dir, judge.Options{Promise: &strict})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range rep.Runs[0].Violations {
+				if m, own := c.table[v.Table]; own && m.BSP() || !own && c.sync == train.BSP {
+					t.Errorf("a table in bsp did not keep it: %+v", *v)
+				}
+			}
+			if rep.Consistent {
+				t.Error("a table that is not in bsp kept it: nothing was judged")
+			}
+		})
+	}
 }

@@ -24,8 +24,6 @@ func (c *Config) checkModes() error {
 			return refuse("the tables file describes no such table (those that trainers describe have --sync); name one of its tables, or " + server.DenseName + " where it has a dense vector")
 		case m.BSP() != (c.Staleness == 0):
 			return refuse("trainers keep what they push in bsp until they end the step, for all tables or for none; give all tables bsp, by --sync bsp, or none")
-		case c.Audit != nil:
-			return refuse("a record of --audit is judged by one promise; leave one of them out")
 		}
 	}
 	return nil

@@ -13,6 +13,12 @@ func (l *lane) record() (err error) {
 	}
 	h := audit.LaneHeader{Lane: l.global, Server: l.cfg.ID, Workers: l.cfg.Workers, Staleness: l.cfg.Staleness, Merges: l.cfg.Merges, Seed: l.cfg.Seed, Open: l.cfg.Trainers.Directory != nil || l.cfg.Trainers.NewTable != nil,
 		Tables: append([]table.Spec{}, l.cfg.Tables...), Dense: audit.Dense{Optimizer: l.cfg.Dense.Optimizer, EMA: l.cfg.Dense.EMA}}
+	for id, m := range l.cfg.Modes {
+		if h.Modes == nil {
+			h.Modes = map[uint32]int{}
+		}
+		h.Modes[id] = m.Most
+	}
 	for _, b := range l.dense.blocks {
 		h.Dense.Blocks = append(h.Dense.Blocks, a.NewBlock(b.Index, b.Rule, l.cfg.Dense.Init[b.Offset:b.Offset+b.Len]))
 	}

@@ -59,8 +59,6 @@ func (j *Job) validateModes() error {
 	switch _, dense := j.TableSync[DenseTable]; {
 	case dense && j.reduces():
 		return fmt.Errorf("train: --table-sync %s with --dense %s: dense values are never stale there; leave one of them out", DenseTable, j.Dense)
-	case len(j.TableSync) > 0 && j.Audit != nil:
-		return fmt.Errorf("train: --table-sync with --audit: a record is judged by one promise; leave one of them out")
 	case j.Mixed() && j.Chained():
 		return fmt.Errorf("train: --table-sync: bsp for one table and not for the other does not go with --replicas and --groups; give both bsp, or both ssp or asp")
 	case j.Mixed() && j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -113,7 +114,7 @@ type run struct {
 	files   []*source
 	head    *audit.LaneHeader // the first lane's: what all agree upon
 	rate    float64
-	promise int // staleness
+	promise *int // staleness to judge all tables by; nil: each table's own
 	workers map[client]*source
 	tables  map[tableKey]*history
 	keys    map[uint64]struct{}
@@ -157,7 +158,7 @@ func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *
 			fallthrough
 		default:
 			lanes[h.Lane.Lane] = true
-			if h.Lane.Staleness != r.head.Staleness || h.Lane.Workers != r.head.Workers || h.Lane.Seed != r.head.Seed ||
+			if h.Lane.Staleness != r.head.Staleness || !maps.Equal(h.Lane.Modes, r.head.Modes) || h.Lane.Workers != r.head.Workers || h.Lane.Seed != r.head.Seed ||
 				!slices.Equal(h.Lane.Merges, r.head.Merges) || !reflect.DeepEqual(h.Lane.Tables, r.head.Tables) {
 				return nil, &InputError{fmt.Errorf("audit: %s describes another job than lane %d does, though both are of run %s", f.Path(), r.head.Lane, name)}
 			}
@@ -177,11 +178,8 @@ func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *
 			r.note("there is no record of worker %d: what it pulled is not judged, nor values after its first push", w)
 		}
 	}
-	r.promise = r.head.Staleness
-	if promise != nil {
-		r.promise = *promise
-	}
-	r.out.Consistency, r.out.Workers, r.out.Lanes = ModeOf(r.promise), len(workers), len(lanes)
+	r.promise = promise
+	r.out.Consistency, r.out.Workers, r.out.Lanes = r.promised(), len(workers), len(lanes)
 	for i := range r.files {
 		if err := r.index(i); err != nil {
 			return nil, err
@@ -195,6 +193,34 @@ func judgeRun(ctx context.Context, name string, files []*audit.Reader, promise *
 	r.out.Keys = len(r.keys)
 	r.out.Consistent = r.out.Broken == 0
 	return r.out, nil
+}
+
+// promiseOf is the staleness that a table is judged by.
+func (r *run) promiseOf(table uint32) int {
+	if r.promise != nil {
+		return *r.promise
+	}
+	return r.head.StalenessOf(table)
+}
+
+// promised is what the run is judged by, in words.
+func (r *run) promised() string {
+	if r.promise != nil || len(r.head.Modes) == 0 {
+		return ModeOf(r.promiseOf(audit.DenseTable))
+	}
+	var words []string
+	for i := range r.head.Tables {
+		words = append(words, ModeOf(r.head.StalenessOf(r.head.Tables[i].ID)))
+	}
+	words = append(words, ModeOf(r.head.StalenessOf(audit.DenseTable)))
+	if !slices.ContainsFunc(words, func(w string) bool { return w != words[0] }) {
+		return words[0]
+	}
+	for i := range r.head.Tables {
+		words[i] = r.head.Tables[i].Name + " " + words[i]
+	}
+	words[len(words)-1] = r.tableName(audit.DenseTable) + " " + words[len(words)-1]
+	return strings.Join(words, ", ")
 }
 
 // order is the tables of all lanes, one after the other.

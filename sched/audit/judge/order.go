@@ -202,7 +202,7 @@ func (j *judgement) mustHave(p *push) bool {
 	switch {
 	case p.told > 0:
 		return j.h.closed || p.told <= j.h.end()
-	case j.r.head.Staleness == 0:
+	case j.r.head.StalenessOf(j.h.table) == 0:
 		return p.clock < j.wholeUpTo()
 	}
 	return j.h.closed && !j.r.head.Open || p.seq < j.newestTaken()[p.client]
@@ -327,7 +327,7 @@ func (s *workerSteps) early(step, version uint64) *push {
 
 // wholeSteps: a version of a BSP lane is one step of all workers, in their order.
 func (j *judgement) wholeSteps() {
-	if j.r.promise != 0 {
+	if j.r.promiseOf(j.h.table) != 0 {
 		return
 	}
 	step, some := uint64(0), false
@@ -390,7 +390,7 @@ func (j *judgement) clocks(p *pull) {
 			return
 		}
 	}
-	s, step := j.r.promise, p.asOf()
+	s, step := j.r.promiseOf(j.h.table), p.asOf()
 	if s < 0 {
 		return
 	}

@@ -89,7 +89,7 @@ func (r *rows) apply(key uint64, parts []part) error {
 	}
 	sum := parts[0].grads
 	if len(parts) > 1 {
-		sum = add(parts, r.head.Staleness, r.head.Workers, r.head.Merges)
+		sum = add(parts, r.head.StalenessOf(r.spec.ID), r.head.Workers, r.head.Merges)
 		if r.lives() && sum != nil { // slots are not added
 			sum[0] = parts[len(parts)-1].grads[0]
 		}
@@ -196,8 +196,8 @@ func (b *blocks) apply(key uint64, parts []part) error {
 		}
 	}
 	defer b.v.Publish()
-	d := &b.head.Dense
-	if d.Blocks[i].Rule == "ema" && b.head.Staleness != 0 || d.Blocks[i].Rule != "ema" && !d.Optimizer.Adds() {
+	d, staleness := &b.head.Dense, b.head.StalenessOf(audit.DenseTable)
+	if d.Blocks[i].Rule == "ema" && staleness != 0 || d.Blocks[i].Rule != "ema" && !d.Optimizer.Adds() {
 		for _, p := range parts {
 			if p.grads != nil {
 				b.v.Apply(i, p.grads)
@@ -205,7 +205,7 @@ func (b *blocks) apply(key uint64, parts []part) error {
 		}
 		return nil
 	}
-	sum := add(parts, b.head.Staleness, b.head.Workers, b.head.Merges)
+	sum := add(parts, staleness, b.head.Workers, b.head.Merges)
 	if sum == nil {
 		sum = make([]float32, n)
 	}

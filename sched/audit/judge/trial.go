@@ -98,7 +98,7 @@ func (t *trial) again(all []change, i, k int) []change {
 // inOrder has the parts of the i-th change added as they came; nil where that is
 // the same.
 func (t *trial) inOrder(all []change, i int) []change {
-	if len(all[i].parts) < 3 || t.r.head.Staleness != 0 {
+	if len(all[i].parts) < 3 || t.r.head.StalenessOf(t.h.table) != 0 {
 		return nil
 	}
 	out := slices.Clone(all)
