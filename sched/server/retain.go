@@ -19,8 +19,8 @@ type retained struct {
 	whole  bool // nothing is missing
 	tables map[uint32]*retainedRows
 	plane  *dense.Plane // nil: the published one is the step's, too
-	// versions are the tables' before the step, the dense vector's under denseTable. They
-	// do not go with the rest, which may be of another lane, but with what lanes are.
+	// versions are the tables' before the step, the dense vector's under denseTable. To a
+	// copy they go at its beginning (rest), and on with the steps that it takes itself.
 	versions map[uint32]uint64
 }
 

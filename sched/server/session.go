@@ -69,7 +69,7 @@ type session struct {
 	open       bool             // rings exchanged, requests may come
 	reads      bool             // it may only pull, and from any member of a chain
 	ahead      bool             // it waits for this server to lead the group, and is not open yet
-	hangUp     func(broke bool) // ends the whole connection, of which an endpoint broke by itself
+	hangUp     func(broke bool) // ends the whole connection; broke: an endpoint did by itself
 	broken     bool
 
 	ring    *mem.Arena // landing slots, then reply staging

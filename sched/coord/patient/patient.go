@@ -68,7 +68,7 @@ func (p *Coordinator) try(ctx context.Context, f func(ctx context.Context, again
 			}
 			return err
 		}
-		if ctx.Err() == nil { // else the caller has gone, and c may be where it was
+		if !gone(ctx) {
 			p.tell(err)
 		}
 		select {
@@ -81,6 +81,9 @@ func (p *Coordinator) try(ctx context.Context, f func(ctx context.Context, again
 		}
 	}
 }
+
+// gone says whether a caller has given its call up: that tells nothing of c.
+func gone(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // Get implements coord.Coordinator.
 func (p *Coordinator) Get(ctx context.Context, key string) (kv coord.KV, err error) {
@@ -113,7 +116,7 @@ func (p *Coordinator) CompareAndPut(ctx context.Context, key string, value []byt
 	case err != nil && one.Err() != nil && ctx.Err() == nil:
 		err = fmt.Errorf("%w: %w", coord.ErrUnavailable, err)
 		fallthrough
-	case errors.Is(err, coord.ErrUnavailable) && ctx.Err() == nil:
+	case errors.Is(err, coord.ErrUnavailable) && !gone(ctx):
 		p.tell(err)
 	}
 	return rev, err
