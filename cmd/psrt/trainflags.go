@@ -110,7 +110,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 
 	fl.Float64Var(&f.clip.Norm, "clip-norm", 0, "most that the norm of a micro-batch's mean gradient, dense and sparse, may be (0: no bound)")
 	fl.Float64Var(&f.clip.Value, "clip-value", 0, "most that a value of it may be (0: no bound)")
-	fl.IntVar(&f.batch, "batch", train.BatchFor(1), "global batch, over all workers; of more than 8, 512 for each")
+	fl.IntVar(&f.batch, "batch", train.BatchFor(1), "global batch, over all workers; of more than 8, 512 for each, up to 256 of them")
 	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
 	f.seed = 1
@@ -261,6 +261,10 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	return j, note, nil
 }
 
+// mostUnasked is how many workers may raise the batch without --batch: more are a slip of the
+// hand, or a batch that somebody should have chosen.
+const mostUnasked = 256
+
 // build fills in the job for data that are read so, and checks all but files. src is nil for
 // a stream; d has no format where none of its files has come.
 func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, opts dataset.Options, d dataset.Description, src *dataset.Source) error {
@@ -268,7 +272,7 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("batch") {
+	if !c.Flags().Changed("batch") && f.workers <= mostUnasked {
 		f.batch = train.BatchFor(f.workers)
 	}
 	*j = train.Job{
