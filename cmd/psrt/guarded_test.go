@@ -126,10 +126,10 @@ func TestGuardedCoordinatorRefuses(t *testing.T) {
 	otherCert, otherKey := other.Sign(t, "job")
 	data := write(t, t.TempDir(), "train.libffm", rows(200, 1))
 	t.Setenv("PSRT_ETCD_USER", etcdtest.User)
-	for name, c := range map[string]struct{ password, ca, cert, key, says string }{
-		"another password":        {"guess", own.File, cert, key, "invalid user ID or password"},
-		"another authority":       {etcdtest.Password, other.File, cert, key, "unknown authority"},
-		"a certificate of others": {etcdtest.Password, own.File, otherCert, otherKey, "certificate required"},
+	for name, c := range map[string]struct{ password, ca, cert, key, says, remedy string }{
+		"another password":        {"guess", own.File, cert, key, "invalid user ID or password", "PSRT_ETCD_PASSWORD"},
+		"another authority":       {etcdtest.Password, other.File, cert, key, "unknown authority", "--tls-ca"},
+		"a certificate of others": {etcdtest.Password, own.File, otherCert, otherKey, "certificate required", "--tls-cert"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PSRT_ETCD_PASSWORD", c.password)
@@ -141,7 +141,7 @@ func TestGuardedCoordinatorRefuses(t *testing.T) {
 					break
 				}
 			}
-			if o.code != 1 || !strings.Contains(o.stderr, c.says) || !strings.Contains(o.stderr, address) || !strings.Contains(o.stderr, "--tls-ca") {
+			if o.code != 1 || !strings.Contains(o.stderr, c.says) || !strings.Contains(o.stderr, address) || !strings.Contains(o.stderr, c.remedy) {
 				t.Errorf("exit %d: %s: it names no address, or no remedy, or not that %q", o.code, o.stderr, c.says)
 			}
 		})

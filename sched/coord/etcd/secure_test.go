@@ -65,15 +65,15 @@ func TestRefused(t *testing.T) {
 	bare := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: own.Pool}
 	for name, c := range map[string]struct {
 		Config
-		says string
+		says, remedy string
 	}{
-		"no certificate":          {Config{TLS: bare, User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "certificate required"},
-		"no certificate, no user": {Config{TLS: bare, Prefix: etcdtest.Prefix}, "certificate required"},
-		"a certificate of others": {Config{TLS: other.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "unknown authority"},
+		"no certificate":          {Config{TLS: bare, User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "certificate required", "--tls-cert"},
+		"no certificate, no user": {Config{TLS: bare, Prefix: etcdtest.Prefix}, "certificate required", "--tls-cert"},
+		"a certificate of others": {Config{TLS: other.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: etcdtest.Prefix}, "unknown authority", "--tls-ca"},
 		// The name in the certificate counts then.
-		"no user":                    {Config{TLS: own.Client(t), Prefix: etcdtest.Prefix}, "permission denied"},
-		"another password":           {Config{TLS: own.Client(t), User: etcdtest.User, Password: "guess", Prefix: etcdtest.Prefix}, "invalid user ID or password"},
-		"keys that the role has not": {Config{TLS: own.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: "/others/"}, "permission denied"},
+		"no user":                    {Config{TLS: own.Client(t), Prefix: etcdtest.Prefix}, "permission denied", "--tls-cert"},
+		"another password":           {Config{TLS: own.Client(t), User: etcdtest.User, Password: "guess", Prefix: etcdtest.Prefix}, "invalid user ID or password", "PSRT_ETCD_PASSWORD"},
+		"keys that the role has not": {Config{TLS: own.Client(t), User: etcdtest.User, Password: etcdtest.Password, Prefix: "/others/"}, "permission denied", "--prefix /others/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Endpoints = []string{address}
@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 					break
 				}
 			}
-			if !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "--tls-cert") || !strings.Contains(err.Error(), c.says) {
+			if !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), c.remedy) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error is %q: it names no address, or no remedy, or not that %q", err, c.says)
 			}
 		})

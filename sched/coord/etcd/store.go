@@ -119,7 +119,7 @@ func (cfg *Config) refused(err, why error) error {
 	if why != nil {
 		err = fmt.Errorf("%w: %w", err, why)
 	}
-	return fmt.Errorf("etcd at %s: %w; check --coordinator, --tls-ca, --tls-cert, --tls-key, PSRT_ETCD_USER, PSRT_ETCD_PASSWORD and the user's rights on %s", strings.Join(cfg.Endpoints, ","), err, cfg.Prefix)
+	return fmt.Errorf("etcd at %s: %w; %s", strings.Join(cfg.Endpoints, ","), err, cfg.remedy(err))
 }
 
 func over(c *clientv3.Client, prefix string) *Store {
