@@ -34,7 +34,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 func TestNoOutputOfARefusedJob(t *testing.T) {
 	dir := t.TempDir()
 	data, out := write(t, dir, "train.libffm", rows(600, 1)), filepath.Join(dir, "model")
-	for _, bad := range [][]string{{"--lr", "-1"}, {"--workers", "9", "--batch", "64"}, {"--workers", "40000"}, {"--model", "deepfm", "--dropout", "1"}} {
+	for _, bad := range [][]string{{"--lr", "-1"}, {"--workers", "9", "--batch", "64"}, {"--workers", "40000"}, {"--workers", "600", "--batch", "307200"}, {"--model", "deepfm", "--dropout", "1"}} {
 		o := psrt(t, append([]string{"train", "--data", data, "--out", out}, bad...)...)
 		if _, err := os.Stat(out); o.code != 2 || !os.IsNotExist(err) {
 			t.Errorf("%v: exit %d, and --out exists (%v): %s", bad, o.code, err, o.stderr)

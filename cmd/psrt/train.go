@@ -92,10 +92,17 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	return report(res, j, f, out, seen.curve)
 }
 
+// mostHere is how many processes one command starts: more are a slip of the hand, and would
+// take the machine away from everybody before any of them could say so.
+const mostHere = 512
+
 // asked is the job of a psrt that starts all ranks itself.
 func (f *trainFlags) asked(ctx context.Context, c *cobra.Command) (*train.Job, string, error) {
 	if err := f.onlyWithRank(c); err != nil {
 		return nil, "", err
+	}
+	if n := max(0, f.servers) + max(0, f.workers); n > mostHere {
+		return nil, "", cli.Usagef("--servers %d and --workers %d: %d processes on one machine, at most %d; deal the ranks over hosts with mpirun or srun, or ask for --threads instead", f.servers, f.workers, n, mostHere)
 	}
 	if err := f.together(c, f.servers); err != nil {
 		return nil, "", err
