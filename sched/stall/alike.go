@@ -1,9 +1,6 @@
 package stall
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // alike makes one wait of several that are told at the same moment and have one cause: of
 // many (groups, lanes) for the same thing, and of one for many connections. The words are
@@ -29,7 +26,7 @@ func alike(all []Wait, depth int) []Wait {
 		switch {
 		case w.On == "":
 			k.who, k.what = w.Who, w.What
-		case strings.HasPrefix(w.On, "its "): // own disks, say: nobody else's
+		case w.Kind == Disk: // its own, nobody else's
 			k.who = w.Who
 		case w.Kind == Connection: // each to another
 			k.who, k.on = w.Who, ""
