@@ -174,21 +174,24 @@ func (p Party) appear(ctx context.Context, c Coordinator, own string, value []by
 	return err
 }
 
-// late turns the end of ctx into an error that says who is missing.
+// late turns the end of ctx into an error that says who is missing, and names them too where
+// the coordinator ends: its own process may have waited for them in vain.
 func (p Party) late(ctx context.Context, kind string, began time.Time, m *meeting, err error) error {
-	if ctx.Err() == nil {
-		return fmt.Errorf("coord: %s %s: %w", kind, p.Name, err)
-	}
-	e := &MissingError{Kind: kind, Name: p.Name, Waited: time.Since(began), Cause: ctx.Err()}
+	var missing []string
 	for id := range p.N {
 		if m != nil && !m.here[id] && id != p.ID {
-			e.Missing = append(e.Missing, p.who(id))
+			missing = append(missing, p.who(id))
 		}
 	}
-	if len(e.Missing) == 0 {
-		e.Missing = []string{"the coordinator"}
+	switch {
+	case ctx.Err() == nil && len(missing) > 0 && errors.Is(err, ErrUnavailable):
+		return fmt.Errorf("coord: %s %s, which waited for %s: %w", kind, p.Name, strings.Join(missing, ", "), err)
+	case ctx.Err() == nil:
+		return fmt.Errorf("coord: %s %s: %w", kind, p.Name, err)
+	case len(missing) == 0:
+		missing = []string{"the coordinator"}
 	}
-	return e
+	return &MissingError{Kind: kind, Name: p.Name, Waited: time.Since(began), Missing: missing, Cause: ctx.Err()}
 }
 
 // meeting is who has been seen so far.

@@ -133,6 +133,24 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
+// Who waited at a meeting when the coordinator's process ended knows for whom.
+func TestServerEndsInAMeeting(t *testing.T) {
+	p := newPipes()
+	s, store := serve(t, p)
+	c := client(t, p.dial)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	met := make(chan error, 1)
+	go func() { met <- coord.Barrier(ctx, c, "join", 2, 0) }()
+	if _, err := coord.Await(ctx, store, "meet/barrier/join/0"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := <-met; !errors.Is(err, coord.ErrUnavailable) || !strings.Contains(err.Error(), "waited for worker 1") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
 func TestServerThatNeverAnswers(t *testing.T) {
 	a, b := net.Pipe()
 	go io.Copy(io.Discard, b)
