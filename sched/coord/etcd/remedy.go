@@ -30,9 +30,11 @@ func (cfg *Config) remedy(err error) string {
 		return "say --coordinator http://… where etcd has no TLS"
 	case said.Code() == codes.PermissionDenied:
 		return fmt.Sprintf("give %s the right to read and write the prefix %s (etcdctl role grant-permission ROLE readwrite --prefix %s), or name another user by PSRT_ETCD_USER and PSRT_ETCD_PASSWORD", cfg.who(), cfg.Prefix, cfg.Prefix)
-	case strings.Contains(err.Error(), rpctypes.ErrAuthFailed.Error()), errors.Is(err, rpctypes.ErrUserEmpty):
+	case strings.Contains(err.Error(), rpctypes.ErrAuthFailed.Error()), strings.Contains(err.Error(), rpctypes.ErrUserEmpty.Error()):
 		return "check PSRT_ETCD_USER and PSRT_ETCD_PASSWORD"
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, context.DeadlineExceeded):
+	case strings.Contains(err.Error(), "server preface"): // gRPC's words keep no cause
+		return "say --coordinator https://… where etcd has TLS"
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), syscall.ECONNREFUSED.Error()):
 		return "check that etcd runs there (etcdctl endpoint health), and that --coordinator names its client address, with https:// or http:// as it has it"
 	}
 	return fmt.Sprintf("check --coordinator, --tls-ca, --tls-cert, --tls-key, PSRT_ETCD_USER, PSRT_ETCD_PASSWORD and the user's rights on %s", cfg.Prefix)
