@@ -37,6 +37,12 @@ func (c *Config) holds() bool {
 	return false
 }
 
+// holdsSteps is Config.holds of this lane: one without dense values has nothing of a vector in
+// BSP.
+func (l *lane) holdsSteps() bool {
+	return l.dense.vector != nil && l.dense.sync.mode.BSP() || slices.ContainsFunc(l.order, func(t *tableState) bool { return t.sync.mode.BSP() })
+}
+
 // apart is how many steps of coming batches lie between workers, Async where nothing
 // bounds it.
 func (c *Config) apart() int {
@@ -54,9 +60,6 @@ func (c *Config) validateModes() error {
 		}
 		if id != denseTable && !slices.ContainsFunc(c.Tables, func(t table.Spec) bool { return t.ID == id }) {
 			return fmt.Errorf("server: %s is for table %d, which there is not", m, id)
-		}
-		if c.Chain != nil && m.BSP() != (c.Staleness == 0) {
-			return fmt.Errorf("server: %s for one table and not for all: a group's members apply pushes of either kind, not of both", m)
 		}
 	}
 	return nil

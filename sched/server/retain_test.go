@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"psrt/rdma/mem"
+	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
 )
@@ -153,6 +154,80 @@ func TestRetained(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Where the dense values alone are in bsp, who goes on pulls them as they were; rows are as
+// they are, since each push to them counts at once. Without dense values there is nothing of
+// a step to be had back, and nobody is told that something of it is lost.
+func TestRetainedOfOneTable(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		for _, plain := range []bool{false, true} {
+			for _, dense := range []int{5, 0} {
+				t.Run(fmt.Sprintf("plain %v, %d dense values", plain, dense), func(t *testing.T) { retainedOfOne(t, transport, plain, dense) })
+			}
+		}
+	})
+}
+
+func retainedOfOne(t *testing.T, transport string, plain bool, dense int) {
+	servers := 2
+	if plain {
+		servers = 1
+	}
+	w := newChainWorld(t, chainWorldConfig{transport: transport, groups: 1, workers: 2, tables: []table.Spec{sgdTable()}, dense: dense, plain: plain,
+		change: func(c *Config) {
+			c.Retain, c.Modes = true, map[uint32]clock.Mode{sgdTable().ID: clock.Fixed(clock.Async)}
+		}}, servers, []int{0, 1}[:servers])
+	k, other, keys := w.worker(0, 1), w.worker(1, 2), w.keysOf(0, 4)
+	holds := func(what string, at []float32, value float32) {
+		t.Helper()
+		if slices.ContainsFunc(at, func(v float32) bool { return v != value }) {
+			t.Fatalf("%s: %v, want %g", what, at, value)
+		}
+	}
+	for step := range uint64(3) {
+		was := float32(step)
+		k.pull(0, step, keys, false)
+		for i, k := range []*chainWorker{k, other} {
+			if dense > 0 {
+				holds("dense values of the step", k.pullDense(0, step), -4*was)
+				k.pushDense(0, step, 2, false)
+			}
+			k.push(0, step, keys, 1, true)
+			if i == 0 && !plain { // where a worker of these has no other request while a push is unanswered
+				w.until("the first push counts", func() bool { return k.pull(0, step, keys, false)[0] == -2*was-1 })
+			}
+		}
+		other.collectAll()
+		k.collectAll()
+		holds("rows of a step that is over", other.pull(0, step, keys, false), -2*was-2)
+		if dense > 0 {
+			holds("dense values of a step that is over", other.pullDense(0, step), -4*was)
+		}
+		for _, n := range w.nodes {
+			l := n.servers[0].lanes[0]
+			w.until("every replica has the step", func() (is bool) {
+				must(t, l.do(time.Minute, func() { is = l.clock.Min() == step+1 }))
+				return is
+			})
+			must(t, l.do(time.Minute, func() {
+				if s := l.standing(1); !s.Gives(step) || s.Retained != (dense > 0) {
+					t.Errorf("step %d: worker 1 stands at %+v", step, s)
+				}
+			}))
+		}
+	}
+	if plain || dense == 0 {
+		return
+	}
+	for range 2 { // a copy has them, too; also when all others are gone
+		w.join(w.start(), 0)
+		w.until("it has joined", func() bool { return len(w.members(0)) == 3 })
+		w.cut(w.nodes[0])
+		w.kill(w.nodes[0])
+	}
+	holds("rows, of a copy", other.pull(0, 2, keys, false), -6)
+	holds("dense values of the step before, of a copy", other.pullDense(0, 2), -8)
 }
 
 func (k *chainWorker) collectAll() {

@@ -55,7 +55,7 @@ func (l *lane) takeOver(ses *session) error {
 // always go on. A replica does not pause: it adds up where the order says so, and has
 // what it replaced (retained).
 func (l *lane) hold(worker int) {
-	if l.chain != nil || !l.cfg.holds() || l.clock.At(worker) == clock.None {
+	if l.chain != nil || !l.holdsSteps() || l.clock.At(worker) == clock.None {
 		return
 	}
 	if !l.pauses[worker].on {
@@ -107,7 +107,7 @@ func (l *lane) standing(worker int) psmsg.Standing {
 	if l.chain != nil { // what the group has, whoever its head was
 		st.Last = l.chain.m.Client(uint32(worker)).Last
 	}
-	if l.cfg.holds() {
+	if l.holdsSteps() {
 		var ok bool
 		if st.Applied, ok = l.wholeStep(); !ok {
 			st.Applied = l.clock.Min()
