@@ -47,10 +47,10 @@ func lossForms() []lossForm {
 		{form: "`--compress topk`", by: TestWorkersDieThatKeep},
 		{form: "`--combine host`", by: TestCombinedWorkersAreReplaced},
 		{form: "`--combine host` with `--ssd`, `--compress int8`", flags: "--combine host --ssd DIR --mem-budget 64MiB --compress int8 --transport tcp"},
+		{form: "`--table-sync` with one table in bsp", flags: "--sync asp --table-sync dense=bsp --model deepfm --hidden 16 --audit DIR/record", after: sameExamplesAndAudited},
 		{form: "`--compress topk` with `--stream`, `--sharding dynamic`, `--accessor`, `--dense allreduce` or `mixed`, `--ssd` or `--hbm-budget`", flags: "--compress topk:0.1 --model deepfm --hidden 16 --dense allreduce", says: "nobody knows how far a dead worker had come"},
 		{form: "`--merge-pushes` with `--accessor` or `--dense allreduce`", flags: "--sync asp --merge-pushes 2 --model deepfm --hidden 16 --dense allreduce", says: "do not go back to steps"},
 		{form: "`--heter` in ssp and asp", flags: "--heter --model deepfm --hidden 16 --sync asp", says: "a dense rank's pushes have an order that nobody else knows"},
-		{form: "`--table-sync` with one table in bsp", flags: "--sync asp --table-sync dense=bsp", says: "does not go with --on-worker-loss"},
 		{form: "`--colocate`", flags: "--workers 1 --colocate", says: "takes its server's rows with it"},
 	}
 }
@@ -76,6 +76,16 @@ func sameDigest(t *testing.T, _ string, got, want *train.Result) {
 
 func sameAndAudited(t *testing.T, dir string, got, want *train.Result) {
 	sameDigest(t, dir, got, want)
+	audited(t, dir)
+}
+
+func sameExamplesAndAudited(t *testing.T, dir string, got, want *train.Result) {
+	sameExamples(t, dir, got, want)
+	audited(t, dir)
+}
+
+func audited(t *testing.T, dir string) {
+	t.Helper()
 	if o := psrt(t, "audit", filepath.Join(dir, "record")); o.code != 0 {
 		t.Errorf("the record: exit %d: %s%s", o.code, o.stdout, o.stderr)
 	}

@@ -68,8 +68,6 @@ func TestTableSyncFlags(t *testing.T) {
 		{"--staleness 1-3", "staleness 3 is for --sync ssp"},
 		{"--staleness -1", "is no staleness"},
 		{"--table-sync dense=bsp --dense allreduce --workers 2", "never stale there"},
-		{"--table-sync dense=bsp --servers 2 --replicas 2", "give both bsp"},
-		{"--table-sync dense=bsp --on-worker-loss restart", "say --on-worker-loss end"},
 		{"--table-sync embedding=bsp --hot-rows 10", "every pull of bsp"},
 	} {
 		if o := psrt(t, append([]string{"train", "--data", data}, strings.Fields(c.args)...)...); o.code != 2 || !strings.Contains(o.stderr, c.says) {

@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"psrt/cmd/internal/cli"
@@ -25,15 +24,11 @@ func (f *syncFlags) register(fl *pflag.FlagSet) {
 	fl.Var(&f.tables, "table-sync", "consistency of single tables: embedding (the rows) or dense, as in dense=bsp,embedding=ssp:4 (as --sync)")
 }
 
-// describe fills in the job's part. A job that holds steps of one table back and not of
-// the other ends where a worker dies, unless something else was asked for.
-func (f *syncFlags) describe(c *cobra.Command, j *train.Job) {
+// describe fills in the job's part.
+func (f *syncFlags) describe(j *train.Job) {
 	j.Sync, j.Staleness, j.TableSync = f.sync.Value, f.bound.Most, f.tables
 	if f.bound.Moves() {
 		j.StalenessLeast = &f.bound.Least
-	}
-	if j.Mixed() && !c.Flags().Changed("on-worker-loss") {
-		j.OnWorkerLoss = train.LossEnd
 	}
 }
 

@@ -300,7 +300,7 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 	if err := f.workersLost.describe(c, j, f.colocate); err != nil {
 		return err
 	}
-	f.sync.describe(c, j)
+	f.sync.describe(j)
 	f.compress.settle(c, j)
 	if j.Storage, err = f.storage.describe(c, d.Bytes/textBytes/idsPerRow); err != nil {
 		return err

@@ -20,7 +20,7 @@ type workerFlags struct {
 
 func (f *workerFlags) register(fl *pflag.FlagSet) {
 	f.onLoss = cli.NewChoice("", "", train.LossRestart, train.LossContinue, train.LossEnd)
-	fl.Var(f.onLoss, "on-worker-loss", "when a worker dies: restart it, continue (another goes on for it, beside its own part), or end the job (restart where psrt starts the ranks, else end; end with --colocate, --heter but in bsp, --compress topk, --merge-pushes, and where --table-sync has one table in bsp and not the other)")
+	fl.Var(f.onLoss, "on-worker-loss", "when a worker dies: restart it, continue (another goes on for it, beside its own part), or end the job (restart where psrt starts the ranks, else end; end with --colocate, --heter but in bsp, --compress topk and --merge-pushes)")
 	fl.IntVar(&f.restarts, "worker-restarts", job.WorkerRestarts, "times that each worker is started again; after that another goes on for it, or with --combine host the job ends")
 	fl.DurationVar(&f.timeout, "worker-timeout", time.Duration(train.WorkerTimeout*float64(time.Second)), "silence of a worker's process that is taken for its death, where nobody sees it end")
 }

@@ -153,6 +153,16 @@ func TestWorkersDieInGlobalShuffle(t *testing.T) {
 	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
+// So they are where one table is in bsp and the other not: what pushes bring to the latter
+// counts at once, and what they bring to the former when the step is whole.
+func TestWorkersDieWithOneTableInBSP(t *testing.T) {
+	for _, tables := range []string{"dense=bsp,embedding=asp", "dense=asp,embedding=bsp", "dense=bsp,embedding=ssp:2"} {
+		t.Run(strings.ReplaceAll(tables, ",", " "), func(t *testing.T) { // a folder of data has no comma
+			workersDie(t, 5, "--model", "deepfm", "--hidden", "16", "--table-sync", tables)
+		})
+	}
+}
+
 // So they are where they pull and push as one: all of them begin again, in the processes that
 // live.
 func TestCombinedWorkersAreReplaced(t *testing.T) {
@@ -176,8 +186,11 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 		"--servers", "2", "--workers", "3", "--threads", "1", "--worker-timeout", "5s", "--seed", "7", "--json", "--stall-after", "0"}, flags...)
 	want := map[string]*train.Result{}
 	syncs, mixed := []string{"bsp", "asp"}, slices.Contains(flags, train.DenseMixed)
-	if mixed { // of bsp alone, without replicas
+	switch {
+	case mixed: // of bsp alone, without replicas
 		syncs = syncs[:1]
+	case slices.Contains(flags, "--table-sync"): // which says it
+		syncs = syncs[1:]
 	}
 	for _, sync := range syncs {
 		o := psrt(t, append(args, "--sync", sync)...)

@@ -79,7 +79,7 @@ func (j *Job) validateHeter() error {
 		return fmt.Errorf("train: --heter with --on-worker-loss %s and --sync %s: a dense rank's pushes have an order that nobody else knows; use --sync %s, or --on-worker-loss %s", j.OnWorkerLoss, j.Sync, BSP, LossEnd)
 	case j.Clip != (Clip{}):
 		return fmt.Errorf("train: --heter with clipped gradients: a micro-batch's gradient is in two processes; leave --clip-norm and --clip-value out")
-	case j.Mixed():
+	case j.oneInBSP():
 		return fmt.Errorf("train: --heter with one table in bsp and the other not: a dense rank would wait for leaves that wait for it; give both tables one kind of consistency")
 	case j.Sharding == ShardDynamic:
 		return fmt.Errorf("train: --heter with --sharding %s: workers would make other numbers of steps; use --sharding %s", ShardDynamic, ShardStatic)

@@ -34,13 +34,16 @@ func (j *Job) serverModes() map[uint32]clock.Mode {
 	return map[uint32]clock.Mode{EmbeddingID: j.mode(EmbeddingTable), psmsg.DenseLead: j.mode(DenseTable)}
 }
 
-// bsp says whether no table's reads are ever stale, Mixed whether those of one are and
+// bsp says whether no table's reads are ever stale, oneInBSP whether those of one are and
 // those of the other are not.
 func (j *Job) bsp() bool {
 	return !slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return !m.BSP() })
 }
 
-func (j *Job) Mixed() bool { return j.mode(EmbeddingTable).BSP() != j.mode(DenseTable).BSP() }
+func (j *Job) oneInBSP() bool { return j.mode(EmbeddingTable).BSP() != j.mode(DenseTable).BSP() }
+
+// holdsSteps says whether the steps of some table wait until all workers have finished them.
+func (j *Job) holdsSteps() bool { return slices.ContainsFunc(j.modes(), clock.Mode.BSP) }
 
 func (j *Job) validateModes() error {
 	if l := j.StalenessLeast; l != nil {
@@ -56,13 +59,8 @@ func (j *Job) validateModes() error {
 			return fmt.Errorf("train: --table-sync %s=%s: there is no such table; models have %s (the rows) and %s", name, m, EmbeddingTable, DenseTable)
 		}
 	}
-	switch _, dense := j.TableSync[DenseTable]; {
-	case dense && j.reduces():
+	if _, dense := j.TableSync[DenseTable]; dense && j.reduces() {
 		return fmt.Errorf("train: --table-sync %s with --dense %s: dense values are never stale there; leave one of them out", DenseTable, j.Dense)
-	case j.Mixed() && j.Chained():
-		return fmt.Errorf("train: --table-sync: bsp for one table and not for the other does not go with --replicas and --groups; give both bsp, or both ssp or asp")
-	case j.Mixed() && j.OnWorkerLoss != "" && j.OnWorkerLoss != LossEnd:
-		return fmt.Errorf("train: --table-sync: bsp for one table and not for the other does not go with --on-worker-loss %s; say --on-worker-loss %s", j.OnWorkerLoss, LossEnd)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ const (
 	deepSSP    = 2
 	pushesASP  = 2 // see pushes
 	pushesLeft = 1 // else
+	pushesNone = 0 // where lanes would be too far apart for who goes on
 )
 
 // newLine is how this job's workers run their steps. In BSP a pull further ahead would
@@ -49,6 +50,12 @@ func (j *Job) pushes() int {
 	free := !slices.ContainsFunc(j.modes(), func(m clock.Mode) bool { return m.Most >= 0 })
 	if free && j.Lifecycle == nil && j.Checkpoint == nil && j.Stream == nil && !j.reduces() && j.Heter == 0 && !j.Combines() && !(j.Survives() && (j.dynamic() || j.evenPushes())) {
 		return pushesASP
+	}
+	// A lane that has nothing of the table in bsp keeps no worker back, who may be two steps
+	// beyond what has reached it. Who goes on for that worker then begins with a step of
+	// which others have let the values go: they retain one (server.Config.Retain).
+	if j.Survives() && j.oneInBSP() {
+		return pushesNone
 	}
 	return pushesLeft
 }

@@ -18,14 +18,17 @@ func TestPushes(t *testing.T) {
 		"bsp":           {func(j *Job) { j.Sync = BSP }, pushesLeft},
 		"ssp":           {func(j *Job) { j.Sync, j.Staleness = SSP, 3 }, pushesLeft},
 		"one table bsp": {func(j *Job) { j.TableSync = map[string]clock.Mode{DenseTable: clock.Fixed(0)} }, pushesLeft},
-		"days":          {func(j *Job) { j.Lifecycle = &table.Lifecycle{} }, pushesLeft},
-		"checkpoints":   {func(j *Job) { j.Checkpoint = &Checkpoint{} }, pushesLeft},
-		"all-reduce":    {func(j *Job) { j.Dense = DenseAllReduce }, pushesLeft},
-		"dense ranks":   {func(j *Job) { j.Heter = 1 }, pushesLeft},
-		"hosts":         {func(j *Job) { j.Combine = CombineHost }, pushesLeft},
-		"takeovers":     {func(j *Job) { j.OnWorkerLoss = LossContinue }, pushesASP},
-		"of ranges":     {func(j *Job) { j.OnWorkerLoss, j.Sharding = LossRestart, ShardDynamic }, pushesLeft},
-		"of merged":     {func(j *Job) { j.OnWorkerLoss, j.Compress.Merge = LossRestart, 2 }, pushesLeft},
+		"one, replaced": {func(j *Job) {
+			j.OnWorkerLoss, j.TableSync = LossRestart, map[string]clock.Mode{DenseTable: clock.Fixed(0)}
+		}, pushesNone},
+		"days":        {func(j *Job) { j.Lifecycle = &table.Lifecycle{} }, pushesLeft},
+		"checkpoints": {func(j *Job) { j.Checkpoint = &Checkpoint{} }, pushesLeft},
+		"all-reduce":  {func(j *Job) { j.Dense = DenseAllReduce }, pushesLeft},
+		"dense ranks": {func(j *Job) { j.Heter = 1 }, pushesLeft},
+		"hosts":       {func(j *Job) { j.Combine = CombineHost }, pushesLeft},
+		"takeovers":   {func(j *Job) { j.OnWorkerLoss = LossContinue }, pushesASP},
+		"of ranges":   {func(j *Job) { j.OnWorkerLoss, j.Sharding = LossRestart, ShardDynamic }, pushesLeft},
+		"of merged":   {func(j *Job) { j.OnWorkerLoss, j.Compress.Merge = LossRestart, 2 }, pushesLeft},
 	} {
 		j := &Job{Sync: ASP, Workers: 2, Servers: 1, Lanes: 1}
 		c.change(j)

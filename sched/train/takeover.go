@@ -261,10 +261,10 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 		return fmt.Errorf("train: worker %d has pushed up to step %d, but nobody wrote down where it began: please report this", w.rank.Index, in.fresh)
 	}
 	exact = exact && (w.lived == nil || !w.lived.Life.Counting) // rows are counted anew, as they are later
-	t := Takeover{Worker: w.rank.Index, Rank: w.job.MemberName(w.rank.Index), Step: in.from, Exact: exact || w.job.Sync != BSP}
+	t := Takeover{Worker: w.rank.Index, Rank: w.job.MemberName(w.rank.Index), Step: in.from, Exact: exact || !w.job.holdsSteps()}
 	t.Together = w.rank.BeganAgain
 	if t.Dropped = w.job.drops() && in.fresh > 0; t.Dropped {
-		t.Exact = t.Exact && w.job.Sync != BSP
+		t.Exact = t.Exact && !w.job.holdsSteps()
 	}
 	if known { // otherwise stand follows
 		if err := w.keptAgain(ctx, in.from); err != nil {

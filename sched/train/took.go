@@ -63,7 +63,7 @@ func (w *worker) takes(ctx context.Context, t Takeover, lost func() bool) (err e
 // nothing to answer it with as before.
 func (w *worker) learns() bool {
 	n := len(w.took.Takeovers)
-	if n == 0 || w.job.Sync != BSP || !w.took.Takeovers[n-1].Exact || !w.took.lost() {
+	if n == 0 || !w.job.holdsSteps() || !w.took.Takeovers[n-1].Exact || !w.took.lost() {
 		return false
 	}
 	w.took.Takeovers[n-1].Exact = false
