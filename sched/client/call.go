@@ -40,8 +40,9 @@ type part struct {
 	rows   *Rows
 	dense  *Dense
 	lane   int
-	kept   int  // the lane's last rows, which a pull leaves out: hot ones
-	absent bool // a dense push without examples behind it
+	kept   int    // the lane's last rows, which a pull leaves out: hot ones
+	absent bool   // a dense push without examples behind it
+	of     uint32 // which part of its worker's a dense push is, from 1; 0: of none
 	active bool
 	void   bool   // a push without rows in the place of one that is not wanted any more
 	least  uint64 // the version that a pull has asked for
@@ -171,6 +172,16 @@ func (c *Client) PushDense(d *Dense, clock uint64, present bool, call *Call) err
 
 // PushDenseTo sends some lanes theirs.
 func (c *Client) PushDenseTo(d *Dense, clock uint64, to Lanes, present bool, call *Call) error {
+	return c.pushDense(d, clock, to, 0, present, call)
+}
+
+// PushDensePart is PushDense where this worker pushes for several others: lanes count the
+// pushes of each part, from 0, apart. Who goes on for it finds them in Standing.
+func (c *Client) PushDensePart(d *Dense, clock uint64, part int, present bool, call *Call) error {
+	return c.pushDense(d, clock, nil, uint32(part)+1, present, call)
+}
+
+func (c *Client) pushDense(d *Dense, clock uint64, to Lanes, of uint32, present bool, call *Call) error {
 	c.lock()
 	defer c.unlock()
 	began := c.start()
@@ -184,7 +195,7 @@ func (c *Client) PushDenseTo(d *Dense, clock uint64, to Lanes, present bool, cal
 		if !to.has(i) {
 			continue
 		}
-		p := part{call: call, kind: psmsg.KindPushDense, clock: clock, dense: d, lane: lane, seq: c.nextSeq(lane)}
+		p := part{call: call, kind: psmsg.KindPushDense, clock: clock, dense: d, lane: lane, seq: c.nextSeq(lane), of: of}
 		p.absent = !present
 		if err := c.issue(p); err != nil {
 			return err

@@ -35,7 +35,7 @@ func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	p.written = nil
 	l.dismiss(slot)
 	s := slotPayload{l: l, slot: slot, head: psmsg.RequestBytes, end: psmsg.RequestBytes}
-	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock}
+	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock, Table: p.of}
 	if p.seq == 0 && l.floor != nil && (p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense) {
 		req.Seq = l.floor[floorOf(p)]
 		p.least = req.Seq

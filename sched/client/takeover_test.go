@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -362,5 +363,38 @@ func TestInexact(t *testing.T) {
 		if x.Inexact() != c.inexact {
 			t.Errorf("%+v: inexact %v", c, x.Inexact())
 		}
+	}
+}
+
+// TestPartsAreCounted: of a worker that pushes for several, lanes count each one's pushes once,
+// and tell who goes on for it.
+func TestPartsAreCounted(t *testing.T) {
+	for _, transport := range transports {
+		t.Run(transport, func(t *testing.T) {
+			w := newWorld(t, worldConfig{transport: transport, servers: 1, lanes: 2, workers: 1, staleness: clock.Async, tables: []table.Spec{sumTable(1, 2)}, dense: relayDense})
+			var sent uint64
+			for generation, parts := range [][]int{{2, 0, 2}, {2, 3}, {}} { // the last push of a process is sent again by the next
+				c, err := Open(t.Context(), Config{Worker: 0, Generation: 1 + generation, Map: w.m, Host: w.host(), Timeout: 2 * time.Minute, Node: -1})
+				must(t, err)
+				d, err := c.NewDense(relayDense, 1)
+				must(t, err)
+				lane := d.Lanes()[0]
+				want := [][]uint64{nil, {1, 0, 2}, {1, 0, 2, 1}}[generation]
+				if s := c.Standing()[lane]; s.Last != sent || !slices.Equal(s.Parts, want) {
+					t.Fatalf("process %d is told %+v, want %v of %d", 1+generation, s, want, sent)
+				}
+				if generation > 0 {
+					sent--
+				}
+				must(t, c.GoOn(t.Context(), 0, func(int) uint64 { return sent }))
+				for _, part := range parts {
+					var call Call
+					must(t, c.PushDensePart(d, 0, part, true, &call))
+					must(t, c.Wait(&call))
+					sent++
+				}
+				c.Close()
+			}
+		})
 	}
 }

@@ -89,7 +89,8 @@ const MaxRows = 64 << 20
 //	 8  seq u64      push: rises by one for every push of (worker, lane);
 //	                pull from a group: the least version that may answer it
 //	16  clock u64    the step this request belongs to
-//	24  table u32 | rows u32
+//	24  table u32    of a dense push: which part of its worker's it is, from 1; 0: of none
+//	    rows u32
 //	32  ticket u64
 //	40  keys.Key u64 | keys.Addr u64       rows x 8 bytes
 //	56  values.Key u64 | values.Addr u64   rows x dim x 4 bytes

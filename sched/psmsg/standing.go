@@ -14,6 +14,9 @@ type Standing struct {
 	Last uint64 `json:"last"`
 	// At is the step that it is in; clock.None where it has left.
 	At uint64 `json:"at"`
+	// Parts says, by number less one, how many of its dense pushes were of that part; see
+	// Request. It may be short.
+	Parts []uint64 `json:"parts,omitempty"`
 	// Applied is the oldest step that the rows do not have, where steps are added up
 	// when all workers have finished them; else 0.
 	Applied uint64 `json:"applied,omitempty"`

@@ -153,8 +153,12 @@ func TestTakeoverFromACopy(t *testing.T) {
 						workers[1].lose(1)
 						workers[1] = w.worker(1, 3)
 						must(t, n.servers[0].lanes[0].do(time.Minute, func() {
-							if s := n.servers[0].lanes[0].standing(1); !s.Gives(step) {
+							s := n.servers[0].lanes[0].standing(1)
+							if !s.Gives(step) {
 								t.Errorf("who goes on at step %d is told that it cannot be exact: %+v", step, s)
+							}
+							if want := []uint64{0, step + 1}; !slices.Equal(s.Parts, want) {
+								t.Errorf("in step %d the copy knows of parts %v, want %v", step, s.Parts, want)
 							}
 						}))
 						pulled = pull(workers[1], step)

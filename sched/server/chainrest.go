@@ -28,6 +28,8 @@ type rest struct {
 	DenseVersion uint64              `json:"dense_version"`
 	Next         map[uint32][]uint64 `json:"next,omitempty"` // of leads
 	Skip         map[uint32][]uint64 `json:"skip,omitempty"`
+	// Parts a program of before does not say, nor keep.
+	Parts denseParts `json:"parts,omitempty"`
 	// Was are the versions of what is retained; a program of before says none.
 	Was map[uint32]uint64 `json:"was,omitempty"`
 }
@@ -55,7 +57,7 @@ type restHeld struct {
 // Rest is the state but its rows; see chain.State.
 func (c *chained) Rest() []byte {
 	l := c.l
-	r := rest{Version: restVersion, Clock: l.clock.State(), DenseVersion: l.dense.version, Next: l.leads.next, Skip: l.leads.skip, Was: l.was.versions}
+	r := rest{Version: restVersion, Clock: l.clock.State(), DenseVersion: l.dense.version, Next: l.leads.next, Skip: l.leads.skip, Parts: l.parts.some(), Was: l.was.versions}
 	var tail [][]byte
 	hold := func(held []*request) {
 		for _, h := range held {
@@ -119,6 +121,8 @@ func (c *chained) begin(b []byte) error {
 		return err
 	}
 	l.clock, l.dense.version, l.leads = cl, r.DenseVersion, leads{next: r.Next, skip: r.Skip}
+	l.parts = make(denseParts, l.cfg.Workers)
+	copy(l.parts, r.Parts)
 	clear(l.was.versions)
 	maps.Copy(l.was.versions, r.Was)
 	for _, rt := range r.Tables {

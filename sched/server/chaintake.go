@@ -87,6 +87,7 @@ func (c *chained) takePush(op *chain.Op) psmsg.Code {
 		return psmsg.CodeClock
 	}
 	l.stats.pushes++
+	l.parts.count(r)
 	switch {
 	case l.notePush(r):
 		l.leaveOut(r)

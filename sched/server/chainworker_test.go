@@ -106,12 +106,12 @@ func (k *chainWorker) push(group int, clock uint64, keys []uint64, value float32
 	})
 }
 
-// pushDense sends one value for all dense elements.
+// pushDense sends one value for all dense elements, as the worker's own part.
 func (k *chainWorker) pushDense(group int, clock uint64, value float32, tick bool) psmsg.Code {
 	k.w.t.Helper()
 	return k.send(group, tick, func(r *raw, slot uint32, seq uint64) psmsg.Request {
 		_, values := r.put(int(slot), make([]uint64, (k.w.cfg.dense+testDim-1)/testDim), value)
-		return psmsg.Request{Kind: psmsg.KindPushDense, Slot: slot, Seq: seq, Clock: clock, Rows: 1, Values: values.Slice(0, uint64(k.w.cfg.dense)*4)}
+		return psmsg.Request{Kind: psmsg.KindPushDense, Slot: slot, Seq: seq, Clock: clock, Table: uint32(k.number) + 1, Rows: 1, Values: values.Slice(0, uint64(k.w.cfg.dense)*4)}
 	})
 }
 

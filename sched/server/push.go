@@ -104,6 +104,7 @@ func (l *lane) take(r *request) {
 	}
 	l.lastSeq[w] = r.Seq
 	l.stats.pushes++
+	l.parts.count(r)
 	switch {
 	case l.notePush(r):
 		l.leaveOut(r)

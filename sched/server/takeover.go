@@ -103,7 +103,7 @@ func (l *lane) overtakes(r *request) bool {
 
 // standing is how far a worker has come here.
 func (l *lane) standing(worker int) psmsg.Standing {
-	st := psmsg.Standing{Last: l.lastSeq[worker], At: l.clock.At(worker)}
+	st := psmsg.Standing{Last: l.lastSeq[worker], At: l.clock.At(worker), Parts: slices.Clone(l.parts[worker])}
 	if l.chain != nil { // what the group has, whoever its head was
 		st.Last = l.chain.m.Client(uint32(worker)).Last
 	}
