@@ -27,8 +27,8 @@ type Again struct {
 	Where func(ctx context.Context, number int) (string, error)
 	Told  func(ctx context.Context, number int) (report json.RawMessage, ok bool, err error)
 	First uint64
-	// Of an upper rank: the oldest step of which it lacks leaves.
-	From uint64
+	// Of an upper rank: by lower rank, the oldest step of which it lacks leaves.
+	From map[int]uint64
 }
 
 // lookAgain is between two attempts to reach who takes a dead rank's place.

@@ -35,7 +35,7 @@ func (x *heirs) host() *dial.Host {
 
 func (x *heirs) upper(from uint64) *heter.Hub {
 	opt := options("worker")
-	opt.Again = &heter.Again{Generation: 1, For: time.Minute, From: from}
+	opt.Again = &heter.Again{Generation: 1, For: time.Minute, From: map[int]uint64{0: from}}
 	h := heter.New(x.host(), x.shape.Depth(), opt)
 	x.t.Cleanup(func() { h.Close() })
 	addr, err := h.Listen("127.0.0.1:0", map[int]heter.Shape{0: x.shape})

@@ -40,7 +40,8 @@
 // # Behind the last leaf
 //
 // What the upper rank does with leaves that it has answered is done when Flush returns at
-// the lower rank: the upper one finds it among Flushes, and closes its channel then.
+// the lower rank: the upper one finds it among Flushes, and closes its channel then. One
+// that has taken another's place gets the leaves again that it lacks for that.
 //
 // # The end
 //

@@ -199,8 +199,8 @@ func TestByeHasTheReport(t *testing.T) {
 func TestFlushWaits(t *testing.T) {
 	w := newWorld(t, "shm", heter.Shape{First: 0, Last: 1, Slots: 1, Floats: 8})
 	flushed := make(chan error, 1)
-	go func() { flushed <- w.lowers[0].Flush(t.Context()) }()
-	var asked []chan struct{}
+	go func() { flushed <- w.lowers[0].Flush(t.Context(), 7) }()
+	var asked []heter.Flushing
 	for asked = w.upper.Flushes(); len(asked) == 0; asked = w.upper.Flushes() {
 		time.Sleep(time.Millisecond)
 	}
@@ -209,9 +209,9 @@ func TestFlushWaits(t *testing.T) {
 		t.Fatalf("a flush was over before the upper rank had said so: %v", err)
 	default:
 	}
-	close(asked[0])
-	if err := <-flushed; err != nil || len(asked) != 1 || len(w.upper.Flushes()) != 0 {
-		t.Errorf("%v, asked %d times", err, len(asked))
+	close(asked[0].Done)
+	if err := <-flushed; err != nil || len(asked) != 1 || asked[0].Step != 7 || asked[0].Link.Number != 0 || len(w.upper.Flushes()) != 0 {
+		t.Errorf("%v, asked %+v", err, asked)
 	}
 }
 

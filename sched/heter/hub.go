@@ -42,7 +42,7 @@ type Hub struct {
 	nextID  uint64
 	wires   map[uint64]*wire
 	retired []*wire // dropped since
-	flushes []chan struct{}
+	flushes []Flushing
 
 	report   json.RawMessage
 	finished chan struct{}
@@ -337,19 +337,24 @@ func (h *Hub) answer(ctx context.Context, w *wire, method string, body json.RawM
 		h.mux.Wake()
 		reply := begun{Range: w.region.Remote()}
 		if h.opt.Again != nil {
-			reply.From = h.opt.Again.From
+			reply.From = h.opt.Again.From[w.link.Number]
 		}
 		return reply, nil
 	case methodAlive:
 		return nil, nil
 	case methodFlush:
-		done := make(chan struct{})
+		f := Flushing{Link: w.link, Done: make(chan struct{})}
+		if len(body) > 0 { // a program of before says no step
+			if err := json.Unmarshal(body, &f.Step); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
+			}
+		}
 		h.mu.Lock()
-		h.flushes = append(h.flushes, done)
+		h.flushes = append(h.flushes, f)
 		h.mu.Unlock()
 		h.mux.Wake()
 		select {
-		case <-done:
+		case <-f.Done:
 			return nil, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -500,14 +505,22 @@ func (h *Hub) Finish(report any) error {
 	return nil
 }
 
-// Flush returns when all upper ranks have done what they do with the leaves that they
-// have answered.
-func (h *Hub) Flush(ctx context.Context) error {
-	return h.callAll(ctx, methodFlush, func(*Link, json.RawMessage) {})
+// Flush returns when all upper ranks have done what they do with this rank's leaves of the
+// steps before one, all of which they have answered.
+func (h *Hub) Flush(ctx context.Context, step uint64) error {
+	return h.callAll(ctx, methodFlush, step, func(*Link, json.RawMessage) {})
 }
 
-// Flushes are the calls of Flush that wait, each until its channel is closed.
-func (h *Hub) Flushes() []chan struct{} {
+// Flushing is a call of Flush that waits until Done is closed. An upper rank that has taken
+// another's place may lack leaves of its steps yet, which come again.
+type Flushing struct {
+	Link *Link
+	Step uint64
+	Done chan struct{}
+}
+
+// Flushes are those that have come since it was asked last.
+func (h *Hub) Flushes() []Flushing {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	asked := h.flushes
@@ -520,7 +533,7 @@ func (h *Hub) Flushes() []chan struct{} {
 func (h *Hub) Bye(ctx context.Context) (map[int]json.RawMessage, error) {
 	said := map[int]json.RawMessage{}
 	var mu sync.Mutex
-	err := h.callAll(ctx, methodBye, func(l *Link, report json.RawMessage) {
+	err := h.callAll(ctx, methodBye, nil, func(l *Link, report json.RawMessage) {
 		l.bye.Store(true)
 		mu.Lock()
 		defer mu.Unlock()
@@ -530,12 +543,12 @@ func (h *Hub) Bye(ctx context.Context) (map[int]json.RawMessage, error) {
 }
 
 // callAll calls all upper ranks at once, and got as each answers.
-func (h *Hub) callAll(ctx context.Context, method string, got func(l *Link, answer json.RawMessage)) error {
+func (h *Hub) callAll(ctx context.Context, method string, body any, got func(l *Link, answer json.RawMessage)) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(h.links))
 	for i, l := range h.links {
 		wg.Go(rdma.Guarded(h.host.OnPanic(), func() {
-			answer, err := h.call(ctx, l, method)
+			answer, err := h.call(ctx, l, method, body)
 			if err != nil {
 				errs[i] = &LostError{Peer: l.Peer(), Cause: err}
 				return
@@ -549,11 +562,11 @@ func (h *Hub) callAll(ctx context.Context, method string, got func(l *Link, answ
 
 // call calls one, or who takes its place. To a Bye one that has left may have told its
 // report elsewhere.
-func (h *Hub) call(ctx context.Context, l *Link, method string) (answer json.RawMessage, err error) {
+func (h *Hub) call(ctx context.Context, l *Link, method string, body any) (answer json.RawMessage, err error) {
 	for {
 		conn, err := l.current()
 		if conn != nil {
-			if err = conn.Call(ctx, method, nil, &answer); err == nil {
+			if err = conn.Call(ctx, method, body, &answer); err == nil {
 				return answer, nil
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"psrt/sched/heter"
 )
 
-// In a job in bsp a process may go on for a dense rank that died, as one does for a
+// A process may go on for a dense rank that died, as one does for a
 // worker: from the oldest step that some lane lacks of it. Workers have kept the
 // activations that they sent since (heter.Again) and send them to the new process, which
 // computes them with the values of that step, as servers kept them, and so pushes what the
@@ -45,19 +45,27 @@ func (d *denseRank) takeOver(ctx context.Context) (over bool, err error) {
 	if d.rank.Generation < 2 {
 		return false, nil
 	}
+	if !d.job.bsp() {
+		return d.takeOverUnordered(ctx)
+	}
 	in, exact, err := d.pushedBefore(ctx)
 	if err != nil || in.from == clock.None {
 		return err == nil, err
 	}
-	d.clock = in.from
-	t := Takeover{Worker: d.rank.Index, Rank: d.job.MemberName(d.rank.Index), Step: in.from, Exact: exact}
-	if in.from > 0 {
+	return false, d.goesOn(ctx, in.from, exact)
+}
+
+// goesOn is at a step.
+func (d *denseRank) goesOn(ctx context.Context, from uint64, exact bool) error {
+	d.clock = from
+	t := Takeover{Worker: d.rank.Index, Rank: d.job.MemberName(d.rank.Index), Step: from, Exact: exact}
+	if from > 0 {
 		if err := d.takes(ctx, t, d.client.Inexact); err != nil {
-			return false, err
+			return err
 		}
 	}
 	d.rank.emit(Event{Note: t.String()})
-	return false, nil
+	return nil
 }
 
 // renewed looks at what became of links since the last turn. What had come over one that
@@ -77,11 +85,20 @@ func (d *denseRank) renewed() error {
 	return nil
 }
 
-// again answers a leaf whose gradients are pushed, or on their way.
-func (d *denseRank) again(a *heter.Arrival) error {
+// again answers a leaf whose gradients are pushed, or on their way; over: nothing else is to
+// be done with it.
+func (d *denseRank) again(a *heter.Arrival) (over bool, err error) {
 	if a.Link.Repeat(a.Slot, a.Leaf, a.Head.Step) {
-		return nil
+		return true, nil
 	}
+	if d.rank.Generation > 1 && !d.job.bsp() && d.owed.before(a) {
+		return false, nil
+	}
+	return true, d.recompute(a)
+}
+
+// recompute is again in BSP, for an answer that the process before had given.
+func (d *denseRank) recompute(a *heter.Arrival) error {
 	if d.rank.Generation < 2 || a.Head.Step+1 != d.clock {
 		return fmt.Errorf("train: %s sends a leaf of step %d again, this rank is in step %d: please report this", a.Link.Peer(), a.Head.Step, d.clock)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"psrt/csrc/kernels"
@@ -25,7 +26,8 @@ import (
 // In BSP a group is all of its leaves of a step. Else each worker's leaves of a step are
 // one: workers may be steps apart, and none of them waits here for another. A leaf is
 // computed with values that were asked for at its step's clock or a later one, so they
-// lack no more than the clock allows.
+// lack no more than the clock allows. In which order groups are pushed then is seen at the
+// servers alone; see denseowed.go.
 type denseRank struct {
 	*worker
 	hub     *heter.Hub
@@ -37,6 +39,8 @@ type denseRank struct {
 	waiting []heter.Arrival
 	done    []uint64 // by link: its steps that are pushed
 	seen    uint64   // the newest step of which a leaf came
+	owed    owed
+	asked   []heter.Flushing // that wait
 	busy    time.Duration
 	layered layered
 	lacks   time.Time // since when leaves wait for values, see awaitValues
@@ -113,7 +117,10 @@ func (d *denseRank) listen(ctx context.Context) error {
 	}
 	opt := d.job.hubOptions(d.rank, "worker")
 	if opt.Again != nil {
-		opt.Again.From = d.clock
+		opt.Again.From = map[int]uint64{}
+		for worker := range shapes {
+			opt.Again.From[worker] = d.doneBefore(worker)
+		}
 	}
 	d.hub = heter.New(d.rank.Host, depth, opt)
 	listen := d.rank.Listen
@@ -135,8 +142,8 @@ func (d *denseRank) listen(ctx context.Context) error {
 		return errors.Join(err, d.hub.Close())
 	}
 	d.done = make([]uint64, len(d.hub.Links()))
-	for i := range d.done {
-		d.done[i] = d.clock
+	for i, l := range d.hub.Links() {
+		d.done[i] = d.doneBefore(l.Number)
 	}
 	return nil
 }
@@ -149,7 +156,7 @@ func (d *denseRank) run(ctx context.Context) error {
 		}
 		d.spare = append(d.spare, b)
 	}
-	if err := d.pull(d.clock); err != nil {
+	if err := d.pullFirst(); err != nil {
 		return err
 	}
 	for !d.hub.Over() || len(d.waiting) > 0 {
@@ -187,6 +194,9 @@ func (d *denseRank) turn() error {
 		if err := d.turnOver(); err != nil {
 			return err
 		}
+		if err := d.pushOwed(); err != nil {
+			return err
+		}
 	}
 	if some, err := d.computeReady(); some || err != nil {
 		return err
@@ -194,11 +204,12 @@ func (d *denseRank) turn() error {
 	return d.await()
 }
 
-// flush answers workers that ask whether all is pushed: what this rank has answered it has
-// pushed by now, where groups are of one worker.
+// flush answers workers that ask whether all of some steps is pushed. A rank that has taken
+// another's place may have to push some of it first, whose leaves come again.
 func (d *denseRank) flush() error {
-	asked := d.hub.Flushes()
-	if len(asked) == 0 {
+	d.asked = append(d.asked, d.hub.Flushes()...)
+	pushed := func(f heter.Flushing) bool { return d.done[d.linkOf(f.Link)] >= f.Step }
+	if !slices.ContainsFunc(d.asked, pushed) {
 		return nil
 	}
 	for _, b := range d.all {
@@ -206,9 +217,13 @@ func (d *denseRank) flush() error {
 			return err
 		}
 	}
-	for _, done := range asked {
-		close(done)
-	}
+	d.asked = slices.DeleteFunc(d.asked, func(f heter.Flushing) bool {
+		if !pushed(f) {
+			return false
+		}
+		close(f.Done)
+		return true
+	})
 	return nil
 }
 
@@ -218,12 +233,17 @@ func (d *denseRank) take(a *heter.Arrival) error {
 	if h.Kind != kindTrain || int(h.Examples) > d.share.Micro || int(h.Floats) != int(h.Examples)*linkFloats(d.model) || h.Rows == 0 && h.Examples > 0 {
 		return fmt.Errorf("train: %s sends a leaf of %d examples and %d floats for step %d: run the same psrt everywhere", a.Link.Peer(), h.Examples, h.Floats, h.Step)
 	}
-	if h.Step < d.done[d.linkOf(a.Link)] || a.Link.Answered(a.Slot, a.Leaf, h.Step) {
-		return d.again(a)
+	pushed := h.Step < d.done[d.linkOf(a.Link)]
+	if pushed || a.Link.Answered(a.Slot, a.Leaf, h.Step) {
+		if over, err := d.again(a); over || err != nil {
+			return err
+		}
 	}
-	d.seen = max(d.seen, h.Step)
 	key := d.keyOf(a)
-	if d.groups[key] == nil {
+	if !d.owed.before(a) {
+		d.seen = max(d.seen, h.Step)
+	}
+	if !pushed && d.groups[key] == nil {
 		g := &group{first: d.share.First, last: d.share.Last}
 		if key.of != nil {
 			g.first, g.last = key.of.Shape.First, key.of.Shape.Last
@@ -298,7 +318,7 @@ func (d *denseRank) computeReady() (some bool, err error) {
 	var ready []heter.Arrival
 	keep := d.waiting[:0]
 	for _, a := range d.waiting {
-		if a.Head.Step <= d.values.clock && len(ready) < d.most() {
+		if d.computable(&a) && len(ready) < d.most() {
 			ready = append(ready, a)
 		} else {
 			keep = append(keep, a)
@@ -359,8 +379,14 @@ func (d *denseRank) answer(a *heter.Arrival, grad []float32) error {
 	if err := a.Link.Send(a.Slot, a.Leaf, a.Head); err != nil {
 		return err
 	}
-	d.meter.examples.Add(int64(a.Head.Examples))
 	key := d.keyOf(a)
+	if key.of != nil && key.step < d.done[d.linkOf(a.Link)] {
+		if grad != nil {
+			d.grads = append(d.grads, grad) // nobody's: it is pushed already
+		}
+		return nil
+	}
+	d.meter.examples.Add(int64(a.Head.Examples))
 	g := d.groups[key]
 	g.grads[a.Leaf-g.first] = grad
 	g.examples += int(a.Head.Examples)
@@ -368,13 +394,16 @@ func (d *denseRank) answer(a *heter.Arrival, grad []float32) error {
 	if g.left--; g.left > 0 {
 		return nil
 	}
-	delete(d.groups, key)
-	return d.push(key, g)
+	if len(d.owed.pushes) > 0 {
+		return d.pushOwed()
+	}
+	return d.push(key, g, true)
 }
 
 // push adds a group's gradients up and pushes the sum. The clock moves on when all
-// workers have passed a step here.
-func (d *denseRank) push(key groupKey, g *group) error {
+// workers have passed a step here, where it is free to.
+func (d *denseRank) push(key groupKey, g *group, ticks bool) error {
+	delete(d.groups, key)
 	b := d.values
 	if err := d.settle(b); err != nil {
 		return err
@@ -402,7 +431,7 @@ func (d *denseRank) push(key groupKey, g *group) error {
 	if err := d.own(); err != nil {
 		return err
 	}
-	if err := d.client.PushDense(b.dense, d.clock, g.examples > 0, &b.pushDense); err != nil {
+	if err := d.pushSum(b, key, g.examples > 0); err != nil {
 		return err
 	}
 	for i, l := range d.hub.Links() {
@@ -410,24 +439,50 @@ func (d *denseRank) push(key groupKey, g *group) error {
 			d.done[i] = key.step + 1
 		}
 	}
-	if d.passed() > d.clock {
-		if err := d.client.Push(b.rows, d.clock, true, &b.push); err != nil {
+	if ticks && d.passed() > d.clock {
+		if err := d.tick(); err != nil {
 			return err
 		}
-		d.clock++
-		d.live.note(d.worker)
 	}
-	return d.pullNext(d.seen + 1)
+	return d.pullNext()
+}
+
+func (d *denseRank) pushSum(b *batch, key groupKey, some bool) error {
+	if key.of == nil {
+		return d.client.PushDense(b.dense, d.clock, some, &b.pushDense)
+	}
+	return d.client.PushDensePart(b.dense, d.clock, key.of.Number, some, &b.pushDense)
+}
+
+// tick ends a step.
+func (d *denseRank) tick() error {
+	b := d.values
+	if err := d.client.Wait(&b.push); err != nil {
+		return err
+	}
+	if err := d.client.Push(b.rows, d.clock, true, &b.push); err != nil {
+		return err
+	}
+	d.clock++
+	d.live.note(d.worker)
+	return nil
 }
 
 // pullNext asks for the values to go on with: in BSP those of the next step that is pushed
 // here, for a worker without examples in a step asks no server for rows, and so may be
-// ahead by that step; else those of a clock, or a later one.
-func (d *denseRank) pullNext(clock uint64) error {
+// ahead by that step. Else those of the oldest step that waits for some, which the clocks
+// allow first, or of the step after all that have come.
+func (d *denseRank) pullNext() error {
 	if d.job.bsp() {
-		clock = 0
+		return d.pull(d.clock)
 	}
-	return d.pull(max(d.clock, clock))
+	next := d.seen + 1
+	for i := range d.waiting {
+		if a := &d.waiting[i]; !d.owed.before(a) && a.Head.Step > d.values.clock {
+			next = min(next, a.Head.Step)
+		}
+	}
+	return d.pull(max(d.clock, next))
 }
 
 // passed is how many steps all workers have behind them here.
@@ -453,8 +508,8 @@ func (d *denseRank) settle(b *batch) error {
 // await waits for a leaf, or for the values of those that are here. In BSP leaves of a later
 // step wait for some of this one.
 func (d *denseRank) await() error {
-	if len(d.waiting) > 0 && d.next == nil && !d.job.bsp() {
-		return d.pullNext(d.seen)
+	if len(d.waiting) > 0 && d.next == nil && !d.job.bsp() && len(d.owed.pushes) == 0 {
+		return d.pullNext()
 	}
 	if len(d.waiting) > 0 && d.next != nil {
 		return d.awaitValues()

@@ -299,7 +299,7 @@ func (a *halved) flush(ctx context.Context, all bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.w.rank.timeout())
 	defer cancel()
-	return a.lost(a.hub.Flush(ctx))
+	return a.lost(a.hub.Flush(ctx, a.w.clock))
 }
 
 // end tells the dense ranks that nothing more comes, and takes their reports.

@@ -75,8 +75,6 @@ func (j *Job) validateHeter() error {
 		return fmt.Errorf("train: --heter with --compress topk or --merge-pushes: the step that pushes what was kept has no activations; use none, fp16, int8 or auto")
 	case j.OnWorkerLoss == LossContinue:
 		return fmt.Errorf("train: --heter with --on-worker-loss %s: a worker has no layers to go on with for a dense rank; use %s, or %s", LossContinue, LossRestart, LossEnd)
-	case j.Survives() && !j.bsp():
-		return fmt.Errorf("train: --heter with --on-worker-loss %s and --sync %s: a dense rank's pushes have an order that nobody else knows; use --sync %s, or --on-worker-loss %s", j.OnWorkerLoss, j.Sync, BSP, LossEnd)
 	case j.Clip != (Clip{}):
 		return fmt.Errorf("train: --heter with clipped gradients: a micro-batch's gradient is in two processes; leave --clip-norm and --clip-value out")
 	case j.oneInBSP():
