@@ -35,6 +35,7 @@ func lossForms() []lossForm {
 		{form: "`--accessor`, `--serving`", by: TestWorkerOfTheDaysDies},
 		{form: "`--stream`", by: TestStreamWorkersDie},
 		{form: "`--heter` in bsp, workers and dense ranks", by: TestHeterRanksDie},
+		{form: "`--heter` in ssp and asp, workers and dense ranks", by: TestHeterRanksDie},
 		{form: "`--sharding dynamic`", flags: "--sharding dynamic --no-shuffle --sync asp", after: sameRows},
 		{form: "`--compress fp16`, `int8`, `auto`", flags: "--compress int8 --transport tcp"},
 		{form: "`--batch-norm`, `--dropout`, `--clip-norm`", flags: "--model deepfm --hidden 16 --batch-norm --dropout 0.1 --clip-norm 1"},
@@ -50,7 +51,6 @@ func lossForms() []lossForm {
 		{form: "`--table-sync` with one table in bsp", flags: "--sync asp --table-sync dense=bsp --model deepfm --hidden 16 --audit DIR/record", after: sameExamplesAndAudited},
 		{form: "`--compress topk` with `--stream`, `--sharding dynamic`, `--accessor`, `--dense allreduce` or `mixed`, `--ssd` or `--hbm-budget`", flags: "--compress topk:0.1 --model deepfm --hidden 16 --dense allreduce", says: "nobody knows how far a dead worker had come"},
 		{form: "`--merge-pushes` with `--accessor` or `--dense allreduce`", flags: "--sync asp --merge-pushes 2 --model deepfm --hidden 16 --dense allreduce", says: "do not go back to steps"},
-		{form: "`--heter` in ssp and asp", flags: "--heter --model deepfm --hidden 16 --sync asp", says: "a dense rank's pushes have an order that nobody else knows"},
 		{form: "`--colocate`", flags: "--workers 1 --colocate", says: "takes its server's rows with it"},
 	}
 }
@@ -118,9 +118,6 @@ func TestDeathsInForms(t *testing.T) {
 			if f.says != "" {
 				for _, loss := range []string{"restart", "continue"} {
 					o := psrt(t, append(job(t.TempDir()), "--on-worker-loss", loss)...)
-					if f.form == "`--heter` in ssp and asp" && loss == "continue" && o.code == 2 {
-						continue // which has a reason of its own
-					}
 					if o.code != 2 || !strings.Contains(o.stderr, f.says) {
 						t.Errorf("%s: exit %d, want %q in %s", loss, o.code, f.says, o.stderr)
 					}

@@ -20,7 +20,7 @@ type workerFlags struct {
 
 func (f *workerFlags) register(fl *pflag.FlagSet) {
 	f.onLoss = cli.NewChoice("", "", train.LossRestart, train.LossContinue, train.LossEnd)
-	fl.Var(f.onLoss, "on-worker-loss", "when a worker dies: restart it, continue (another goes on for it, beside its own part), or end the job (restart where psrt starts the ranks, else end; end with --colocate, --heter but in bsp, --compress topk and --merge-pushes)")
+	fl.Var(f.onLoss, "on-worker-loss", "when a worker dies: restart it, continue (another goes on for it, beside its own part), or end the job (restart where psrt starts the ranks, else end; end with --colocate, --compress topk and --merge-pushes)")
 	fl.IntVar(&f.restarts, "worker-restarts", job.WorkerRestarts, "times that each worker is started again; after that another goes on for it, or with --combine host the job ends")
 	fl.DurationVar(&f.timeout, "worker-timeout", time.Duration(train.WorkerTimeout*float64(time.Second)), "silence of a worker's process that is taken for its death, where nobody sees it end")
 }
@@ -42,10 +42,9 @@ func (f *workerFlags) describe(c *cobra.Command, j *train.Job, colocate bool) er
 }
 
 // startedHere is describe's default where psrt starts the ranks itself, and sees them
-// die. A process that serves, too, takes its rows with it; nobody knows what a dense rank has
-// pushed where workers are steps apart.
+// die. A process that serves, too, takes its rows with it.
 func (f *workerFlags) startedHere(j *train.Job, colocate bool) {
-	if j.OnWorkerLoss == "" && !colocate && (j.Heter == 0 || j.Sync == train.BSP) {
+	if j.OnWorkerLoss == "" && !colocate {
 		j.OnWorkerLoss = train.LossRestart
 	}
 }
