@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"psrt/sched/job"
+	"psrt/sched/train"
 )
 
 // Every gradient of these jobs is half a unit, up or down, and adds up exactly in whatever
@@ -89,10 +90,11 @@ const mixedPasses = 60
 
 // Servers, workers and the coordinator are killed and stopped in one job, several at a time,
 // in all modes: every push counts once. PSRT_SEED repeats a run: the remainders of the seed
-// choose the mode, what follows from a worker's death, and who keeps the coordinator.
+// choose the mode, what follows from a worker's death, who keeps the coordinator, and
+// whether a table is in bsp alone.
 func TestMixedFaults(t *testing.T) {
 	flags, digest, g := sumJob(t, mixedPasses)
-	for _, seed := range faultSeeds(t, 8) {
+	for _, seed := range faultSeeds(t, 8, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := newMixed(t, flags, seed)
 			m.play(g)
@@ -127,6 +129,9 @@ func newMixed(t *testing.T, flags []string, seed uint64) *mixed {
 		"--servers", fmt.Sprint(mixedServers), "--workers", fmt.Sprint(m.workers), "--replicas", fmt.Sprint(m.replicas), "--groups", "6", "--allow-same-host")
 	if sync == "ssp" {
 		args = append(args, "--staleness", fmt.Sprint(m.rng.IntN(4)))
+	}
+	if table := seed / 12 % 3; table > 0 { // one is in bsp
+		args = append(args, "--table-sync", []string{train.EmbeddingTable, train.DenseTable}[table-1]+"=bsp")
 	}
 	if loss == "continue" { // one has to be left
 		m.spare = m.workers - 1
