@@ -31,6 +31,26 @@ func (d *Dense) BlockLanes(blocks int) []int {
 	return of
 }
 
+// PushNothing sends lanes of a dense vector a push of no rows, in a step without gradients of
+// it, so that they get as many as in any other step. Servers whose optimizer goes on without
+// gradients, too, would make a step of a push of the vector. Preconditions: nothing is planned in r.
+func (c *Client) PushNothing(d *Dense, r *Rows, clock uint64, to func(i int) bool, call *Call) error {
+	c.lock()
+	defer c.unlock()
+	began := c.start()
+	*call = Call{what: psmsg.KindPush, clock: clock, inUse: &r.calls}
+	r.packed.clear()
+	for i, lane := range d.lanes {
+		if !to(i) {
+			continue
+		}
+		if err := c.issue(part{call: call, kind: psmsg.KindPush, clock: clock, rows: r, lane: lane, seq: c.nextSeq(lane)}); err != nil {
+			return err
+		}
+	}
+	return c.posted(call, began)
+}
+
 // PushDenseSum is PushDense where every worker has the sum of all workers' gradients:
 // each lane gets it from one of them, as it is: what is compressed is not what the
 // workers have. own says of the i-th lane with dense values whether that is this worker.

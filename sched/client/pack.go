@@ -204,8 +204,8 @@ func (c *Client) KeptSteps() int {
 	if p == nil {
 		return 0
 	}
-	if p.even > 0 {
-		return 1 // always, so that who goes on for this worker need not know how many it found
+	if p.even > 0 && p.merge != nil {
+		return 1 // always: who goes on for this worker computes steps again, and may find another number
 	}
 	p.limit = max(1, p.most)
 	most := 0

@@ -4,11 +4,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // denseStand is how a worker stands with the dense vector when a group is joined.
 type denseStand struct {
 	has bool // a replica
+	// pastSums: the process before had come to the end of a pass, whose steps have no more sums;
+	// it may have pushed some that the others have not begun.
+	pastSums bool
 	// clean: of the first step that it computes no lane has anything, or none has added
 	// it up.
 	clean   bool
@@ -28,6 +32,9 @@ func (s denseStand) encode(b []byte) {
 	if s.clean {
 		flags |= 2
 	}
+	if s.pastSums {
+		flags |= 4
+	}
 	for i, v := range []uint64{flags, s.applied, s.needs, s.oldest} {
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
@@ -35,7 +42,7 @@ func (s denseStand) encode(b []byte) {
 
 func (s *denseStand) decode(b []byte) {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	*s = denseStand{has: word(0)&1 != 0, clean: word(0)&2 != 0, applied: word(1), needs: word(2), oldest: word(3)}
+	*s = denseStand{has: word(0)&1 != 0, clean: word(0)&2 != 0, pastSums: word(0)&4 != 0, applied: word(1), needs: word(2), oldest: word(3)}
 }
 
 // agreement is what the workers of a new group do before they add again: all come to
@@ -72,10 +79,13 @@ func agree(all []denseStand) (a agreement, err error) {
 		return agreement{load: true}, nil
 	}
 	a.from = a.to
+	if slices.ContainsFunc(all, func(s denseStand) bool { return !s.has }) {
+		a.from = all[a.root].oldest // whoever dies next may need older steps than this one
+	}
 	for i, s := range all {
 		a.from = min(a.from, s.needs)
 		a.state = a.state || !s.has
-		if s.needs > a.to {
+		if s.needs > a.to && !s.pastSums {
 			return a, fmt.Errorf("train: worker %d has died behind step %d, whose sum had reached it and the servers and nobody else: go on from the newest checkpoint with --resume", i, a.to+1)
 		}
 	}

@@ -12,8 +12,9 @@ func TestAgree(t *testing.T) {
 	old := func(applied, oldest uint64) denseStand {
 		return denseStand{has: true, clean: true, applied: applied, needs: applied, oldest: oldest}
 	}
-	dirty := fresh(5)
+	dirty, ended := fresh(5), fresh(9)
 	dirty.clean = false
+	ended.pastSums = true
 	for _, c := range []struct {
 		name string
 		all  []denseStand
@@ -26,9 +27,10 @@ func TestAgree(t *testing.T) {
 		{"all died, not at once", []denseStand{fresh(4), fresh(5)}, agreement{}, false},
 		{"nothing to tell", []denseStand{old(7, 4), old(7, 5)}, agreement{root: 0, from: 7, to: 7}, true},
 		{"one lacks a sum", []denseStand{old(6, 4), old(7, 4)}, agreement{root: 1, from: 6, to: 7}, true},
-		{"a new one", []denseStand{fresh(7), old(7, 4)}, agreement{root: 1, from: 7, to: 7, state: true}, true},
+		{"a new one", []denseStand{fresh(7), old(7, 4)}, agreement{root: 1, from: 4, to: 7, state: true}, true},
 		{"a new one computes again", []denseStand{old(7, 6), fresh(5), old(7, 5)}, agreement{root: 2, from: 5, to: 7, state: true}, true},
 		{"what nobody has kept", []denseStand{old(7, 6), fresh(5)}, agreement{}, false},
+		{"one that is ahead of all sums", []denseStand{old(7, 6), ended}, agreement{root: 0, from: 6, to: 7, state: true}, true},
 		{"what nobody has", []denseStand{old(7, 6), fresh(8)}, agreement{}, false},
 	} {
 		got, err := agree(c.all)
@@ -51,7 +53,7 @@ func TestAgreeInAnyJob(t *testing.T) {
 			if rng.IntN(3) == 0 && calls > 0 {
 				applied--
 			}
-			var h history
+			h := history{room: pastSteps}
 			for step := range applied {
 				h.add(step, []float32{float32(step)}, []float32{float32(step)})
 			}
@@ -59,7 +61,7 @@ func TestAgreeInAnyJob(t *testing.T) {
 				// Pushes of all steps below calls-2 are answered, and no step is pushed
 				// that was not added.
 				least := calls - min(calls, 2)
-				all[i] = denseStand{clean: true, needs: least + rng.Uint64N(calls-least+1)}
+				all[i] = denseStand{clean: true, pastSums: rng.IntN(2) == 0, needs: least + rng.Uint64N(calls-least+1)}
 				continue
 			}
 			all[i] = denseStand{has: true, clean: true, applied: applied, needs: applied, oldest: h.oldest(applied)}
@@ -82,6 +84,31 @@ func TestAgreeInAnyJob(t *testing.T) {
 		}
 		if news := slices.ContainsFunc(all, func(s denseStand) bool { return !s.has }); news != a.state {
 			t.Fatalf("%+v of %+v", a, all)
+		}
+	}
+}
+
+// A history keeps as many sums as it has room for, whatever steps without any lie between them.
+func TestHistoryBetweenPasses(t *testing.T) {
+	h := history{room: 3}
+	for step := range uint64(40) {
+		if step%10 > 4 {
+			h.skip(step)
+		} else {
+			h.add(step, []float32{float32(step)}, []float32{1})
+		}
+		sums := 0
+		for at := h.oldest(step); at <= step; at++ {
+			p, err := h.of(at)
+			if err != nil || p.none != (at%10 > 4) || !p.none && p.before[0] != float32(at) {
+				t.Fatalf("behind step %d, step %d: %+v, %v", step, at, p, err)
+			}
+			if !p.none {
+				sums++
+			}
+		}
+		if want := min(3, int(step)+1); sums != want {
+			t.Fatalf("%d sums behind step %d, want %d", sums, step, want)
 		}
 	}
 }

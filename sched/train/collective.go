@@ -53,6 +53,7 @@ type collective struct {
 	order    []coll.Merge
 	survives bool
 	from     uint64 // the first step that this process computes
+	pastSums bool   // see denseStand
 	over     bool   // the process before this one had left: there is nothing to add
 	requests chan *sumOf
 	stop     context.CancelFunc
@@ -82,6 +83,7 @@ type collective struct {
 // sumOf is a step whose gradients are to be added.
 type sumOf struct {
 	b      *batch // nil: none, all are added
+	skip   uint64 // nobody has gradients in the steps before that one; 0: there may be some
 	absent bool
 	done   chan error
 }
@@ -120,6 +122,7 @@ func newCollective(ctx context.Context, w *worker, blocks []densemap.Block) (*co
 		c.replica, c.applied, c.past = left.dense.replica, left.dense.applied, left.dense.past
 		left.dense = legacyDense{}
 	}
+	c.past.room = w.job.pastSteps()
 	return c, nil
 }
 
@@ -157,6 +160,11 @@ func (c *collective) begin(ctx context.Context) error {
 			return nil
 		}
 		c.from = in.from
+		said, err := w.said(ctx, keptName(w.pos.Epoch))
+		if err != nil {
+			return err
+		}
+		c.pastSums = said != nil
 	}
 	_, shares, err := w.job.shares(w.job.Workers)
 	if err != nil {
@@ -208,6 +216,10 @@ func (c *collective) run(ctx context.Context, ready chan<- error) {
 		case <-changed:
 		case s := <-c.requests:
 			switch {
+			case s.skip > 0:
+				c.skipTo(s.skip)
+				s.done <- nil
+				continue
 			case s.b == nil:
 				s.done <- c.finished()
 				continue
@@ -315,10 +327,23 @@ func (c *collective) apply(step uint64, sum []float32, applied int) {
 	c.applied = step + 1
 }
 
-// skip goes past a step in which nobody has dense gradients. Preconditions: none is asked for.
-func (c *collective) skip(step uint64) {
-	if c != nil {
-		c.applied = step + 1
+// skip goes past the steps before step to, in which nobody has dense gradients: those that
+// send what a pass leaves.
+func (c *collective) skip(to uint64) error {
+	if c == nil || c.over {
+		return nil
+	}
+	c.pending = &sumOf{skip: to, done: make(chan error, 1)}
+	c.requests <- c.pending
+	return c.wait()
+}
+
+// skipTo is skip by the goroutine that makes the calls.
+func (c *collective) skipTo(to uint64) {
+	for ; c.applied < to; c.applied++ {
+		if c.survives {
+			c.past.skip(c.applied)
+		}
 	}
 }
 

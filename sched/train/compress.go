@@ -81,11 +81,14 @@ func (w *worker) pushKept(ctx context.Context, epoch int) error {
 		return err
 	}
 	w.unsent.pass()
-	if w.leftSent {
-		w.leftSent = false
-		return nil
+	steps := max(1, slices.Max(all)) - w.leftSent
+	if steps < 0 {
+		return fmt.Errorf("train: the process before had trained %d steps of a pass more than it has now: is the data what it was?", -steps)
 	}
-	steps := max(1, slices.Max(all))
+	w.leftSent = 0
+	if err := w.collective.skip(w.clock + uint64(steps)); err != nil {
+		return err
+	}
 	w.client.SendAll(true)
 	defer w.client.SendAll(false)
 	for range steps {
@@ -111,10 +114,12 @@ func (w *worker) pushKeptStep(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.collective == nil {
+	switch {
+	case w.collective == nil:
 		err = w.client.PushDense(b.dense, b.clock, false, &b.pushDense)
+	case w.job.evenPushes():
+		err = w.client.PushNothing(b.dense, b.rows, b.clock, w.pushesTo, &b.pushDense)
 	}
-	w.collective.skip(b.clock)
 	if err == nil {
 		err = w.client.Push(b.rows, b.clock, true, &b.push)
 	}

@@ -7,28 +7,46 @@ import "fmt"
 // their way (pushesLeft), those of the one before that have arrived.
 const pastSteps = pushesLeft + 2
 
+// pastSteps is that of a job, in which who goes on may compute steps again that were merged.
+func (j *Job) pastSteps() int { return pastSteps + j.Compress.Merge }
+
 // pastStep is the dense values that a step was computed with, and the sum of all
 // workers' gradients of it.
 type pastStep struct {
 	clock       uint64
 	before, sum []float32
+	// none: nobody had gradients, so that the values stayed as they were.
+	none bool
 }
 
-// history is the newest steps, oldest first, without gaps.
+// history is the newest steps, oldest first, without gaps: at least so many that have sums.
 type history struct {
 	steps []pastStep
+	room  int
 }
 
 // add takes copies.
 func (h *history) add(clock uint64, before, sum []float32) {
 	var s pastStep
-	if len(h.steps) == pastSteps {
-		s = h.steps[0]
-		h.steps = h.steps[:copy(h.steps, h.steps[1:])]
+	sums, first := 0, -1
+	for i := range h.steps {
+		if h.steps[i].none {
+			continue
+		}
+		if sums++; first < 0 {
+			first = i
+		}
+	}
+	if sums >= h.room {
+		s = h.steps[first]
+		h.steps = h.steps[:copy(h.steps, h.steps[first+1:])]
 	}
 	s.clock, s.before, s.sum = clock, append(s.before[:0], before...), append(s.sum[:0], sum...)
 	h.steps = append(h.steps, s)
 }
+
+// skip adds a step without gradients.
+func (h *history) skip(clock uint64) { h.steps = append(h.steps, pastStep{clock: clock, none: true}) }
 
 // of finds a step.
 func (h *history) of(clock uint64) (*pastStep, error) {

@@ -171,7 +171,7 @@ func (c *collective) floats() int {
 
 // stand is this worker's.
 func (c *collective) stand() denseStand {
-	s := denseStand{has: c.replica != nil, clean: true, needs: c.from}
+	s := denseStand{has: c.replica != nil, clean: true, needs: c.from, pastSums: c.pastSums}
 	if in := c.w.inherited; in != nil {
 		s.clean = in.clean || in.fresh <= in.from
 	}
@@ -231,7 +231,7 @@ func (c *collective) tell(a agreement) (err error) {
 		defer func() {
 			if err != nil { // it has nothing yet
 				err = errors.Join(err, c.replica.Close())
-				c.replica, c.past = nil, history{}
+				c.replica, c.past.steps = nil, nil
 			}
 		}()
 	}
@@ -239,7 +239,8 @@ func (c *collective) tell(a agreement) (err error) {
 	for i := range c.blocks {
 		states += len(c.replica.State(i))
 	}
-	arena, m, err := c.memory(c.group, 4*max(c.floats(), states), "collective's dense vector")
+	none := make([]float32, a.to-a.from) // 1 for a step without gradients
+	arena, m, err := c.memory(c.group, 4*max(c.floats(), states, len(none)), "collective's dense vector")
 	if err != nil {
 		return err
 	}
@@ -258,7 +259,31 @@ func (c *collective) tell(a agreement) (err error) {
 		}
 		return nil
 	}
+	if isRoot {
+		for i := range none {
+			p, err := c.past.of(a.from + uint64(i))
+			if err != nil {
+				return err
+			}
+			if p.none {
+				none[i] = 1
+			}
+		}
+	}
+	if len(none) > 0 && c.w.job.Compress.Keeps() {
+		if err := share(none); err != nil {
+			return err
+		}
+	}
 	for step := a.from; step < a.to; step++ {
+		if none[step-a.from] != 0 {
+			if isNew {
+				c.past.skip(step)
+			} else {
+				c.skipTo(step + 1)
+			}
+			continue
+		}
 		p := &pastStep{before: make([]float32, c.floats()), sum: make([]float32, c.floats())}
 		if isRoot {
 			if p, err = c.past.of(step); err != nil {

@@ -134,6 +134,11 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 				return err
 			}
 			w.clock, p.Steps, p.Life = mine.Clock, mine.Steps, w.newer(mine.Life, mine.Clock)
+			if w.job.Compress.Keeps() {
+				if err := w.collective.skip(w.clock); err != nil {
+					return err
+				}
+			}
 			if w.rows != nil { // outside bsp others may still need rows for the pass
 				if err := data.Load(); err != nil {
 					return err

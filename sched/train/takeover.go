@@ -355,10 +355,10 @@ func (w *worker) goOnAt(r *dataset.Reader) (before, mine int64, err error) {
 	n := in.from - w.clock
 	for i := range n {
 		step, err := r.Next()
-		if errors.Is(err, io.EOF) && i == n-1 && w.job.evenPushes() && w.job.drops() {
-			w.leftSent = true
-			w.clock++
-			n--
+		if errors.Is(err, io.EOF) && w.job.evenPushes() && w.job.drops() {
+			w.leftSent = int(n - i)
+			w.clock += n - i
+			n = i
 			break
 		}
 		if err != nil {

@@ -103,8 +103,9 @@ type worker struct {
 	inherited *inherited
 	took      took
 	owns      func() error
-	// leftSent says that the processes before have sent what the running pass leaves.
-	leftSent bool
+	// leftSent is how many of the steps that send what the running pass leaves the processes
+	// before have pushed.
+	leftSent int
 	// Of a stream: feed says what it consists of, passBegan is the entry with which the
 	// running pass began.
 	feed      feed
