@@ -172,7 +172,6 @@ func TestCompressFlag(t *testing.T) {
 		{"--compress topk:0.1:few", "want topk:R"},
 		{"--compress topk:0.1:-1", "0 to 1000"},
 		{"--compress int8 --audit " + t.TempDir(), "leave out one of them"},
-		{"--compress topk:0.1 --sync asp --sharding dynamic --no-shuffle --on-worker-loss restart", "use fp16 or int8"},
 		{"--merge-pushes 1", "want off, auto, or 2 to 8"},
 		{"--merge-pushes 2 --sync bsp", "or ssp with --staleness 2 or more"},
 		{"--merge-pushes 3 --sync ssp --staleness 2", "give --staleness 3 or more"},

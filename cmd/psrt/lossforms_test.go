@@ -46,11 +46,13 @@ func lossForms() []lossForm {
 		{form: "`--merge-pushes auto`", by: TestWorkersDieThatFindHowManyToMerge},
 		{form: "`--merge-pushes` with `--stream` or `--sharding dynamic`", by: TestWorkersDieThatMergeWhatTheyAreDealt},
 		{form: "`--compress topk`", by: TestWorkersDieThatKeep},
+		{form: "`--compress topk` with `--dense allreduce`, `--ssd` or `--hbm-budget`", by: TestWorkersDieThatKeep},
+		{form: "`--compress topk` with `--stream` or `--sharding dynamic`", by: TestWorkersDieThatMergeWhatTheyAreDealt},
+		{form: "`--merge-pushes` with `--dense allreduce`", by: TestWorkersDieThatMerge},
+		{form: "`--compress topk` or `--merge-pushes` with `--accessor`", by: TestWorkerOfTheDaysDies},
 		{form: "`--combine host`", by: TestCombinedWorkersAreReplaced},
 		{form: "`--combine host` with `--ssd`, `--compress int8`", flags: "--combine host --ssd DIR --mem-budget 64MiB --compress int8 --transport tcp"},
 		{form: "`--table-sync` with one table in bsp", flags: "--sync asp --table-sync dense=bsp --model deepfm --hidden 16 --audit DIR/record", after: sameExamplesAndAudited},
-		{form: "`--compress topk` with `--stream`, `--sharding dynamic`, `--accessor`, `--dense allreduce` or `mixed`, `--ssd` or `--hbm-budget`", flags: "--compress topk:0.1 --model deepfm --hidden 16 --dense allreduce", says: "nobody knows how far a dead worker had come"},
-		{form: "`--merge-pushes` with `--accessor` or `--dense allreduce`", flags: "--sync asp --merge-pushes 2 --model deepfm --hidden 16 --dense allreduce", says: "do not go back to steps"},
 		{form: "`--colocate`", flags: "--workers 1 --colocate", says: "takes its server's rows with it"},
 	}
 }

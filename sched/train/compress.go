@@ -25,9 +25,6 @@ func (j *Job) validateCompress() error {
 	if err := j.validateMerge(); err != nil {
 		return err
 	}
-	if why := j.keepsAlone(); j.Survives() && why != "" {
-		return fmt.Errorf("train: %s with --on-worker-loss %s: %s", j.Compress.Flag(), j.OnWorkerLoss, why)
-	}
 	if j.Compress.Code == compress.Top && j.bsp() && j.Stream != nil && j.Checkpoint != nil && j.Checkpoint.Resume {
 		return fmt.Errorf("train: --compress %s with --sync %s, --stream and --resume: what workers have kept of gradients is not in checkpoints of a stream, so the model would not be that of a job that was never interrupted; resume with --compress fp16, int8 or none, or with --sync %s or %s", j.Compress, BSP, SSP, ASP)
 	}

@@ -22,7 +22,9 @@ import (
 //
 // With --compress topk what a worker kept is of all steps of its pass, and is lost with it;
 // so is what it left out of the steps that some lanes have: who goes on keeps nothing of
-// these, as the lanes may have just that.
+// these, as the lanes may have just that. How many steps what a pass leaves takes, workers agree on
+// at a gathering before the first of them, where what a dead one has said stays: who goes on behind
+// the last step that it reads goes on in these.
 
 // evenPushes says whether each lane gets equally many pushes in each step, where rows are kept.
 func (j *Job) evenPushes() bool { return j.Survives() && j.Compress.Keeps() }
@@ -49,32 +51,6 @@ func (w *worker) keptAgain(ctx context.Context, from uint64) error {
 
 // drops says whether what a worker has not sent yet is lost with it.
 func (j *Job) drops() bool { return j.Compress.Code == compress.Top }
-
-// keepsAlone says why nobody can go on for a worker with what it has not sent yet; "": somebody can.
-func (j *Job) keepsAlone() string {
-	switch {
-	case j.drops():
-		return j.dropsAlone()
-	case j.Compress.Merge < 2:
-		return ""
-	case j.Lifecycle != nil || j.reduces():
-		return "days (--accessor) and sums among workers (--dense allreduce) do not go back to steps that a dead worker had merged; leave it out, or use no --merge-pushes"
-	}
-	return ""
-}
-
-// dropsAlone is keepsAlone with topk.
-func (j *Job) dropsAlone() string {
-	switch {
-	case j.Stream != nil || j.dynamic():
-		return "with --stream or --sharding dynamic nobody knows whether a dead worker had sent what a pass leaves; leave it out, or use fp16 or int8"
-	case j.Lifecycle != nil || j.reduces():
-		return "days (--accessor) may end, and with sums among workers (--dense allreduce, mixed) there are fewer pushes, in the step that sends what a pass leaves, so that nobody knows how far a dead worker had come in it; leave it out, or use fp16 or int8"
-	case j.Storage != nil || j.Device != nil:
-		return "what a pass leaves is sent in one step then, whose rows have no place together with --ssd or --hbm-budget; leave it out, or use fp16 or int8"
-	}
-	return ""
-}
 
 // heldSince is the oldest step of which the process before may have kept rows when some lane
 // lacked something of step from, or the step that ends a pass had been pushed: that one is
