@@ -186,6 +186,18 @@ func (d *denseRank) computable(a *heter.Arrival) bool {
 	return len(d.owed.pushes) == 0 && a.Head.Step <= d.values.clock // else the worker gets ahead of what it has kept
 }
 
+// oldestWaiting is the oldest step that waits for values, or clock where that is older. Workers
+// are steps apart when a process begins: had it asked for the values of the newest, clocks might
+// hold them back until the oldest is computed.
+func (d *denseRank) oldestWaiting(clock uint64) uint64 {
+	for i := range d.waiting {
+		if a := &d.waiting[i]; !d.owed.before(a) && a.Head.Step > d.values.clock {
+			clock = min(clock, a.Head.Step)
+		}
+	}
+	return clock
+}
+
 // pushOwed goes on with what is owed, in its order, as far as it is computed.
 func (d *denseRank) pushOwed() error {
 	if len(d.owed.pushes) == 0 {

@@ -444,7 +444,7 @@ func (d *denseRank) push(key groupKey, g *group, ticks bool) error {
 			return err
 		}
 	}
-	return d.pullNext()
+	return d.pullNext(d.seen + 1)
 }
 
 func (d *denseRank) pushSum(b *batch, key groupKey, some bool) error {
@@ -470,19 +470,15 @@ func (d *denseRank) tick() error {
 
 // pullNext asks for the values to go on with: in BSP those of the next step that is pushed
 // here, for a worker without examples in a step asks no server for rows, and so may be
-// ahead by that step. Else those of the oldest step that waits for some, which the clocks
-// allow first, or of the step after all that have come.
-func (d *denseRank) pullNext() error {
-	if d.job.bsp() {
-		return d.pull(d.clock)
+// ahead by that step; else those of a clock, or a later one.
+func (d *denseRank) pullNext(clock uint64) error {
+	switch {
+	case d.job.bsp():
+		clock = 0
+	case d.rank.Generation > 1 && d.job.mode(DenseTable).Most >= 0:
+		clock = d.oldestWaiting(clock)
 	}
-	next := d.seen + 1
-	for i := range d.waiting {
-		if a := &d.waiting[i]; !d.owed.before(a) && a.Head.Step > d.values.clock {
-			next = min(next, a.Head.Step)
-		}
-	}
-	return d.pull(max(d.clock, next))
+	return d.pull(max(d.clock, clock))
 }
 
 // passed is how many steps all workers have behind them here.
@@ -509,7 +505,7 @@ func (d *denseRank) settle(b *batch) error {
 // step wait for some of this one.
 func (d *denseRank) await() error {
 	if len(d.waiting) > 0 && d.next == nil && !d.job.bsp() && len(d.owed.pushes) == 0 {
-		return d.pullNext()
+		return d.pullNext(d.seen)
 	}
 	if len(d.waiting) > 0 && d.next != nil {
 		return d.awaitValues()
