@@ -12,19 +12,20 @@ import (
 	"psrt/sched/heter"
 )
 
-// A process may go on for a dense rank that died, as one does for a
-// worker: from the oldest step that some lane lacks of it. Workers have kept the
-// activations that they sent since (heter.Again) and send them to the new process, which
-// computes them with the values of that step, as servers kept them, and so pushes what the
-// process before would have pushed.
+// A process may go on for a dense rank that died, as one does for a worker: from the oldest
+// step that some lane lacks of it. Workers have kept the activations that they sent since
+// (heter.Again) and send them to the new process. In BSP it computes them with the values of
+// that step, as servers kept them, and so pushes what the process before would have pushed;
+// else see denseowed.go.
 //
-// One step more may be asked of it: a worker may lack the answers of a step that all lanes
+// In BSP one step more may be asked of it: a worker may lack the answers of a step that all lanes
 // have got of the dense ranks. Nothing was added up then, for the rows of that worker are
 // missing: the values of the step are there, and nothing is to be pushed of it again.
 
 // keptSteps is how many steps more than are under way both ends of a link keep, in a job
 // that survives its ranks: a dense rank pushes up to three steps before the first of them
-// is answered.
+// is answered, outside BSP up to one from each of its batches, which are as many as are under
+// way.
 const keptSteps = 3
 
 // denseLeftKey has what a dense rank said when it left.
