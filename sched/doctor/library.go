@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,6 +115,9 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 // fits says why a file is not the library that is wanted.
 func fits(path string, l library) error {
 	lib, err := elf.Open(path)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("wrong library: the file is cut short, or no library")
+	}
 	if err != nil {
 		return fmt.Errorf("wrong library: %w", err)
 	}

@@ -47,7 +47,7 @@ func TestWrongLibraries(t *testing.T) {
 		{"of another machine", []string{"foreign"}, []string{"sin"}, Warn, "wrong library: for another machine, EM_SPARCV9"},
 		{"of another machine, then ours", []string{"foreign", "real"}, []string{"sin"}, OK, dirs["real"]},
 		{"no library", []string{"script"}, []string{"sin"}, Warn, "wrong library: bad magic number"},
-		{"cut short", []string{"cut"}, []string{"sin"}, Warn, "wrong library: "},
+		{"cut short", []string{"cut"}, []string{"sin"}, Warn, "wrong library: the file is cut short"},
 		{"the first counts", []string{"script", "real"}, []string{"sin"}, Warn, dirs["script"]},
 		{"nowhere", nil, []string{"sin"}, Missing, "no libx.so.1 where libraries usually are"},
 	} {
