@@ -21,8 +21,13 @@ import (
 	"psrt/sched/train"
 )
 
-// lossRuns is how many jobs TestWorkersDie plays; make full plays more.
-const lossRuns = 8
+// lossRuns is how many jobs TestWorkersDie plays, formRuns each of most other forms: three, as
+// each is half a minute of CI, of a worker started again and of another that goes on. make full
+// plays more of all.
+const (
+	lossRuns = 8
+	formRuns = 3
+)
 
 // job is a psrt train that runs.
 type runningJob struct {
@@ -139,18 +144,18 @@ func TestWorkersDie(t *testing.T) { workersDie(t, lossRuns, "--model", "fm") }
 // So they are where they add dense gradients among themselves: who goes on for one that
 // died gets dense values, and the sums of steps that its servers lack, from the others.
 func TestWorkersDieInAllReduce(t *testing.T) {
-	workersDie(t, lossRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
+	workersDie(t, 2*formRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
 }
 
 // So they are where some blocks go that way, and others to the servers: who goes on takes
 // over which.
 func TestWorkersDieInMixed(t *testing.T) {
-	workersDie(t, 4, "--model", "deepfm", "--hidden", "512,128", "--lanes", "2", "--dense", train.DenseMixed)
+	workersDie(t, formRuns, "--model", "deepfm", "--hidden", "512,128", "--lanes", "2", "--dense", train.DenseMixed)
 }
 
 // So they are where they have rows for each other beside that.
 func TestWorkersDieInGlobalShuffle(t *testing.T) {
-	workersDie(t, 4, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
+	workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
 // So they are where one table is in bsp and the other not: what pushes bring to the latter
@@ -158,7 +163,7 @@ func TestWorkersDieInGlobalShuffle(t *testing.T) {
 func TestWorkersDieWithOneTableInBSP(t *testing.T) {
 	for _, tables := range []string{"dense=bsp,embedding=asp", "dense=asp,embedding=bsp", "dense=bsp,embedding=ssp:2"} {
 		t.Run(strings.ReplaceAll(tables, ",", " "), func(t *testing.T) { // a folder of data has no comma
-			workersDie(t, 5, "--model", "deepfm", "--hidden", "16", "--table-sync", tables)
+			workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16", "--table-sync", tables)
 		})
 	}
 }
@@ -166,9 +171,11 @@ func TestWorkersDieWithOneTableInBSP(t *testing.T) {
 // So they are where they pull and push as one: all of them begin again, in the processes that
 // live.
 func TestCombinedWorkersAreReplaced(t *testing.T) {
-	t.Run("ps", func(t *testing.T) { workersDie(t, 5, "--model", "deepfm", "--hidden", "16", "--combine", "host") })
+	t.Run("ps", func(t *testing.T) {
+		workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16", "--combine", "host")
+	})
 	t.Run("allreduce", func(t *testing.T) {
-		workersDie(t, 3, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
+		workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
 	})
 }
 
