@@ -98,18 +98,11 @@ func TestRetained(t *testing.T) {
 							t.Errorf("step %d, which is over: dense values of version %d, want %d", step, other.version, step)
 						}
 					}
-					for _, n := range w.nodes {
-						l := n.servers[0].lanes[0]
-						w.until("every replica has the step", func() (is bool) {
-							must(t, l.do(time.Minute, func() { is = l.clock.Min() == step+1 }))
-							return is
-						})
-						must(t, l.do(time.Minute, func() {
-							if s := l.standing(1); !s.Retained || s.Applied != step+1 {
-								t.Errorf("step %d: worker 1 stands at %+v", step, s)
-							}
-						}))
-					}
+					w.standAfter(step, func(s psmsg.Standing) {
+						if !s.Retained || s.Applied != step+1 {
+							t.Errorf("step %d: worker 1 stands at %+v", step, s)
+						}
+					})
 				}
 				if plain {
 					return
@@ -154,6 +147,19 @@ func TestRetained(t *testing.T) {
 			})
 		}
 	})
+}
+
+// standAfter shows how worker 1 stands at each replica when that has a step.
+func (w *chainWorld) standAfter(step uint64, show func(s psmsg.Standing)) {
+	w.t.Helper()
+	for _, n := range w.nodes {
+		l := n.servers[0].lanes[0]
+		w.until("every replica has the step", func() (is bool) {
+			must(w.t, l.do(time.Minute, func() { is = l.clock.Min() == step+1 }))
+			return is
+		})
+		must(w.t, l.do(time.Minute, func() { show(l.standing(1)) }))
+	}
 }
 
 // Where the dense values alone are in bsp, who goes on pulls them as they were; rows are as
@@ -204,18 +210,11 @@ func retainedOfOne(t *testing.T, transport string, plain bool, dense int) {
 		if dense > 0 {
 			holds("dense values of a step that is over", other.pullDense(0, step), -4*was)
 		}
-		for _, n := range w.nodes {
-			l := n.servers[0].lanes[0]
-			w.until("every replica has the step", func() (is bool) {
-				must(t, l.do(time.Minute, func() { is = l.clock.Min() == step+1 }))
-				return is
-			})
-			must(t, l.do(time.Minute, func() {
-				if s := l.standing(1); !s.Gives(step) || s.Retained != (dense > 0) {
-					t.Errorf("step %d: worker 1 stands at %+v", step, s)
-				}
-			}))
-		}
+		w.standAfter(step, func(s psmsg.Standing) {
+			if !s.Gives(step) || s.Retained != (dense > 0) {
+				t.Errorf("step %d: worker 1 stands at %+v", step, s)
+			}
+		})
 	}
 	if plain || dense == 0 {
 		return
