@@ -6,9 +6,9 @@
 // It owns the kernels and the layout of their one argument. It must not know who
 // drives a GPU, or when.
 //
-// The same source, compiled as C, is what the fake driver of csrc/cuda/cudatest
-// runs, and, of layers, what Host does, so that its arithmetic is held against
-// csrc/kernels and csrc/nn where there is no GPU. On a GPU the bits are the same: every
+// The fake driver of csrc/cuda/cudatest runs the text; the same source, compiled as C, is
+// what Host does of layers, and a library's twin (csrc/accel). So the arithmetic of both is
+// held against csrc/kernels and csrc/nn where there is no GPU. On a GPU the bits are the same: every
 // operation is IEEE's, rounded to nearest, none is contracted (those of matrix products
 // are fused by intent), denormals are kept, and sums run in the same lanes and tree.
 //

@@ -10,7 +10,7 @@ import (
 	"psrt/csrc/cuda"
 )
 
-var sources = []string{"csrc/cuda/cudatest/testdata/fake.c", "csrc/cuda/cudatest/testdata/fake_rdma.h", "csrc/cuda/cudatest/testdata/fake_copies.h", "csrc/ptx/device.h", "csrc/ptx/rules.h", "csrc/ptx/parts.h", "csrc/ptx/find.h", "csrc/ptx/dense.h", "csrc/ptx/rows.cu"}
+var sources = []string{"csrc/cuda/cudatest/testdata/fake.c", "csrc/cuda/cudatest/testdata/fake_rdma.h", "csrc/cuda/cudatest/testdata/fake_copies.h", "csrc/cuda/cudatest/testdata/fake_ops.h", "csrc/cuda/cudatest/testdata/fake_text.h", "csrc/cuda/cudatest/testdata/fake_warps.h"}
 
 var (
 	lock  sync.Mutex

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -37,9 +38,19 @@ func specs(t *testing.T) []table.Spec {
 		for _, kind := range []string{table.SGD, table.AdaGrad, table.RowAdaGrad, table.Adam, table.FTRL, table.Sum, table.Assign} {
 			all = append(all, table.Spec{Name: fmt.Sprintf("%s-%d", kind, dim), ID: uint32(100 + i), Dim: dim, Optimizer: table.Optimizer{Kind: kind}})
 		}
-		for _, kind := range []string{table.AdaGrad, table.Adam, table.SGD} {
+		for _, kind := range []string{table.AdaGrad, table.RowAdaGrad, table.Adam, table.FTRL, table.SGD} {
 			life := table.DefaultLifecycle()
 			all = append(all, table.Spec{Name: fmt.Sprintf("life-%s-%d", kind, dim), ID: uint32(200 + i), Dim: dim, Optimizer: table.Optimizer{Kind: kind}, Lifecycle: &life})
+		}
+	}
+	rules := []string{"", table.PartNaive, table.PartAdaGrad, table.PartStdAdaGrad, table.PartAdam, table.PartSharedAdam}
+	for i, weight := range rules {
+		for k, vector := range rules {
+			life := table.DefaultLifecycle()
+			life.Embed, life.Embedx = table.PartRule{Rule: weight}, table.PartRule{Rule: vector}
+			life.ShowScale = (i+k)%2 == 0
+			all = append(all, table.Spec{Name: fmt.Sprintf("life-%s-%s", cmp.Or(weight, "optimizer"), cmp.Or(vector, "optimizer")), ID: 300, Dim: []int{2, 17, 18, 40}[(i+k)%4],
+				Optimizer: table.Optimizer{Kind: table.AdaGrad}, Lifecycle: &life})
 		}
 	}
 	return slices.DeleteFunc(all, func(s table.Spec) bool { return s.Optimizer.Kind == table.User || s.Validate() != nil })

@@ -1,5 +1,5 @@
-/* A libcuda.so.1 for tests: one device whose memory is the host's and whose kernels
- * are those of csrc/ptx, compiled for the host. Work is done as late as CUDA may do
+/* A libcuda.so.1 for tests: one device whose memory is the host's, and which runs the
+ * PTX that it is given (fake_text.h, fake_warps.h). Work is done as late as CUDA may do
  * it: when an event behind it is waited for or, one piece each time, when one is
  * asked about. So a buffer that is used again too early is seen by its bytes. A copy to
  * or from memory of the host that is not pinned returns when the stream has done it, as late
@@ -29,6 +29,7 @@
  * PSRT_FAKE_CUDA_FENCED  the device's addresses are none of the host's: who touches
  *                        one from there dies */
 #define _GNU_SOURCE
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +37,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rows.cu"
-
-_Thread_local u64 psrt_thread;
+#include "fake_text.h"
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_INIT = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH = 719 };
 enum { DEVICES = 8, ARGUMENT = 512 };
@@ -50,8 +49,6 @@ static int devices = 1, unfit = -1, old = -1, full = -1, ready, broken, retained
 static _Thread_local int depth;
 static _Thread_local int *entered[16]; /* contexts, depth of them */
 
-typedef void (*work)(void *);
-
 enum what { COPY, FILL, KERNEL_RUN, EVENT, AWAIT, GIVEN };
 
 struct op {
@@ -60,7 +57,8 @@ struct op {
 	void *to;
 	const void *from;
 	size_t n;
-	int byte, kernel;
+	int byte, device;
+	const struct function *function;
 	unsigned blocks, threads;
 	struct event *event;
 	unsigned long turn;
@@ -83,6 +81,7 @@ struct block {
 	size_t bytes;
 	unsigned char *at; /* data, or a fenced address */
 	int host, device;
+	struct touch *touched; /* of fake_warps.h: one for each word */
 	_Alignas(256) unsigned char data[];
 };
 
@@ -127,49 +126,10 @@ static struct stream *named(void *s)
 	return own;
 }
 
-static void gather(void *a) { psrt_gather_rows(*(struct batch *)a); }
-static void put(void *a) { psrt_put_rows(*(struct batch *)a); }
-static void update_rows(void *a) { psrt_update_rows(*(struct update *)a); }
-static void gather_parts(void *a) { psrt_gather_parts(*(struct parts_gather *)a); }
-static void update_parts(void *a) { psrt_update_parts(*(struct parts_update *)a); }
-static void find_rows(void *a) { psrt_find_rows(*(struct find *)a); }
-static void find_parts(void *a) { psrt_find_parts(*(struct parts_find *)a); }
-static void product(void *a) { psrt_product(*(struct product *)a); }
-static void activate(void *a) { psrt_activate(*(struct layer *)a); }
-static void activate_back(void *a) { psrt_activate_back(*(struct layer *)a); }
-static void normalize(void *a) { psrt_normalize(*(struct layer *)a); }
-static void normalize_back(void *a) { psrt_normalize_back(*(struct layer *)a); }
-static void output(void *a) { psrt_output(*(struct layer *)a); }
-static void output_back(void *a) { psrt_output_back(*(struct layer *)a); }
-static void cross(void *a) { psrt_cross(*(struct layer *)a); }
-static void cross_back(void *a) { psrt_cross_back(*(struct layer *)a); }
-static void add(void *a) { psrt_add(*(struct layer *)a); }
-static void loss(void *a) { psrt_loss(*(struct layer *)a); }
+/* Memory that is pinned as it is: a list, to see that what is let go was had. */
+static struct { void *at; size_t bytes; } kept[4096];
 
-static const struct {
-	const char *name;
-	work run;
-	size_t argument;
-} kernels[] = {
-	{ "psrt_gather_rows", gather, sizeof(struct batch) },
-	{ "psrt_put_rows", put, sizeof(struct batch) },
-	{ "psrt_update_rows", update_rows, sizeof(struct update) },
-	{ "psrt_gather_parts", gather_parts, sizeof(struct parts_gather) },
-	{ "psrt_update_parts", update_parts, sizeof(struct parts_update) },
-	{ "psrt_find_rows", find_rows, sizeof(struct find) },
-	{ "psrt_find_parts", find_parts, sizeof(struct parts_find) },
-	{ "psrt_product", product, sizeof(struct product) },
-	{ "psrt_activate", activate, sizeof(struct layer) },
-	{ "psrt_activate_back", activate_back, sizeof(struct layer) },
-	{ "psrt_normalize", normalize, sizeof(struct layer) },
-	{ "psrt_normalize_back", normalize_back, sizeof(struct layer) },
-	{ "psrt_output", output, sizeof(struct layer) },
-	{ "psrt_output_back", output_back, sizeof(struct layer) },
-	{ "psrt_cross", cross, sizeof(struct layer) },
-	{ "psrt_cross_back", cross_back, sizeof(struct layer) },
-	{ "psrt_add", add, sizeof(struct layer) },
-	{ "psrt_loss", loss, sizeof(struct layer) },
-};
+#include "fake_warps.h"
 
 static int step(struct stream *s);
 
@@ -192,17 +152,8 @@ static int step(struct stream *s)
 	case COPY: memmove(real(o->to), real(o->from), o->n); break;
 	case FILL: memset(real(o->to), o->byte, o->n); break;
 	case KERNEL_RUN:
-		for (size_t i = 0; fence && i + sizeof(void *) <= ARGUMENT; i += sizeof(void *)) {
-			void *p;
-			memcpy(&p, o->argument + i, sizeof p);
-			p = real(p);
-			memcpy(o->argument + i, &p, sizeof p);
-		}
-		/* Backwards: nobody promises an order among threads. */
-		for (u64 n = (u64)o->blocks * o->threads; n-- > 0;) {
-			psrt_thread = n;
-			kernels[o->kernel].run(o->argument);
-		}
+		if (!broken)
+			broken = run_function(o->function, o->device, o->blocks, o->threads, o->argument);
 		break;
 	case EVENT: o->event->passed = o->turn; break;
 	case AWAIT:
@@ -309,6 +260,7 @@ static const struct {
 	{ 801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported" },
 	{ NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
 	{ ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered" },
+	{ MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address" },
 	{ LAUNCH, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure" },
 };
 
@@ -416,6 +368,7 @@ static int take(void **at, size_t n, int host)
 	}
 	memset(real(b->at), 0xa5, n);
 	b->bytes = n;
+	b->touched = NULL;
 	b->host = host;
 	b->device = (int)(current() - retained);
 	pinned += host ? n : 0;
@@ -437,6 +390,7 @@ static int drop(void *at, int host)
 		*p = b->next;
 		used -= host ? 0 : b->bytes;
 		pinned -= host ? b->bytes : 0;
+		forget(b);
 		free(b);
 		return OK;
 	}
@@ -447,9 +401,6 @@ int cuMemAlloc_v2(unsigned long long *at, size_t n) { CALL({ void *p = NULL; r =
 int cuMemFree_v2(unsigned long long at) { CALL({ r = drop((void *)at, 0); }); }
 int cuMemHostAlloc(void **at, size_t n, unsigned f) { (void)f; CALL({ wait_for_context(); r = take(at, n, 1); }); }
 int cuMemFreeHost(void *at) { CALL({ r = drop(at, 1); }); }
-
-/* Memory that is pinned as it is: a list, to see that what is let go was had. */
-static struct { void *at; size_t bytes; } kept[4096];
 
 int cuMemHostRegister_v2(void *at, size_t n, unsigned f)
 {
@@ -587,7 +538,6 @@ static void trace(const char *what)
 	fclose(f);
 }
 
-/* Has the text the kernels? A driver would compile it. */
 int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void **values)
 {
 	(void)n;
@@ -597,37 +547,30 @@ int cuModuleLoadDataEx(void **m, const void *ptx, unsigned n, int *options, void
 		if (current() - retained == old) {
 			snprintf(values[0], (size_t)values[1], "this device is too old");
 			r = 209; /* CUDA_ERROR_NO_BINARY_FOR_GPU */
-		} else if (strstr(ptx, ".version") && strstr(ptx, ".entry"))
-			*m = strdup(ptx);
-		else {
-			snprintf(values[0], (size_t)values[1], "this is no PTX");
+		} else if (!(*m = compile(ptx, values[0], (size_t)values[1])))
 			r = 218; /* CUDA_ERROR_INVALID_PTX */
-		}
 	});
 }
 
 static int finish_all(void) { CALL({ wait_for_context(); all(); trace("unload"); }); }
 
-/* The text goes with a device that has failed, too: nobody has it any more. */
+/* Kernels go with a device that has failed, too: nobody has them any more. */
 int cuModuleUnload(void *m)
 {
 	int r = finish_all();
 	if (depth >= 1)
-		free(m);
+		unload(m);
 	return r;
 }
 
 int cuModuleGetFunction(void **f, void *m, const char *name)
 {
 	CALL({
-		char entry[128];
-		snprintf(entry, sizeof entry, ".entry %s(", name);
-		r = NOT_FOUND;
-		for (size_t i = 0; strstr(m, entry) && i < sizeof kernels / sizeof *kernels; i++)
-			if (!strcmp(kernels[i].name, name)) {
-				*f = (void *)&kernels[i]; // an address, as all that Go keeps as one must be
-				r = OK;
-			}
+		struct function *each = ((struct module *)m)->functions;
+		while (each && strcmp(each->name, name))
+			each = each->next;
+		*f = each;
+		r = each ? OK : NOT_FOUND;
 	});
 }
 
@@ -635,17 +578,18 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 {
 	(void)extra;
 	CALL({
-		size_t k = (size_t)((const char *)f - (const char *)kernels) / sizeof *kernels;
+		const struct function *function = f;
 		if (fails_from && (fails_on < 0 || current() - retained == fails_on) && ++launches >= fails_from)
 			r = broken = LAUNCH;
-		else if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared)
+		else if (gy != 1 || gz != 1 || by != 1 || bz != 1 || shared || bx < 1 || bx > 1024 || function->argument > ARGUMENT)
 			r = INVALID;
 		else {
 			struct op *o = give(named(s), KERNEL_RUN);
-			o->kernel = (int)k;
+			o->function = function;
+			o->device = (int)(current() - retained);
 			o->blocks = gx;
 			o->threads = bx;
-			memcpy(o->argument, arguments[0], kernels[k].argument);
+			memcpy(o->argument, arguments[0], function->argument);
 		}
 	});
 }
