@@ -30,8 +30,12 @@ DEVICE u32 find_row(const struct find *f, u64 key)
 		const struct bucket *p = f->index + at;
 		u32 meta = p->meta, hit[OWN];
 		for EACH_LANE(l) {
-			int i = OWN > 1 ? l : first_lane();
-			hit[l] = i < SLOTS && (meta >> i & 1) && p->key[i] == key ? p->row[i] : NO_ROW;
+			int i = OWN > 1 ? l : first_lane(), slot = i < SLOTS ? i : 0;
+			/* All asked for at once: a card would wait for memory thrice otherwise. */
+			u64 at_slot = p->key[slot];
+			u32 row = p->row[slot];
+			int taken = (i < SLOTS) & (int)(meta >> slot) & (at_slot == key);
+			hit[l] = taken ? row : NO_ROW;
 		}
 		u32 row = least_lane(hit);
 		if (row != NO_ROW || !(meta & PASSED))

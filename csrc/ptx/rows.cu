@@ -55,12 +55,13 @@ KERNEL psrt_update_rows(struct update u)
 		return;
 	u64 id = u.b.ids[i];
 	const struct grad g = { u.b.flat + i * u.b.step, 1.0f };
-	if (id >= u.b.count || refuses(&g, (i64)u.b.width)) {
+	if (id >= u.b.count || refuses_whole(g.at, (i64)u.b.width)) {
 		count_one(u.refused);
 		return;
 	}
 	float *w = u.b.rows + id * u.b.stride;
-	update_part(&u.rule, w, w + u.b.width, &g, (i64)u.b.width);
+	if (!update_quads(&u.rule, w, w + u.b.width, g.at, (i64)u.b.width))
+		update_part(&u.rule, w, w + u.b.width, &g, (i64)u.b.width);
 }
 
 #include "parts.h"

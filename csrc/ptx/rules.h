@@ -20,9 +20,27 @@ DEVICE float grad_of(const struct grad *g, i64 i) { return g->by == 1.0f ? g->at
 
 #define G(i) grad_of(g, i)
 
+/* Four elements of one lane, which are one access of memory each: what a card waits for is
+ * memory, and it has four times as much on its way. */
+union quad {
+	float4_t all;
+	float of[4];
+};
+
+DEVICE int in_quads(i64 n, u64 addresses) { return n % 4 == 0 && addresses % 16 == 0; }
+
+DEVICE union quad quad_at(const float *p, i64 i)
+{
+	union quad q;
+	q.all = ((const float4_t *)p)[i];
+	return q;
+}
+
+DEVICE void put_quad(float *p, i64 i, const union quad *q) { ((float4_t *)p)[i] = q->all; }
+
 DEVICE void copy(float *to, const float *from, i64 n)
 {
-	if (n % 4 == 0 && ((u64)to | (u64)from) % 16 == 0) { /* a matrix of somebody's may begin anywhere */
+	if (in_quads(n, (u64)to | (u64)from)) { /* a matrix of somebody's may begin anywhere */
 		for EACH(i, n / 4)
 			((float4_t *)to)[i] = ((const float4_t *)from)[i];
 		return;
@@ -37,15 +55,37 @@ DEVICE void zero(float *to, i64 n)
 		to[i] = 0.0f;
 }
 
+DEVICE int no_number(float g)
+{
+	union { float f; u32 u; } x;
+	x.f = g;
+	return (x.u & 0x7f800000u) == 0x7f800000u;
+}
+
 DEVICE int refuses(const struct grad *g, i64 n)
 {
 	int bad[OWN];
 	for EACH_LANE(l) {
 		bad[l] = 0;
-		for OF_LANE(i, l, n) {
-			union { float f; u32 u; } x;
-			x.f = G(i);
-			bad[l] |= (x.u & 0x7f800000u) == 0x7f800000u;
+		for OF_LANE(i, l, n)
+			bad[l] |= no_number(G(i));
+	}
+	return any_lane(bad);
+}
+
+/* The same of a gradient as it is. */
+DEVICE int refuses_whole(const float *g, i64 n)
+{
+	const struct grad as_is = { g, 1.0f };
+	if (!in_quads(n, (u64)g))
+		return refuses(&as_is, n);
+	int bad[OWN];
+	for EACH_LANE(l) {
+		bad[l] = 0;
+		for OF_LANE(i, l, n / 4) {
+			const union quad x = quad_at(g, i);
+			for (int j = 0; j < 4; j++)
+				bad[l] |= no_number(x.of[j]);
 		}
 	}
 	return any_lane(bad);
@@ -115,6 +155,42 @@ DEVICE void adam(const struct rule *r, float *w, float *m, float *v, float *p, c
 	}
 }
 
+DEVICE void sgd_of(const struct rule *r, float *w, float g)
+{
+	float d = g + r->l2 * *w;
+	*w = *w - r->lr * d;
+}
+
+DEVICE void adagrad_of(const struct rule *r, float *w, float *s, float g)
+{
+	float d = g + r->l2 * *w;
+	float a = *s + d * d;
+	*s = a;
+	*w = *w - (r->lr * d) / (SQRT(a) + r->eps);
+}
+
+/* Row w, its state s: with a gradient as it is, in quads. 0 where none of these rules, or
+ * where the row cannot be had so. */
+DEVICE int update_quads(const struct rule *r, float *w, float *s, const float *g, i64 n)
+{
+	if ((r->kind != SGD && r->kind != ADAGRAD) || !in_quads(n, (u64)w | (u64)s | (u64)g))
+		return 0;
+	for EACH(i, n / 4) {
+		union quad x = quad_at(w, i), by = quad_at(g, i);
+		if (r->kind == SGD) {
+			for (int j = 0; j < 4; j++)
+				sgd_of(r, &x.of[j], by.of[j]);
+		} else {
+			union quad sum = quad_at(s, i);
+			for (int j = 0; j < 4; j++)
+				adagrad_of(r, &x.of[j], &sum.of[j], by.of[j]);
+			put_quad(s, i, &sum);
+		}
+		put_quad(w, i, &x);
+	}
+	return 1;
+}
+
 DEVICE void ftrl(const struct rule *r, float *w, float *z, float *s, const struct grad *g, i64 n)
 {
 	for EACH(i, n) {
@@ -181,18 +257,12 @@ DEVICE void update_part(const struct rule *r, float *w, float *s, const struct g
 {
 	switch (r->kind) {
 	case SGD:
-		for EACH(k, n) {
-			float d = G(k) + r->l2 * w[k];
-			w[k] = w[k] - r->lr * d;
-		}
+		for EACH(k, n)
+			sgd_of(r, w + k, G(k));
 		break;
 	case ADAGRAD:
-		for EACH(k, n) {
-			float d = G(k) + r->l2 * w[k];
-			float a = s[k] + d * d;
-			s[k] = a;
-			w[k] = w[k] - (r->lr * d) / (SQRT(a) + r->eps);
-		}
+		for EACH(k, n)
+			adagrad_of(r, w + k, s + k, G(k));
 		break;
 	case ROWADAGRAD: rowadagrad(r, w, s, g, n); break;
 	case ADAM: adam(r, w, s, s + n, s + 2 * n, g, n); break;

@@ -181,6 +181,8 @@ int main(void)
 	refused("\tst.global.u64 [%rd8+4], %rd8;\n\tret;\n", 1, MISALIGNED_ADDRESS, "");
 	refused("\tst.global.v4.f32 [%rd8+8], {%f1, %f2, %f3, %f4};\n\tret;\n", 1, MISALIGNED_ADDRESS, "");
 	refused("\tld.global.u32 %r1, [%rd8+256];\n\tret;\n", 1, ILLEGAL_ADDRESS, "");
+	refused("\tadd.s64 %rd8, %rd8, 8;\n\tst.global.v2.u32 [%rd8+-8], {%r1, %r2};\n\tret;\n", 1, OK, "");
+	refused("\tadd.s64 %rd8, %rd8, 8;\n\tst.global.v2.u32 [%rd8+-16], {%r1, %r2};\n\tret;\n", 1, ILLEGAL_ADDRESS, "");
 	refused("\tld.global.u32 %r1, [%rd7];\n\tret;\n", 1, ILLEGAL_ADDRESS, ""); /* the other device's */
 	refused("\tld.param.u64 %rd1, [k_param_0+32];\n\tret;\n", 1, ILLEGAL_ADDRESS, "");
 	refused("\tmov.u32 %r1, %tid.x;\n\tsetp.gt.s32 %p1, %r1, 7;\n\t@%p1 ret;\n\tshfl.sync.bfly.b32 %r2, %r1, 8, 4127, 65535;\n\tret;\n", 16, LAUNCH, "");

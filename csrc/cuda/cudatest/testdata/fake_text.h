@@ -151,9 +151,11 @@ static void operands(struct text *t, struct instruction *x, char *rest)
 			continue;
 		}
 		word[strcspn(word, "]")] = 0;
-		char *plus = strpbrk(word, "+-");
+		char *plus = strchr(word, '+'), *end; /* before a negative offset, too */
 		if (plus) {
-			x->offset = strtoll(plus, NULL, 0);
+			x->offset = strtoll(plus + 1, &end, 0);
+			if (*end || end == plus + 1)
+				refuse(t, "no offset", plus);
 			*plus = 0;
 		}
 		x->operand[ADDRESS] = operand(t, word + 1);
