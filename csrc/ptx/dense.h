@@ -35,6 +35,22 @@ struct layer {
 #define LANE(l) (OWN > 1 ? (u64)(l) : (u64)first_lane())
 #define COLUMN(x, l) ((x) * LANES + LANE(l))
 
+/* Kernels by columns ask for so many rows' elements before they use the first: what is added
+ * is added in one chain, but memory need not be waited for at each link. */
+#define AHEAD 8
+
+/* does to all rows of column j, so many at a time, from row i on. */
+#define DOWN(x, does, ...) do { \
+	u64 i = 0; \
+	for (; i + AHEAD <= (x)->n; i += AHEAD) \
+		does(x, j, i, AHEAD, __VA_ARGS__); \
+	for (; i < (x)->n; i++) \
+		does(x, j, i, 1, __VA_ARGS__); \
+} while (0)
+
+/* The columns of this thread, of those of at. */
+#define EACH_COLUMN(j, at, x) (u64 l_ = 0, j; l_ < OWN && (j = COLUMN(at, l_)) < (x).units; l_++)
+
 DEVICE u64 piece_of(const struct product *p, u64 left)
 {
 	if (left >= 2 * p->most)
@@ -128,6 +144,20 @@ KERNEL psrt_activate(struct layer x)
 	}
 }
 
+DEVICE void activate_back(const struct layer *x, u64 j, u64 i, int rows, float *sum)
+{
+	float made[AHEAD], grad[AHEAD];
+	for (int k = 0; k < rows; k++) {
+		made[k] = x->p[0][(i + k) * x->units + j];
+		grad[k] = x->p[1][(i + k) * x->units + j];
+	}
+	for (int k = 0; k < rows; k++) {
+		const float v = grad[k] * x->keep, d = made[k] > 0.0f ? v : 0.0f;
+		x->p[1][(i + k) * x->units + j] = d;
+		*sum += d;
+	}
+}
+
 /* By columns: p1, the gradient of what activate made, p0, becomes that of what it had; p2
  * is its sum. */
 KERNEL psrt_activate_back(struct layer x)
@@ -135,22 +165,42 @@ KERNEL psrt_activate_back(struct layer x)
 	u64 at = row_index();
 	if (at * LANES >= x.units || IDLE)
 		return;
-	float sum[OWN];
-	for EACH_LANE(l)
-		sum[l] = 0.0f;
-	for (u64 i = 0; i < x.n; i++)
-		for EACH_LANE(l) {
-			u64 j = COLUMN(at, l);
-			if (j >= x.units)
-				continue;
-			float *d = x.p[1] + i * x.units + j;
-			const float v = *d * x.keep;
-			*d = x.p[0][i * x.units + j] > 0.0f ? v : 0.0f;
-			sum[l] += *d;
-		}
-	for EACH_LANE(l)
-		if (COLUMN(at, l) < x.units)
-			x.p[2][COLUMN(at, l)] = sum[l];
+	for EACH_COLUMN(j, at, x) {
+		float sum = 0.0f;
+		DOWN(&x, activate_back, &sum);
+		x.p[2][j] = sum;
+	}
+}
+
+DEVICE void add_down(const struct layer *x, u64 j, u64 i, int rows, float *sum)
+{
+	float v[AHEAD];
+	for (int k = 0; k < rows; k++)
+		v[k] = x->p[0][(i + k) * x->units + j];
+	for (int k = 0; k < rows; k++)
+		*sum += v[k];
+}
+
+/* Without the mean, and the sum of its squares. */
+DEVICE void center(const struct layer *x, u64 j, u64 i, int rows, float mean, float *squares)
+{
+	float v[AHEAD];
+	for (int k = 0; k < rows; k++)
+		v[k] = x->p[0][(i + k) * x->units + j];
+	for (int k = 0; k < rows; k++) {
+		const float d = v[k] - mean;
+		x->p[0][(i + k) * x->units + j] = d;
+		*squares += d * d;
+	}
+}
+
+DEVICE void scale_down(const struct layer *x, u64 j, u64 i, int rows, float by)
+{
+	float v[AHEAD];
+	for (int k = 0; k < rows; k++)
+		v[k] = x->p[0][(i + k) * x->units + j];
+	for (int k = 0; k < rows; k++)
+		x->p[0][(i + k) * x->units + j] = v[k] * by;
 }
 
 /* By columns: p0 is normalized; p1 and p2 are mean and variance times scale, p3 1 over the
@@ -161,27 +211,41 @@ KERNEL psrt_normalize(struct layer x)
 	if (at * LANES >= x.units || IDLE)
 		return;
 	const float share = 1.0f / (float)x.n;
-	for EACH_LANE(l) {
-		u64 j = COLUMN(at, l);
-		if (j >= x.units)
-			continue;
+	for EACH_COLUMN(j, at, x) {
 		float mean = 0.0f, variance = 0.0f;
-		for (u64 i = 0; i < x.n; i++)
-			mean += x.p[0][i * x.units + j];
+		DOWN(&x, add_down, &mean);
 		mean *= share;
-		for (u64 i = 0; i < x.n; i++) {
-			const float d = x.p[0][i * x.units + j] - mean;
-			x.p[0][i * x.units + j] = d;
-			variance += d * d;
-		}
+		DOWN(&x, center, mean, &variance);
 		variance *= share;
 		const float inverse = 1.0f / SQRT(variance + 1e-5f);
-		for (u64 i = 0; i < x.n; i++)
-			x.p[0][i * x.units + j] *= inverse;
+		DOWN(&x, scale_down, inverse);
 		x.p[1][j] = mean * x.scale;
 		x.p[2][j] = variance * x.scale;
 		x.p[3][j] = inverse;
 	}
+}
+
+DEVICE void add_products(const struct layer *x, u64 j, u64 i, int rows, float *sum)
+{
+	float a[AHEAD], b[AHEAD];
+	for (int k = 0; k < rows; k++) {
+		a[k] = x->p[3][(i + k) * x->units + j];
+		b[k] = x->p[0][(i + k) * x->units + j];
+	}
+	for (int k = 0; k < rows; k++)
+		*sum += a[k] * b[k];
+}
+
+DEVICE void normalize_back(const struct layer *x, u64 j, u64 i, int rows, float sum, float share)
+{
+	float d[AHEAD], made[AHEAD];
+	for (int k = 0; k < rows; k++) {
+		d[k] = x->p[3][(i + k) * x->units + j];
+		made[k] = x->p[0][(i + k) * x->units + j];
+	}
+	const float by = x->p[1][j] * x->p[2][j];
+	for (int k = 0; k < rows; k++)
+		x->p[3][(i + k) * x->units + j] = by * (d[k] - (x->p[5][j] + made[k] * sum) * share);
 }
 
 /* By columns: p3, the gradient of p1 * p0 + beta, becomes that of what normalize had; p2 is 1
@@ -192,17 +256,10 @@ KERNEL psrt_normalize_back(struct layer x)
 	if (at * LANES >= x.units || IDLE)
 		return;
 	const float share = 1.0f / (float)x.n;
-	for EACH_LANE(l) {
-		u64 j = COLUMN(at, l);
-		if (j >= x.units)
-			continue;
+	for EACH_COLUMN(j, at, x) {
 		float sum = 0.0f;
-		for (u64 i = 0; i < x.n; i++)
-			sum += x.p[3][i * x.units + j] * x.p[0][i * x.units + j];
-		for (u64 i = 0; i < x.n; i++) {
-			float *d = x.p[3] + i * x.units + j;
-			*d = x.p[1][j] * x.p[2][j] * (*d - (x.p[5][j] + x.p[0][i * x.units + j] * sum) * share);
-		}
+		DOWN(&x, add_products, &sum);
+		DOWN(&x, normalize_back, sum, share);
 		x.p[4][j] = sum;
 	}
 }
@@ -225,26 +282,31 @@ KERNEL psrt_output(struct layer x)
 		x.p[2][i] += sum;
 }
 
+DEVICE void output_back(const struct layer *x, u64 j, u64 i, int rows, float *sum)
+{
+	float grad[AHEAD], made[AHEAD];
+	for (int k = 0; k < rows; k++) {
+		grad[k] = x->p[2][i + k];
+		made[k] = x->p[0][(i + k) * x->units + j];
+	}
+	const float weight = x->p[1][j];
+	for (int k = 0; k < rows; k++) {
+		x->p[3][(i + k) * x->units + j] = grad[k] * weight;
+		*sum += grad[k] * made[k];
+	}
+}
+
 /* By columns: p2 are the logits' gradients, p3 becomes that of p0, p4 that of p1. */
 KERNEL psrt_output_back(struct layer x)
 {
 	u64 at = row_index();
 	if (at * LANES >= x.units || IDLE)
 		return;
-	float sum[OWN];
-	for EACH_LANE(l)
-		sum[l] = 0.0f;
-	for (u64 i = 0; i < x.n; i++)
-		for EACH_LANE(l) {
-			u64 j = COLUMN(at, l);
-			if (j >= x.units)
-				continue;
-			x.p[3][i * x.units + j] = x.p[2][i] * x.p[1][j];
-			sum[l] += x.p[2][i] * x.p[0][i * x.units + j];
-		}
-	for EACH_LANE(l)
-		if (COLUMN(at, l) < x.units)
-			x.p[4][COLUMN(at, l)] = sum[l];
+	for EACH_COLUMN(j, at, x) {
+		float sum = 0.0f;
+		DOWN(&x, output_back, &sum);
+		x.p[4][j] = sum;
+	}
 }
 
 /* By rows: p3 += p2, p4 = p0 * p3 + p1. */
@@ -260,6 +322,25 @@ KERNEL psrt_cross(struct layer x)
 	}
 }
 
+DEVICE void cross_back(const struct layer *x, u64 j, u64 i, int rows, float *sum)
+{
+	float first[AHEAD], made[AHEAD], grad[AHEAD], to[AHEAD];
+	for (int k = 0; k < rows; k++) {
+		const u64 e = (i + k) * x->units + j;
+		first[k] = x->p[0][e];
+		made[k] = x->p[1][e];
+		grad[k] = x->p[2][e];
+		to[k] = x->p[4][e];
+	}
+	for (int k = 0; k < rows; k++) {
+		const u64 e = (i + k) * x->units + j;
+		const float t = grad[k] * first[k];
+		x->p[3][e] = t;
+		*sum += t;
+		x->p[4][e] = to[k] + grad[k] * made[k];
+	}
+}
+
 /* By columns: of p2, the gradient of cross's p4, with p0 its p0 and p1 its p3: p3 becomes
  * that of p1, p5 its sum, and p4 gets what it adds to that of p0. */
 KERNEL psrt_cross_back(struct layer x)
@@ -267,22 +348,11 @@ KERNEL psrt_cross_back(struct layer x)
 	u64 at = row_index();
 	if (at * LANES >= x.units || IDLE)
 		return;
-	float sum[OWN];
-	for EACH_LANE(l)
-		sum[l] = 0.0f;
-	for (u64 i = 0; i < x.n; i++)
-		for EACH_LANE(l) {
-			u64 j = COLUMN(at, l), e = i * x.units + j;
-			if (j >= x.units)
-				continue;
-			const float t = x.p[2][e] * x.p[0][e];
-			x.p[3][e] = t;
-			sum[l] += t;
-			x.p[4][e] += x.p[2][e] * x.p[1][e];
-		}
-	for EACH_LANE(l)
-		if (COLUMN(at, l) < x.units)
-			x.p[5][COLUMN(at, l)] = sum[l];
+	for EACH_COLUMN(j, at, x) {
+		float sum = 0.0f;
+		DOWN(&x, cross_back, &sum);
+		x.p[5][j] = sum;
+	}
 }
 
 /* By rows: p0 += p1. */
