@@ -24,7 +24,10 @@ type lifeWalk struct {
 	spec   table.Spec
 	tabs   [2]tiers.Rows // in memory, on the disk
 	disk   *tiers.FakeDisk
+	fail   float64 // how often the disk fails to read for a batch
 	saving bool
+	next   []uint64 // keys, which were announced
+	turn   uint64
 }
 
 func lifeSpec(r *rand.Rand) table.Spec {
@@ -83,8 +86,10 @@ func TestLifeInEveryTier(t *testing.T) {
 
 func (w *lifeWalk) step() {
 	switch n := w.r.IntN(100); {
-	case n < 55:
+	case n < 50:
 		w.batch(true)
+	case n < 55:
+		w.edit()
 	case n < 70:
 		w.batch(false)
 	case n < 77:
@@ -127,10 +132,10 @@ func (w *lifeWalk) cutMeanwhile() {
 				got[i][key] = slices.Clone(row)
 				return nil
 			})
-			if err != nil || n > 1e5 {
+			if err != nil && !errors.Is(err, tiers.ErrFake) || n > 1e5 {
 				w.t.Fatalf("a cut does not end: %v", err)
 			}
-			more = more || left
+			more = more || left || err != nil
 			tab.Poll()
 		}
 		switch w.r.IntN(6) {
@@ -175,6 +180,9 @@ func (w *lifeWalk) look(tab tiers.Rows, keys []uint64, create bool) []uint32 {
 			tab.Poll()
 			continue
 		}
+		if errors.Is(l.Err, tiers.ErrFake) {
+			continue
+		}
 		if l.Err != nil {
 			w.t.Fatal(l.Err)
 		}
@@ -184,13 +192,43 @@ func (w *lifeWalk) look(tab tiers.Rows, keys []uint64, create bool) []uint32 {
 	return nil
 }
 
-// batch pulls, and pushes if it is to.
-func (w *lifeWalk) batch(isPush bool) {
-	var keys []uint64
+func (w *lifeWalk) keys() (keys []uint64) {
 	for range 1 + w.r.IntN(24) {
 		if k := w.r.Uint64N(900); !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
+	}
+	return keys
+}
+
+// edit changes a word of rows, sometimes after something has happened to them that they have not taken in.
+func (w *lifeWalk) edit() {
+	keys := w.keys()
+	var rows [2][]uint32
+	for i, tab := range w.tabs {
+		rows[i] = w.look(tab, keys, false)
+	}
+	if w.r.IntN(3) == 0 {
+		w.happen(accessor.Day)
+	}
+	for i, tab := range w.tabs {
+		tab.Edit(rows[i], func(_ int, key uint64, row []float32) { row[0] += float32(key%7) - 3 })
+		tab.Release(rows[i])
+	}
+}
+
+// batch pulls, and pushes if it is to.
+func (w *lifeWalk) batch(isPush bool) {
+	w.disk.FailReads = w.fail
+	defer func() { w.disk.FailReads = 0 }()
+	keys := w.next
+	if w.next = w.keys(); keys == nil {
+		keys = w.keys()
+	}
+	w.turn++
+	for _, tab := range w.tabs {
+		tab.Passed(w.turn)
+		tab.Announce(w.turn+1, w.next)
 	}
 	width := w.spec.PushFloats()
 	push := make([]float32, len(keys)*width)

@@ -94,7 +94,9 @@ func (t *Tiered) isDone(l *Lookup) bool {
 // ready has the rows of a lookup, all in memory and pinned, be its user's.
 func (t *Tiered) ready(l *Lookup) {
 	t.Renumber(l.Rows[:len(l.Keys)])
-	t.refresh(l, len(l.Keys))
+	if !l.AsIs {
+		t.refresh(l, len(l.Keys))
+	}
 }
 
 // newJob copies what is needed of a lookup's missing keys.

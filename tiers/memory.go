@@ -75,18 +75,29 @@ func (m *Memory) Len() int { return m.t.Len() }
 
 // Start looks l up. It is done at once.
 func (m *Memory) Start(l *Lookup) bool {
+	if l.AsIs {
+		l.Created, l.Err = 0, m.t.Find(l.Keys, l.Rows)
+	} else {
+		m.lookUp(l)
+	}
+	if l.Err == nil && m.track != nil {
+		m.track.pin(l.Rows[:len(l.Keys)])
+	}
+	return true
+}
+
+// lookUp is Start without pins, of rows that are brought up to date.
+func (m *Memory) lookUp(l *Lookup) {
 	if m.cut.passed(m.t.Accessor()) && m.t.Find(l.Keys, l.Rows) == nil {
 		m.keep(l.Rows[:len(l.Keys)])
 	}
 	l.Created, l.Err = m.t.Lookup(l.Keys, l.Rows, l.Create)
 	if l.Err != nil || m.track == nil {
-		return true
+		return
 	}
 	for _, i := range m.t.Reborn() {
 		m.rebirth(l.Rows[i])
 	}
-	m.track.pin(l.Rows[:len(l.Keys)])
-	return true
 }
 
 // rebirth marks a row that had ended, and was in no cut for that.

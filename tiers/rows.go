@@ -113,6 +113,7 @@ type Lookup struct {
 	Create bool
 	Aside  bool // no look-up of a batch: it was not announced
 	Ahead  bool // nobody waits for it: what is read counts as read ahead
+	AsIs   bool // rows are not brought up to date, and such as have ended are found, too; Create is false
 	Owner  any  // the caller's
 	// Into is where the weights of the rows may go, as Gather's dst, nil: nowhere. A
 	// table that finds rows where it gathers them does both at once; where Gathered says

@@ -37,7 +37,7 @@ func cached(t *testing.T, r *rand.Rand, below hbm.Below, name string) *hbm.Cache
 	for cfg.Device.Slots(&spec, cfg.MaxBytes, cfg.BatchRows) < rows { // its stages, too
 		cfg.MaxBytes += 4096
 	}
-	if spec.Lifecycle == nil && r.IntN(2) == 0 { // a device that fails, and a journal of what it had
+	if r.IntN(2) == 0 { // a device that fails, and a journal of what it had
 		cfg.Device = &hbmtest.Late{FailAfter: 1 + r.IntN(600)}
 		cfg.Journal = int64((48 + r.IntN(300)) * 4 * (spec.PushFloats() + 1))
 	}
@@ -90,9 +90,9 @@ func TestThreeTiersAgainstReference(t *testing.T) {
 
 // TestLifeInThreeTiers: what happens to rows happens the same way there.
 func TestLifeInThreeTiers(t *testing.T) {
-	rounds, hits := 12, uint64(0)
+	rounds, hits, failed := 24, uint64(0), 0
 	if testing.Short() {
-		rounds = 3
+		rounds = 6
 	}
 	for round := range rounds {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestLifeInThreeTiers(t *testing.T) {
 			d.Busy, d.Moves, d.ReadDepth = 0.05, r.IntN(3), 1+r.IntN(40)
 			name := []string{policy.NameBelady, policy.NameS3FIFO, policy.NameLRU}[round%3]
 			c := three(t, r, d, spec, seed, name)
-			w := &lifeWalk{t: t, r: r, spec: spec, disk: d, tabs: [2]tiers.Rows{close1(t, m), c}}
+			w := &lifeWalk{t: t, r: r, spec: spec, disk: d, fail: []float64{0, 0.02}[r.IntN(2)], tabs: [2]tiers.Rows{close1(t, m), c}}
 			for step := range 400 {
 				w.step()
 				if step%40 == 39 {
@@ -116,10 +116,12 @@ func TestLifeInThreeTiers(t *testing.T) {
 					t.Fatalf("step %d of %s", step, spec.Effective())
 				}
 			}
-			hits += c.Stats().Device.Hits
+			if hits += c.Stats().Device.Hits; c.Stats().Device.Failed != "" {
+				failed++
+			}
 		})
 	}
-	if hits == 0 {
-		t.Error("no row was ever found on the device: the test tests nothing")
+	if hits == 0 || failed == 0 {
+		t.Errorf("%d rows were found on the device, and %d devices have failed: the test tests nothing", hits, failed)
 	}
 }

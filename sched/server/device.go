@@ -39,7 +39,7 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 	said := false
 	cfg.Gap = func(rows int) {
 		if !said { // how it goes on psrt_tier_device_unwritten tells
-			l.cfg.Note(fmt.Sprintf("lane %d, table %q: %d rows are changed on the device and not written down, for the tiers below have not taken what fills the journal (%d bytes a table and lane): until they have, the device's failure would end the server; give --hbm-journal more, or disks that are faster", l.global, below.Spec().Name, rows, cfg.Journal))
+			l.cfg.Note(fmt.Sprintf("lane %d, table %q: %d rows are changed on the device and not written down, for the tiers below have not taken what fills the journal (%d bytes a table and lane), or was changed before an event of its lifecycle: until they have, the device's failure would end the server; give --hbm-journal more, or disks that are faster", l.global, below.Spec().Name, rows, cfg.Journal))
 		}
 		said = true
 	}

@@ -68,6 +68,7 @@ type Cache struct {
 	stats    counters
 	scratch  scratch
 	pushed   []uint32
+	current  []uint32 // a push's, brought up to date
 	coming   []uint64
 	journal  *journal        // nil: none is kept
 	why      error           // that it is not
@@ -162,15 +163,11 @@ func (c *Cache) forgetAll() {
 
 // keepJournal begins one, where it is wanted and can be kept.
 func (c *Cache) keepJournal() {
-	spec := c.Spec()
-	switch {
-	case c.cfg.Journal <= 0:
+	if c.cfg.Journal <= 0 {
 		c.why = errors.New("no journal is kept of them")
-	case c.acc.HasLifecycle():
-		c.why = errors.New("no journal is kept of rows with a lifecycle")
-	default:
-		c.journal, c.why = newJournal(spec, c.cfg.Journal, len(c.keys), c.cfg.BatchRows, c.cfg.Node)
+		return
 	}
+	c.journal, c.why = newJournal(c.Spec(), c.cfg.Journal, len(c.keys), c.cfg.BatchRows, c.cfg.Node)
 }
 
 // Unwritten says why the failure of the device would be the end of the table, nil where it would not.

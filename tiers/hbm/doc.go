@@ -29,7 +29,8 @@
 //
 // After an event of a lifecycle the rows here are stale: the next lookup or update
 // of each brings it up to date, in a buffer of the host, and it may end. The copy
-// below need not be: it will be brought to the same bits.
+// below need not be: it will be brought to the same bits. With a journal all that was
+// changed is put back before the event.
 //
 // Faults survived: reads that fail below, disks that are behind, as the tests of
 // package tiers inject them. A device that fails, with a journal: what was changed on it is

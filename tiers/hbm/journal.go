@@ -11,7 +11,8 @@ import (
 // it was done: with the rows as the tier below has them, what a device that fails had.
 //
 // It is emptied when no row is dirty, which its owner sees to before it is full; where that cannot
-// be, what of it the tier below has makes room.
+// be, what of it the tier below has makes room. Nothing in it is of before the last event of a lifecycle, but of
+// rows that its owner counts as lacking something.
 type journal struct {
 	memory  *mem.Arena
 	floats  []float32 // gradients, or whole rows, of all entries

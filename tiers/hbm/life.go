@@ -8,6 +8,8 @@ import (
 
 // Happen lets an event happen to all rows.
 func (c *Cache) Happen(e accessor.Event) error {
+	c.closeBooks()
+	c.letEarlyGo() // what they found is of before it
 	if err := c.below.Happen(e); err != nil {
 		return err
 	}
@@ -17,6 +19,26 @@ func (c *Cache) Happen(e accessor.Event) error {
 		}
 	}
 	return nil
+}
+
+// closeBooks has the tier below take all that was changed before something happens to all rows, so that
+// nothing in the journal is of before it: what a push does depends on counters that an event changes, and
+// what is done again is done to rows that know of all events. The tier below brings them to the same bits.
+// What it does not take in time counts as not written down, until it does.
+func (c *Cache) closeBooks() {
+	if c.journal == nil || c.closed {
+		return
+	}
+	if err := c.flushWithin(journalWithin); err == nil || c.journal == nil {
+		return
+	}
+	var left []uint32
+	for s := range c.flags {
+		if c.isDirty(uint32(s)) {
+			left = append(left, uint32(s))
+		}
+	}
+	c.lacks(left)
 }
 
 // refresh brings the rows of a lookup that has ended up to date, n of them. Those that
@@ -100,11 +122,27 @@ func (c *Cache) renewSome(slots []uint32, create bool) (reborn int, err error) {
 		}
 	}
 	for _, i := range again { // what is below is not to become this row
-		if s := slots[i]; c.flags[s]&flagDirty == 0 {
-			c.flags[s] |= flagDirty
-			c.dirty++
+		c.touch(slots[i : i+1])
+	}
+	for i, s := range slots { // nor what is written down, which cannot know what has ended, and was born when
+		if c.journal != nil && c.flags[s]&(flagDirty|flagLack) == flagDirty {
+			c.noteRow(s, words[i*rows.Stride:(i+1)*rows.Stride])
 		}
 	}
 	b.used = c.copyTo(slots, words)
 	return len(again), nil
+}
+
+// noteRow writes down what a dirty row is now, or has the tier below take it, where there is no room: nobody
+// has made some, who could not know how many rows would have ended.
+func (c *Cache) noteRow(s uint32, row []float32) {
+	if c.journal.add([]uint32{s}, row, true) {
+		return
+	}
+	if n, _ := c.below.Put(c.keys[s:s+1], row); n == 0 {
+		c.lacks([]uint32{s})
+		return
+	}
+	c.isBelow(s)
+	c.stats.put++
 }

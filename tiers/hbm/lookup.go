@@ -67,6 +67,12 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 			return true
 		}
 		c.refresh(l, len(rows))
+		if l.Err != nil && c.again() {
+			reborn := l.Created
+			done := c.Start(l)
+			l.Created += reborn
+			return done
+		}
 		return true
 	}
 	j := c.newJob(l)
@@ -177,8 +183,7 @@ func (c *Cache) goOn(j *job) (done bool) {
 			return c.hinder(j, err)
 		}
 		if len(j.want) == 0 {
-			c.finish(j)
-			return true
+			return c.finish(j)
 		}
 		j.look = tiers.Lookup{Keys: j.look.Keys[:0], Rows: make([]uint32, len(j.want)), Create: j.l != nil && j.l.Create, Ahead: j.l == nil, Owner: j}
 		for _, i := range j.want {
@@ -296,8 +301,8 @@ func (c *Cache) copyIn(slots, rows []uint32) error {
 	return nil
 }
 
-// finish gives a job's slots to its lookup.
-func (c *Cache) finish(j *job) {
+// finish gives a job's slots to its lookup; false: it waits for somebody to take a failed device's place.
+func (c *Cache) finish(j *job) (done bool) {
 	if j.l != nil {
 		for i, k := range j.occ {
 			s := j.slots[k]
@@ -307,7 +312,13 @@ func (c *Cache) finish(j *job) {
 			}
 		}
 		c.refresh(j.l, len(j.occ))
+		if j.l.Err != nil && c.mayRescue() {
+			j.l.Err = nil
+			c.waiting = append(c.waiting, j)
+			return false
+		}
 	}
 	c.letGo(j)
 	j.over = true
+	return true
 }

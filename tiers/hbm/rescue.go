@@ -14,6 +14,9 @@ import (
 // says, on a stand-in in the host's memory, which takes the device's place with as few slots
 // as the work under way wants. Rows keep their slots, so nobody who has pinned some sees it.
 //
+// Rows with a lifecycle are looked at below as they lie, for some that are pinned have ended, and brought up
+// to date before the journal's turn, of which nothing is of before the last event (closeBooks).
+//
 // It is done where a call begins or has ended, never inside one, in which slots may be on
 // their way.
 
@@ -108,7 +111,7 @@ func (c *Cache) fetch(to *standIn, live []uint32) error {
 	tries := 0
 	for end := time.Now().Add(rescueWithin); len(live) > 0; {
 		some := live[:min(most, len(live))]
-		look := &tiers.Lookup{Aside: true, Rows: make([]uint32, len(some))}
+		look := &tiers.Lookup{Aside: true, AsIs: true, Rows: make([]uint32, len(some))}
 		for _, s := range some {
 			look.Keys = append(look.Keys, c.keys[s])
 		}
@@ -134,6 +137,9 @@ func (c *Cache) fetch(to *standIn, live []uint32) error {
 		}
 		c.below.Copy(look.Rows, words[:len(some)*width])
 		c.below.Release(look.Rows)
+		for i := range some { // one that has ended stays as it was: it is pinned, or what is written down has it born again
+			c.acc.Settle(words[i*width : (i+1)*width])
+		}
 		to.CopyIn(some, words[:len(some)*width])
 		live, end = live[len(some):], time.Now().Add(rescueWithin)
 	}

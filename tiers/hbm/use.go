@@ -40,16 +40,19 @@ func (c *Cache) Apply(rows []uint32, grads []float32) (refused int) {
 }
 
 func (c *Cache) apply(rows []uint32, grads []float32) (refused int) {
+	if c.acc.HasLifecycle() { // before there is room: what this writes down takes some, too
+		c.current = append(c.current[:0], rows...)
+		if _, err := c.renew(c.current, true); err != nil {
+			if c.again() {
+				return c.apply(rows, grads)
+			}
+			return len(rows)
+		}
+		rows = c.current
+	}
 	c.makeRoom(len(rows), c.Spec().PushFloats())
 	c.touch(rows)
 	c.note(rows, grads, false)
-	if c.acc.HasLifecycle() {
-		c.pushed = append(c.pushed[:0], rows...)
-		if _, err := c.renew(c.pushed, true); err != nil {
-			return len(rows)
-		}
-		rows = c.pushed
-	}
 	if c.wait(c.dev.Update(rows, grads, &refused)) != nil {
 		if c.again() {
 			return c.replayed
@@ -72,7 +75,7 @@ func (c *Cache) makeRoom(rows, width int) {
 	case c.dirty == 0:
 	case full && c.lack == 0:
 		_ = c.flushWithin(journalWithin)
-	case (full || j.half()) && j.tried > len(j.slots)/8:
+	case (full || j.half() || c.lack > 0) && j.tried > len(j.slots)/8:
 		j.tried = 0
 		_, _ = c.flushSome(false)
 	}
