@@ -73,8 +73,7 @@ DEVICE void gather_part(const struct batch *b, i64 life, u64 i, u64 id)
 		return;
 	}
 	zero(to, (i64)b->width);
-	lanes_meet();
-	if (live && first_lane() == 0)
+	if (live && first_lane() == 0) /* whose element it was to make 0 */
 		to[0] = b->rows[id * b->stride];
 }
 
