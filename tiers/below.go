@@ -3,26 +3,17 @@ package tiers
 import (
 	"errors"
 	"fmt"
+
+	"psrt/csrc/kernels"
 )
 
 // Copy copies all words of pinned rows to dst, len(rows) x RowFloats, for a tier
 // nearer to who uses them; table.NoRow gives zeros. It marks nothing.
-func (m *Memory) Copy(rows []uint32, dst []float32) { copyRows(m.t.Row, len(m.now), rows, dst) }
+func (m *Memory) Copy(rows []uint32, dst []float32) { m.t.CopyRows(rows, dst) }
 
 // Copy copies all words of pinned rows to dst, as Memory's does.
 func (t *Tiered) Copy(rows []uint32, dst []float32) {
-	copyRows(t.row, t.rows.Stride, t.current(rows), dst)
-}
-
-func copyRows(row func(uint32) []float32, stride int, rows []uint32, dst []float32) {
-	for i, r := range rows {
-		to := dst[i*stride : (i+1)*stride]
-		if r == noRow {
-			clear(to)
-		} else {
-			copy(to, row(r))
-		}
-	}
+	kernels.Gather(dst, t.rows.Stride, t.rows.Stride, &t.rows, t.current(rows))
 }
 
 // Put sets rows that there are, as LoadRows does, from a tier nearer to who uses

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"psrt/csrc/kernels"
 	"psrt/rdma/mem"
 	"psrt/tiers/table"
 )
@@ -30,7 +31,7 @@ func (t *Table) Load(key uint64, row []float32) error {
 
 // LoadRows is Load for many: rows holds theirs behind one another. After an error
 // some are set. Nothing is born that is overwritten at once.
-func (t *Table) LoadRows(keys []uint64, rows []float32) error {
+func (t *Table) LoadRows(keys []uint64, rows []float32) (err error) {
 	t.loaded = t.loaded[:0]
 	if len(rows) != len(keys)*t.rows.Stride {
 		return fmt.Errorf("dram: table %q: %d floats for the rows of %d keys, want %d each (dim %d and the state of %s)",
@@ -47,15 +48,23 @@ func (t *Table) LoadRows(keys []uint64, rows []float32) error {
 		return ErrClosed
 	}
 	t.loaded = slices.Grow(t.loaded[:0], len(keys))[:len(keys)]
-	t.bare = true
-	_, err := t.create(keys, t.loaded)
-	t.bare = false
+	// As Lookup does: most that is set one batch after the other is there.
+	if t.index.Find(keys, t.loaded); slices.Contains(t.loaded, table.NoRow) {
+		t.bare = true
+		_, err = t.create(keys, t.loaded)
+		t.bare = false
+	}
 	for i, id := range t.loaded {
 		if id != table.NoRow {
 			copy(t.row(id), rows[i*t.rows.Stride:(i+1)*t.rows.Stride])
 		}
 	}
 	return err
+}
+
+// CopyRows copies whole rows to dst, one behind the other; table.NoRow gives zeros.
+func (t *Table) CopyRows(ids []uint32, dst []float32) {
+	kernels.Gather(dst, t.rows.Stride, t.rows.Stride, &t.rows, ids)
 }
 
 // Loaded is the rows of the last LoadRows, in the order of its keys.

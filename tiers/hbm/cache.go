@@ -27,12 +27,13 @@ var ErrSmall = fmt.Errorf("hbm: %w", tiers.ErrBudget)
 
 // Flags of a slot.
 const (
-	flagLive  uint8 = 1 << iota // it has a row
-	flagDirty                   // which the tier below has as it was
-	flagStale                   // something has happened to all rows since it was looked up
-	flagSeen                    // renew has it
-	flagEnded                   // renew has found that it has ended
-	flagLack                    // dirty, and the journal does not have all that was done to it since
+	flagLive   uint8 = 1 << iota // it has a row
+	flagDirty                    // which the tier below has as it was
+	flagStale                    // something has happened to all rows since it was looked up
+	flagSeen                     // renew has it
+	flagEnded                    // renew has found that it has ended
+	flagLeaves                   // dirty, a victim that is copied out
+	flagLack                     // dirty, and the journal does not have all that was done to it since
 )
 
 // Cache is a table whose rows are in the tier below, and those of the nearest
@@ -44,17 +45,18 @@ type Cache struct {
 	name  string
 	cfg   Config
 
-	keys   []uint64
-	pins   []uint32
-	flags  []uint8
-	index  *probe.Bounded
-	memory *mem.Arena // the index's
-	policy policy.Policy
-	belady *policy.Belady // the policy, if it is that
-	free   []uint32
-	idle   int // live slots without pins
-	dirty  int
-	lack   int // rows with flagLack
+	keys     []uint64
+	pins     []uint32
+	flags    []uint8
+	index    *probe.Bounded
+	memory   *mem.Arena // the index's
+	policy   policy.Policy
+	belady   *policy.Belady // the policy, if it is that
+	free     []uint32
+	idle     int // live slots without pins
+	dirty    int
+	lack     int    // rows with flagLack
+	occupied uint64 // how often a slot has got a row, from 1
 	// promised to lookups that wait
 	reserved int
 
@@ -63,6 +65,7 @@ type Cache struct {
 	waiting  []*job // for slots, or for the tier below, in order
 	under    int    // lookups below that are under way
 	ahead    ahead
+	leaves   leaving
 	ended    []*tiers.Lookup
 	out      []*tiers.Lookup
 	stats    counters
@@ -111,7 +114,7 @@ func New(below Below, cfg Config) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
-	c := &Cache{ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
+	c := &Cache{occupied: 1, ahead: ahead{at: policy.NoUse}, below: below, acc: below.Accessor(), cfg: cfg, name: cfg.Device.Name(),
 		keys: make([]uint64, n), pins: make([]uint32, n), flags: make([]uint8, n), free: make([]uint32, 0, n)}
 	if c.memory, err = mem.New(mem.Config{Size: indexBytes(n), Node: cfg.Node, Purpose: "index of table " + spec.Name}); err != nil {
 		return nil, fmt.Errorf("%w: memory of the host for its index: %w", ErrDevice, err)
@@ -186,6 +189,14 @@ func (c *Cache) find(key uint64) uint32 {
 	c.scratch.key[0] = key
 	c.index.Find(c.scratch.key[:], c.scratch.val[:])
 	return c.scratch.val[0]
+}
+
+// fetchBuckets has those of the index at hand that are about to change: one after the other each would be waited
+// for.
+func (c *Cache) fetchBuckets(keys []uint64) {
+	at := append(c.scratch.slots[:0], make([]uint32, len(keys))...)
+	c.scratch.slots = at
+	c.index.Find(keys, at)
 }
 
 // places tells the policy where rows are.

@@ -25,7 +25,9 @@
 //
 // The life of an announcement: it goes below, where rows are read from disks, and
 // into the window of policy.Belady, by which the rows of the next batches are
-// copied in before they are looked up, and victims chosen.
+// copied in before they are looked up, and victims chosen. As nobody waits for those rows, nothing
+// is waited for: victims are copied out in one call, and put below when somebody calls next; until then they
+// are rows like all others (leave.go).
 //
 // After an event of a lifecycle the rows here are stale: the next lookup or update
 // of each brings it up to date, in a buffer of the host, and it may end. The copy

@@ -17,6 +17,7 @@ func (c *Cache) grow(n int) error {
 	if !ok || n > len(c.keys) || want <= len(c.play) {
 		return nil
 	}
+	c.callOff()
 	play := slices.Clone(c.play)
 	for s := 0; len(play) < want; s++ {
 		if old.place[s] == noRow {

@@ -8,6 +8,7 @@ import (
 
 // Happen lets an event happen to all rows.
 func (c *Cache) Happen(e accessor.Event) error {
+	c.callOff()
 	c.closeBooks()
 	c.letEarlyGo() // what they found is of before it
 	if err := c.below.Happen(e); err != nil {
@@ -80,7 +81,7 @@ func (c *Cache) renew(rows []uint32, create bool) (reborn int, err error) {
 	if len(stale) == 0 {
 		return 0, nil
 	}
-	most := len(c.buf[0].rows) / c.acc.RowFloats()
+	most := c.bufferRows()
 	for from := 0; from < len(stale) && err == nil; from += most {
 		var n int
 		n, err = c.renewSome(stale[from:min(len(stale), from+most)], create)

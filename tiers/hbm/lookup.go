@@ -20,7 +20,13 @@ type job struct {
 	occ   []int32       // which of keys each place of l.Rows wants
 	spare []uint32      // empty slots that it has
 
-	promised int // slots
+	promised int    // slots
+	seen     uint64 // c.occupied, when it looked for its keys here
+	leaves   bool   // it waits for rows to leave
+	short    bool   // it does not bring all
+	first    bool   // no batch before j.batch is known to use its rows
+	batch    uint64 // whose rows are brought ahead, those behind the use at
+	at       uint32
 	look     tiers.Lookup
 	want     []int32 // of keys, sought below
 }
@@ -44,11 +50,11 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 		c.fail(l, c.Failed())
 		return true
 	}
-	missing := 0
-	for _, s := range rows {
-		if s == noRow {
-			missing++
-		}
+	missing := lacking(rows)
+	if j := c.ahead.job; missing > 0 && j != nil && j.leaves { // they may be what is brought
+		c.bringAhead()
+		c.index.Find(l.Keys, rows)
+		missing, l.Gathered = lacking(rows), false
 	}
 	c.stats.hits += uint64(len(rows) - missing)
 	c.stats.misses += uint64(missing)
@@ -60,6 +66,9 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 		for i, s := range rows {
 			c.pin(s)
 			c.policy.Touch(s, l.Keys[i])
+		}
+		if c.room() < 0 {
+			c.callOff()
 		}
 		if c.room() < 0 { // slots promised to others
 			c.Release(rows)
@@ -81,6 +90,16 @@ func (c *Cache) Start(l *tiers.Lookup) bool {
 		return true
 	}
 	return c.goOn(j)
+}
+
+// lacking counts those that are none.
+func lacking(rows []uint32) (n int) {
+	for _, s := range rows {
+		if s == noRow {
+			n++
+		}
+	}
+	return n
 }
 
 // seek finds the rows of a lookup that are here: where the device is to gather them, too,
@@ -122,11 +141,9 @@ func (c *Cache) unknown(j *job) {
 // it says why there are not enough.
 func (c *Cache) promise(j *job) error {
 	c.hold(j)
-	lacking := 0
-	for _, s := range j.slots {
-		if s == noRow {
-			lacking++
-		}
+	lacking := lacking(j.slots)
+	if j.l != nil && c.room() < lacking {
+		c.callOff()
 	}
 	if c.room() >= lacking {
 		j.promised = lacking
@@ -152,6 +169,10 @@ func (c *Cache) promise(j *job) error {
 
 // hold pins the rows of a job that are here.
 func (c *Cache) hold(j *job) {
+	if j.seen == c.occupied {
+		return
+	}
+	j.seen = c.occupied
 	at := append(c.scratch.slots[:0], make([]uint32, len(j.keys))...)
 	c.scratch.slots = at
 	c.index.Find(j.keys, at)
@@ -169,7 +190,7 @@ func (c *Cache) letGo(j *job) {
 	c.Release(j.slots)
 	c.free = append(c.free, j.spare...)
 	c.reserved -= j.promised
-	j.spare, j.promised = nil, 0
+	j.spare, j.promised, j.seen = nil, 0, 0
 	for i := range j.slots {
 		j.slots[i] = noRow
 	}
@@ -179,13 +200,18 @@ func (c *Cache) letGo(j *job) {
 func (c *Cache) goOn(j *job) (done bool) {
 	for {
 		c.hold(j)
-		if err := c.prepare(j); err != nil {
+		err := c.prepare(j)
+		if j.leaves = err == errLeaves; j.leaves {
+			return false
+		}
+		if err != nil {
 			return c.hinder(j, err)
 		}
 		if len(j.want) == 0 {
 			return c.finish(j)
 		}
 		j.look = tiers.Lookup{Keys: j.look.Keys[:0], Rows: make([]uint32, len(j.want)), Create: j.l != nil && j.l.Create, Ahead: j.l == nil, Owner: j}
+		j.look.Keys = slices.Grow(j.look.Keys, len(j.want))
 		for _, i := range j.want {
 			j.look.Keys = append(j.look.Keys, j.keys[i])
 		}
@@ -221,7 +247,7 @@ func (c *Cache) hinder(j *job, err error) (done bool) {
 
 // prepare finds what is to be asked below, and has empty slots for it.
 func (c *Cache) prepare(j *job) error {
-	j.want = j.want[:0]
+	j.want = slices.Grow(j.want[:0], len(j.keys))
 	for i := range j.keys {
 		if !j.known[i] {
 			j.want = append(j.want, int32(i))
@@ -239,17 +265,29 @@ func (c *Cache) prepare(j *job) error {
 	if j.promised == 0 {
 		return nil
 	}
-	choose := c.policy.Victim
-	if j.l == nil {
-		choose = c.notBefore
-	}
-	err := c.empty(j.promised, choose)
+	err := c.empty(j.promised, j)
 	n := len(c.free) - min(j.promised, len(c.free))
 	j.spare = append(j.spare, c.free[n:]...)
 	c.reserved -= len(c.free) - n
 	j.promised -= len(c.free) - n
 	c.free = c.free[:n]
+	if j.l == nil && err == tiers.ErrPinned && len(j.spare) > 0 {
+		c.curtail(j)
+		return nil
+	}
 	return err
+}
+
+// curtail has a job bring as many rows as it has slots for: there are no more victims. The others are sought
+// again.
+func (c *Cache) curtail(j *job) {
+	n := len(j.spare)
+	for _, i := range j.want[n:] {
+		j.known[i] = true
+	}
+	j.want = j.want[:n]
+	c.reserved -= j.promised
+	j.promised, j.short = 0, true
 }
 
 // take brings what was found below to its slots.
@@ -261,8 +299,9 @@ func (c *Cache) take(j *job) error {
 		j.l.Created += j.look.Created
 	}
 	c.hold(j)
+	c.fetchBuckets(j.look.Keys)
 	defer c.below.Release(j.look.Rows)
-	var slots, rows []uint32
+	slots, rows := make([]uint32, 0, len(j.want)), make([]uint32, 0, len(j.want))
 	for at, i := range j.want {
 		if j.known[i] { // another lookup has brought it, and it may be newer
 			continue
@@ -271,7 +310,7 @@ func (c *Cache) take(j *job) error {
 		if r != noRow {
 			n := len(j.spare) - 1
 			s := j.spare[n]
-			if err := c.occupy(s, j.keys[i]); err != nil {
+			if err := c.occupy(s, j.keys[i], j); err != nil {
 				return errors.Join(err, c.copyIn(slots, rows))
 			}
 			j.spare, j.slots[i] = j.spare[:n], s
@@ -279,6 +318,7 @@ func (c *Cache) take(j *job) error {
 		}
 		j.known[i] = true
 	}
+	j.seen = c.occupied // since hold by itself alone
 	if j.l == nil {
 		c.stats.ahead += uint64(len(slots))
 	}
@@ -287,7 +327,7 @@ func (c *Cache) take(j *job) error {
 
 // copyIn copies rows of the tier below into slots.
 func (c *Cache) copyIn(slots, rows []uint32) error {
-	most := len(c.buf[0].rows) / c.acc.RowFloats()
+	most := c.bufferRows()
 	for len(slots) > 0 {
 		n := min(len(slots), most)
 		b, words, err := c.buffer(n)

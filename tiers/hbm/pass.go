@@ -7,7 +7,7 @@ func (c *Cache) Delete(keys []uint64) (deleted int, err error) {
 	if err := c.isOpen(); err != nil {
 		return 0, err
 	}
-	if c.isComing(keys) {
+	if c.callOff(); c.isComing(keys) {
 		return 0, tiers.ErrBusy
 	}
 	var dirty []uint32
@@ -40,7 +40,7 @@ func (c *Cache) Sweep(max int, dead func(key uint64, row []float32) bool) (delet
 	if err := c.isOpen(); err != nil {
 		return 0, false, err
 	}
-	if c.isComing(nil) {
+	if c.callOff(); c.isComing(nil) {
 		err = tiers.ErrBusy
 	} else {
 		_, err = c.flushSome(true)

@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"slices"
 
-	"psrt/csrc/probe"
 	"psrt/tiers"
 	"psrt/tiers/policy"
 )
 
-// aheadRows bounds the rows of one lookup below that are brought ahead.
-const aheadRows = 512
+// aheadRows bounds the rows of one lookup below that are brought ahead, beside what a buffer has room for: each
+// waits for copies once. Of the places below it pins an aheadShare-th, or as many as aheadKeys, which are sought
+// here at a time.
+const (
+	aheadRows  = 2048
+	aheadKeys  = 512
+	aheadShare = 8
+)
 
 // ahead is how far rows have been brought ahead: all of batch up to the
 // use at, and all before it.
@@ -96,7 +101,9 @@ func (c *Cache) end(j *job, done bool) {
 	case j.l != nil:
 		c.ended = append(c.ended, j.l)
 	case c.ahead.job == j:
-		c.ahead.job = nil
+		if c.ahead.job = nil; j.short {
+			c.comeAgain(j)
+		}
 	}
 }
 
@@ -109,6 +116,9 @@ func (c *Cache) Announce(batch uint64, keys []uint64) {
 	if c.belady != nil {
 		if c.belady.Announce(batch, keys) > 0 && batch < c.ahead.batch {
 			c.ahead.batch, c.ahead.at = batch, policy.NoUse
+		}
+		if j := c.ahead.job; j != nil && batch < j.batch {
+			j.first = false
 		}
 		c.bringAhead()
 	}
@@ -127,62 +137,86 @@ func (c *Cache) Passed(batch uint64) {
 	}
 }
 
-// notBefore chooses among rows that are used later than those brought ahead.
-func (c *Cache) notBefore(may func(uint32) bool) (uint32, bool) {
-	return c.belady.VictimAfter(c.ahead.batch, may)
-}
-
 // bringAhead copies rows of the next batches in that there are, in the place of
 // rows used later.
 func (c *Cache) bringAhead() {
-	if c.belady == nil || c.ahead.job != nil || c.ahead.hush || c.failed != nil {
+	a := &c.ahead
+	if c.belady == nil || c.failed != nil {
 		return
 	}
-	a := &c.ahead
+	if j := a.job; j != nil {
+		if !j.leaves || !c.goOn(j) {
+			return
+		}
+		if a.job = nil; !c.brought(j) {
+			return
+		}
+	}
 	begin, end := c.belady.Window()
 	if a.batch < begin {
 		a.batch, a.at = begin, policy.NoUse
 	}
-	if c.coming == nil {
-		c.coming = make([]uint64, aheadRows)
-	}
 	for end = min(end, begin+uint64(c.cfg.Ahead)+1); a.batch < end; a.batch, a.at = a.batch+1, policy.NoUse {
-		for {
-			n, last := c.belady.Keys(a.batch, a.at, c.coming)
-			if n == 0 {
+		for c.room() > 0 && !a.hush {
+			j := c.absent()
+			if len(j.keys) == 0 {
 				break
 			}
-			j := c.absent(c.coming[:n])
-			if len(j.keys) > 0 && c.promise(j) != nil {
+			if c.promise(j) != nil {
+				c.comeAgain(j)
 				return
 			}
-			done := len(j.keys) == 0 || c.goOn(j)
-			if done && j.err != nil && behind(j.err) {
-				return
-			}
-			if a.at = last; !done {
+			if !c.goOn(j) {
 				a.job = j
 				return
 			}
+			if !c.brought(j) {
+				return
+			}
+		}
+		if c.room() <= 0 || a.hush {
+			return
 		}
 	}
 }
 
-// absent makes a job of those of some keys that are not here.
-func (c *Cache) absent(some []uint64) *job {
-	j := &job{occ: make([]int32, len(some)), keys: make([]uint64, len(some))}
-	j.keys = j.keys[:probe.Dedup(&c.scratch.dedup, some, j.occ, j.keys)]
-	at := append(c.scratch.slots[:0], make([]uint32, len(j.keys))...)
-	c.scratch.slots = at
-	c.index.Find(j.keys, at)
-	n := 0
-	for i, s := range at {
-		if s == noRow {
-			j.keys[n] = j.keys[i]
-			n++
+// brought says whether more can be brought behind a job that has ended. If not, what it left out is sought once
+// more, but not at once: rows that are nowhere would be sought for ever.
+func (c *Cache) brought(j *job) bool {
+	if j.short || j.err != nil && behind(j.err) {
+		c.comeAgain(j)
+		return false
+	}
+	return true
+}
+
+// absent makes a job of those that are not here of a batch's next rows, of none where there are none left.
+// A batch is announced with a key once.
+func (c *Cache) absent() *job {
+	a := &c.ahead
+	most := min(aheadRows, c.bufferRows(), max(aheadKeys, c.Most()/aheadShare), c.room())
+	some := min(most, aheadKeys)
+	if c.coming == nil {
+		c.coming = make([]uint64, aheadKeys)
+	}
+	j := &job{batch: a.batch, first: true, at: a.at, seen: c.occupied}
+	for len(j.keys)+some <= most {
+		n, last := c.belady.Keys(a.batch, a.at, c.coming[:some])
+		if n == 0 {
+			break
+		}
+		at := append(c.scratch.slots[:0], make([]uint32, n)...)
+		c.scratch.slots = at
+		c.index.Find(c.coming[:n], at)
+		for i, s := range at {
+			if s == noRow {
+				j.keys = append(j.keys, c.coming[i])
+			}
+		}
+		if a.at = last; len(j.keys) == 0 {
+			j.at = last
 		}
 	}
-	j.keys = j.keys[:n]
 	c.unknown(j)
 	return j
 }

@@ -58,6 +58,7 @@ func (c *Cache) again() bool {
 
 // rescue puts a stand-in in the failed device's place.
 func (c *Cache) rescue() error {
+	c.callOff()
 	play, live := c.inPlay()
 	twin, buf, err := c.newTwin(play)
 	if err != nil {

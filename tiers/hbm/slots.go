@@ -14,6 +14,7 @@ func (c *Cache) room() int { return len(c.free) + c.idle - c.reserved }
 func (c *Cache) pin(s uint32) {
 	if c.pins[s] == 0 {
 		c.idle--
+		c.stays(s)
 	}
 	c.pins[s]++
 }
@@ -36,13 +37,18 @@ func (c *Cache) Release(rows []uint32) {
 	}
 }
 
-// occupy gives an empty slot, which the caller has, to a row. It is pinned once.
-func (c *Cache) occupy(s uint32, key uint64) error {
+// occupy gives an empty slot, which the caller has, to a job's row. It is pinned once.
+func (c *Cache) occupy(s uint32, key uint64, j *job) error {
 	if err := c.index.Set(key, s); err != nil {
 		return err
 	}
+	c.occupied++
 	c.keys[s], c.flags[s], c.pins[s] = key, flagLive, 1
-	c.policy.Add(s, key)
+	if j.first {
+		c.belady.AddFor(j.batch, s, key)
+	} else {
+		c.policy.Add(s, key)
+	}
 	return nil
 }
 
@@ -63,10 +69,19 @@ func (c *Cache) vacate(s uint32) {
 func (c *Cache) mayLeave(s uint32) bool { return c.pins[s] == 0 && c.flags[s]&flagLive != 0 }
 
 // empty has n slots free, if it can: victims that are dirty are put back together.
-// ErrBusy and ErrPinned are the tier below's, which is behind.
-func (c *Cache) empty(n int, choose func(may func(uint32) bool) (uint32, bool)) error {
-	var dirty []uint32
-	for len(c.free)+len(dirty) < n {
+// ErrBusy and ErrPinned are the tier below's, which is behind. For a job that brings rows ahead
+// they leave in their own time.
+func (c *Cache) empty(n int, by *job) error {
+	choose, most, ahead := c.policy.Victim, n, by.l == nil
+	if ahead { // in the place of rows that are used later
+		choose = func(may func(uint32) bool) (uint32, bool) { return c.belady.VictimAfter(by.batch, may) }
+		most = c.bufferRows()
+	}
+	if err := c.letLeave(); err != nil && (ahead || c.failed != nil) { // else others may go
+		return err
+	}
+	dirty := c.leaves.slots[:0]
+	for len(c.free)+len(dirty) < n && len(dirty) < most {
 		s, ok := choose(c.mayLeave)
 		if !ok {
 			break
@@ -78,14 +93,15 @@ func (c *Cache) empty(n int, choose func(may func(uint32) bool) (uint32, bool)) 
 		c.vacate(s)
 		c.stats.evicted++
 	}
+	if ahead && len(dirty) > 0 {
+		return c.leave(dirty)
+	}
 	put, err := c.putBack(dirty)
 	for _, s := range dirty[:put] {
 		c.vacate(s)
 	}
 	c.stats.evicted += uint64(put)
-	for _, s := range dirty[put:] {
-		c.policy.Add(s, c.keys[s])
-	}
+	c.remain(dirty[put:])
 	if err == nil && len(c.free) < n {
 		return tiers.ErrPinned
 	}
@@ -98,10 +114,16 @@ type buffer struct {
 	used Fence
 }
 
+// bufferRows is how many rows a buffer has room for.
+func (c *Cache) bufferRows() int { return len(c.buf[0].rows) / c.acc.RowFloats() }
+
 // buffer is one that nobody uses, for so many rows at most.
 func (c *Cache) buffer(rows int) (*buffer, []float32, error) {
 	b := &c.buf[c.turn]
 	c.turn = (c.turn + 1) % buffers
+	if b == c.leaves.buf {
+		return c.buffer(rows)
+	}
 	err := c.wait(b.used)
 	return b, b.rows[:rows*c.acc.RowFloats()], err
 }
@@ -130,7 +152,7 @@ func (c *Cache) copyFrom(slots []uint32, rows []float32) Fence {
 // putBack writes dirty rows to the tier below, from the front, as far as it takes
 // them.
 func (c *Cache) putBack(slots []uint32) (put int, err error) {
-	most := len(c.buf[0].rows) / c.acc.RowFloats()
+	most := c.bufferRows()
 	for put < len(slots) && err == nil {
 		some := slots[put:min(len(slots), put+most)]
 		b, rows, err := c.buffer(len(some))

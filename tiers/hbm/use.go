@@ -114,7 +114,7 @@ func (c *Cache) touch(rows []uint32) {
 // some at a time.
 func (c *Cache) Edit(rows []uint32, f func(i int, key uint64, row []float32)) {
 	width := c.acc.RowFloats()
-	most := len(c.buf[0].rows) / width
+	most := c.bufferRows()
 	if c.journal != nil {
 		most = max(1, min(most, c.journal.most(width)))
 	}

@@ -76,6 +76,7 @@ func (c *Cache) flushSome(idle bool) (left uint32, err error) {
 	if c.dirty == 0 {
 		return noRow, nil
 	}
+	c.callOff()
 	slots := make([]uint32, 0, c.dirty)
 	for s, f := range c.flags {
 		if f&flagDirty != 0 && (!idle || c.pins[s] == 0) {
@@ -97,6 +98,7 @@ func (c *Cache) LoadRows(keys []uint64, rows []float32) error {
 	if err := c.isOpen(); err != nil {
 		return err
 	}
+	c.callOff()
 	if err := c.below.LoadRows(keys, rows); err != nil {
 		// Some are set, and it is not known which: what is here goes the way of all.
 		c.forget(keys)
@@ -180,7 +182,7 @@ func (c *Cache) Reset() error {
 	if j := c.ahead.job; j != nil {
 		j.over = true
 	}
-	c.waiting, c.ahead, c.ended, c.early = nil, ahead{at: policy.NoUse}, nil, nil
+	c.waiting, c.ahead, c.ended, c.early, c.leaves = nil, ahead{at: policy.NoUse}, nil, nil, leaving{}
 	c.index.Reset()
 	c.policy.Reset()
 	c.forgetAll()

@@ -43,6 +43,16 @@ func (p *Belady) list(key uint64) uint16 {
 // Add puts a row where its next use is.
 func (p *Belady) Add(frame uint32, key uint64) { p.l.move(p.list(key), frame) }
 
+// AddFor is Add of a row that was announced for a batch, and for none before that has not passed, as the caller knows: its
+// use is sought only where that batch has passed.
+func (p *Belady) AddFor(batch uint64, frame uint32, key uint64) {
+	if batch < p.w.begin || batch >= p.w.end {
+		p.Add(frame, key)
+		return
+	}
+	p.l.move(uint16(1+batch%MaxBatches), frame)
+}
+
 // Touch puts a row last among those of its next use.
 func (p *Belady) Touch(frame uint32, _ uint64) { p.l.again(frame) }
 

@@ -129,7 +129,13 @@ func beladyWalk(t *testing.T, r *rand.Rand, p *Belady, at map[uint64]uint32) {
 			f := free[len(free)-1]
 			free = free[:len(free)-1]
 			keys[f], at[key] = key, f
-			p.Add(f, key)
+			if next := u.next(key); r.IntN(2) == 0 && next != never {
+				p.AddFor(next, f, key)
+			} else if r.IntN(2) == 0 && u.passed > 0 {
+				p.AddFor(u.passed-1, f, key)
+			} else {
+				p.Add(f, key)
+			}
 		}
 	}
 }

@@ -105,6 +105,7 @@ type stage struct {
 	stamped           bool
 	owed              piece // where floats go when the device is done, none: nowhere
 	over              *accel.Event
+	sets              bool     // of the lane that moves rows: it changes those on the device
 	number            uint64   // of the lane's piece that used it last, 0: it is over
 	whole             *int     // where its refused are added, nil: it has none
 	found             []uint32 // where the rows that it found go, nil: it found none
@@ -336,6 +337,7 @@ func pieceOf(host []float32, first, n, width, step int) piece {
 func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
 	l := a.mover()
 	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+		s.sets = true
 		a.bytes = b.Append(a.bytes[:0])
 		return errors.Join(a.send(l, s, p), a.run(l, s, putRows, b.N, a.bytes))
 	})
@@ -344,6 +346,7 @@ func (a *arena) CopyIn(slots []uint32, rows []float32) hbm.Fence {
 func (a *arena) CopyOut(slots []uint32, rows []float32) hbm.Fence {
 	l := a.mover()
 	return a.each(l, slots, rows, a.lay.row, a.lay.row, func(s *stage, p piece, b *ptx.Batch) error {
+		s.sets = false
 		a.bytes = b.Append(a.bytes[:0])
 		return errors.Join(a.run(l, s, gatherRows, b.N, a.bytes), a.fetch(l, s, p))
 	})
@@ -368,7 +371,7 @@ func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 }
 
 // Find sends what has changed of the index, and the keys; what is found comes back with
-// the rows. While rows are moved the host finds: else all of these would have to be waited for,
+// the rows. While rows are moved in the host finds: else all of these would have to be waited for,
 // as nobody here would know which are wanted.
 func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm.Fence {
 	if a.moves() {

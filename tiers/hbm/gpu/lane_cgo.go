@@ -109,7 +109,8 @@ func (a *arena) inTurn(l *lane, slots []uint32) error {
 	return l.stream.Wait(other.stage[int(l.awaits)%len(other.stage)].over)
 }
 
-// moves says whether rows are being moved that the working lane does not wait for.
+// moves says whether rows are being moved in that the working lane does not wait for. Those on their way out
+// only are read, as by who looks for them.
 func (a *arena) moves() bool {
 	l, w := &a.lane[moving], &a.lane[working]
 	if l.stream == nil {
@@ -117,8 +118,15 @@ func (a *arena) moves() bool {
 	}
 	for number := max(l.over, w.awaits) + 1; number <= l.next && a.failed == nil; number++ {
 		s := &l.stage[int(number)%len(l.stage)]
-		if done, err := s.over.Passed(); a.fail(err) || !done {
+		if s.number != number { // retired before the ones that are older
+			continue
+		}
+		done, err := s.over.Passed()
+		if a.fail(err) || !done && s.sets {
 			return true
+		}
+		if !done {
+			continue
 		}
 		a.retire(l, s)
 	}

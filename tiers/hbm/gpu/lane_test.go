@@ -207,3 +207,48 @@ func TestOneLaneOfBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestOnTheirWayOut: rows on their way in have the host find the keys, those on their way out do not.
+func TestOnTheirWayOut(t *testing.T) {
+	spec := table.Spec{Name: "adagrad", ID: 1, Dim: 4, Optimizer: table.Optimizer{Kind: table.AdaGrad}}
+	acc, err := accessor.New(spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := (&Device{Library: driver(t)}).Open(acc, newIndex(t, slots), slots, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := opened.(*arena)
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	b, err := a.Buffer(8 * acc.RowFloats())
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := []uint32{1, 2, 3, 4, 5, 6, 7, 8}
+	in := a.CopyIn(some, b)
+	if !a.moves() {
+		t.Error("rows on their way in are not moved")
+	}
+	if err := a.Wait(in); err != nil {
+		t.Fatal(err)
+	}
+	if a.moves() {
+		t.Error("rows are moved that are there")
+	}
+	out := a.CopyOut(some, b)
+	if a.moves() {
+		t.Error("rows on their way out count as on their way in")
+	}
+	a.CopyIn(some, b) // behind them
+	if !a.moves() {
+		t.Error("rows on their way in behind others are not moved")
+	}
+	if err := a.Wait(out); err != nil {
+		t.Fatal(err)
+	}
+}
