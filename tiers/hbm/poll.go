@@ -195,13 +195,12 @@ func (c *Cache) brought(j *job) bool {
 func (c *Cache) absent() *job {
 	a := &c.ahead
 	most := min(aheadRows, c.bufferRows(), max(aheadKeys, c.Most()/aheadShare), c.room())
-	some := min(most, aheadKeys)
 	if c.coming == nil {
 		c.coming = make([]uint64, aheadKeys)
 	}
 	j := &job{batch: a.batch, first: true, at: a.at, seen: c.occupied}
-	for len(j.keys)+some <= most {
-		n, last := c.belady.Keys(a.batch, a.at, c.coming[:some])
+	for len(j.keys) < most {
+		n, last := c.belady.Keys(a.batch, a.at, c.coming[:min(aheadKeys, most-len(j.keys))])
 		if n == 0 {
 			break
 		}

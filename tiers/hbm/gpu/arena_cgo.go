@@ -50,7 +50,7 @@ func (d *Device) Open(acc *accessor.Accessor, index *probe.Bounded, rows, batchR
 		return nil, err
 	}
 	spec := acc.Spec()
-	a := &arena{card: d, dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, marks: make([]mark, rows), index: index}
+	a := &arena{card: d, dev: dev, acc: acc, lay: layoutOf(&spec, rows, batchRows), rows: rows, marks: make([]mark, rows), index: index, patient: patient}
 	a.size = a.lay.bytes(rows)
 	if err := a.bounded(openWithin, a.take); err != nil {
 		if accel.IsOutOfMemory(err) {
@@ -87,6 +87,7 @@ type arena struct {
 	buffers [][]byte
 	marks   []mark // by slot
 	turn    uint32 // of an update
+	patient int    // how many keys are found on the device though rows are being moved in
 	bytes   []byte // an argument
 	failed  error
 	times   hbm.Times
@@ -371,14 +372,17 @@ func (a *arena) Gather(slots []uint32, dst []float32, step int) hbm.Fence {
 }
 
 // Find sends what has changed of the index, and the keys; what is found comes back with
-// the rows. While rows are moved in the host finds: else all of these would have to be waited for,
-// as nobody here would know which are wanted.
+// the rows. While rows are moved in it waits for all of these, as nobody here would know which are wanted, or
+// the host finds, where that is sooner.
 func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm.Fence {
-	if a.moves() {
+	moves := a.moves()
+	if moves && len(keys) < a.patient {
 		a.index.Find(keys, slots[:len(keys)])
 		return a.Gather(slots[:len(keys)], dst, step)
 	}
-	a.refresh()
+	if a.refresh(); moves {
+		a.fail(a.behindAll())
+	}
 	l := &a.lane[working]
 	return a.pieces(l, len(keys), a.lay.piece, a.lay.dim, func(s *stage, first int, b *ptx.Batch) error {
 		l.any = l.next

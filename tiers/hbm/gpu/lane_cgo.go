@@ -109,6 +109,17 @@ func (a *arena) inTurn(l *lane, slots []uint32) error {
 	return l.stream.Wait(other.stage[int(l.awaits)%len(other.stage)].over)
 }
 
+// patient: what is on its way in is a buffer or two (a MiB takes a card's link some 40 us), in which the host finds so
+// many keys or twice as many.
+const patient = 4096
+
+// behindAll has the working lane wait for all rows that are being moved, on the device.
+func (a *arena) behindAll() error {
+	l, w := &a.lane[moving], &a.lane[working]
+	w.awaits = l.next
+	return w.stream.Wait(l.stage[int(l.next)%len(l.stage)].over)
+}
+
 // moves says whether rows are being moved in that the working lane does not wait for. Those on their way out
 // only are read, as by who looks for them.
 func (a *arena) moves() bool {

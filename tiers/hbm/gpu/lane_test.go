@@ -66,6 +66,7 @@ func lanesOf(t *testing.T, d *Device, spec table.Spec) {
 		}
 	}()
 	width := acc.RowFloats()
+	dev.(*arena).patient = most / 2
 	var buffers [8][]float32
 	for i := range buffers {
 		if buffers[i], err = dev.Buffer(slots * width); err != nil {
