@@ -54,8 +54,8 @@ type fake struct {
 	all  sync.WaitGroup
 
 	mu     sync.Mutex
-	map_   *place.Chains // that it has adopted; nil: the cluster's
-	frozen chan struct{} // closed when it goes on
+	map_   *place.Chains  // that it has adopted; nil: the cluster's
+	frozen chan struct{}  // closed when it goes on
 	asked  map[string]int // of each method, frozen or not
 	calls  map[string]int
 	came   map[psmsg.Hello]int // by worker, group and whether ahead
