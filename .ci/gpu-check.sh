@@ -134,7 +134,7 @@ run() {
 	bars="$bars$newline$(grep -o 'bar: .*' "$log" | sed 's/^/  /' || true)"
 	if grep -q '^gpu-check: exit status' "$log" || ! grep -Eq '^--- (PASS|SKIP)' "$log"; then
 		failed="$failed$newline  $name"
-		wrong="$wrong$newline$(grep -A8 -E '^ *--- FAIL|^panic:' "$log" | tail -n 40)"
+		wrong="$wrong$newline$(grep -B4 -A8 -E '^ *--- FAIL|^panic:' "$log" | tail -n 40)"
 	elif grep -q '^ *--- SKIP' "$log"; then
 		not_run="$not_run$newline  $name: $(grep '^ *--- SKIP' "$log" | paste -sd ';' - | sed 's,;,; ,g')"
 	else
