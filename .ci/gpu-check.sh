@@ -3,7 +3,8 @@
 # first, into bin/gpu-check; a copy of this tree with that folder needs neither Go, a
 # compiler nor a network. --list runs nothing, but says which they are; --build builds
 # them and runs none. CHECKS="tiers/hbm/gpu bench/hbm" has only those packages' done, for a
-# card that is lent for minutes. What this host cannot run is said in the end, and why.
+# card that is lent for minutes; GPU_CHECK_TIMEOUT=4m ends each that takes longer (20m), and says where it
+# was. All that they say goes to OUT (bin/gpu-check/logs). What this host cannot run is said in the end, and why.
 set -eu
 cd "$(dirname "$0")/.."
 # A package; which of its tests and benchmarks; but which not; what they take beside a card.
@@ -95,6 +96,15 @@ need() { [ -e "$1" ] || die "no $1: run make gpu-check where there is a Go, then
 
 need_built() { need "$(test_of "$1")"; }
 
+# find_nccl names the library that Python's packages bring, where the loader finds none.
+find_nccl() {
+	[ -z "${PSRT_NCCL_LIBRARY-}" ] || return 0
+	found=$(python3 -c 'import glob, importlib.util as u; print(*[f for p in u.find_spec("nvidia").submodule_search_locations for f in glob.glob(p + "/nccl/lib/libnccl.so.2")], sep="\n")' 2>/dev/null | head -n 1) || true
+	if [ -n "$found" ] && ! python3 -c 'import ctypes; ctypes.CDLL("libnccl.so.2")' 2>/dev/null; then
+		export PSRT_NCCL_LIBRARY="$found"
+	fi
+}
+
 # lacks says what of the words it is given this host has not.
 lacks() {
 	for what in $1; do
@@ -108,10 +118,10 @@ lacks() {
 }
 
 # run runs a check; a test of it that was skipped, or is not there, is not one that has passed.
-ran='' failed='' not_run='' newline='
+ran='' failed='' bars='' wrong='' not_run='' newline='
 '
 run() {
-	name="$1, tests that match $2" log="$built/log"
+	name="$1, tests that match $2" log="$logs/$(echo "$1 $2" | tr -c 'A-Za-z0-9\n' _).log"
 	why=$(lacks "$4" | paste -sd ';' - | sed 's,;,; ,g')
 	if [ -n "$why" ]; then
 		echo "gpu-check: $name: not run: $why"
@@ -120,9 +130,11 @@ run() {
 	fi
 	echo "gpu-check: $name"
 	{ (cd "$1" && PSRT_GPU=1 PSRT_ACCEL_TWIN="$built/twin.so" PSRT_BUILT="$built" "$(test_of "$1")" \
-		-test.v -test.run="$2" -test.skip="$3" -test.bench="$2" -test.timeout=20m) 2>&1 || echo "gpu-check: exit status $?"; } | tee "$log"
+		-test.v -test.run="$2" -test.skip="$3" -test.bench="$2" -test.timeout="${GPU_CHECK_TIMEOUT:-20m}") 2>&1 || echo "gpu-check: exit status $?"; } | tee "$log"
+	bars="$bars$newline$(grep -o 'bar: .*' "$log" | sed 's/^/  /' || true)"
 	if grep -q '^gpu-check: exit status' "$log" || ! grep -Eq '^--- (PASS|SKIP)' "$log"; then
 		failed="$failed$newline  $name"
+		wrong="$wrong$newline$(grep -B4 -A8 -E '^ *--- FAIL|^panic:' "$log" | tail -n 40)"
 	elif grep -q '^ *--- SKIP' "$log"; then
 		not_run="$not_run$newline  $name: $(grep '^ *--- SKIP' "$log" | paste -sd ';' - | sed 's,;,; ,g')"
 	else
@@ -145,9 +157,14 @@ if command -v cc >/dev/null; then
 fi
 [ -x "$built/card" ] || die "no $built/card: run make gpu-check where there is a compiler and a Go, then copy this folder"
 if [ "${1-}" != --build ]; then
+	find_nccl
 	"$built/card" >"$built/cards" 2>&1 || die "$(cat "$built/cards"); --build builds the checks alone"
 	echo "gpu-check: $(cat "$built/cards")"
-	cards=$(sed -n '1s/ .*//p' "$built/cards")
+	cards=$(sed -n 's/ GPUs\{0,1\} .*here$//p' "$built/cards")
+	# The driver keeps what it has compiled, for the next process, too.
+	export CUDA_CACHE_PATH="${CUDA_CACHE_PATH:-$built/compiled}"
+	logs=${OUT:-$built/logs}
+	mkdir -p "$logs"
 fi
 if [ -x .cache/bin/go ]; then
 	for name in $programs; do
@@ -161,6 +178,11 @@ for name in $programs; do
 done
 each need_built
 each run
+# What was far up, again: who sees the end of the output alone sees all that counts.
+[ -z "$wrong" ] || echo "gpu-check: of what failed:$wrong"
+bars=$(echo "$bars" | sed '/^$/d')
+[ -z "$bars" ] || echo "gpu-check: figures:$newline$bars"
+echo "gpu-check: all that each check said is in $logs"
 [ -z "$ran" ] || echo "gpu-check: passed:$ran"
 [ -z "$not_run" ] || echo "gpu-check: not run:$not_run"
 [ -z "$failed" ] || die "failed:$failed"

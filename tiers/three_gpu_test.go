@@ -3,7 +3,6 @@
 package tiers_test
 
 import (
-	"os"
 	"testing"
 
 	"psrt/csrc/cuda/cudatest"
@@ -13,7 +12,7 @@ import (
 
 // gpus is a GPU with a fake driver, or, with PSRT_GPU set, this machine's.
 func gpus(t *testing.T) []hbm.Device {
-	if os.Getenv("PSRT_GPU") != "" {
+	if cudatest.Real(t) {
 		return []hbm.Device{&gpu.Device{}}
 	}
 	return []hbm.Device{&gpu.Device{Library: cudatest.Library(t)}}

@@ -11,26 +11,28 @@ import (
 	"psrt/csrc/probe"
 	"psrt/csrc/ptx"
 	"psrt/rdma/mem"
+	"psrt/tiers/hbm"
 )
 
 // card is rows in a GPU's memory, worked on by csrc/ptx.
 type card struct {
 	dev                      *cuda.Device
-	stream                   *cuda.Stream
+	stream, in               *cuda.Stream
 	module                   *cuda.Module
 	kernel                   map[string]cuda.Function
-	first, last              *cuda.Event
+	first, last, sent        *cuda.Event
 	rows, states, flat, bulk cuda.Ptr
 	ids, refused             cuda.Ptr
 	keys, foundIDs, image    cuda.Ptr
 	index                    *probe.Bounded
 	host, back, count        []byte // pinned: a batch's rows, what is read back, a number
+	numbers                  []byte // pinned: ids
 	n, dim, total            int
 }
 
-// fillPieces is how many pieces a batch is filled in, as a server does it: copies and
-// kernels take turns in one stream, so none goes beside another.
-const fillPieces = 16
+// again is how often work is given to the card for one time: what lies between two events holds
+// some microseconds of the host's, too, until it has given the first.
+const again = 8
 
 func newCard(c *Config, ids []uint32, f *finder) (bed, error) {
 	driver, err := cuda.Load(c.Library)
@@ -53,6 +55,10 @@ func (b *card) take(ids []uint32, keys []uint64) (err error) {
 		b.stream = nil
 		return err
 	}
+	if b.in, err = b.dev.NewStream(); err != nil {
+		b.in = nil
+		return err
+	}
 	if b.module, err = b.dev.Module(ptx.Text); err != nil {
 		b.module = nil
 		return err
@@ -62,7 +68,7 @@ func (b *card) take(ids []uint32, keys []uint64) (err error) {
 			return err
 		}
 	}
-	for _, e := range []**cuda.Event{&b.first, &b.last} {
+	for _, e := range []**cuda.Event{&b.first, &b.last, &b.sent} {
 		made, err := b.dev.NewEvent(true)
 		if err != nil {
 			return err
@@ -82,6 +88,10 @@ func (b *card) take(ids []uint32, keys []uint64) (err error) {
 	if b.host, err = b.dev.HostAlloc(row * b.n); err != nil {
 		return err
 	}
+	if b.numbers, err = b.dev.HostAlloc(4 * b.n); err != nil {
+		return err
+	}
+	copy(b.numbers, mem.Bytes(ids))
 	if b.back, err = b.dev.HostAlloc(apartBy * row * b.n); err != nil {
 		return err
 	}
@@ -95,11 +105,9 @@ func (b *card) take(ids []uint32, keys []uint64) (err error) {
 	if b.count, err = b.dev.HostAlloc(8); err != nil {
 		return err
 	}
-	// The numbers go by the memory that the batch's rows have afterwards: a row is longer.
-	copy(b.host, mem.Bytes(ids))
 	if _, err = b.time(func() error {
-		return errors.Join(b.stream.Fill(b.rows, 0, row*b.total), b.stream.Fill(b.states, 0, row*b.total), b.stream.Fill(b.bulk, 0, 6*row*b.n),
-			b.stream.Fill(b.refused, 0, 8), b.stream.ToDevice(b.ids, b.host[:4*b.n]))
+		return errors.Join(b.stream.Fill(b.rows, 0, row*b.total), b.stream.Fill(b.states, 0, row*b.total), b.stream.Fill(b.bulk, 0x3c, 6*row*b.n),
+			b.stream.Fill(b.refused, 0, 8), b.stream.ToDevice(b.ids, b.numbers))
 	}); err != nil {
 		return err
 	}
@@ -135,11 +143,23 @@ func (b *card) draw() error {
 
 // time is what work takes on the card, in seconds.
 func (b *card) time(work func() error) (float64, error) {
-	if err := errors.Join(b.stream.Record(b.first), work(), b.stream.Record(b.last), b.last.Wait()); err != nil {
+	if err := errors.Join(b.stream.Record(b.first), work()); err != nil {
 		return 0, err
 	}
-	ms, err := b.last.Since(b.first)
-	return ms / 1e3, err
+	return b.since()
+}
+
+// repeat is the time of work that can be done again and again.
+func (b *card) repeat(work func() error) (float64, error) {
+	s, err := b.time(func() error {
+		for range again {
+			if err := work(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s / again, err
 }
 
 func (b *card) batch(first, n int) *ptx.Batch {
@@ -156,20 +176,20 @@ func (b *card) name() string {
 }
 
 func (b *card) gather() (float64, error) {
-	return b.time(func() error { return b.launch(ptx.GatherRows, b.n, b.batch(0, b.n).Append(nil)) })
+	return b.repeat(func() error { return b.launch(ptx.GatherRows, b.n, b.batch(0, b.n).Append(nil)) })
 }
 
 func (b *card) apart() (float64, error) {
 	wide := b.batch(0, b.n)
 	wide.Step = apartBy * b.dim
-	return b.time(func() error { return b.launch(ptx.GatherRows, b.n, wide.Append(nil)) })
+	return b.repeat(func() error { return b.launch(ptx.GatherRows, b.n, wide.Append(nil)) })
 }
 
 func (b *card) find() (float64, error) {
 	all, at := b.batch(0, b.n), ptx.Index{Keys: uint64(b.keys), Buckets: uint64(b.image)}
 	all.IDs = uint64(b.foundIDs)
 	at.Seed, at.Homes, at.Count = b.index.Hash()
-	return b.time(func() error { return b.launch(ptx.FindRows, b.n, all.AppendFind(nil, &at)) })
+	return b.repeat(func() error { return b.launch(ptx.FindRows, b.n, all.AppendFind(nil, &at)) })
 }
 
 func (b *card) found() ([]uint32, error) {
@@ -177,18 +197,30 @@ func (b *card) found() ([]uint32, error) {
 	return mem.Uint32s(b.back[:4*b.n]), err
 }
 
+// fill is in the pieces of a server's buffers, each with the numbers of its rows, and as it does it:
+// a piece is copied in one stream while the kernel of the one before runs in the other.
 func (b *card) fill() (float64, error) {
-	return b.time(func() error {
-		for i := range fillPieces {
-			first, end := b.n*i/fillPieces, b.n*(i+1)/fillPieces
-			row := 4 * b.dim
-			if err := errors.Join(b.stream.ToDevice(b.flat.Add(row*first), b.host[row*first:row*end]),
-				b.launch(ptx.PutRows, end-first, b.batch(first, end-first).Append(nil))); err != nil {
-				return err
-			}
+	row, most := 4*b.dim, max(1, hbm.BufferBytes/(4*b.dim))
+	if err := b.in.Record(b.first); err != nil {
+		return 0, err
+	}
+	for first := 0; first < b.n; first += most {
+		end := min(first+most, b.n)
+		if err := errors.Join(b.in.ToDevice(b.ids.Add(4*first), b.numbers[4*first:4*end]), b.in.ToDevice(b.flat.Add(row*first), b.host[row*first:row*end]),
+			b.in.Record(b.sent), b.stream.After(b.sent), b.launch(ptx.PutRows, end-first, b.batch(first, end-first).Append(nil))); err != nil {
+			return 0, err
 		}
-		return nil
-	})
+	}
+	return b.since()
+}
+
+// since is what has passed on the card since the first event, when all is done.
+func (b *card) since() (float64, error) {
+	if err := errors.Join(b.stream.Record(b.last), b.last.Wait()); err != nil {
+		return 0, err
+	}
+	ms, err := b.last.Since(b.first)
+	return ms / 1e3, err
 }
 
 func (b *card) bring() (float64, error) {
@@ -199,7 +231,7 @@ func (b *card) update() (float64, error) {
 	rule := kernels.Rule{Kind: kernels.AdaGrad, LR: 0.01, Eps: 1e-8}
 	u := b.batch(0, b.n)
 	u.Rows, u.Stride, u.Count = uint64(b.states), 2*b.dim, b.total/2
-	s, err := b.time(func() error {
+	s, err := b.repeat(func() error {
 		return b.launch(ptx.UpdateRows, b.n, u.AppendUpdate(nil, &rule, uint64(b.refused)))
 	})
 	if err != nil {
@@ -215,7 +247,7 @@ func (b *card) update() (float64, error) {
 }
 
 func (b *card) copy(bytes int) (float64, error) {
-	return b.time(func() error { return b.stream.Within(b.bulk.Add(3*4*b.dim*b.n), b.bulk, bytes) })
+	return b.repeat(func() error { return b.stream.Within(b.bulk.Add(3*4*b.dim*b.n), b.bulk, bytes) })
 }
 
 func (b *card) gathered(apart bool) ([]float32, error) {
@@ -229,7 +261,7 @@ func (b *card) gathered(apart bool) ([]float32, error) {
 
 func (b *card) close() error {
 	var errs []error
-	for _, e := range []*cuda.Event{b.first, b.last} {
+	for _, e := range []*cuda.Event{b.first, b.last, b.sent} {
 		if e != nil {
 			errs = append(errs, e.Close())
 		}
@@ -239,7 +271,7 @@ func (b *card) close() error {
 			errs = append(errs, b.dev.Free(p))
 		}
 	}
-	for _, h := range [][]byte{b.host, b.back, b.count} {
+	for _, h := range [][]byte{b.host, b.back, b.count, b.numbers} {
 		if h != nil {
 			errs = append(errs, b.dev.HostFree(h))
 		}
@@ -247,8 +279,10 @@ func (b *card) close() error {
 	if b.module != nil {
 		errs = append(errs, b.module.Close())
 	}
-	if b.stream != nil {
-		errs = append(errs, b.stream.Close())
+	for _, s := range []*cuda.Stream{b.stream, b.in} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
 	}
 	return errors.Join(append(errs, b.dev.Close())...)
 }

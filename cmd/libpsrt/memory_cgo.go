@@ -139,6 +139,12 @@ func populate(b []byte, ofGPU func() bool) error {
 	first &^= page - 1
 	whole := unsafe.Slice((*byte)(pointer(address(first))), end-first)
 	err := unix.Madvise(whole, unix.MADV_POPULATE_WRITE)
+	if err == nil {
+		return nil
+	}
+	if ofGPU() { // kernels, and what stands for one, have several words for memory that is a card's
+		return errOfGPU
+	}
 	if !errors.Is(err, unix.EINVAL) {
 		return unreadable(b, err)
 	}
@@ -146,9 +152,6 @@ func populate(b []byte, ofGPU func() bool) error {
 		return unreadable(b, errors.New("it may not be written"))
 	} else if !errors.Is(err, unix.EINVAL) {
 		return unreadable(b, err)
-	}
-	if ofGPU() {
-		return errOfGPU
 	}
 	sum := byte(0) // a kernel before 5.14, or memory that may not be read
 	for i := uint64(0); i < uint64(len(b)); i += page {

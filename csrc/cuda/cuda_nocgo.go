@@ -17,3 +17,9 @@ func (d *Driver) Version() (int, error) { return 0, ErrNotSupported }
 
 // Devices is not reached.
 func (d *Driver) Devices() ([]Info, error) { return nil, ErrNotSupported }
+
+// Open is not reached.
+func (d *Driver) Open(int) (*Device, error) { return nil, ErrNotSupported }
+
+// Device is what cannot be opened without cgo.
+type Device struct{}

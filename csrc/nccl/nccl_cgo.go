@@ -74,6 +74,7 @@ type Comm struct {
 	// too, when Init has returned; nil where it was given back.
 	slot *unsafe.Pointer
 	rank int
+	busy bool // the last call that gave a stream work
 }
 
 // Init begins to make this rank's end, with all others. Where Returns is so, State tells
@@ -102,6 +103,19 @@ func (c *Comm) forget() {
 }
 
 func (c *Comm) failed(call string, r C.int32_t) error { return c.lib.failed(call, c.rank, c.at(), r) }
+
+// given is how a stream was given work, of which text says what it was, with n. The words are
+// made where it failed alone: a call of one rank is some microseconds.
+func (c *Comm) given(text string, n int, r C.int32_t) error {
+	c.busy = Result(r) == InProgress
+	if c.busy || Result(r) == Success {
+		return nil
+	}
+	return c.failed(fmt.Sprintf(text, n), r)
+}
+
+// Busy says whether the last call that gave a stream work goes on by itself, as State tells.
+func (c *Comm) Busy() bool { return c.busy }
 
 // State says whether a call goes on by itself, and what failed since.
 func (c *Comm) State() (busy bool, err error) {
@@ -156,25 +170,25 @@ func (r *Registration) Close() error {
 
 // AllReduce combines count elements of all ranks, at all.
 func (c *Comm) AllReduce(stream unsafe.Pointer, send, recv uint64, count int, t Type, op Op) error {
-	return c.failed(fmt.Sprintf("ncclAllReduce of %d elements", count),
+	return c.given("ncclAllReduce of %d elements", count,
 		C.psrt_nccl_all_reduce(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op)))
 }
 
 // ReduceScatter combines blocks of count elements, at each rank its own.
 func (c *Comm) ReduceScatter(stream unsafe.Pointer, send, recv uint64, count int, t Type, op Op) error {
-	return c.failed(fmt.Sprintf("ncclReduceScatter of %d elements", count),
+	return c.given("ncclReduceScatter of %d elements", count,
 		C.psrt_nccl_reduce_scatter(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op)))
 }
 
 // AllGather collects blocks of count elements, at all ranks those of all.
 func (c *Comm) AllGather(stream unsafe.Pointer, send, recv uint64, count int, t Type) error {
-	return c.failed(fmt.Sprintf("ncclAllGather of %d elements", count),
+	return c.given("ncclAllGather of %d elements", count,
 		C.psrt_nccl_all_gather(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t)))
 }
 
 // Broadcast has what is at root be at all.
 func (c *Comm) Broadcast(stream unsafe.Pointer, at uint64, count int, t Type, root int) error {
-	return c.failed(fmt.Sprintf("ncclBroadcast of %d elements", count),
+	return c.given("ncclBroadcast of %d elements", count,
 		C.psrt_nccl_broadcast(c.lib.at, c.at(), stream, C.uint64_t(at), C.uint64_t(count), C.int32_t(t), C.int32_t(root)))
 }
 
@@ -184,12 +198,12 @@ func (c *Comm) Exchange(stream unsafe.Pointer, parts []Part, t Type) error {
 	for i, p := range parts {
 		all[i] = C.psrt_nccl_part{send: C.uint64_t(p.Send), sends: C.uint64_t(p.Sends), recv: C.uint64_t(p.Recv), recvs: C.uint64_t(p.Recvs)}
 	}
-	return c.failed(fmt.Sprintf("ncclSend and ncclRecv among %d ranks", len(parts)),
+	return c.given("ncclSend and ncclRecv among %d ranks", len(parts),
 		C.psrt_nccl_exchange(c.lib.at, c.at(), stream, unsafe.SliceData(all), C.int32_t(len(all)), C.int32_t(t)))
 }
 
 // AllReduces gives the stream as many all-reduces in a row from C, for comparison.
 func (c *Comm) AllReduces(stream unsafe.Pointer, send, recv uint64, count int, t Type, op Op, times int) error {
-	return c.failed(fmt.Sprintf("%d times ncclAllReduce", times),
+	return c.given("%d times ncclAllReduce", times,
 		C.psrt_nccl_all_reduces(c.lib.at, c.at(), stream, C.uint64_t(send), C.uint64_t(recv), C.uint64_t(count), C.int32_t(t), C.int32_t(op), C.int32_t(times)))
 }

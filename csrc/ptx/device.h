@@ -20,6 +20,11 @@ typedef long long i64;
 #ifdef __CUDA__
 
 #define KERNEL extern "C" __attribute__((global)) void
+#ifdef __NVCC__
+#define ROLLED _Pragma("unroll 1")
+#else
+#define ROLLED _Pragma("nounroll")
+#endif
 #define DEVICE static __attribute__((device, always_inline)) inline
 #define OWN 1
 #define SQRT(x) __nvvm_sqrt_rn_f(x)
@@ -90,6 +95,7 @@ DEVICE void count_one(u64 *at)
 #else
 #define KERNEL void
 #endif
+#define ROLLED
 #define DEVICE static inline
 #define OWN LANES
 #define SQRT(x) sqrtf(x)

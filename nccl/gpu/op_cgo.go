@@ -120,8 +120,10 @@ func (x *op) through(ins, outs []copying, work func() error) error {
 	if err := g.in(work); err != nil {
 		return g.accuse(err)
 	}
-	if err := g.settle(); err != nil {
-		return err
+	if g.comm.Busy() { // else it was taken at once, and what fails is asked for when copies are over
+		if err := g.settle(); err != nil {
+			return err
+		}
 	}
 	if len(outs) > 0 && x.recv != nil && !x.recv.pinned { // see memory.pinned
 		if err := g.stream.Record(g.event); err != nil {

@@ -38,7 +38,7 @@ func BenchmarkCard(b *testing.B) {
 						if err := r.comm.AllReduce(r.stream.Raw(), uint64(r.send), uint64(r.recv), bytes/4, nccl.F32, nccl.Sum); err != nil {
 							return err
 						}
-						for busy := true; busy; {
+						for busy := r.comm.Busy(); busy; {
 							var err error
 							if busy, err = r.comm.State(); err != nil {
 								return err

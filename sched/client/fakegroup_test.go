@@ -54,8 +54,9 @@ type fake struct {
 	all  sync.WaitGroup
 
 	mu     sync.Mutex
-	map_   *place.Chains // that it has adopted; nil: the cluster's
-	frozen chan struct{} // closed when it goes on
+	map_   *place.Chains  // that it has adopted; nil: the cluster's
+	frozen chan struct{}  // closed when it goes on
+	asked  map[string]int // of each method, frozen or not
 	calls  map[string]int
 	came   map[psmsg.Hello]int // by worker, group and whether ahead
 }
@@ -170,7 +171,7 @@ func (cl *cluster) open(worker int) *Client {
 func (cl *cluster) start(node place.Node) *fake {
 	h, err := dial.New(dial.Config{Transport: cl.transport, Token: cl.token, Listen: "127.0.0.1:0"})
 	must(cl.t, err)
-	f := &fake{cl: cl, node: node, host: h, frozen: make(chan struct{}), calls: map[string]int{}, came: map[psmsg.Hello]int{}}
+	f := &fake{cl: cl, node: node, host: h, frozen: make(chan struct{}), calls: map[string]int{}, asked: map[string]int{}, came: map[psmsg.Hello]int{}}
 	close(f.frozen)
 	f.l, err = h.Listen("127.0.0.1:0")
 	must(cl.t, err)
@@ -214,6 +215,22 @@ func (f *fake) thaw() {
 		close(f.frozen)
 	}
 	f.mu.Unlock()
+}
+
+// waitAsked returns when a call of the method has come, frozen or not.
+func (f *fake) waitAsked(t *testing.T, method string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		f.mu.Lock()
+		n := f.asked[method]
+		f.mu.Unlock()
+		if n > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no %s has come", method)
+		}
+	}
 }
 
 // running returns when the process may go on.
@@ -363,6 +380,9 @@ func (s *fakeSession) close() {
 }
 
 func (s *fakeSession) control(_ context.Context, method string, body json.RawMessage) (any, error) {
+	s.f.mu.Lock()
+	s.f.asked[method]++
+	s.f.mu.Unlock()
 	s.f.running()
 	s.f.mu.Lock()
 	s.f.calls[method]++

@@ -3,7 +3,6 @@
 package job
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -16,7 +15,7 @@ import (
 // deviceKinds are those that rows can be kept on, a GPU by a fake driver, or, with
 // PSRT_GPU set, by this machine's, and an accelerator by a table of functions.
 func deviceKinds(t *testing.T) []string {
-	if os.Getenv("PSRT_GPU") == "" {
+	if !cudatest.Real(t) {
 		t.Setenv(cuda.Variable, cudatest.Library(t))
 	}
 	return []string{pick.Host, pick.GPU, pick.Library + acceltest.Build(t)}
@@ -27,7 +26,7 @@ func deviceKinds(t *testing.T) []string {
 func deviceSpreads(t *testing.T) []deviceSpread {
 	kinds := deviceKinds(t)
 	table, unlike := kinds[2], kinds
-	if os.Getenv("PSRT_GPU") == "" {
+	if !cudatest.Real(t) {
 		unlike = append(unlike, pick.Library+acceltest.Build(t, "-DNAP_MS=5"))
 	}
 	return []deviceSpread{{"host,host,host,host", 1},

@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"os"
 	"testing"
 
 	"psrt/csrc/cuda"
@@ -13,7 +12,7 @@ import (
 
 // deviceKinds are the twin, and a GPU by a fake driver, or, with PSRT_GPU set, by this machine's.
 func deviceKinds(t *testing.T) []string {
-	if os.Getenv("PSRT_GPU") == "" {
+	if !cudatest.Real(t) {
 		t.Setenv(cuda.Variable, cudatest.Library(t))
 	}
 	return []string{pick.Host, pick.GPU}

@@ -77,11 +77,10 @@ const slotBytes = 8 + 4 + 1 + 12
 // indexBytes is the memory of an index of so many rows.
 func indexBytes(rows int) int { return probe.BoundedBuckets(rows) * probe.BucketBytes }
 
-// Buffers of the host on the way from and to the device.
-const (
-	buffers     = 2
-	bufferBytes = 1 << 20
-)
+// BufferBytes is one of the buffers of the host, on the way from and to the device.
+const BufferBytes = 1 << 20
+
+const buffers = 2
 
 // A device has a stagingPart-th of its memory, of the host's, for batches on their way, and room for so many
 // rows at least.
@@ -90,7 +89,7 @@ const (
 	leastStaging = 128
 )
 
-func bufferRows(spec table.Spec) int { return max(1, bufferBytes/spec.RowBytes()) }
+func bufferRows(spec table.Spec) int { return max(1, BufferBytes/spec.RowBytes()) }
 
 // slots is how many rows there is room for.
 func (c *Config) slots(spec table.Spec) (int, error) {

@@ -32,9 +32,13 @@ int main(void)
 		return 1;
 	}
 	printf("%d GPU%s here\n", n, n == 1 ? " is" : "s are");
-	if (open_library("PSRT_NCCL_LIBRARY", "libnccl.so.2"))
-		printf("NCCL is here\n");
-	else
+	int (*driver)(int *) = (int (*)(int *))dlsym(library, "cuDriverGetVersion");
+	if (driver && !driver(&n))
+		printf("the driver is of CUDA %d.%d\n", n / 1000, n % 1000 / 10);
+	if ((library = open_library("PSRT_NCCL_LIBRARY", "libnccl.so.2"))) {
+		int (*nccl)(int *) = (int (*)(int *))dlsym(library, "ncclGetVersion");
+		printf("NCCL is here, number %d\n", nccl && !nccl(&n) ? n : 0);
+	} else
 		printf("no NCCL: %s: install it, or have PSRT_NCCL_LIBRARY name its file\n", dlerror());
 	return 0;
 }

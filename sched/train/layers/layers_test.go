@@ -38,7 +38,7 @@ func specs() map[string]model.Spec {
 
 // kinds are devices, a GPU by a fake driver, or, with PSRT_GPU set, this machine's.
 func kinds(t *testing.T) []string {
-	if os.Getenv("PSRT_GPU") == "" {
+	if !cudatest.Real(t) {
 		t.Setenv(cuda.Variable, cudatest.Library(t))
 	}
 	return []string{Host, "gpu", "so:" + acceltest.Build(t)}

@@ -104,12 +104,12 @@ type stage struct {
 	floats            []byte                 // pinned, as many as flat has, once they are wanted
 	stamps            [stampsOf]*accel.Event // nil where the device tells no times
 	stamped           bool
-	owed              piece // where floats go when the device is done, none: nowhere
-	over              *accel.Event
-	sets              bool     // of the lane that moves rows: it changes those on the device
-	number            uint64   // of the lane's piece that used it last, 0: it is over
-	whole             *int     // where its refused are added, nil: it has none
-	found             []uint32 // where the rows that it found go, nil: it found none
+	owed              piece        // where floats go when the device is done, none: nowhere
+	over, sent        *accel.Event // all of it; what it brings
+	sets              bool         // of the lane that moves rows: it changes those on the device
+	number            uint64       // of the lane's piece that used it last, 0: it is over
+	whole             *int         // where its refused are added, nil: it has none
+	found             []uint32     // where the rows that it found go, nil: it found none
 }
 
 func (a *arena) take() (err error) {
@@ -135,6 +135,9 @@ func (a *arena) take() (err error) {
 		s.refused, s.words = mem.Uint64s(s.host[:8]), mem.Uint64s(s.host[8:8+8*a.lay.words()])
 		s.ids = mem.Uint32s(s.host[8+8*a.lay.words():])
 		if s.over, err = a.dev.NewEvent(); err != nil {
+			return err
+		}
+		if s.sent, err = a.dev.NewEvent(); err != nil {
 			return err
 		}
 	}
@@ -324,7 +327,7 @@ func (a *arena) each(l *lane, slots []uint32, host []float32, width, step int, d
 		if err := a.inTurn(l, slots[first:first+b.N]); err != nil {
 			return err
 		}
-		if err := errors.Join(a.stamp(l, s, pieceBegun), l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N]))); err != nil {
+		if err := errors.Join(a.stamp(l, s, pieceBegun), l.in.ToDevice(s.at, mem.Bytes(s.ids[:b.N]))); err != nil {
 			return err
 		}
 		return do(s, pieceOf(host, first, b.N, width, step), b)
@@ -398,7 +401,7 @@ func (a *arena) Find(keys []uint64, slots []uint32, dst []float32, step int) hbm
 		} else {
 			a.bytes = b.AppendFind(a.bytes[:0], &at)
 		}
-		err := errors.Join(a.stamp(l, s, pieceBegun), l.stream.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), a.run(l, s, kernel, b.N, a.bytes),
+		err := errors.Join(a.stamp(l, s, pieceBegun), l.in.ToDevice(s.keys, mem.Bytes(s.words[:b.N])), a.run(l, s, kernel, b.N, a.bytes),
 			l.stream.ToHost(mem.Bytes(s.ids[:b.N]), s.at))
 		if there {
 			return err
@@ -418,8 +421,8 @@ func (a *arena) refresh() {
 			_, _, buckets := a.index.Hash()
 			b.Rows, b.Stride, b.Count, b.Flat = a.image, width, buckets, s.keys
 			a.bytes = b.Append(a.bytes[:0])
-			return errors.Join(a.stamp(l, s, pieceBegun), l.stream.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
-				l.stream.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), a.run(l, s, putRows, b.N, a.bytes))
+			return errors.Join(a.stamp(l, s, pieceBegun), l.in.ToDevice(s.at, mem.Bytes(s.ids[:b.N])),
+				l.in.ToDevice(s.keys, mem.Bytes(s.words)[:b.N*probe.BucketBytes]), a.run(l, s, putRows, b.N, a.bytes))
 		})
 	}
 }
@@ -450,12 +453,12 @@ func (a *arena) writesTo(b *ptx.Batch, p piece) bool {
 // send copies a piece's floats, which lie together, to the stage.
 func (a *arena) send(l *lane, s *stage, p piece) error {
 	if a.pinned(p.flat) {
-		return l.stream.ToDevice(s.flat, p.flat)
+		return l.in.ToDevice(s.flat, p.flat)
 	}
 	if err := a.wantFloats(s); err != nil {
 		return err
 	}
-	return l.stream.ToDevice(s.flat, s.floats[:copy(s.floats, p.flat)])
+	return l.in.ToDevice(s.flat, s.floats[:copy(s.floats, p.flat)])
 }
 
 // fetch copies a piece's floats from the stage to a buffer, or to the stage's memory of the host,
@@ -559,10 +562,7 @@ func (a *arena) Close() error {
 func (a *arena) giveBack() error {
 	var errs []error
 	for s := range a.allStages() {
-		if s.over != nil {
-			errs = append(errs, s.over.Close())
-		}
-		for _, e := range s.stamps {
+		for _, e := range append(s.stamps[:], s.over, s.sent) {
 			if e != nil {
 				errs = append(errs, e.Close())
 			}
@@ -580,10 +580,8 @@ func (a *arena) giveBack() error {
 	if a.memory != 0 {
 		errs = append(errs, a.dev.Free(a.memory))
 	}
-	for i := range a.lane {
-		if s := a.lane[i].stream; s != nil {
-			errs = append(errs, s.Close())
-		}
+	for s := range a.streams() {
+		errs = append(errs, s.Close())
 	}
 	return errors.Join(append(errs, a.dev.Close())...)
 }

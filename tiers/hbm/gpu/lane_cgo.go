@@ -13,8 +13,12 @@ import (
 // and worked on in the other, so that those of the next batches come beside this one's work. A
 // piece of one waits on the device for the newest of the other that names a row of its own: so
 // that all is as if it had been done in the order in which it was asked for.
+//
+// What a piece brings goes to its stage in a stream beside, for which its kernel waits: so the next piece's
+// copy goes on while this one's kernel runs, and what comes is as quick as the link.
 type lane struct {
 	stream *accel.Stream
+	in     *accel.Stream // copies to stages: where nothing is brought for its own sake, stream
 	stage  []stage
 	next   uint64 // number of the newest piece, from 1
 	over   uint64 // and of the newest that is known to be over
@@ -46,8 +50,26 @@ func (a *arena) takeLanes() (err error) {
 		if l.stream, err = a.dev.NewStream(); err != nil {
 			return err
 		}
+		if l.in = l.stream; i == moving {
+			if l.in, err = a.dev.NewStream(); err != nil {
+				l.in = nil
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// streams are those of all lanes.
+func (a *arena) streams() iter.Seq[*accel.Stream] {
+	return func(yield func(*accel.Stream) bool) {
+		for i := range a.lane {
+			l := &a.lane[i]
+			if l.stream != nil && !yield(l.stream) || l.in != nil && l.in != l.stream && !yield(l.in) {
+				return
+			}
+		}
+	}
 }
 
 // mover is the lane that moves rows.

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"errors"
 	"time"
 
 	"psrt/tiers/hbm"
@@ -41,13 +42,21 @@ func (a *arena) stamp(l *lane, s *stage, which int) error {
 		return nil
 	}
 	s.stamped = true
+	if which == pieceBegun || which == inOver {
+		return l.in.Record(s.stamps[which])
+	}
 	return l.stream.Record(s.stamps[which])
 }
 
-// run has a kernel run, between stamps.
+// run has a kernel run, between stamps, when what the piece brings is there.
 func (a *arena) run(l *lane, s *stage, kernel, n int, argument []byte) error {
 	if err := a.stamp(l, s, inOver); err != nil {
 		return err
+	}
+	if l.in != l.stream {
+		if err := errors.Join(l.in.Record(s.sent), l.stream.Wait(s.sent)); err != nil {
+			return err
+		}
 	}
 	if err := l.stream.Run(kernel, n, argument); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +25,7 @@ import (
 
 // driver is the fake one, or, with PSRT_GPU set, this machine's.
 func driver(t *testing.T) string {
-	if os.Getenv("PSRT_GPU") != "" {
+	if cudatest.Real(t) {
 		return ""
 	}
 	return cudatest.Library(t)
