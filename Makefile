@@ -23,7 +23,7 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 BUILD   = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)'
 
 # Packages whose tests run in the lab, too, where there are two RDMA devices.
-LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/kv/device/verbstest ./sched/probe ./sched/relay ./cmd/psbench
+LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/kv/device/verbstest ./sched/probe ./sched/relay ./cmd/psbench ./nccl/ring:TestConformance
 
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
@@ -69,9 +69,7 @@ test: build bin/pslab ## every test; those of RDMA in the lab, too
 	.ci/deps.sh test
 	$(GO) vet ./...
 	CGO_ENABLED=0 $(GO) build ./...
-	bin/pslab test --timeout 90m $(LAB_TESTS)
-	bin/pslab test --timeout 30m --run TestConformance ./nccl/ring
-	bin/pslab test --numa --env PSRT_LAB_NUMA=1 --run Placement ./rdma/verbs
+	bin/pslab test --numa --timeout 90m $(LAB_TESTS)
 	@.ci/gpu-check.sh --list
 	$(GO) test -timeout 45m ./...
 
@@ -124,8 +122,7 @@ full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: rac
 	PSRT_DIGEST_ROWS=1000000 PSRT_DIGEST_OVER=shm,verbs PSRT_DIGEST_DIM=4 bin/pslab test --timeout 4h --run 'TestDigestMatrix/verbs.*in_memory' ./cmd/psrt -- -test.timeout=230m
 	PSRT_DIGEST_ROWS=1000000 PSRT_DIGEST_OVER=shm,verbs PSRT_DIGEST_DIM=32 bin/pslab test --timeout 4h --run 'TestDigestMatrix/verbs.*on_disks' ./cmd/psrt -- -test.timeout=230m
 	CGO_ENABLED=0 $(GO) test -timeout 60m ./...
-	bin/pslab test --race --timeout 120m $(LAB_TESTS)
-	bin/pslab test --race --timeout 60m --run TestConformance ./nccl/ring
+	bin/pslab test --race --numa --timeout 120m $(LAB_TESTS)
 	GO=$(GO) .ci/moves.sh
 	bin/pslab test --timeout 60m --run TestDeathsOverVerbs ./cmd/psrt -- -test.count=5 -test.timeout=50m
 	bin/pslab test --timeout 60m --env PSRT_LEAK_CONNECTS=10000 --run Leak ./rdma/verbs -- -test.timeout=50m

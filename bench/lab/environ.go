@@ -29,9 +29,9 @@ var handedOn = []string{
 // system is where tools lie that a user's PATH may leave out.
 var system = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
-// Environment is a command's: what is handed on of the caller's, more, which
-// are NAME=VALUE, or NAME for the caller's value, and PSRT_LAB.
-func Environment(caller, more []string, name string) []string {
+// Environment returns the variables of a command in the lab: those of the caller that the lab
+// passes on, then more, each NAME=VALUE or NAME for the caller's value, then the machine's own.
+func Environment(caller, more, machine []string) []string {
 	env := map[string]string{"HOME": "/", "USER": "root"}
 	values := map[string]string{}
 	for _, v := range caller {
@@ -57,7 +57,10 @@ func Environment(caller, more []string, name string) []string {
 		}
 	}
 	env["PATH"] = strings.Join(path, ":")
-	env["PSRT_LAB"] = name
+	for _, v := range machine {
+		key, value, _ := strings.Cut(v, "=")
+		env[key] = value
+	}
 	var list []string
 	for key, value := range env {
 		list = append(list, key+"="+value)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 type Tests struct {
 	Go       string   // the go command
 	Root     string   // the checkout
-	Packages []string // patterns, as for go test
+	Packages []string // PATTERN as for go test, or PATTERN:RUN for the tests that match RUN
 	Race     bool
 	Tags     string
 	Args     []string // for the test programs, such as -test.run=X
@@ -28,6 +29,7 @@ type Tests struct {
 // TestProgram is a package's tests, compiled.
 type TestProgram struct {
 	Package string // import path
+	Match   string // value of -test.run; empty for all tests
 	Dir     string // the package's folder, in which its tests run
 	File    string
 }
@@ -35,28 +37,43 @@ type TestProgram struct {
 // Compile makes the test programs in the folder into: on this machine, for the
 // guest is slow. Packages without tests give none.
 func (t Tests) Compile(ctx context.Context, into string) ([]TestProgram, error) {
-	list := append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}"}, t.flags()...)
-	out, err := t.run(ctx, append(list, t.Packages...)...)
+	programs, err := t.list(ctx, into)
 	if err != nil {
 		return nil, err
 	}
-	var programs []TestProgram
-	for line := range strings.Lines(out) {
-		name, dir, ok := strings.Cut(strings.TrimSpace(line), "\t")
-		if !ok {
-			continue
-		}
-		p := TestProgram{name, dir, filepath.Join(into, strings.ReplaceAll(name, "/", "-")+".test")}
+	for _, p := range programs {
 		args := append([]string{"test", "-c", "-o", p.File}, t.flags()...)
-		if _, err := t.run(ctx, append(args, name)...); err != nil {
+		if _, err := t.run(ctx, append(args, p.Package)...); err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(p.File); err == nil {
-			programs = append(programs, p)
-		}
 	}
+	programs = slices.DeleteFunc(programs, func(p TestProgram) bool {
+		_, err := os.Stat(p.File)
+		return err != nil
+	})
 	if len(programs) == 0 {
 		return nil, fmt.Errorf("lab: no package with tests in %s", strings.Join(t.Packages, " "))
+	}
+	return programs, nil
+}
+
+// list names the packages' programs, in the order of Packages.
+func (t Tests) list(ctx context.Context, into string) ([]TestProgram, error) {
+	var programs []TestProgram
+	for _, pattern := range t.Packages {
+		pattern, match, _ := strings.Cut(pattern, ":")
+		args := append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}"}, t.flags()...)
+		out, err := t.run(ctx, append(args, pattern)...)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(out) {
+			name, dir, ok := strings.Cut(strings.TrimSpace(line), "\t")
+			if !ok {
+				continue
+			}
+			programs = append(programs, TestProgram{name, match, dir, filepath.Join(into, strings.ReplaceAll(name, "/", "-")+".test")})
+		}
 	}
 	return programs, nil
 }
@@ -88,6 +105,9 @@ func (t Tests) run(ctx context.Context, args ...string) (string, error) {
 // there so that nothing has to be. A real card may lack a feature.
 func (t Tests) Run(ctx context.Context, m Machine, p TestProgram, env []string, stdout, stderr io.Writer) (ok bool, err error) {
 	args := append([]string{p.File, "-test.v=true", "-test.paniconexit0", "-test.timeout=" + t.Timeout.String()}, t.Args...)
+	if p.Match != "" {
+		args = append(args, "-test.run="+p.Match)
+	}
 	j := &judge{w: stdout, verbose: t.Verbose, mayskip: m.Name() != simulated}
 	began := time.Now()
 	code, err := m.Run(ctx, Command{Args: args, Dir: p.Dir, Env: env, Stdout: j, Stderr: stderr})

@@ -50,6 +50,9 @@ func openHost(ctx context.Context, cfg Config) (Machine, error) {
 
 func (h *host) Name() string { return h.name }
 
+// Env is Machine's.
+func (h *host) Env() []string { return []string{"PSRT_LAB=" + h.name} }
+
 // Run is Machine's.
 func (h *host) Run(ctx context.Context, c Command) (int, error) {
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)

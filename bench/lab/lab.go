@@ -14,7 +14,7 @@ type Config struct {
 	Shares      []string // folders that commands may write to; absolute
 	ForceVM     bool     // boot the virtual machine even if this machine would do
 	Accel       string   // "kvm", "tcg", or empty: KVM if a probe shows that it boots
-	NUMA        bool     // two NUMA nodes; implies ForceVM
+	NUMA        bool     // a virtual machine has two NUMA nodes
 	CPUs        int
 	MemoryMiB   int
 	BootTimeout time.Duration
@@ -46,8 +46,10 @@ type Machine interface {
 	Run(ctx context.Context, c Command) (code int, err error)
 	// Close ends the machine. Its error wraps ErrKernel if the kernel complained.
 	Close() (Report, error)
-	// Name is what commands find in PSRT_LAB.
+	// Name is the value of PSRT_LAB: rxe or device.
 	Name() string
+	// Env lists the variables, as NAME=VALUE, that describe the machine to commands.
+	Env() []string
 }
 
 // Names of machines.
@@ -70,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (Machine, error) {
 	if cfg.CPUs < 1 || cfg.NUMA && cfg.CPUs%2 != 0 || cfg.MemoryMiB < 512 {
 		return nil, fmt.Errorf("lab: %d processors and %d MiB: want at least 1 and 512; with NUMA nodes, an even number of processors", cfg.CPUs, cfg.MemoryMiB)
 	}
-	if !cfg.ForceVM && !cfg.NUMA {
+	if !cfg.ForceVM {
 		m, err := openHost(ctx, cfg)
 		if m != nil || err != nil {
 			return m, err

@@ -189,8 +189,8 @@ func TestMachineArgs(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	caller := []string{"PATH=/home/me/bin:/usr/bin", "HOME=/home/me", "PSRT_SEED=7", "GOFLAGS=-mod=mod", "SECRET=x", "WANTED=y", "PSRT_LAB=no"}
-	env := Environment(caller, []string{"A=b=c", "WANTED", "NOT_THERE"}, "rxe")
-	want := []string{"A=b=c", "HOME=/home/me", "PATH=/home/me/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin", "PSRT_LAB=rxe", "PSRT_SEED=7", "USER=root", "WANTED=y"}
+	env := Environment(caller, []string{"A=b=c", "WANTED", "NOT_THERE"}, []string{"PSRT_LAB=rxe", "PSRT_LAB_NUMA=1"})
+	want := []string{"A=b=c", "HOME=/home/me", "PATH=/home/me/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin", "PSRT_LAB=rxe", "PSRT_LAB_NUMA=1", "PSRT_SEED=7", "USER=root", "WANTED=y"}
 	if !slices.Equal(env, want) {
 		t.Errorf("got %q\nwant %q", env, want)
 	}

@@ -21,6 +21,7 @@ import (
 type vm struct {
 	emulator *exec.Cmd
 	grace    time.Duration
+	numa     bool     // two NUMA nodes
 	port     *os.File // the stream to the agent
 	w        *wire.Writer
 	frames   chan frame
@@ -89,6 +90,7 @@ func startVM(cfg Config, kernel Kernel, accel string, config wire.Config) (*vm, 
 	}
 	v := &vm{
 		grace:  cfg.Grace,
+		numa:   cfg.NUMA,
 		port:   os.NewFile(uintptr(pair[0]), "agent"),
 		frames: make(chan frame), quit: make(chan struct{}), exited: make(chan struct{}),
 	}
@@ -198,6 +200,15 @@ func (v *vm) greeting(ctx context.Context, timeout time.Duration) (wire.Hello, e
 }
 
 func (v *vm) Name() string { return simulated }
+
+// Env is Machine's.
+func (v *vm) Env() []string {
+	env := []string{"PSRT_LAB=" + simulated}
+	if v.numa {
+		env = append(env, "PSRT_LAB_NUMA=1")
+	}
+	return env
+}
 
 // Run is Machine's.
 func (v *vm) Run(ctx context.Context, c Command) (int, error) {

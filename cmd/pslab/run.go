@@ -35,7 +35,7 @@ func (o *options) register(c *cobra.Command) {
 	fl.SortFlags = false
 	fl.SetInterspersed(false) // what follows the first argument is the command's
 	fl.BoolVar(&o.vm, "vm", false, "boot the virtual machine even if this machine has an RDMA device")
-	fl.BoolVar(&o.numa, "numa", false, "a virtual machine with two NUMA nodes")
+	fl.BoolVar(&o.numa, "numa", false, "two NUMA nodes, where the lab is a virtual machine")
 	fl.DurationVar(&o.timeout, "timeout", 10*time.Minute, "end everything after so long")
 	fl.DurationVar(&o.bootTimeout, "boot-timeout", d.BootTimeout, "how long the machine may take to come up")
 	fl.Var(o.accel, "accel", "how the machine runs; auto: kvm if a probe shows that it boots")
@@ -163,5 +163,5 @@ func (o *options) config() (cfg lab.Config, err error) {
 }
 
 func (o *options) environment(m lab.Machine) []string {
-	return lab.Environment(os.Environ(), o.env, m.Name())
+	return lab.Environment(os.Environ(), o.env, m.Env())
 }

@@ -18,10 +18,11 @@ func newTest() *cobra.Command {
 	var run string
 	var short bool
 	c := &cobra.Command{
-		Use:   "test [flags] PACKAGE... [-- -test.FLAG...]",
+		Use:   "test [flags] PACKAGE[:RUN]... [-- -test.FLAG...]",
 		Short: "Run packages' tests, all in one machine; a skipped test is a failure",
 		Example: `  pslab test ./rdma/verbs
-  pslab test --race --run Connect -v ./rdma/verbs ./csrc/verbs`,
+  pslab test --race --run Connect -v ./rdma/verbs ./csrc/verbs
+  pslab test ./rdma/verbs ./nccl/ring:TestConformance`,
 		RunE: func(c *cobra.Command, args []string) error {
 			t.Packages = args
 			if at := c.ArgsLenAtDash(); at >= 0 {
