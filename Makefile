@@ -25,6 +25,14 @@ BUILD   = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)'
 # Packages whose tests run in the lab, too, where there are two RDMA devices.
 LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/kv/device/verbstest ./sched/probe ./sched/relay ./cmd/psbench ./nccl/ring:TestConformance
 
+# Packages whose tests run with the race detector: those where goroutines of one process meet.
+# The pure ones have none (bench/repolint's pure.go), and three others simulate for minutes.
+# All other packages run without it, and none runs twice.
+PURE := place clock chain member fanin tree pipe/settle compress/span plan ledger densesplit
+RACE  = $(filter-out $(PURE:%=psrt/sched/%) $(SLOW_RACE:%=psrt/sched/%),$(shell $(GO) list ./rdma/... ./sched/...))
+SLOW_RACE := fanin/fanintest audit/judge
+PLAIN = $(filter-out $(RACE),$(shell $(GO) list ./...))
+
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
 
@@ -65,13 +73,14 @@ run: build ## train a CTR model on sample data, through 2 servers and 2 workers
 		--model fm --optimizer ftrl --lr 1 --dense-optimizer adam --epochs 10 --sync bsp \
 		--servers 2 --workers 2 --out out/model --report out/report.html
 
-test: build bin/pslab ## every test; those of RDMA in the lab, too
+test: build bin/pslab ## what a change can break, RDMA in the lab included (docs/testing.md); make full has the rest
 	.ci/deps.sh test
 	$(GO) vet ./...
 	CGO_ENABLED=0 $(GO) build ./...
-	bin/pslab test --numa --timeout 90m $(LAB_TESTS)
+	bin/pslab test --numa --short --timeout 45m $(LAB_TESTS)
 	@.ci/gpu-check.sh --list
-	$(GO) test -timeout 45m ./...
+	$(GO) test -short -vet=off -race -timeout 30m $(RACE)
+	$(GO) test -short -vet=off -timeout 30m $(PLAIN)
 
 lab: build bin/pslab ## make lab CMD="bin/psbench lat": run it where there are two RDMA devices (docs/lab.md)
 	@[ -n "$$LAB_COMMAND" ] || { echo 'make lab wants a command: make lab CMD="ibv_devinfo"' >&2; exit 2; }
@@ -110,8 +119,8 @@ check: deps .cache/bin/staticcheck-$(STATICCHECK) ## fast: format, vet, lint, ho
 full: check bin/pslab .cache/bin/golangci-lint-$(GOLANGCI) ## the long form: race, invariants, ASan, without cgo, hundreds of kills, a minute of each fuzz test
 	.ci/deps.sh test
 	.cache/bin/golangci-lint-$(GOLANGCI) run ./...
-	$(GO) test -race -timeout 60m ./...
-	$(GO) test -tags psrt_invariants -timeout 45m ./...
+	$(GO) test -race -timeout 3h ./...
+	$(GO) test -tags psrt_invariants -timeout 90m ./...
 	$(GO) test -asan -timeout 30m ./csrc/... ./tiers/...
 	PSRT_SANITIZE=1 PSRT_CYCLES=1000 PSRT_FUZZ_CALLS=1000000 $(GO) test -timeout 60m -run 'TestEvery|TestThreads|TestCycles|TestRandom|TestHost|TestServerLost' ./cmd/libpsrt
 	PSRT_KILLS=200 PSRT_SSD_KILLS=110 PSRT_SSD_FLIPS=1 $(GO) test -timeout 60m -run 'Kill|EveryByte' ./tiers/... ./cmd/psrt

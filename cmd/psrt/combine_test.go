@@ -19,6 +19,7 @@ import (
 // the model is that of the same workers on their own; so it is where a host's workers are
 // no node of the tree, and three hosts are as good as four.
 func TestCombinedOnHosts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	job := []string{"--data", write(t, dir, "train.libffm", rows(2000, 1)), "--test", write(t, dir, "test.libffm", rows(500, 2)),
 		"--servers", "1", "--lanes", "2", "--workers", "4", "--sync", "bsp", "--model", "deepfm", "--hidden", "16,8", "--json"}
@@ -58,6 +59,7 @@ func TestCombinedOnHosts(t *testing.T) {
 // Where it is asked for, a worker of a host that pulls and pushes as one ends the job when it
 // dies, whether it carries or is carried; the message names it.
 func TestCombinedWorkersDie(t *testing.T) {
+	t.Parallel()
 	seed := seedtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	data := write(t, t.TempDir(), "train.libffm", rows(20000, 1))
@@ -91,6 +93,7 @@ func TestCombinedWorkersDie(t *testing.T) {
 // Ranks of two hosts, started one by one: a worker that dies, of those that carry and of
 // those that are carried, is started again by hand, and only its host begins again.
 func TestCombinedHostBeginsAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	common := []string{"train", "--data", write(t, dir, "train.libffm", rows(20000, 1)), "--batch", "96", "--epochs", "6", "--threads", "1", "--servers", "1", "--workers", "4",
 		"--sync", "bsp", "--model", "fm", "--seed", "7", "--json"}

@@ -15,6 +15,7 @@ import (
 // With compression a model of bsp is the same over one server and three, over tcp, shm
 // and a chain of replicas, and as good as without.
 func TestCompress(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "train.libffm")
 	if o := psrt(t, "gen", "zipf", "--rows", "20000", "--fields", "6", "--vocab", "300", "--seed", "3", "--out", data); o.code != 0 {
@@ -60,6 +61,7 @@ func TestCompress(t *testing.T) {
 // TestTopGoesOn: what topk has not sent is in checkpoints. A job that goes on from one, in
 // the middle of an epoch, ends with the model of a job that nobody stopped.
 func TestTopGoesOn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data := write(t, dir, "train.libffm", rows(2300, 5))
 	job := []string{"train", "--data", data, "--model", "deepfm", "--hidden", "8", "--dim", "4", "--batch", "200", "--dataset", "queue", "--no-shuffle"}
@@ -133,6 +135,7 @@ func TestTopGoesOn(t *testing.T) {
 // TestTopDays: a checkpoint of topk waits for its workers, while worker 0 waits for it at the
 // end of a day. The days end where they do in a job without checkpoints.
 func TestTopDays(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data := write(t, dir, "train.libffm", rows(2300, 5))
 	for _, c := range []struct{ name, life, every string }{

@@ -160,6 +160,7 @@ func (j *hostsJob) result(ctx context.Context, servers int, digest string) {
 // Links between hosts are cut, one way and both ways, and heal: whoever cannot be
 // reached is cut out, and comes back. The model is the undisturbed one.
 func TestLinksCut(t *testing.T) {
+	t.Parallel()
 	cluster.Need(t, cluster.Namespaces)
 	flags, digest := faultJob(t)
 	for _, seed := range faultSeeds(t, 1) {
@@ -194,6 +195,7 @@ func TestLinksCut(t *testing.T) {
 // A host is lost for good, that of the coordinator, and a server on another takes its
 // place; then one more.
 func TestHostsLost(t *testing.T) {
+	t.Parallel()
 	cluster.Need(t, cluster.Namespaces)
 	flags, digest, g := gatedJob(t)
 	const servers = 3
@@ -221,18 +223,28 @@ func TestHostsLost(t *testing.T) {
 
 // A launcher's server is killed, that of rank 0 too, and the others go on.
 func TestServerKilledUnderLaunchers(t *testing.T) {
-	killedUnder(t, map[string]int{"mpirun": 0, "srun pmix": 1, "srun pmi2": 0}, "--servers", "3", "--replicas", "2", "--groups", "6")
+	killedUnder(t, []underLauncher{{"mpirun", 0}, {"srun pmix", 1}, {"srun pmi2", 0}}, "--servers", "3", "--replicas", "2", "--groups", "6")
 }
 
 // A launcher's worker is killed, that of the lowest rank too, and another goes on for it:
 // servers find out, not its silence.
 func TestWorkerKilledUnderLaunchers(t *testing.T) {
-	killedUnder(t, map[string]int{"mpirun": 3, "srun pmix": 2}, "--servers", "2", "--on-worker-loss", "continue", "--worker-timeout", "1h")
+	killedUnder(t, []underLauncher{{"srun pmix", 2}, {"mpirun", 3}}, "--servers", "2", "--on-worker-loss", "continue", "--worker-timeout", "1h")
 }
 
-// killedUnder kills a rank of a job of five under each of some launchers, which are set to
-// let the others go on.
-func killedUnder(t *testing.T, victims map[string]int, job ...string) {
+// underLauncher is a launcher and the rank of its job that dies.
+type underLauncher struct {
+	launcher string
+	rank     int
+}
+
+// killedUnder kills a rank of a job of five under each launcher, which is set to keep the other
+// ranks. The short form plays the first launcher only: psrt's side is the same under each.
+func killedUnder(t *testing.T, deaths []underLauncher, job ...string) {
+	t.Parallel()
+	if testing.Short() {
+		deaths = deaths[:1]
+	}
 	cluster.Need(t, cluster.MPI, cluster.SLURM, cluster.SlurmPMIx)
 	h := cluster.New(t, 4)
 	s := h.Slurm(t)
@@ -247,12 +259,12 @@ func killedUnder(t *testing.T, victims map[string]int, job ...string) {
 			return s.Command(ctx, append(strings.Fields("srun -N 4 -n 5 --distribution=cyclic --kill-on-bad-exit=0 --mpi=pmi2"), args...)...)
 		},
 	}
-	for name, victim := range victims {
-		t.Run(name, func(t *testing.T) {
+	for _, death := range deaths {
+		t.Run(death.launcher, func(t *testing.T) {
 			flags, digest, g := gatedJob(t)
 			ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 			defer cancel()
-			c := launchers[name](ctx, append(append([]string{os.Args[0]}, flags...), job...))
+			c := launchers[death.launcher](ctx, append(append([]string{os.Args[0]}, flags...), job...))
 			if c.Env == nil {
 				c.Env = os.Environ()
 			}
@@ -271,7 +283,7 @@ func killedUnder(t *testing.T, victims map[string]int, job ...string) {
 			killed := 0
 			for _, pid := range ranksOf(flags[2]) {
 				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-				if bytes.Contains(env, fmt.Appendf(nil, "PMIX_RANK=%d\x00", victim)) || bytes.Contains(env, fmt.Appendf(nil, "PMI_RANK=%d\x00", victim)) {
+				if bytes.Contains(env, fmt.Appendf(nil, "PMIX_RANK=%d\x00", death.rank)) || bytes.Contains(env, fmt.Appendf(nil, "PMI_RANK=%d\x00", death.rank)) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 					killed++
 				}

@@ -51,6 +51,7 @@ func startEtcd(t *testing.T, dir, url string) (kill func()) {
 // gives the same model. Who needs it meanwhile says for whom it waits. Nothing is left in
 // etcd.
 func TestCoordinatorKilled(t *testing.T) {
+	t.Parallel()
 	url := "http://" + freeAddr(t)
 	const passes = 40
 	flags, g := gated(t, rows(3000, 1), passes)
@@ -119,6 +120,7 @@ func TestCoordinatorKilled(t *testing.T) {
 // do without the other goes on, changes wait, and when the coordinator is back all of it
 // ends with the undisturbed model.
 func TestCoordinatorAndServerKilled(t *testing.T) {
+	t.Parallel()
 	flags, digest, g := gatedJob(t)
 	where, url := t.TempDir(), "http://"+freeAddr(t)
 	kill := startEtcd(t, where, url)

@@ -289,6 +289,7 @@ const faultLimit = 5 * time.Minute
 // Servers are killed and stopped at random moments, never more at a time than there
 // are replicas to spare: training finishes with the undisturbed model.
 func TestServersKilledAndStopped(t *testing.T) {
+	t.Parallel()
 	flags, digest := faultJob(t)
 	for _, seed := range faultSeeds(t, 1, 2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { killAndStop(t, flags, digest, seed, "auto") })
@@ -349,6 +350,7 @@ func killAndStop(t *testing.T, flags []string, digest string, seed uint64, trans
 // All servers are killed, one after the other, in a job whose rows do not fit into their
 // memory: what lies on the disks of the dead is copied from the disks of the others.
 func TestServersKilledOverDisks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 9))
 	var data bytes.Buffer
@@ -419,6 +421,7 @@ func isOut(v *job.View, was *job.ServerInfo) bool {
 // Rows of coming batches lie on a device, by its twin in the host's memory, while servers
 // are killed: the model is the one that is made in memory.
 func TestServersKilledOverDevice(t *testing.T) {
+	t.Parallel()
 	flags, digest := faultJob(t)
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
@@ -446,6 +449,7 @@ func TestServersKilledOverDevice(t *testing.T) {
 
 // Servers come and go while a job trains, the first ones too.
 func TestServersComeAndGo(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	defer cancel()
 	v := begin(ctx, t, append(endless(t)[1:], "--batch", "128", "--servers", "2", "--workers", "2", "--replicas", "2", "--groups", "6", "--allow-same-host")...)
@@ -485,6 +489,7 @@ func TestServersComeAndGo(t *testing.T) {
 // are lost: the error says what to do, and a job that goes on from the newest
 // checkpoint makes the undisturbed model.
 func TestLostServersAndResume(t *testing.T) {
+	t.Parallel()
 	flags, digest, g := gatedJob(t)
 	g.let(t, faultPasses/2) // the rest is for a checkpoint that no kill disturbs
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)

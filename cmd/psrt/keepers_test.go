@@ -122,6 +122,7 @@ func (j *keptJob) awaitWhole(ctx context.Context, dead int) {
 // before has been replaced or left out. Servers are cut out by what is left, and training
 // ends with the model of an undisturbed run.
 func TestKeepersKilled(t *testing.T) {
+	t.Parallel()
 	const deaths = 4
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

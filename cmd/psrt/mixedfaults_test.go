@@ -93,6 +93,7 @@ const mixedPasses = 60
 // choose the mode, what follows from a worker's death, who keeps the coordinator, and
 // whether a table is in bsp alone.
 func TestMixedFaults(t *testing.T) {
+	t.Parallel()
 	flags, digest, g := sumJob(t, mixedPasses)
 	for _, seed := range faultSeeds(t, 8, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

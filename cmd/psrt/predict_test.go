@@ -69,6 +69,7 @@ func (s *scoring) same(name string, flags ...string) {
 // However rows are shared out, and wherever the model's are, the scores are the same
 // bytes and the figures the same digits.
 func TestPredictOverRanks(t *testing.T) {
+	t.Parallel()
 	s := newScoring(t)
 	s.same("workers", "--workers", "3")
 	s.same("servers", "--workers", "2", "--servers", "2", "--transport", "tcp")
@@ -214,6 +215,7 @@ func (s *scoring) naive(ids, vectors []byte) {
 
 // A worker that dies ends the job with its name, and leaves nothing.
 func TestPredictWorkerDies(t *testing.T) {
+	t.Parallel()
 	s := newScoring(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 // that goes on each time from its newest checkpoint with another number of
 // servers and other files, ends with the model of one that nobody killed.
 func TestKilledAndResumed(t *testing.T) {
+	t.Parallel()
 	rng := seedtest.Rand(t)
 	dir := t.TempDir()
 	data, test := write(t, dir, "train.libffm", rows(200000, 1)), write(t, dir, "test.libffm", rows(1000, 2))

@@ -172,6 +172,7 @@ func TestServe(t *testing.T) {
 // TestServeKilled: a call in which the server is killed ends within its own
 // timeout, and the client is as good as new when the server is back.
 func TestServeKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"--tables", write(t, dir, "tables.yaml", serveTables), "--token-file", write(t, dir, "token", strings.Repeat("secret", 8)), "--listen"}
 	s := serveProcess(t, append(args, "127.0.0.1:0")...)

@@ -49,6 +49,7 @@ func incoming(t *testing.T, dir string, n int) (text string) {
 // TestStream: what is there when a stream begins is trained as a queue of the same
 // files would be, and what comes later is trained once, whatever the passes.
 func TestStream(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
 	if err := os.Mkdir(in, 0o755); err != nil {
@@ -125,6 +126,7 @@ func TestStream(t *testing.T) {
 // newest checkpoint each time, trains every file once and ends with the model of one
 // that nobody killed.
 func TestStreamKilledAndResumed(t *testing.T) {
+	t.Parallel()
 	rng := seedtest.Rand(t)
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
@@ -153,6 +155,7 @@ func TestStreamKilledAndResumed(t *testing.T) {
 // TestStreamServes: each pass is a day, after which there is a model to serve, and it is
 // told how long that took.
 func TestStreamServes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in, served := filepath.Join(dir, "in"), filepath.Join(dir, "served")
 	if err := os.Mkdir(in, 0o755); err != nil {
@@ -181,6 +184,7 @@ func TestStreamServes(t *testing.T) {
 // TestStreamWorkersDie: whoever goes on for a worker of a stream, the first among them,
 // reads on where it was.
 func TestStreamWorkersDie(t *testing.T) {
+	t.Parallel()
 	rng := seedtest.Rand(t)
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
@@ -227,6 +231,7 @@ func TestStreamWorkersDie(t *testing.T) {
 // TestStreamInPasses: passes end within files, by time (when, sched/train's tests say) or
 // rows, and no row is lost.
 func TestStreamInPasses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a", rows(60000, 1))
 	write(t, dir, "b.gz", gz(rows(40000, 2)))

@@ -59,6 +59,7 @@ func speakAsInstalled() {
 // the file of the program is exchanged, and each server is ended once all groups are
 // whole. Its workers stay what they are. The model is that of an undisturbed run.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	const servers, perServer = 3, 4
 	flags, digest, g := gatedJob(t)
 	passes := 3 // the first says "epoch 1"

@@ -21,12 +21,12 @@ import (
 	"psrt/sched/train"
 )
 
-// lossRuns is how many jobs TestWorkersDie plays, formRuns each of most other forms: three, as
-// each is half a minute of CI, of a worker started again and of another that goes on. make full
-// plays more of all.
+// Jobs that TestWorkersDie and the other forms play, and their short forms: run i chooses the
+// sync mode by its lowest bit, restart or continue by the next, replicas by the third.
+// PSRT_FAULT_RUNS plays more.
 const (
-	lossRuns = 8
-	formRuns = 3
+	lossRuns, shortLossRuns = 8, 4
+	formRuns, shortFormRuns = 3, 2
 )
 
 // job is a psrt train that runs.
@@ -139,31 +139,35 @@ func pushes(res *train.Result) (n uint64) {
 // Workers are killed, or stopped, at random moments. They are started again, or others
 // go on for them; every push counts once, and bsp gives the model that it would have
 // given.
-func TestWorkersDie(t *testing.T) { workersDie(t, lossRuns, "--model", "fm") }
+func TestWorkersDie(t *testing.T) { workersDie(t, lossRuns, shortLossRuns, "--model", "fm") }
 
 // So they are where they add dense gradients among themselves: who goes on for one that
 // died gets dense values, and the sums of steps that its servers lack, from the others.
 func TestWorkersDieInAllReduce(t *testing.T) {
-	workersDie(t, 2*formRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
+	workersDie(t, 2*formRuns, shortFormRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce")
 }
 
 // So they are where some blocks go that way, and others to the servers: who goes on takes
 // over which.
 func TestWorkersDieInMixed(t *testing.T) {
-	workersDie(t, formRuns, "--model", "deepfm", "--hidden", "512,128", "--lanes", "2", "--dense", train.DenseMixed)
+	workersDie(t, formRuns, 1, "--model", "deepfm", "--hidden", "512,128", "--lanes", "2", "--dense", train.DenseMixed)
 }
 
 // So they are where they have rows for each other beside that.
 func TestWorkersDieInGlobalShuffle(t *testing.T) {
-	workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
+	workersDie(t, formRuns, 1, "--model", "deepfm", "--hidden", "16", "--dense", "allreduce", "--global-shuffle")
 }
 
 // So they are where one table is in bsp and the other not: what pushes bring to the latter
 // counts at once, and what they bring to the former when the step is whole.
 func TestWorkersDieWithOneTableInBSP(t *testing.T) {
-	for _, tables := range []string{"dense=bsp,embedding=asp", "dense=asp,embedding=bsp", "dense=bsp,embedding=ssp:2"} {
+	forms := []string{"dense=bsp,embedding=asp", "dense=asp,embedding=bsp", "dense=bsp,embedding=ssp:2"}
+	if testing.Short() {
+		forms = forms[:1]
+	}
+	for _, tables := range forms {
 		t.Run(strings.ReplaceAll(tables, ",", " "), func(t *testing.T) { // a folder of data has no comma
-			workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16", "--table-sync", tables)
+			workersDie(t, formRuns, 1, "--model", "deepfm", "--hidden", "16", "--table-sync", tables)
 		})
 	}
 }
@@ -172,20 +176,21 @@ func TestWorkersDieWithOneTableInBSP(t *testing.T) {
 // live.
 func TestCombinedWorkersAreReplaced(t *testing.T) {
 	t.Run("ps", func(t *testing.T) {
-		workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16", "--combine", "host")
+		workersDie(t, formRuns, 1, "--model", "deepfm", "--hidden", "16", "--combine", "host")
 	})
 	t.Run("allreduce", func(t *testing.T) {
-		workersDie(t, formRuns, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
+		workersDie(t, formRuns, 1, "--model", "deepfm", "--hidden", "16,8", "--lanes", "2", "--dense", "allreduce", "--combine", "host")
 	})
 }
 
-func workersDie(t *testing.T, runs int, flags ...string) {
+func workersDie(t *testing.T, runs, shortRuns int, flags ...string) {
+	t.Parallel()
 	seed := seedtest.Seed(t)
 	if n, err := strconv.Atoi(os.Getenv("PSRT_FAULT_RUNS")); err == nil {
 		runs = n
 	}
 	if testing.Short() {
-		runs = 2
+		runs = shortRuns
 	}
 	dir := t.TempDir()
 	data, valid := write(t, dir, "train.libffm", rows(20000, 1)), write(t, dir, "valid.libffm", rows(1500, 2))
@@ -208,7 +213,7 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 		want[sync] = &res
 	}
 	taken := 0
-	for run := range runs {
+	for run := 0; run < runs || taken == 0 && run < runs+4; run++ { // a job that is over too early shows nothing
 		rng := rand.New(rand.NewPCG(uint64(run), 3))
 		if run == runs-1 {
 			rng = rand.New(rand.NewPCG(seed, 3))
@@ -275,6 +280,7 @@ func workersDie(t *testing.T, runs int, flags ...string) {
 // wakes up: it ends, says why, and the job, which another worker went on with, does not
 // notice.
 func TestStrangerEnds(t *testing.T) {
+	t.Parallel()
 	t.Run("the last worker", func(t *testing.T) { strangerEnds(t, 2, "goes on for it, too") })
 	// The first one has the lock of the checkpoints until it ends.
 	t.Run("who writes checkpoints", func(t *testing.T) {
