@@ -110,8 +110,9 @@ type held struct {
 	rows  rows
 	input *input
 	taken int64 // rows
-	line  []byte
-	ready bool // line was read ahead, to see whether it is a header
+	ahead head  // read ahead, to see whether the file has a header
+	at    int   // of ahead's lines, the next
+	err   error // that ended ahead
 }
 
 func (h *held) close() {
@@ -122,12 +123,28 @@ func (h *held) close() {
 }
 
 // next is the file's next row.
-func (h *held) next() ([]byte, error) {
-	if h.ready {
-		h.ready = false
-		return h.line, nil
+func (h *held) next() (row []byte, err error) {
+	defer func() {
+		if err == nil && h.input.first == 0 {
+			h.input.first = h.number()
+		}
+	}()
+	if h.at++; h.at <= len(h.ahead.lines) {
+		return h.ahead.lines[h.at-1], nil
+	}
+	h.ahead.lines = nil
+	if h.err != nil {
+		return nil, h.err
 	}
 	return h.rows.next()
+}
+
+// number is that of the line last returned.
+func (h *held) number() int {
+	if h.at <= len(h.ahead.numbers) {
+		return h.ahead.numbers[h.at-1]
+	}
+	return h.rows.number()
 }
 
 // open opens the entry's file, unless it is open where the range begins.
@@ -153,18 +170,17 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 	}
 	h.input = &input{path: e.File}
 	if csv, ok := src.parser.(*csvParser); ok && !h.rows.columns() {
-		line, err := h.rows.next()
-		if err == io.EOF {
-			return nil
+		h.ahead = head{path: e.File, most: sniffHeadRows}
+		if h.err = h.ahead.read(h.rows, sniffHeadBytes); len(h.ahead.lines) == 0 {
+			return h.err
 		}
-		if err != nil {
-			return err
-		}
-		layout, isHeader, bad := csv.layout(src.opts.Schema, line)
+		layout, isHeader, bad := csv.layout(src.opts.Schema, h.ahead.lines)
 		if bad != nil {
-			return bad.at(e.File, h.rows.number())
+			return bad.at(e.File, h.ahead.numbers[0])
 		}
-		h.input.layout, h.line, h.ready = layout, line, !isHeader
+		if h.input.layout, h.input.header, h.input.first = layout, isHeader, h.ahead.numbers[0]; isHeader {
+			h.at = 1
+		}
 	}
 	return h.skip(e.File, skip, trained)
 }
@@ -246,7 +262,7 @@ func (s *scanner) entry(h *held, e Entry) error {
 		if err != nil {
 			return err
 		}
-		if err := s.line(line, h.input, h.rows.number()); err != nil {
+		if err := s.line(line, h.input, h.number()); err != nil {
 			return err
 		}
 		h.taken++

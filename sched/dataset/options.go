@@ -82,4 +82,5 @@ type Description struct {
 	SniffedRows int
 	Files       []string // in reading order
 	Bytes       int64    // on disk, compressed as they are
+	Notes       []string // on how files are read, for people: no header, comment lines
 }
