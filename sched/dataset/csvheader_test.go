@@ -93,12 +93,31 @@ func TestStreamHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := rowsIn(t, src, Whole(2, 2), ReaderOptions{})
-		if c.want == "" && (err != nil || len(got) != c.rows || slices.ContainsFunc(got, func(row string) bool { return row != "1 "+key(0, "u1")+" "+key(1, "i1") && row != "1 "+key(1, "i1")+" "+key(0, "u1") })) {
+		if c.want == "" && (err != nil || len(got) != c.rows || slices.ContainsFunc(got, func(row string) bool {
+			return row != "1 "+key(0, "u1")+" "+key(1, "i1") && row != "1 "+key(1, "i1")+" "+key(0, "u1")
+		})) {
 			t.Errorf("%.30q: %d rows, %v", c.text, len(got), err)
 		}
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(got) < c.rows) {
 			t.Errorf("%.30q: %d rows, %v; want %q", c.text, len(got), err, c.want)
 		}
+	}
+}
+
+// Where files of a stream begin to come in another form, a note says so, once.
+func TestStreamNotes(t *testing.T) {
+	var feed given
+	for i, text := range []string{"click,user,item\n1,u,i\n", "1,u,i\n", "1,u,i\n", "# x\nclick,user,item\n1,u,i\n"} {
+		feed = append(feed, Entry{File: file(t, fmt.Sprint("f", i), []byte(text)), Size: int64(len(text))})
+	}
+	src, err := NewStream(feed, 0, Options{Format: CSV, Fields: 2, Schema: schemaOf(t, clicksYAML)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	rows, err := rowsIn(t, src, Whole(2, 2), ReaderOptions{Note: func(s string) { notes = append(notes, s) }})
+	if want := []string{"no header in " + feed[1].File + ": columns are read in the schema's order (click, user, item)", "1 comment line(s) skipped in " + feed[3].File}; err != nil || len(rows) != 4 || !slices.Equal(notes, want) {
+		t.Errorf("%d rows, %q, %v", len(rows), notes, err)
 	}
 }
 

@@ -113,13 +113,14 @@ type held struct {
 	ahead head  // read ahead, to see whether the file has a header
 	at    int   // of ahead's lines, the next
 	err   error // that ended ahead
+	form  form  // of the file before, or of this one once it was noted
 }
 
 func (h *held) close() {
 	if h.rows != nil {
 		h.rows.Close()
 	}
-	*h = held{}
+	*h = held{form: h.form}
 }
 
 // next is the file's next row.
@@ -245,11 +246,32 @@ func (s *scanner) full() bool {
 	return s.src.pass > 0 && s.row == 0 && int64(s.first) >= s.src.pass
 }
 
+// form is how a stream's file is read.
+type form struct{ headerless, commented bool }
+
+// note says how a file is read, where that is not how the one before was.
+func (s *scanner) note(h *held) {
+	f := form{headerless: h.input.layout != nil && !h.input.header}
+	l, text := h.rows.(*lines)
+	f.commented = text && l.comments > 0
+	before := h.form
+	if h.form = f; s.says == nil || f == before {
+		return
+	}
+	if csv, ok := s.src.parser.(*csvParser); ok && f.headerless && !before.headerless && s.src.opts.Schema.headerOpen() {
+		s.says(headerless(" in "+h.input.path, csv.columnNames(h.input.layout)))
+	}
+	if f.commented && !before.commented {
+		s.says(fmt.Sprintf("%d comment line(s) skipped in %s", l.comments, h.input.path))
+	}
+}
+
 // entry scans a range of a file, which stays open unless it ends.
 func (s *scanner) entry(h *held, e Entry) error {
 	if err := h.open(s.reader, s.src, e, s.at.Rows, s.buf); err != nil {
 		return err
 	}
+	s.note(h)
 	for e.Rows == 0 || s.at.Rows < e.Rows {
 		line, err := h.next()
 		if err == io.EOF {

@@ -42,10 +42,7 @@ func (s *sniffer) note(h *head, in *input) {
 		s.found.commented.add(h.path)
 		s.found.comments += h.comments
 	}
-	if s.csv == nil || h.columns || in.header {
-		return
-	}
-	if mode, _ := s.src.opts.Schema.header(); mode != "auto" {
+	if s.csv == nil || h.columns || in.header || !s.src.opts.Schema.headerOpen() {
 		return
 	}
 	if s.found.headerless.add(h.path); s.found.headerless.files == 1 {
