@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"psrt/sched/compress/span"
+	"psrt/tiers/decimal"
 )
 
 // Code says how floats travel.
@@ -89,7 +90,7 @@ func Parse(s string) (Choice, error) {
 	}
 	if rest, ok := strings.CutPrefix(s, "topk:"); ok {
 		share, warm, warms := strings.Cut(rest, ":")
-		r, err := strconv.ParseFloat(share, 64)
+		r, err := decimal.Float(share, 64)
 		c := Choice{Code: Top, Share: r}
 		if err == nil && warms {
 			c.Warm, err = strconv.Atoi(warm)
