@@ -14,7 +14,7 @@ import (
 	"psrt/bench/child"
 	"psrt/bench/fan"
 	"psrt/cmd/internal/cli"
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // fanInPart is the hidden command that is the other processes.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"psrt/csrc/decimal"
 	"psrt/sched/compress/span"
-	"psrt/tiers/decimal"
 )
 
 // Code says how floats travel.

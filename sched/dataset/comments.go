@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // isComment reports whether a line begins with a #.

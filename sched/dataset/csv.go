@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // csvParser reads lines by a schema. A feature column is a field, numbered in

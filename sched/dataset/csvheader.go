@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
+	"psrt/csrc/decimal"
 	"psrt/sched/yamlkeys"
-	"psrt/tiers/decimal"
 )
 
 // layout maps the cells of a file to columns. first are the file's first lines; isHeader reports

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // cutUint reads decimal digits from p[i:] and returns the number, the index

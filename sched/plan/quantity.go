@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // Bytes is an amount such as 128GiB, 3GB or 4096.

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // InputError is a fault in what the user gave: the file's line, the value, the

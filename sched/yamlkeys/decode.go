@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // Decode reads text into a pointer to a struct, where what text leaves out stays as it is.

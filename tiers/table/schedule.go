@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // Schedule says when what a Lifecycle describes is done during training: psrt train

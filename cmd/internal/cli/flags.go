@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"psrt/tiers/decimal"
+	"psrt/csrc/decimal"
 )
 
 // FlagError adds the nearest right flag to an unknown one.

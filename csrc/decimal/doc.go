@@ -6,5 +6,6 @@
 // wrong number without a word. So every text that a user wrote passes Is, IsWhole or Float.
 //
 // The life of a text: Is walks it once, byte by byte, and Float then leaves the rounding to
-// strconv. Both are bounded by the text.
+// strconv. Both are bounded by the text. The package lies on the lowest floor, because flags,
+// readers and tables use it.
 package decimal
