@@ -187,7 +187,7 @@ func TestBadInput(t *testing.T) {
 		{"a yaml value left out", []string{"--data", good, "--config", write(t, dir, "g.yaml", "batch:\n")}, 2, []string{"g.yaml:1: batch: there is no value"}},
 		{"yaml tables", []string{"--data", good, "--config", write(t, dir, "h.yaml", "table-sync: {dense: bsp, embedding: often}\n")}, 2, []string{"h.yaml:1: table-sync: ", "often"}},
 		{"batch of too many", []string{"--data", good, "--batch", "99999999999"}, 2, []string{"--batch 99999999999: must be at most 16777216"}},
-		{"lr that is none", []string{"--data", good, "--lr", "nan"}, 2, []string{"--lr nan"}},
+		{"lr that is none", []string{"--data", good, "--lr", "nan"}, 2, []string{"--lr NaN"}},
 		{"layer of nothing", []string{"--data", good, "--model", "deepfm", "--hidden", "64,0"}, 2, []string{"--hidden 64,0: a layer has 0 units"}},
 		{"seed below 0", []string{"--data", good, "--seed", "-1"}, 2, []string{`--seed -1: want a whole number from 0 on`}},
 		{"pipe command of nothing", []string{"--data", good, "--pipe-command", ""}, 2, []string{"--pipe-command"}},

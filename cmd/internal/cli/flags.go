@@ -130,7 +130,7 @@ type decimalValue struct{ pflag.Value }
 func (v decimalValue) Set(s string) error {
 	is := decimal.IsWhole(s)
 	if strings.HasPrefix(v.Type(), "float") {
-		is = decimal.Is(s)
+		is = decimal.Is(s) || !strings.ContainsAny(s, "_xXpP") // NaN and Inf are refused with the flag's limits
 	} else if is { // 010 is ten
 		sign := s[:len(s)-len(strings.TrimLeft(s, "+-"))]
 		if digits := strings.TrimLeft(s[len(sign):], "0"); digits != "" {
