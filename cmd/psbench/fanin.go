@@ -14,6 +14,7 @@ import (
 	"psrt/bench/child"
 	"psrt/bench/fan"
 	"psrt/cmd/internal/cli"
+	"psrt/csrc/decimal"
 )
 
 // fanInPart is the hidden command that is the other processes.
@@ -151,7 +152,7 @@ var bitUnits = []struct {
 func (b *bits) Set(s string) error {
 	for _, u := range bitUnits {
 		if digits, ok := strings.CutSuffix(strings.ToLower(s), u.suffix); ok {
-			f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+			f, err := decimal.Float(strings.TrimSpace(digits), 64)
 			if err != nil || !(f > 0 && f*u.factor <= 1e15) {
 				return fmt.Errorf("%q is not a rate such as 500mbit or 2gbit", s)
 			}

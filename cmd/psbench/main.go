@@ -39,6 +39,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newAllReduce(), newChain(), newTable(), newSSD(), newHBM(), newLayers(), newAhead(), newPipeline(), newWhole(), newRecover(), newCodec(), newQualify(), newStart(), newVersion(), newPeer(), newSparseServer(), newDenseServer(), newFanInPart(), newChainPart(), newPipelinePart(), newWholePart(), newAllReduceRank(), newStartPart())
 	complete(root)
 	root.SetFlagErrorFunc(cli.FlagError)
+	cli.DecimalFlags(root)
 	return root
 }
 

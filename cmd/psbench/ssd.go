@@ -90,7 +90,7 @@ func (o *options) runSSD(ctx context.Context, cfg ssd.Config, dirs string) error
 type count int
 
 func (c *count) Set(s string) error {
-	digits, unit := strings.ReplaceAll(s, "_", ""), 1
+	digits, unit := s, 1
 	for suffix, u := range map[string]int{"K": 1e3, "M": 1e6, "G": 1e9} {
 		if d, ok := strings.CutSuffix(digits, suffix); ok {
 			digits, unit = d, u

@@ -29,6 +29,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(newRun(), newExec(), newTest(), newGuest())
 	root.SetFlagErrorFunc(cli.FlagError)
+	cli.DecimalFlags(root)
 	return root
 }
 

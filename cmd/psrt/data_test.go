@@ -240,3 +240,35 @@ func TestMetricsByNames(t *testing.T) {
 		named(fmt.Sprint("eval ", more), r.Slots)
 	}
 }
+
+// A csv header that fits in part is refused by every command that reads the file, and a file without
+// one is said to have none in the first line printed.
+func TestCSVFirstLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	schema := write(t, dir, "s.yaml", "columns:\n- {name: click, kind: label, positive: [\"1\"]}\n- {name: user, kind: categorical}\n- {name: item, kind: categorical}\n")
+	const rows = "i1,u1,1\ni2,u2,0\ni1,u3,1\ni2,u1,0\n"
+	good, bad := write(t, dir, "good.csv", "# clicks\nitem,user,click\n"+rows), write(t, dir, "bad.csv", "Item,User,Click\n"+rows)
+	bare, unlabelled := write(t, dir, "bare.csv", "1,u1,i1\n0,u2,i2\n"), write(t, dir, "unlabelled.csv", "item,User\ni1,u1\n")
+	model, out := filepath.Join(dir, "m"), filepath.Join(dir, "scores")
+	train := []string{"train", "--schema", schema, "--model", "lr", "--workers", "1", "--data"}
+	for _, c := range []struct {
+		args       []string
+		code       int
+		first, has string // the first line of stderr begins so; has is in it
+	}{
+		{append(slices.Clone(train), good, "--test", bare, "--out", model), 0, "csv, 2 fields", "1 comment line(s) skipped; --test: no header: columns are read in the schema's order (click, user, item)"},
+		{append(slices.Clone(train), bad), 2, "psrt: " + bad + ":1:1: the first line looks like a header", `has no column "click" (did you mean Click?)`},
+		{append(slices.Clone(train), good, "--valid", bad), 2, "psrt: " + bad + ":1:1: ", "did you mean Click?"},
+		{[]string{"eval", "--model", model, "--data", bad}, 2, "psrt: " + bad + ":1:1: ", "did you mean Click?"},
+		{[]string{"eval", "--model", model, "--data", bare}, 0, "--data: no header", "(click, user, item)"},
+		{[]string{"predict", "--model", model, "--data", unlabelled}, 2, "psrt: " + unlabelled + ":1:1: ", `"user" (did you mean User?)`},
+		{[]string{"predict", "--model", model, "--data", unlabelled, "--workers", "2", "--out", out}, 2, "psrt: " + unlabelled + ":1:1: ", "did you mean User?"},
+	} {
+		o := psrt(t, c.args...)
+		first, _, _ := strings.Cut(o.stderr, "\n")
+		if o.code != c.code || !strings.HasPrefix(first, c.first) || !strings.Contains(first, c.has) {
+			t.Errorf("%q: exit %d, %s\nwant exit %d, %s … %s", c.args, o.code, o.stderr, c.code, c.first, c.has)
+		}
+	}
+}

@@ -93,7 +93,14 @@ func (f *modelFlags) source(ctx context.Context, c *cobra.Command, m *train.Mode
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	return dataset.Open(ctx, paths(f.data), opts)
+	src, err := dataset.Open(ctx, paths(f.data), opts)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range src.Describe().Notes {
+		newDisplay(os.Stderr, f.ranks.quiet).note("--data: " + note)
+	}
+	return src, nil
 }
 
 // together scores with other processes; false where there are none. fields finds the

@@ -38,6 +38,7 @@ func newRoot() *cobra.Command {
 	}
 	root.AddCommand(newTrain(), newServe(), newServer(), newStatus(), newTop(), newEval(), newPredict(), newExport(), newImport(), newCheckpoint(), newGen(), newAudit(), newDoctor(), newPlan(), newVersion(), newMan())
 	root.SetFlagErrorFunc(cli.FlagError)
+	cli.DecimalFlags(root)
 	for _, c := range root.Commands() {
 		if c.Args == nil {
 			c.Args = noArgs

@@ -235,11 +235,20 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	// The other files are opened here too: a mistake shall show before an hour
 	// of training, not after.
-	for _, more := range [][]string{j.Valid, j.Test} {
-		if len(more) > 0 {
-			if _, err := dataset.Open(ctx, more, j.Reading); err != nil {
-				return nil, "", err
-			}
+	found := d.Notes
+	for _, more := range []struct {
+		flag  string
+		paths []string
+	}{{"--valid", j.Valid}, {"--test", j.Test}} {
+		if len(more.paths) == 0 {
+			continue
+		}
+		src, err := dataset.Open(ctx, more.paths, j.Reading)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, note := range src.Describe().Notes {
+			found = append(found, more.flag+": "+note)
 		}
 	}
 	if j.Out != "" {
@@ -257,6 +266,9 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	if j.Chained() {
 		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
+	}
+	if len(found) > 0 {
+		note += "; " + strings.Join(found, "; ")
 	}
 	return j, note, nil
 }

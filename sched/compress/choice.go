@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"psrt/csrc/decimal"
 	"psrt/sched/compress/span"
 )
 
@@ -89,7 +90,7 @@ func Parse(s string) (Choice, error) {
 	}
 	if rest, ok := strings.CutPrefix(s, "topk:"); ok {
 		share, warm, warms := strings.Cut(rest, ":")
-		r, err := strconv.ParseFloat(share, 64)
+		r, err := decimal.Float(share, 64)
 		c := Choice{Code: Top, Share: r}
 		if err == nil && warms {
 			c.Warm, err = strconv.Atoi(warm)

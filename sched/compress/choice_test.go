@@ -32,7 +32,7 @@ func TestChoice(t *testing.T) {
 	if got, err := Parse(""); err != nil || got.On() {
 		t.Errorf("nothing is %+v: %v", got, err)
 	}
-	for _, text := range []string{"fp8", "int8 ", "topk", "topk:", "topk:-1", "topk:0", "topk:1.1", "topk:NaN", "topk:.5:", "topk:.5:1.5", "topk:.5:-1", "topk:.5:1001", "topk:.5:1:1", "fp16:2"} {
+	for _, text := range []string{"fp8", "int8 ", "topk", "topk:", "topk:-1", "topk:0", "topk:1.1", "topk:NaN", "topk:0_0.5", "topk:0x1p-2", "topk:.5:", "topk:.5:1.5", "topk:.5:-1", "topk:.5:1001", "topk:.5:1:1", "fp16:2"} {
 		if c, err := Parse(text); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is %+v: %v", text, c, err)
 		}

@@ -2,10 +2,13 @@ package dataset
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+
+	"psrt/csrc/decimal"
 )
 
 // csvParser reads lines by a schema. A feature column is a field, numbered in
@@ -66,6 +69,9 @@ func (p *csvParser) parse(line []byte, in *input, b *Batch) *lineError {
 		c := &p.columns[column]
 		switch {
 		case c.Kind == "label":
+			if string(cell) == c.Name && p.repeatsHeader(line, layout) {
+				return badLine(0, "the line holds the column names again; files that were put one behind the other have a header each: keep the first alone")
+			}
 			label, e = p.label(c, cell, start)
 		case c.field < 0:
 		case c.Kind == "multi" && !p.absent(cell):
@@ -252,14 +258,17 @@ func (p *csvParser) name(c *csvColumn, cell []byte) string {
 }
 
 func (c *csvColumn) float(cell []byte, start int) (float64, *lineError) {
-	x, err := strconv.ParseFloat(string(cell), 64)
-	if err != nil {
-		return 0, badLine(start, "%s: %s is not a number; list texts that mean no value under missing, or make the column categorical", c.Name, quote(cell))
+	x, err := decimal.Float(string(cell), 64)
+	if err == nil {
+		return x, nil
 	}
-	if math.IsNaN(x) || math.IsInf(x, 0) {
+	if y, err := strconv.ParseFloat(string(cell), 64); err == nil && (math.IsNaN(y) || math.IsInf(y, 0)) {
 		return 0, badLine(start, "%s: %s is not finite; list it under missing if it means no value", c.Name, quote(cell))
 	}
-	return x, nil
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, badLine(start, "%s: %s is beyond the range of float64; mend the number, or list it under missing", c.Name, quote(cell))
+	}
+	return 0, badLine(start, "%s: %s is not a number; list texts that mean no value under missing, or make the column categorical", c.Name, quote(cell))
 }
 
 func (c *csvColumn) multi(cell []byte, trim bool, names *Names, keys []uint64, fields []uint16, values []float32) ([]uint64, []uint16, []float32) {
@@ -315,52 +324,6 @@ func (p *csvParser) label(c *csvColumn, cell []byte, start int) (float32, *lineE
 		return 0, badLine(start, "%s: label %s is neither in positive %q nor in negative %q", c.Name, quote(cell), c.Positive, c.Negative)
 	}
 	return 0, nil
-}
-
-// layout maps the cells of a file to columns, from its first line. isHeader
-// says whether that line names the columns.
-func (p *csvParser) layout(s *Schema, first []byte) (layout []int, isHeader bool, e *lineError) {
-	mode, _ := s.header()
-	at := make(map[string]int)
-	var names []string
-	for i := 0; i <= len(first) && mode != "no"; {
-		cell, _, next, e := p.cut(first, i)
-		if e != nil {
-			return nil, false, e
-		}
-		if _, twice := at[string(cell)]; !twice {
-			at[string(cell)] = len(names)
-		}
-		names = append(names, string(cell))
-		i = next
-	}
-	inOrder := make([]int, len(s.Columns))
-	byName := slices.Repeat([]int{-1}, len(names))
-	for k, c := range s.Columns {
-		inOrder[k] = k
-		j, ok := at[c.Name]
-		if ok {
-			byName[j] = k
-		} else if p.labels.ignored() && c.Kind == "label" {
-			continue
-		} else if mode == "yes" {
-			return nil, false, badLine(0, "the header has no column %q; it has %s", c.Name, quote(first))
-		} else {
-			mode = "no"
-		}
-	}
-	if mode == "no" {
-		if p.labels.ignored() && p.count(first) == len(inOrder)-1 {
-			inOrder = slices.DeleteFunc(inOrder, func(k int) bool { return s.Columns[k].Kind == "label" })
-		}
-		return inOrder, false, nil
-	}
-	for j, name := range names {
-		if byName[j] < 0 && s.Rest != "ignored" {
-			return nil, false, badLine(0, "header column %q is not in the schema; add it (kind: ignored), or set rest: ignored", name)
-		}
-	}
-	return byName, true, nil
 }
 
 func (s *Schema) fieldNames() []string {

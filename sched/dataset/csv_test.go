@@ -69,7 +69,8 @@ func TestCSVHeaders(t *testing.T) {
 		{"yes", "ignored", "x,y,z,c\n7,1,7,a\n7,0,7,b\n", ""},
 		{"true", "", "x,y,c\n7,1,a\n", "data:1:1: header column \"x\" is not in the schema; add it (kind: ignored), or set rest: ignored"},
 		{"true", "", "a,1\nb,0\n", "data:1:1: the header has no column \"c\""},
-		{"false", "", "c,y\na,1\n", "data:1:3: label \"y\" is not a number"},
+		{"false", "", "c,y\na,1\n", `data:1:1: the first line holds the schema's column names, but the schema says header: "false"`},
+		{"false", "", "c,x\na,1\n", "data:1:3: label \"x\" is not a number"},
 		{"false", "", "a,1\nb,0\n", ""},
 		{"true", "", "c,y\n", "the file has a header and no rows"},
 	} {

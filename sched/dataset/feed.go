@@ -110,24 +110,42 @@ type held struct {
 	rows  rows
 	input *input
 	taken int64 // rows
-	line  []byte
-	ready bool // line was read ahead, to see whether it is a header
+	ahead head  // read ahead, to see whether the file has a header
+	at    int   // of ahead's lines, the next
+	err   error // that ended ahead
+	form  form  // of the file before, or of this one once it was noted
 }
 
 func (h *held) close() {
 	if h.rows != nil {
 		h.rows.Close()
 	}
-	*h = held{}
+	*h = held{form: h.form}
 }
 
 // next is the file's next row.
-func (h *held) next() ([]byte, error) {
-	if h.ready {
-		h.ready = false
-		return h.line, nil
+func (h *held) next() (row []byte, err error) {
+	defer func() {
+		if err == nil && h.input.first == 0 {
+			h.input.first = h.number()
+		}
+	}()
+	if h.at++; h.at <= len(h.ahead.lines) {
+		return h.ahead.lines[h.at-1], nil
+	}
+	h.ahead.lines = nil
+	if h.err != nil {
+		return nil, h.err
 	}
 	return h.rows.next()
+}
+
+// number is that of the line last returned.
+func (h *held) number() int {
+	if h.at <= len(h.ahead.numbers) {
+		return h.ahead.numbers[h.at-1]
+	}
+	return h.rows.number()
 }
 
 // open opens the entry's file, unless it is open where the range begins.
@@ -153,18 +171,17 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 	}
 	h.input = &input{path: e.File}
 	if csv, ok := src.parser.(*csvParser); ok && !h.rows.columns() {
-		line, err := h.rows.next()
-		if err == io.EOF {
-			return nil
+		h.ahead = head{path: e.File, most: sniffHeadRows}
+		if h.err = h.ahead.read(h.rows, sniffHeadBytes); len(h.ahead.lines) == 0 {
+			return h.err
 		}
-		if err != nil {
-			return err
-		}
-		layout, isHeader, bad := csv.layout(src.opts.Schema, line)
+		layout, isHeader, bad := csv.layout(src.opts.Schema, h.ahead.lines)
 		if bad != nil {
-			return bad.at(e.File, h.rows.number())
+			return bad.at(e.File, h.ahead.numbers[0])
 		}
-		h.input.layout, h.line, h.ready = layout, line, !isHeader
+		if h.input.layout, h.input.header, h.input.first = layout, isHeader, h.ahead.numbers[0]; isHeader {
+			h.at = 1
+		}
 	}
 	return h.skip(e.File, skip, trained)
 }
@@ -229,11 +246,32 @@ func (s *scanner) full() bool {
 	return s.src.pass > 0 && s.row == 0 && int64(s.first) >= s.src.pass
 }
 
+// form is how a stream's file is read.
+type form struct{ headerless, commented bool }
+
+// note says how a file is read, where that is not how the one before was.
+func (s *scanner) note(h *held) {
+	f := form{headerless: h.input.layout != nil && !h.input.header}
+	l, text := h.rows.(*lines)
+	f.commented = text && l.comments > 0
+	before := h.form
+	if h.form = f; s.says == nil || f == before {
+		return
+	}
+	if csv, ok := s.src.parser.(*csvParser); ok && f.headerless && !before.headerless && s.src.opts.Schema.headerOpen() {
+		s.says(headerless(" in "+h.input.path, csv.columnNames(h.input.layout)))
+	}
+	if f.commented && !before.commented {
+		s.says(fmt.Sprintf("%d comment line(s) skipped in %s", l.comments, h.input.path))
+	}
+}
+
 // entry scans a range of a file, which stays open unless it ends.
 func (s *scanner) entry(h *held, e Entry) error {
 	if err := h.open(s.reader, s.src, e, s.at.Rows, s.buf); err != nil {
 		return err
 	}
+	s.note(h)
 	for e.Rows == 0 || s.at.Rows < e.Rows {
 		line, err := h.next()
 		if err == io.EOF {
@@ -246,7 +284,7 @@ func (s *scanner) entry(h *held, e Entry) error {
 		if err != nil {
 			return err
 		}
-		if err := s.line(line, h.input, h.rows.number()); err != nil {
+		if err := s.line(line, h.input, h.number()); err != nil {
 			return err
 		}
 		h.taken++

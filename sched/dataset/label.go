@@ -36,7 +36,7 @@ func (r labelRule) parse(cell []byte, offset int) (float32, *lineError) {
 	}
 	v, err := parseFloat(cell)
 	if err != nil {
-		return 0, badLine(offset, "label %s is %v; %s", quote(cell), err, r.remedy())
+		return 0, badLine(offset, "label %s is %v; %s", quote(cell), err, r.wanted())
 	}
 	if r.task == Regression {
 		return v, nil
@@ -52,11 +52,16 @@ func (r labelRule) parse(cell []byte, offset int) (float32, *lineError) {
 	return 0, badLine(offset, "label %s is neither 0/1 nor -1/1; %s", quote(cell), r.remedy())
 }
 
-func (r labelRule) remedy() string {
+// wanted is what a label must be.
+func (r labelRule) wanted() string {
 	if r.task == Regression {
 		return "a label must be a finite number"
 	}
-	return "ctr labels are 0/1 or -1/1; give --task regression to train on real numbers"
+	return "ctr labels are 0/1 or -1/1"
+}
+
+func (r labelRule) remedy() string {
+	return r.wanted() + "; give --task regression to train on real numbers"
 }
 
 // note remembers the convention a raw label shows.

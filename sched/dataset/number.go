@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"psrt/csrc/decimal"
 )
 
 // cutUint reads decimal digits from p[i:] and returns the number, the index
@@ -57,8 +59,8 @@ var (
 	errTooLarge  = errors.New("beyond the range of float32")
 )
 
-// parseFloat reads all of p as a finite float32, bit for bit what
-// strconv.ParseFloat(p, 32) gives. Short decimals take the fast path: digits
+// parseFloat reads all of p as a finite decimal number (package decimal), as a float32 bit for bit
+// what strconv.ParseFloat(p, 32) gives. Short decimals take the fast path: digits
 // and exponent are exact in float64, so one division or product is rounded
 // correctly; rounding that again to float32 can only go wrong when the float64
 // lies exactly between two float32, and then strconv decides.
@@ -147,12 +149,14 @@ func cutExponent(p []byte) (e int, ok bool) {
 func slowFloat(p []byte) (float32, error) {
 	f, err := strconv.ParseFloat(string(p), 32)
 	switch {
+	case err == nil && (math.IsNaN(f) || math.IsInf(f, 0)):
+		return 0, errNotFinite
+	case !decimal.Is(p):
+		return 0, errNotNumber
 	case errors.Is(err, strconv.ErrRange):
 		return 0, errTooLarge
 	case err != nil:
 		return 0, errNotNumber
-	case math.IsNaN(f) || math.IsInf(f, 0):
-		return 0, errNotFinite
 	}
 	return float32(f), nil
 }

@@ -64,6 +64,9 @@ type ReaderOptions struct {
 	// Begun is called by each goroutine that reads files, by the one that scans them
 	// (scans) and those that make rows of the text. May be nil.
 	Begun func(scans bool)
+	// Note is called by the goroutine that scans a stream's files where one is read in another way
+	// than the one before: without a header, or behind comment lines. May be nil.
+	Note func(note string)
 }
 
 // begun is Begun.
@@ -82,4 +85,5 @@ type Description struct {
 	SniffedRows int
 	Files       []string // in reading order
 	Bytes       int64    // on disk, compressed as they are
+	Notes       []string // on how files are read, for people: no header, comment lines
 }

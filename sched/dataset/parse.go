@@ -10,6 +10,7 @@ func parseLeaf(p lineParser, t *leafText, b *Batch) error {
 		}
 		for i := range rows {
 			if e := p.parse(t.text[from:t.ends[row]], seg.in, b); e != nil {
+				e = explain(p, t.text[from:t.ends[row]], e, seg.line+i == seg.in.first)
 				return e.at(seg.in.path, seg.line+i)
 			}
 			from = t.ends[row]

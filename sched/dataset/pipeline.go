@@ -56,6 +56,7 @@ type pipeline struct {
 
 	reader context.Context // lives longer than the pass
 	end    Cursor          // of the pass, the scanner's until order is closed
+	says   func(string)    // ReaderOptions.Note
 }
 
 func startPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptions, pool *stepPool) *pipeline {
@@ -78,7 +79,7 @@ func newPipeline(ctx context.Context, src *Source, share Share, opts ReaderOptio
 	threads, outer := opts.Threads, ctx
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipeline{
-		src: src, share: share, reader: outer, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy, limit: opts.Limit,
+		src: src, share: share, reader: outer, ctx: ctx, cancel: cancel, pool: pool, busy: opts.Busy, limit: opts.Limit, says: opts.Note,
 		order: make(chan *pending, aheadSteps),
 		tasks: make(chan *leafText, threads),
 		idle:  make(chan *leafText, 2*threads+1),

@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"io"
+	"strings"
 )
 
 // rows gives a file's rows as text, one by one.
@@ -27,7 +28,7 @@ func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, e
 		if err != nil {
 			return nil, err
 		}
-		return &lines{newLineReader(path, in, buf, o.MaxLine), in}, nil
+		return newLines(path, in, buf, o), nil
 	}
 	if isParquet, err := parquetMagic(path); err != nil {
 		return nil, err
@@ -38,15 +39,40 @@ func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, e
 	if err != nil {
 		return nil, err
 	}
-	return &lines{newLineReader(path, in, buf, o.MaxLine), in}, nil
+	return newLines(path, in, buf, o), nil
 }
 
-// lines are the rows of a text.
+// textIn is what lines are read from.
+type textIn interface {
+	io.Reader
+	Close()
+}
+
+// lines are the rows of a text. Comment lines before the first row are skipped.
 type lines struct {
 	*lineReader
-	in interface {
-		io.Reader
-		Close()
+	in       textIn
+	opts     *Options
+	begun    bool // no comment line can come any more
+	comments int  // lines that were skipped
+}
+
+func newLines(path string, in textIn, buf []byte, o *Options) *lines {
+	rows := o.Schema != nil && strings.HasPrefix(o.Schema.separator(), "#") // what begins with # are empty cells
+	return &lines{lineReader: newLineReader(path, in, buf, o.MaxLine), in: in, opts: o, begun: rows}
+}
+
+func (l *lines) next() ([]byte, error) {
+	for {
+		line, err := l.lineReader.next()
+		if err != nil || l.begun || !isComment(line) {
+			l.begun = l.begun || err == nil
+			return line, err
+		}
+		if e := refuseComment(line, l.opts); e != nil {
+			return nil, e.at(l.path, l.line)
+		}
+		l.comments++
 	}
 }
 

@@ -146,6 +146,12 @@ func (s *Schema) header() (string, error) {
 	return "", fmt.Errorf("header: %q, must be true, false or auto", s.Header)
 }
 
+// headerOpen reports whether the first line of each file says if it is a header.
+func (s *Schema) headerOpen() bool {
+	mode, err := s.header()
+	return err == nil && mode == "auto"
+}
+
 // clone copies what sniffing fills in, so that the caller's schema stays his.
 func (s *Schema) clone() *Schema {
 	t := *s

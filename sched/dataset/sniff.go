@@ -20,11 +20,12 @@ const (
 
 // head is the beginning of one file.
 type head struct {
-	path    string
-	lines   [][]byte
-	numbers []int
-	columns bool // see rows
-	most    int  // rows that are looked at: one line more is here, as the first may be a header
+	path     string
+	lines    [][]byte
+	numbers  []int
+	columns  bool // see rows
+	comments int  // lines that were skipped before the first
+	most     int  // rows that are looked at: one line more is here, as the first may be a header
 }
 
 // rows are the lines but for a header.
@@ -56,17 +57,11 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 		}
 	}
 	h := &head{path: path, columns: in.columns(), most: rows}
-	for total := 0; len(h.lines) <= rows && total < size; {
-		line, err := in.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		total += len(line)
-		h.lines = append(h.lines, slices.Clone(line))
-		h.numbers = append(h.numbers, in.number())
+	if err := h.read(in, size); err != nil {
+		return nil, err
+	}
+	if l, ok := in.(*lines); ok {
+		h.comments = l.comments
 	}
 	if len(h.lines) == 0 {
 		if l, ok := in.(*lines); ok {
@@ -79,6 +74,23 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 	return h, nil
 }
 
+// read reads the head's lines, and no more of them once they have size bytes.
+func (h *head) read(in rows, size int) error {
+	for total := 0; len(h.lines) <= h.most && total < size; {
+		line, err := in.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		total += len(line)
+		h.lines = append(h.lines, slices.Clone(line))
+		h.numbers = append(h.numbers, in.number())
+	}
+	return nil
+}
+
 // sniffer gathers what the heads of all files say.
 type sniffer struct {
 	src    *Source
@@ -87,6 +99,7 @@ type sniffer struct {
 	rows   int
 	labels float64
 	fields int
+	found  found
 }
 
 // decide settles the format, from the first file unless it is given.
@@ -101,6 +114,8 @@ func (s *sniffer) decide(h *head) error {
 	switch f := detectAll(h.lines); {
 	case f == undecided:
 		return fileError(h.path, nil, "the first %d rows have a label and no feature, so the format cannot be told; give --format", len(h.lines))
+	case f == "" && len(h.lines) > 1 && looksLikeHeader(h.lines[0]) && detect(h.lines[1]) != "":
+		return &Error{Path: h.path, Line: h.numbers[0], Msg: fmt.Sprintf("the first line looks like a header (%s), and %s files have none; remove it", quote(h.lines[0]), detect(h.lines[1]))}
 	case f == "":
 		return &Error{Path: h.path, Line: h.numbers[0], Msg: unknownFormat(h.lines[0])}
 	case f == LibSVM && s.realLabels(h):
@@ -151,6 +166,7 @@ func (s *sniffer) parser(h *head) (lineParser, error) {
 // look parses one head: what is wrong early in a file is told before training.
 func (s *sniffer) look(file int, h *head) error {
 	skip, in := 0, s.src.inputs[file]
+	in.first = h.numbers[0]
 	if s.csv != nil {
 		layout, isHeader, e := s.csv.layoutOf(s.src.opts.Schema, h)
 		if e != nil {
@@ -164,9 +180,11 @@ func (s *sniffer) look(file int, h *head) error {
 			return fileError(h.path, nil, "the file has a header and no rows; leave it out or put rows in it")
 		}
 	}
+	s.note(h, in)
 	for i, line := range h.rows(skip == 1) {
 		s.batch.Reset()
 		if e := s.src.parser.parse(line, in, &s.batch); e != nil {
+			e = explain(s.src.parser, line, e, skip+i == 0)
 			f := detectAll(h.lines)
 			other := f != "" && f != undecided && !s.sameGrammar(f)
 			if file > 0 && other {
@@ -194,7 +212,7 @@ func (s *sniffer) sameGrammar(f Format) bool {
 // layoutOf is layout for the head of a file.
 func (p *csvParser) layoutOf(s *Schema, h *head) (layout []int, isHeader bool, e *lineError) {
 	if !h.columns {
-		return p.layout(s, h.lines[0])
+		return p.layout(s, h.lines)
 	}
 	return p.inOrder, false, nil
 }
@@ -227,7 +245,7 @@ func (s *sniffer) statistics(h *head) error {
 			return e
 		})
 		if e != nil {
-			return e.at(h.path, h.numbers[first+k])
+			return explain(s.csv, line, e, false).at(h.path, h.numbers[first+k])
 		}
 	}
 	for k := range schema.Columns {

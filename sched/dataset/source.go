@@ -140,13 +140,14 @@ func (s *Source) settle(look *sniffer) {
 		s.opts.Fields = len(d.FieldNames)
 	}
 	d.Format, d.Fields, d.Files = s.opts.Format, s.opts.Fields, s.files
+	d.Notes = look.found.notes(len(s.files))
 	d.SniffedRows, d.MeanLabel = look.rows, look.labels/float64(look.rows)
 }
 
 // Describe says what Open learned.
 func (s *Source) Describe() Description {
 	d := s.about
-	d.FieldNames, d.Files = slices.Clone(d.FieldNames), slices.Clone(d.Files)
+	d.FieldNames, d.Files, d.Notes = slices.Clone(d.FieldNames), slices.Clone(d.Files), slices.Clone(d.Notes)
 	return d
 }
 

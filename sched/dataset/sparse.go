@@ -16,6 +16,7 @@ type lineParser interface {
 type input struct {
 	path   string
 	header bool  // its first line is a header
+	first  int   // number of the line of its first row, or of its header
 	layout []int // csv: cell position -> column, -1 where ignored; nil: in the schema's order
 }
 
@@ -45,6 +46,9 @@ func (p *sparseParser) parse(line []byte, _ *input, b *Batch) *lineError {
 	label, e := p.labels.parse(line[i:end], i)
 	if e != nil {
 		return e
+	}
+	if p.labels.ignored() && blank(line[end:]) && isName(string(line[i:end])) {
+		return badLine(i, "%s is neither a label nor a feature", quote(line[i:end]))
 	}
 	return p.features(line, end, label, b)
 }
@@ -144,7 +148,7 @@ func (p *sparseParser) badToken(line []byte, start int) *lineError {
 	hint := ""
 	switch {
 	case word[0] == '#':
-		hint = "; remove comments"
+		hint = "; remove comments behind rows"
 	case bytes.HasPrefix(word, []byte("qid:")):
 		hint = "; remove query ids"
 	}

@@ -307,6 +307,8 @@ func TestParseRefuses(t *testing.T) {
 		"hosts: [{count: 1, cores: 0, workers: 1, servers: 1}]":                                   "cores is 0",
 		"hosts: [{count: 1, cores: 2, workers: 1}]":                                               "0 servers",
 		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, network: fast}]":                    "25Gbit",
+		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, network: 1_0Gbit}]":                 "25Gbit",
+		"hosts: [{count: 1_0, cores: 2, workers: 1, servers: 1}]":                                 `there is "1_0" where a whole number should be`,
 		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1, latency: -1s}]":                     "less than 0",
 		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {sync: often}":               "must be bsp, ssp or asp",
 		"hosts: [{count: 1, cores: 2, workers: 1, servers: 1}]\njob: {replicas: 2}":               "number of servers, 1",

@@ -3,11 +3,12 @@ package plan
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"psrt/csrc/decimal"
 )
 
 // Bytes is an amount such as 128GiB, 3GB or 4096.
@@ -40,7 +41,7 @@ func measure(text string, units []unit, like string) (float64, error) {
 		if !isIt {
 			continue
 		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		v, err := decimal.Float(strings.TrimSpace(number), 64)
 		if err != nil {
 			continue
 		}

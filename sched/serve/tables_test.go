@@ -80,6 +80,8 @@ func TestTablesErrors(t *testing.T) {
 		{one("{name: w, rule: sgd}"), `f:2: table "w" without a dim`},
 		{one("{name: w, dim: 1}"), `f:2: table "w" without a rule; add`},
 		{one("{name: w, dim: 0, rule: sgd}"), `f:2: dim is "0", want a whole number from 1 to 4096`},
+		{one("{name: w, dim: 1_0, rule: sgd}"), `f:2: dim is "1_0", want a whole number from 1 to 4096`},
+		{one("{name: w, dim: 0x10, rule: sgd}"), `f:2: dim is "0x10", want a whole number from 1 to 4096`},
 		{one("{name: w, dim: 5000, rule: sgd}"), `dim is "5000"`},
 		{one("{name: w, dim: -1, rule: sgd}"), `dim is "-1"`},
 		{one("{name: w, dim: 1.5, rule: sgd}"), `dim is "1.5"`},

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"psrt/csrc/decimal"
 )
 
 // InputError is a fault in what the user gave: the file's line, the value, the
@@ -107,7 +109,7 @@ func text(to *string, what string) func(*yaml.Node) error {
 // whole reads an integer in [low, high].
 func whole[T int | int64 | uint32 | uint64](to *T, what string, low, high T) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
-		v, err := strconv.ParseUint(n.Value, 0, 64)
+		v, err := strconv.ParseUint(n.Value, 10, 64)
 		if n.Kind != yaml.ScalarNode || err != nil || v < uint64(low) || v > uint64(high) {
 			return at(n, "%s is %s, want a whole number from %d to %d", what, kindOf(n), low, high)
 		}
@@ -120,7 +122,7 @@ func whole[T int | int64 | uint32 | uint64](to *T, what string, low, high T) fun
 // table.Spec.
 func real(to *float32, what string) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
-		v, err := strconv.ParseFloat(n.Value, 32)
+		v, err := decimal.Float(n.Value, 32)
 		if n.Kind != yaml.ScalarNode || err != nil || !(v >= 0) || math.IsInf(v, 0) {
 			return at(n, "%s is %s, want a number such as 0.05, not negative", what, kindOf(n))
 		}

@@ -71,7 +71,11 @@ func (w *worker) openStream(ctx context.Context, busy *usage.Clock) (*dataset.Re
 		return nil, err
 	}
 	src.NoteNames(w.names)
-	return src.NewReader(ctx, w.share, dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
+	opts := dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads}
+	if w.rank.Index == 0 { // all workers read the same files
+		opts.Note = func(note string) { w.rank.emit(Event{Note: note}) }
+	}
+	return src.NewReader(ctx, w.share, opts)
 }
 
 // seek puts the reader of a stream where the job stands, and counts the examples of

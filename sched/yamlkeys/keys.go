@@ -66,16 +66,22 @@ func fieldOf(t reflect.Type, key string) (field reflect.Type, names []string) {
 
 // Meant is ", did you mean X" for the nearest of names, if one is near.
 func Meant(word string, names []string) string {
+	if best := Nearest(word, names); best != "" {
+		return fmt.Sprintf(", did you mean %q?", best)
+	}
+	return ""
+}
+
+// Nearest returns the one of names that word was probably meant to be, "" for none: the fewest
+// edits, whatever the case.
+func Nearest(word string, names []string) string {
 	best, distance := "", 1+len(word)/2
 	for _, name := range names {
-		if d := edits(strings.ToLower(word), name); d < distance {
+		if d := edits(strings.ToLower(word), strings.ToLower(name)); d < distance {
 			best, distance = name, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", best)
+	return best
 }
 
 // edits is the Levenshtein distance.

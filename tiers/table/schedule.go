@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"psrt/csrc/decimal"
 )
 
 // Schedule says when what a Lifecycle describes is done during training: psrt train
@@ -112,14 +114,35 @@ func oneDocument(text []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("lifecycle: settings of %d bytes, at most %d", len(text), maxLifecycleBytes)
 	}
 	var given map[string]any
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(&given); err != nil && !errors.Is(err, io.EOF) {
+	d, root := yaml.NewDecoder(bytes.NewReader(text)), yaml.Node{}
+	err := d.Decode(&root)
+	if err == nil {
+		if n := notDecimal(&root); n != nil {
+			return nil, fmt.Errorf("lifecycle: line %d: %s is not a decimal number; write it with digits, a point and an exponent alone", n.Line, n.Value)
+		}
+		err = root.Decode(&given)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("lifecycle: this is no list of `name: value` in YAML or JSON: %w", oneLine(err))
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("lifecycle: settings of more than one document; leave out what follows `---`")
 	}
 	return given, nil
+}
+
+// notDecimal finds a number that YAML takes and people may mean otherwise, such as 1_000 or 0x10.
+func notDecimal(n *yaml.Node) *yaml.Node {
+	tag := n.ShortTag()
+	if n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && !decimal.Is(n.Value) && !strings.ContainsAny(n.Value, "nN") {
+		return n
+	}
+	for _, c := range n.Content {
+		if found := notDecimal(c); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // oneLine is an error without line breaks.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"psrt/csrc/decimal"
 )
 
 // FlagError adds the nearest right flag to an unknown one.
@@ -103,6 +105,46 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
+// DecimalFlags has the number flags of a command, and of those below it, take decimal numbers
+// alone: package pflag also takes 1_000, 0x10, and 010 for eight.
+func DecimalFlags(c *cobra.Command) {
+	for _, set := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+		set.VisitAll(func(f *pflag.Flag) {
+			if _, already := f.Value.(decimalValue); already {
+				return
+			}
+			switch f.Value.Type() {
+			case "int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "float32", "float64":
+				f.Value = decimalValue{f.Value}
+			}
+		})
+	}
+	for _, below := range c.Commands() {
+		DecimalFlags(below)
+	}
+}
+
+// decimalValue is a number flag that takes decimal numbers alone.
+type decimalValue struct{ pflag.Value }
+
+func (v decimalValue) Set(s string) error {
+	is := decimal.IsWhole(s)
+	if strings.HasPrefix(v.Type(), "float") {
+		is = decimal.Is(s) || !strings.ContainsAny(s, "_xXpP") // NaN and Inf are refused with the flag's limits
+	} else if is { // 010 is ten
+		sign := s[:len(s)-len(strings.TrimLeft(s, "+-"))]
+		if digits := strings.TrimLeft(s[len(sign):], "0"); digits != "" {
+			s = sign + digits
+		} else {
+			s = "0"
+		}
+	}
+	if !is {
+		return &strconv.NumError{Func: "Parse", Num: s, Err: strconv.ErrSyntax}
+	}
+	return v.Value.Set(s)
+}
+
 // Bytes is a flag for a size such as 512MiB.
 type Bytes int64
 
@@ -114,7 +156,7 @@ var units = []struct {
 func (b *Bytes) Set(s string) error {
 	for _, u := range units {
 		if digits, ok := strings.CutSuffix(s, u.suffix); ok {
-			f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+			f, err := decimal.Float(strings.TrimSpace(digits), 64)
 			if err != nil || !(f >= 0 && f*float64(u.factor) <= 1<<62) {
 				return fmt.Errorf("%q is not a size such as 512MiB or 2GiB", s)
 			}
@@ -164,7 +206,7 @@ func (c *Choice) named() []string {
 type Whole uint64
 
 func (w *Whole) Set(s string) error {
-	n, err := strconv.ParseUint(s, 0, 64)
+	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
 		return fmt.Errorf("must be a whole number from 0 to %d", uint64(math.MaxUint64))
 	}

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -35,6 +36,9 @@ func parseFloat(s []byte) (float32, error) {
 	}
 	if len(s) > 64 {
 		return 0, fmt.Errorf("%.20q… is a number of %d characters", s, len(s))
+	}
+	if bytes.ContainsAny(s, "_xXpP") { // literals of Go, no spelling of ours
+		return 0, fmt.Errorf("%q is not a float32", s)
 	}
 	v, err := strconv.ParseFloat(string(s), 32) // the conversion does not escape
 	if err != nil {

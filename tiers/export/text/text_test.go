@@ -124,6 +124,8 @@ func TestEditedByHand(t *testing.T) {
 		"cut short":      {"#end", "#e", "without the line #end"},
 		"half a line":    {"\t3\n", "\n", "f.tsv:5 is damaged: a row of 1 numbers behind the key, want 2"},
 		"words":          {"0.5", "half", `f.tsv:4 is damaged: column 2: "half" is not a float32`},
+		"underscores":    {"0.5", "0_0.5", "not a float32"},
+		"Go's literals":  {"0.5", "0x1p-1", "not a float32"},
 		"hexadecimal":    {"0.5", "x12", "8 hexadecimal digits"},
 		"too large":      {"0.5", "1e39", "not a float32"},
 		"endless":        {"0.5", strings.Repeat("1", 65), "number of 65 characters"},
