@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -152,6 +153,11 @@ func (c *Client) Load(dir string, o SaveOptions) error {
 		case saved.Dim != t.Dim || saved.Optimizer.Kind != t.Optimizer.Kind:
 			return errorf(Mismatch, "kv: table %q is dim %d, optimizer %s at the servers; the model in %s has dim %d, optimizer %s",
 				t.Name, t.Dim, t.Optimizer.Name(), dir, saved.Dim, saved.Optimizer.Name())
+		}
+	}
+	if !m.Marked() { // a part of another model would be found when rows have been replaced
+		if err := m.Verify(ctx, runtime.NumCPU()); err != nil {
+			return &Error{IO, err}
 		}
 	}
 	_, err = each[struct{}](ctx, c, psmsg.MethodLoad, psmsg.LoadRequest{Dir: dir})
