@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 	"psrt/tiers/ckpt"
+	"psrt/tiers/localpath"
 	"psrt/tiers/table"
 )
 
@@ -70,6 +72,9 @@ func (c *Client) Save(dir string, o SaveOptions) error {
 	ctx, cancel := o.context(c)
 	defer cancel()
 	in, err := ckpt.Begin(dir)
+	if unfit := (*ckpt.PlaceError)(nil); errors.As(err, &unfit) {
+		return &Error{Invalid, err}
+	}
 	if err != nil {
 		return &Error{IO, err}
 	}
@@ -168,6 +173,9 @@ func (c *Client) Load(dir string, o SaveOptions) error {
 func whole(dir string) (string, error) {
 	if dir == "" {
 		return "", errorf(Invalid, "kv: the directory's name is empty")
+	}
+	if err := localpath.Check(dir); err != nil {
+		return "", errorf(Invalid, "kv: %w", err)
 	}
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir), nil
