@@ -252,6 +252,11 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	if err := cfg.CheckDevice(); err != nil {
 		return cfg, err
 	}
+	if f.save != "" {
+		if err := replaceable(c, "save", f.save); err != nil {
+			return cfg, err
+		}
+	}
 	if f.load != "" {
 		// The first start of a server that loads what it saves finds nothing yet.
 		switch _, err := os.Stat(filepath.Join(f.load, "MANIFEST.json")); {

@@ -243,7 +243,11 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 		}
 	}
 	if j.Out != "" {
-		if err := writable(j.Out); err != nil {
+		err := replaceable(c, "out", j.Out)
+		if err == nil {
+			err = writable(j.Out)
+		}
+		if err != nil {
 			return nil, "", err
 		}
 	}
