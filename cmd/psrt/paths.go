@@ -209,7 +209,7 @@ func (p *givenPath) spoils(other *givenPath) string {
 		return "what is written would lie among the data, and be read as data the next time"
 	case isData && matches(other.real, p.real):
 		return "what is written would match the pattern, and be read as data the next time"
-	case p.use == writesModel && isData && other.within(p) != "":
+	case p.use == writesModel && !p.place && isData && other.within(p) != "": // a history leaves other files alone
 		return "the data lie in the directory that is written"
 	case p.use == writesFile && (other.use == readsModel || other.use == writesModel) && ownName(other, p.within(other)):
 		return "it would be written over a file of the model"

@@ -101,6 +101,7 @@ func TestOutputsSpoilNothing(t *testing.T) {
 		"train --data data/a.libffm --out new/model --checkpoint new/model/ck --serving new/served",
 		"train --data data --report /dev/null --json=/dev/null --trace /dev/null",
 		"train --data data --checkpoint s3://b/x --serving s3://b/y",
+		"train --data data/a.libffm --checkpoint data",
 		"serve --load model --save model --ssd /tmp --pmem x",
 		"eval --model model --data data --json=model/eval.json",
 		"export --checkpoint model --out model/serving",
