@@ -461,7 +461,8 @@ int psrt_barrier(psrt_client *client);
 /* psrt_save writes all tables and the dense vector to the directory dir, which the
  * servers must see (a local path, or a shared file system), in the format of
  * docs/model-format.md. dir holds the old model or the new one, whole, whatever
- * happens. One worker calls it, while no pushes are under way. options may be NULL;
+ * happens. A name with a scheme (s3://..., hdfs://..., file://...) and a directory that
+ * holds an export or a history are PSRT_EINVAL: save to a directory and copy it. One worker calls it, while no pushes are under way. options may be NULL;
  * flags PSRT_WEIGHTS_ONLY; the timeout defaults to 10 minutes.
  * PSRT_EINVAL, PSRT_EHANDLE, PSRT_EIO, PSRT_ESERVER, PSRT_ETIMEDOUT, PSRT_ECONNECT,
  * PSRT_EFORKED. */

@@ -136,7 +136,7 @@ func TestExportMistakes(t *testing.T) {
 		{2, "--data", []string{"export", "--checkpoint", model, "--out", to, "--format", "text", "--data", data}},
 		{2, "no model there", []string{"export", "--checkpoint", photos, "--out", to}},
 		{2, "a.jpg", []string{"export", "--checkpoint", model, "--out", photos}},
-		{2, "has .lock in it", []string{"export", "--checkpoint", model, "--out", model}},
+		{2, "what is read would be written over", []string{"export", "--checkpoint", model, "--out", model}},
 		{2, "has the command verify", []string{"export", model}},
 		{2, "0 directories", []string{"export", "verify"}},
 		{2, "no export there", []string{"export", "verify", model}},
@@ -145,7 +145,7 @@ func TestExportMistakes(t *testing.T) {
 		{2, "psrt import --text", []string{"predict", "--model", text, "--data", data}},
 		{2, "--text is missing", []string{"import", "--out", to}},
 		{2, "--out is missing", []string{"import", "--text", text}},
-		{2, "no such file", []string{"import", "--text", to, "--out", to}},
+		{2, "no such file", []string{"import", "--text", to, "--out", to + "er"}},
 		{2, "has no .tsv file", []string{"import", "--text", model, "--out", to}},
 	} {
 		o := psrt(t, c.args...)

@@ -57,7 +57,7 @@ func applyConfig(c *cobra.Command, path string) error {
 			return cli.Usagef("--config %s:%d: %s: %s", path, value.Line, key.Value, wrongValue(f, *text, err))
 		}
 	}
-	return nil
+	return checkPaths(c, nil)
 }
 
 // flagText is a value of a configuration as it is written behind a flag; nil leaves the flag

@@ -30,16 +30,19 @@ no longer true.`,
   psrt import --text dump/emb.tsv,dump/dense.tsv --out model`,
 	}
 	c.Flags().StringVar(&text, "text", "", "text `exports`, or files of one, comma separated")
-	c.Flags().StringVar(&out, "out", "", "`directory` for the model")
+	c.Flags().StringVar(&out, "out", "", "`directory` for the model: new, empty, or with a model of psrt, which is replaced")
 	c.Flags().Var(&memory, "memory", "memory for sorting; larger tables are sorted on the disk of --out")
 	c.Flags().StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
 	c.Flags().Lookup("json").NoOptDefVal = "-"
-	c.RunE = func(*cobra.Command, []string) error {
+	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case text == "":
 			return cli.Usagef("--text is missing: the directory that psrt export --format text wrote, or files of it")
 		case out == "":
 			return cli.Usagef("--out is missing: a directory for the model")
+		}
+		if err := replaceable(c, "out", out); err != nil {
+			return err
 		}
 		ctx, stop := cli.Interruptible()
 		defer stop()

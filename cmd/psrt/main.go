@@ -35,6 +35,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		PersistentPreRunE: checkPaths,
 	}
 	root.AddCommand(newTrain(), newServe(), newServer(), newStatus(), newTop(), newEval(), newPredict(), newExport(), newImport(), newCheckpoint(), newGen(), newAudit(), newDoctor(), newPlan(), newVersion(), newMan())
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -86,7 +86,7 @@ says, and nothing is left behind.`,
 	f.hbm.register(fl)
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
 	fl.StringVar(&f.load, "load", "", "model `directory` to begin with, where there is one")
-	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every")
+	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every: new, empty, or with a model of psrt")
 	fl.DurationVar(&f.saveEvery, "save-every", 0, "also save so often, such as 10m")
 	fl.IntVar(&f.servers, "servers", 1, "server processes that trainers use as one: on this machine, or with --coordinator one by one")
 	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach, or with --replicas https://HOST:PORT[,…], your etcd (PSRT_ETCD_USER, PSRT_ETCD_PASSWORD)")
@@ -251,6 +251,11 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	}
 	if err := cfg.CheckDevice(); err != nil {
 		return cfg, err
+	}
+	if f.save != "" {
+		if err := replaceable(c, "save", f.save); err != nil {
+			return cfg, err
+		}
 	}
 	if f.load != "" {
 		// The first start of a server that loads what it saves finds nothing yet.

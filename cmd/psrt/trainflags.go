@@ -148,7 +148,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.checkpoint.register(fl)
 	f.audit.register(fl)
 	fl.DurationVar(&f.stallAfter, "stall-after", stallAfter, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
-	fl.StringVar(&f.out, "out", "", "`directory` for the trained model")
+	fl.StringVar(&f.out, "out", "", "`directory` for the trained model: new, empty, or with a model of psrt, which is replaced")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
 	fl.StringVar(&f.report, "report", "", "write an HTML report into `file`")
@@ -252,7 +252,11 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 		}
 	}
 	if j.Out != "" {
-		if err := writable(j.Out); err != nil {
+		err := replaceable(c, "out", j.Out)
+		if err == nil {
+			err = writable(j.Out)
+		}
+		if err != nil {
 			return nil, "", err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"psrt/rdma/secure"
 	"psrt/sched/client"
 	"psrt/sched/yamlkeys"
+	"psrt/tiers/localpath"
 	"psrt/tiers/table"
 )
 
@@ -164,6 +165,10 @@ func (c *Config) complete() error {
 		return bad("port %d of the device, must be 1 to 255", c.Port)
 	case c.TrafficClass < 0 || c.TrafficClass > 255:
 		return bad("traffic_class %d, must be 0 to 255: the DSCP times 4", c.TrafficClass)
+	case localpath.Scheme(c.Audit) != "":
+		return bad("audit: %v", localpath.Check(c.Audit))
+	case localpath.Scheme(c.TokenFile) != "":
+		return bad("token_file: %v", localpath.Check(c.TokenFile))
 	case c.TokenFile == "" && c.Token == nil && c.Host == nil:
 		return bad("token_file is missing: the file with the job's secret that psrt serve was given")
 	}

@@ -271,6 +271,18 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 	wantCode(t, c.Load(t.TempDir(), SaveOptions{}), IO, "no model there")
 	wantCode(t, c.Save("", SaveOptions{}), Invalid)
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"s3://bucket/model?endpoint=http://127.0.0.1:9", "hdfs://node/model", "gs://bucket/m", "file:///tmp/m"} {
+		wantCode(t, c.Save(name, SaveOptions{}), Invalid, "a path of this machine is needed here")
+		wantCode(t, c.Load(name, SaveOptions{}), Invalid, "a path of this machine is needed here")
+		_, err := ParseConfig([]byte("servers: [127.0.0.1:1]\ntoken_file: t\naudit: " + name))
+		wantCode(t, err, BadConfig, "audit: "+name)
+	}
+	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
+		t.Errorf("%v was made, %v", made, err)
+	}
+	must(t, os.WriteFile("EXPORT.json", nil, 0o600))
+	wantCode(t, c.Save(".", SaveOptions{}), Invalid, "holds an export")
 	if os.Getuid() == 0 {
 		wantCode(t, c.Save("/proc/nowhere", SaveOptions{}), IO)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"psrt/sched/psmsg"
 	"psrt/sched/stall"
 	"psrt/tiers/ckpt"
+	"psrt/tiers/localpath"
 	"psrt/tiers/table"
 )
 
@@ -69,6 +72,9 @@ func (c *Client) Save(dir string, o SaveOptions) error {
 	ctx, cancel := o.context(c)
 	defer cancel()
 	in, err := ckpt.Begin(dir)
+	if unfit := (*ckpt.PlaceError)(nil); errors.As(err, &unfit) {
+		return &Error{Invalid, err}
+	}
 	if err != nil {
 		return &Error{IO, err}
 	}
@@ -154,6 +160,11 @@ func (c *Client) Load(dir string, o SaveOptions) error {
 				t.Name, t.Dim, t.Optimizer.Name(), dir, saved.Dim, saved.Optimizer.Name())
 		}
 	}
+	if !m.Marked() { // a part of another model would be found when rows have been replaced
+		if err := m.Verify(ctx, runtime.NumCPU()); err != nil {
+			return &Error{IO, err}
+		}
+	}
 	_, err = each[struct{}](ctx, c, psmsg.MethodLoad, psmsg.LoadRequest{Dir: dir})
 	return err
 }
@@ -162,6 +173,9 @@ func (c *Client) Load(dir string, o SaveOptions) error {
 func whole(dir string) (string, error) {
 	if dir == "" {
 		return "", errorf(Invalid, "kv: the directory's name is empty")
+	}
+	if err := localpath.Check(dir); err != nil {
+		return "", errorf(Invalid, "kv: %w", err)
 	}
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir), nil

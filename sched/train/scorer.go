@@ -75,6 +75,9 @@ func ModelAt(ctx context.Context, dir string, number uint64) (info *ModelInfo, g
 // already, and the latter is nil.
 func describeScorer(ctx context.Context, dir string, number uint64) (*Scorer, *ckpt.Model, error) {
 	if outdir.IsExport(dir) {
+		if entries, err := ckpt.List(ctx, dir); err == nil && len(entries) > 0 {
+			return nil, nil, &InputError{fmt.Errorf("train: %s holds an export (%s) and a trained model: it cannot be known which of them is meant; move one of them to a directory of its own", dir, outdir.ManifestName)}
+		}
 		s, err := mapScorer(dir)
 		return s, nil, err
 	}

@@ -2,6 +2,7 @@ package ckpt
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/crc32"
 )
@@ -59,6 +60,20 @@ type header struct {
 	// number and id are the generation's; 0 in format 1. They keep a part of
 	// another generation from being taken for this one's.
 	number, id uint64
+	// part is the part's own id, drawn at random by its writer, as the manifest
+	// states it; 0 in parts written before there were any.
+	part partID
+}
+
+// partID keeps every other part, of this model too, from being taken for this one.
+type partID [16]byte
+
+func (id partID) String() string { return hex.EncodeToString(id[:]) }
+
+// parsePartID is String's inverse; "" is the id of a part that has none.
+func parsePartID(s string) (id partID, ok bool) {
+	n, err := hex.Decode(id[:], []byte(s[:min(len(s), 2*len(id))]))
+	return id, err == nil && len(s) == 2*n && (n == 0 || n == len(id) && id != partID{})
 }
 
 func (h header) encode() []byte {
@@ -72,6 +87,7 @@ func (h header) encode() []byte {
 	le.PutUint32(b[24:], h.flags)
 	le.PutUint64(b[28:], h.number)
 	le.PutUint64(b[36:], h.id)
+	copy(b[44:], h.part[:])
 	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return b
 }
@@ -86,7 +102,7 @@ func decodeHeader(b []byte) (header, error) {
 		return header{}, fmt.Errorf("its header is damaged")
 	}
 	h := header{version: le.Uint32(b[8:]), kind: le.Uint32(b[12:]), table: le.Uint32(b[16:]), record: le.Uint32(b[20:]),
-		flags: le.Uint32(b[24:]), number: le.Uint64(b[28:]), id: le.Uint64(b[36:])}
+		flags: le.Uint32(b[24:]), number: le.Uint64(b[28:]), id: le.Uint64(b[36:]), part: partID(b[44:60])}
 	if h.version < 1 || h.version > newest {
 		return header{}, fmt.Errorf("it has format %d, this psrt reads 1 to %d", h.version, newest)
 	}

@@ -75,6 +75,9 @@ func (h *History) begin(ctx context.Context) error {
 	if s.model {
 		return fmt.Errorf("ckpt: %s holds a model of psrt train --out; choose another directory for checkpoints", h.fs.Path(""))
 	}
+	if s.export {
+		return &PlaceError{fmt.Errorf("ckpt: %s holds an export of psrt export, which psrt eval and predict would read in place of the checkpoints; choose another directory for them", h.fs.Path(""))}
+	}
 	h.last = s.last()
 	for _, d := range s.dirs {
 		n, _, _ := splitDir(d)

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,8 +32,8 @@ type Incoming struct {
 func Begin(dir string) (*Incoming, error) { return begin(files.OS{}, dir) }
 
 func begin(d files.Disk, dir string) (*Incoming, error) {
-	if _, err := os.Lstat(filepath.Join(dir, headName)); err == nil {
-		return nil, fmt.Errorf("ckpt: %s holds the history of a psrt train --checkpoint; choose another directory for a model", dir)
+	if err := vacant(dir); err != nil {
+		return nil, err
 	}
 	if err := d.MkdirAll(dir); err != nil {
 		return nil, explain("making", dir, err)

@@ -2,9 +2,17 @@ package ckpt
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"psrt/tiers/ckpt/files"
 	"psrt/tiers/ckpt/s3"
+	"psrt/tiers/localpath"
 )
 
 // IsDirectory says whether a location is a directory of this machine's, rather
@@ -17,5 +25,77 @@ func openFS(ctx context.Context, location string) (files.FS, error) {
 	if s3.Is(location) {
 		return s3.Open(ctx, location)
 	}
+	if scheme := localpath.Scheme(location); scheme != "" {
+		return nil, &PlaceError{fmt.Errorf("ckpt: %s: want a directory or s3://bucket/prefix, not %s:// (a directory of this name is ./%s)", location, scheme, location)}
+	}
 	return files.NewDir(location), nil
+}
+
+// PlaceError is a place that cannot hold what it was named for.
+type PlaceError struct{ Err error }
+
+func (e *PlaceError) Error() string { return e.Err.Error() }
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// BadInput: the user chose the place.
+func (e *PlaceError) BadInput() bool { return true }
+
+// exportName makes a directory an export (package export). Who is given the directory
+// of a model reads the export where both lie in it.
+const exportName = "EXPORT.json"
+
+// vacant refuses a directory for a model of format 1 in which something lies that would
+// be taken for it, or that it would be taken for.
+func vacant(dir string) error {
+	if err := localpath.Check(dir); err != nil {
+		return &PlaceError{fmt.Errorf("ckpt: %w", err)}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // it is not there, or making it says why
+	}
+	for _, e := range entries {
+		_, manifest := manifestNumber(e.Name())
+		switch {
+		case e.Name() == exportName:
+			return &PlaceError{fmt.Errorf("ckpt: %s holds an export of psrt export, which psrt eval and predict would read in place of the model; choose another directory for it", dir)}
+		case manifest, e.Name() == headName:
+			return &PlaceError{fmt.Errorf("ckpt: %s holds the history of a psrt train --checkpoint; choose another directory for a model", dir)}
+		}
+	}
+	return nil
+}
+
+// Replaceable refuses a directory for a model unless it is missing, empty, or holds a
+// model of ours, which is replaced; what lies beside a model stays. known are names in
+// it that its user means to be there.
+func Replaceable(dir string, known ...string) error {
+	if err := vacant(dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &PlaceError{explain("looking at", dir, err)}
+	}
+	stranger := ""
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == ManifestName && !e.IsDir():
+			if _, err := readManifest(context.Background(), files.NewDir(dir), name); err != nil {
+				return &PlaceError{fmt.Errorf("%w (or remove %s)", err, filepath.Join(dir, name))}
+			}
+			return nil
+		case name == files.LockName, name == manifestTemp, strings.HasPrefix(name, incomingPrefix), ours(dir, name), slices.Contains(known, name):
+			// Of a model that was never whole, or the user's.
+		default:
+			stranger = name
+		}
+	}
+	if stranger != "" {
+		return &PlaceError{fmt.Errorf("ckpt: %s has %s in it and no model of psrt; choose a directory that is new, empty, or holds a model to be replaced", dir, stranger)}
+	}
+	return nil
 }

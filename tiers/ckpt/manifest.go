@@ -66,6 +66,12 @@ type Part struct {
 	Holds   *int64  `json:"holds,omitempty"`   // rows of these slots in the whole model, where the writer said
 	Bytes   int64   `json:"bytes"`
 	SHA256  string  `json:"sha256"`
+	// ID is in the part's header, too. Blocks is the SHA-256 of its header, of the
+	// headers of its blocks, which have their checksums, and of its footer: a reader
+	// compares it without hashing every byte. Parts written before have neither, and
+	// are hashed while they are read.
+	ID     string `json:"id,omitempty"`
+	Blocks string `json:"blocks,omitempty"`
 }
 
 // ManifestName is the file that makes a directory a model.
@@ -223,6 +229,9 @@ func (m *Manifest) validate() error {
 		files[p.File] = true
 		if p.Deleted < 0 || p.Deleted > p.Records || p.Deleted > 0 && (p.Dense || m.Kind != KindDelta) || p.Holds != nil && *p.Holds < 0 {
 			return fmt.Errorf("part %s of a %s has %d deletions among %d records", p.File, cmp.Or(m.Kind, KindBase), p.Deleted, p.Records)
+		}
+		if _, ok := parsePartID(p.ID); !ok || (p.ID == "") != (p.Blocks == "") || p.ID != "" && len(p.Blocks) != 2*sha256.Size {
+			return fmt.Errorf("part %s has the id %q and the hash of blocks %q", p.File, p.ID, p.Blocks)
 		}
 		if p.Records < 0 || p.Bytes < headerBytes+footerBytes || len(p.SHA256) != 2*sha256.Size {
 			return fmt.Errorf("part %s has %d records, %d bytes, SHA-256 %q", p.File, p.Records, p.Bytes, p.SHA256)

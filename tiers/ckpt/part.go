@@ -2,8 +2,11 @@ package ckpt
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"hash"
 	"hash/crc32"
 	"io"
 	"io/fs"
@@ -22,6 +25,8 @@ type partReader struct {
 	f       files.Reader
 	in      *readAhead // nil before the first block
 	left    int64      // bytes of blocks not yet read
+	ends    [2][]byte  // header and footer
+	sum     hash.Hash  // of what was read: see Part.Blocks
 	payload []byte
 	count   footer
 	deleted int64 // deletions read so far
@@ -73,7 +78,8 @@ func (r *partReader) check() error {
 	if size := r.f.Size(); size != r.part.Bytes {
 		return corrupt(r.path, "it has %d bytes, the manifest says %d", size, r.part.Bytes)
 	}
-	b := make([]byte, headerBytes)
+	b, end := make([]byte, headerBytes), make([]byte, footerBytes)
+	r.ends = [2][]byte{b, end}
 	if _, err := r.f.ReadAt(b, 0); err != nil {
 		return explain("reading", r.path, err)
 	}
@@ -85,16 +91,20 @@ func (r *partReader) check() error {
 	if !r.part.Dense {
 		want.kind, want.record = kindRows, uint32(r.m.recordBytes(r.m.Spec(r.part.Table)))
 	}
+	want.part, _ = parsePartID(r.part.ID) // validate has looked at it
 	if h.version == want.version && (h.number != want.number || h.id != want.id) {
 		return corrupt(r.path, "it belongs to generation %d (%016x), not to generation %d (%016x): files were exchanged", h.number, h.id, want.number, want.id)
+	}
+	if h.version == want.version && h.part != want.part {
+		return corrupt(r.path, "it is part %v, the manifest names part %v: files were exchanged, or one of another model was put here", h.part, want.part)
 	}
 	if h != want {
 		return corrupt(r.path, "its header says %+v, the manifest %+v", h, want)
 	}
-	if n, err := r.f.ReadAt(b[:footerBytes], r.part.Bytes-footerBytes); n < footerBytes {
+	if n, err := r.f.ReadAt(end, r.part.Bytes-footerBytes); n < footerBytes {
 		return explain("reading", r.path, err)
 	}
-	foot, err := decodeFooter(b[:footerBytes])
+	foot, err := decodeFooter(end)
 	if err != nil {
 		return corrupt(r.path, "%v", err)
 	}
@@ -116,6 +126,9 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 		if r.deleted != r.part.Deleted {
 			return nil, 0, false, corrupt(r.path, "it has %d deletions, the manifest says %d", r.deleted, r.part.Deleted)
 		}
+		if err := r.compare(); err != nil {
+			return nil, 0, false, err
+		}
 		return nil, 0, false, io.EOF
 	}
 	at := r.part.Bytes - footerBytes - r.left
@@ -129,6 +142,7 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 	if _, err := io.ReadFull(r.in, h[:]); err != nil {
 		return nil, 0, false, explain("reading", r.path, err)
 	}
+	r.hashed().Write(h[:])
 	n, records := binary.LittleEndian.Uint32(h[0:]), binary.LittleEndian.Uint32(h[4:])
 	if r.m.Kind == KindDelta && !r.part.Dense && records&deletions != 0 {
 		records, gone = records&^deletions, true
@@ -152,6 +166,9 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 	if crc := crc32.Update(crc32.Checksum(h[:8], castagnoli), castagnoli, b); crc != binary.LittleEndian.Uint32(h[8:]) {
 		return nil, 0, false, corrupt(r.path, "the checksum of the block at byte %d is wrong", at)
 	}
+	if r.part.Blocks == "" {
+		r.sum.Write(b)
+	}
 	r.left -= blockHead + int64(n)
 	r.count.blocks--
 	r.count.records -= uint64(records)
@@ -164,6 +181,28 @@ func (r *partReader) next() (b []byte, records uint32, gone bool, err error) {
 		}
 	}
 	return b, records, gone, nil
+}
+
+// hashed is the hash of what was read, which begins with the header.
+func (r *partReader) hashed() hash.Hash {
+	if r.sum == nil {
+		r.sum = sha256.New()
+		r.sum.Write(r.ends[0])
+	}
+	return r.sum
+}
+
+// compare compares the hash of a part that was read to its end with the manifest.
+func (r *partReader) compare() error {
+	sum, of, want := r.hashed(), "SHA-256 of its blocks' headers", r.part.Blocks
+	if want == "" {
+		of, want = "SHA-256", r.part.SHA256
+	}
+	sum.Write(r.ends[1])
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+		return corrupt(r.path, "its %s is %s, the manifest says %s: it is another model's, or in part", of, got, want)
+	}
+	return nil
 }
 
 // record is the bytes of what the part is a list of.

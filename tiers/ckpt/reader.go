@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,6 +134,15 @@ func (m *Model) Dir() string { return m.dir }
 // Chain is the manifests from the base to the model's own. They are not to be
 // changed.
 func (m *Model) Chain() []*Manifest { return m.chain }
+
+// Marked reports whether every part has an id, so that Open has told them all from
+// parts of other models. Parts of an earlier psrt are told apart when they have been
+// read to their end: who cannot take back what it has read calls Verify first.
+func (m *Model) Marked() bool {
+	return !slices.ContainsFunc(m.chain, func(of *Manifest) bool {
+		return slices.ContainsFunc(of.Parts, func(p Part) bool { return p.ID == "" })
+	})
+}
 
 // DenseBlocks calls f for each block of a dense vector, in the order of the
 // parts: values from element first on, and their optimizer state (empty in a

@@ -18,6 +18,7 @@ import (
 type shelf struct {
 	fs      files.FS
 	model   bool     // a model of format 1 lies there
+	export  bool     // an export does
 	numbers []uint64 // of manifests, in order
 	dirs    []string // of parts, in order
 	temps   []string // of manifests that were being written
@@ -39,6 +40,8 @@ func look(ctx context.Context, f files.FS) (*shelf, error) {
 		switch {
 		case e.Name == ManifestName:
 			s.model = true
+		case e.Name == exportName:
+			s.export = true
 		case manifest && !e.Dir:
 			s.numbers = append(s.numbers, n)
 		case parts && e.Dir:

@@ -3,6 +3,7 @@ package ckpt
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -38,8 +39,9 @@ type partWriter struct {
 	path    string
 	f       files.File
 	sum     hash.Hash
-	block   []byte // room for the block's header, then its payload so far
-	records uint32 // in block
+	blocks  hash.Hash // of all but the blocks' payloads
+	block   []byte    // room for the block's header, then its payload so far
+	records uint32    // in block
 	count   footer
 	part    Part
 	err     error
@@ -52,9 +54,10 @@ func (w *Writer) open(name string, h header, p Part) (*partWriter, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("ckpt: part name %q, want lower-case letters, digits and dashes, at most 128", name)
 	}
-	p.File = name + partSuffix
+	rand.Read(h.part[:])
+	p.File, p.ID = name+partSuffix, h.part.String()
 	full := path.Join(w.dir, p.File)
-	pw := &partWriter{path: w.fs.Path(full), sum: sha256.New(), part: p, block: make([]byte, blockHead, blockHead+blockBytes+4096)}
+	pw := &partWriter{path: w.fs.Path(full), sum: sha256.New(), blocks: sha256.New(), part: p, block: make([]byte, blockHead, blockHead+blockBytes+4096)}
 	f, err := w.fs.Create(w.ctx, full)
 	if err != nil {
 		return nil, explain("making", pw.path, err)
@@ -65,7 +68,7 @@ func (w *Writer) open(name string, h header, p Part) (*partWriter, error) {
 	if w.as.Compress == CompressLZ4 {
 		pw.packer, pw.record = new(packer), cmp.Or(int(h.record), floatBytes)
 	}
-	pw.write(h.encode())
+	pw.end(h.encode())
 	if pw.err != nil {
 		pw.abort()
 		return nil, pw.err
@@ -83,6 +86,12 @@ func (pw *partWriter) write(b []byte) {
 	}
 	pw.sum.Write(b)
 	pw.part.Bytes += int64(len(b))
+}
+
+// end writes a header or a footer.
+func (pw *partWriter) end(b []byte) {
+	pw.blocks.Write(b)
+	pw.write(b)
 }
 
 // flush writes the block out.
@@ -107,6 +116,7 @@ func (pw *partWriter) out(block []byte, records, mark uint32) {
 	}
 	h := blockHeader(block[blockHead:], records|mark)
 	copy(block, h[:])
+	pw.blocks.Write(h[:])
 	pw.write(block)
 	pw.count.blocks++
 	pw.count.records += uint64(records)
@@ -125,7 +135,7 @@ func (pw *partWriter) close() (Part, error) {
 		return Part{}, fmt.Errorf("ckpt: %s is closed already", pw.path)
 	}
 	pw.flush()
-	pw.write(pw.count.encode())
+	pw.end(pw.count.encode())
 	if pw.err != nil {
 		pw.abort()
 		return Part{}, pw.err
@@ -138,6 +148,7 @@ func (pw *partWriter) close() (Part, error) {
 	}
 	pw.part.Records = int64(pw.count.records)
 	pw.part.SHA256 = hex.EncodeToString(pw.sum.Sum(nil))
+	pw.part.Blocks = hex.EncodeToString(pw.blocks.Sum(nil))
 	return pw.part, nil
 }
 

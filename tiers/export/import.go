@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 	"os"
 	"path/filepath"
@@ -90,6 +91,9 @@ func Import(ctx context.Context, paths []string, out string, o ImportOptions) (*
 			read = im.blocks
 		}
 		if err := read(s); err != nil {
+			return nil, err
+		}
+		if err := s.compare(); err != nil {
 			return nil, err
 		}
 		im.out.Edited = im.out.Edited || s.Edited
@@ -212,6 +216,8 @@ type source struct {
 	*text.Reader
 	f    *os.File
 	path string
+	sum  hash.Hash
+	want string  // SHA-256 as the manifest beside the file states it, "" where none does
 	from *Source // what it says of its model, nil if it says nothing
 }
 

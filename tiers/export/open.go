@@ -25,8 +25,9 @@ type Model struct {
 	dense  map[uint32][]float32
 }
 
-// Open maps an inference model. Dense vectors are read and checked; tables are
-// checked where they are read.
+// Open maps an inference model. Dense vectors are read and checked; tables are told
+// from those of other models, and checked where they are read. Tables of an earlier
+// psrt, without the digest for that, are read whole and compared with their SHA-256.
 func Open(dir string) (*Model, error) {
 	var err error
 	for range 10 { // another export may take its place between two files
@@ -116,6 +117,9 @@ func (m *Model) read(e *outdir.Export) error {
 			return err
 		}
 		m.tables[t.Spec.ID] = mapped
+		if err := sameFile(e, t, mapped); err != nil {
+			return err
+		}
 		encoding, err := quant.Parse(t.Encoding)
 		if want := (quant.Layout{Encoding: encoding, Dim: t.Spec.Dim, Exact: t.Exact}); err != nil || mapped.Layout != want ||
 			mapped.Table != t.Spec.ID || mapped.Len() != t.Rows {
@@ -129,6 +133,17 @@ func (m *Model) read(e *outdir.Export) error {
 			return err
 		}
 		m.dense[d.ID] = v
+	}
+	return nil
+}
+
+// sameFile refuses a table's file that is not the one that the manifest describes.
+func sameFile(e *outdir.Export, t *Table, mapped *inference.Table) error {
+	if mapped.Version == 1 && t.Content == "" { // nothing but all of its bytes tells it from others
+		return e.VerifyFile(context.Background(), t.File)
+	}
+	if got := mapped.Content.String(); got != t.Content {
+		return outdir.Corrupt(e.Path(t.File), "its rows have the digest %s, the manifest says %s: it is of another model", got, t.Content)
 	}
 	return nil
 }

@@ -118,6 +118,9 @@ type Table struct {
 	Unserved int64      `json:"unserved,omitempty"` // rows left out by the lifecycle's rules
 	Zero     int64      `json:"zero,omitempty"`     // rows left out because all weights are 0
 	Bytes    int64      `json:"bytes"`
+	// Content is the digest of the file's rows (inference): package inference. Exports
+	// of an earlier psrt have none.
+	Content string `json:"content,omitempty"`
 }
 
 // Dense is a dense vector's file.

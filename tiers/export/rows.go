@@ -20,6 +20,8 @@ type rows struct {
 	state  int          // floats behind them, as they are
 	sorter *extsort.Sorter
 	info   Table
+	// content is the digest of the encoded rows, for an inference model.
+	content table.Digest
 }
 
 // read takes all rows of a table. number is what they are sorted by.
@@ -50,6 +52,7 @@ func (x *exporter) read(spec *table.Spec, e quant.Encoding, number func(key uint
 	of, _ := x.model.RowCount(spec.ID)
 	var mu sync.Mutex // reading and checking goes on beside what follows
 	weights, record := make([]float32, spec.Dim), make([]byte, layout.Bytes()+4*r.state)
+	var hasher table.RowHasher
 	err := x.model.Rows(x.ctx, spec.ID, x.opts.Workers, nil, func(keys []uint64, stored []float32) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -71,6 +74,9 @@ func (x *exporter) read(spec *table.Spec, e quant.Encoding, number func(key uint
 				return fmt.Errorf("export: table %s, key %d: %w", spec.Name, key, err)
 			}
 			copy(record[layout.Bytes():], mem.Bytes(row[width-r.state:]))
+			if x.opts.Kind == Inference {
+				r.content.Add(hasher.Hash(spec.ID, key, record))
+			}
 			if err := r.sorter.Add(number(key), record); err != nil {
 				return x.explainSpill(err)
 			}
@@ -83,6 +89,9 @@ func (x *exporter) read(spec *table.Spec, e quant.Encoding, number func(key uint
 		return nil, err
 	}
 	r.info.Rows = r.sorter.Len()
+	if x.opts.Kind == Inference {
+		r.info.Content = r.content.String()
+	}
 	return r, nil
 }
 

@@ -2,9 +2,13 @@ package export
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 
 	"psrt/tiers/export/outdir"
 	"psrt/tiers/export/text"
@@ -16,12 +20,17 @@ func openSource(path string) (*source, error) {
 	if err != nil {
 		return nil, outdir.Explain("opening", path, err)
 	}
-	r, err := text.NewReader(f, path)
+	sum := sha256.New()
+	r, err := text.NewReader(io.TeeReader(f, sum), path)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	s := &source{Reader: r, f: f, path: path}
+	s := &source{Reader: r, f: f, path: path, sum: sum}
+	if s.want, err = statedSum(path); err != nil {
+		f.Close()
+		return nil, err
+	}
 	if len(r.Model) > 0 {
 		s.from = &Source{}
 		if err := json.Unmarshal(r.Model, s.from); err != nil {
@@ -30,6 +39,34 @@ func openSource(path string) (*source, error) {
 		}
 	}
 	return s, nil
+}
+
+// statedSum is the SHA-256 of a file that the manifest beside it states, "" where there
+// is none or it does not name the file.
+func statedSum(path string) (string, error) {
+	dir := filepath.Dir(path)
+	if !outdir.IsExport(dir) {
+		return "", nil
+	}
+	m, err := outdir.ReadManifest(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range m.Files {
+		if f.Name == filepath.Base(path) {
+			return f.SHA256, nil
+		}
+	}
+	return "", nil
+}
+
+// compare refuses a file of another export that has been read to its end. One that was
+// edited is what its user made it.
+func (s *source) compare() error {
+	if got := hex.EncodeToString(s.sum.Sum(nil)); s.want != "" && !s.Edited && got != s.want {
+		return outdir.Corrupt(s.path, "its SHA-256 is %s, %s beside it says %s: it is of another export, or its last line was left as it was when it was edited (then shorten it to #end)", got, outdir.ManifestName, s.want)
+	}
+	return nil
 }
 
 // agree refuses files of different models.

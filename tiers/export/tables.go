@@ -14,7 +14,7 @@ import (
 // tableMapped writes a table of an inference model.
 func (x *exporter) tableMapped(spec *table.Spec, name string) (*Table, error) {
 	return x.table(spec, name+".rows", x.opts.Quantize, inference.Hash, func(f *outdir.File, r *rows) error {
-		w, err := inference.NewWriter(f, spec.ID, r.layout, r.sorter.Len())
+		w, err := inference.NewWriter(f, spec.ID, r.layout, r.sorter.Len(), r.content)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func benchFile(b *testing.B, e quant.Encoding, n int) string {
 	path := filepath.Join(b.TempDir(), "t")
 	f, err := os.Create(path)
 	check(b, err)
-	w, err := NewWriter(f, 1, l, int64(n))
+	w, err := NewWriter(f, 1, l, int64(n), table.Digest{})
 	check(b, err)
 	row, weights := make([]byte, l.Bytes()), make([]float32, l.Dim)
 	for _, h := range hashes {

@@ -62,7 +62,7 @@ func TestDamage(t *testing.T) {
 	later := bytes.Clone(good)
 	binary.LittleEndian.PutUint32(later[8:], Format+1)
 	check(t, os.WriteFile(path, later, 0o666))
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "format 2, this psrt reads 1 to 1; use a newer psrt") {
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "format 3, this psrt reads 1 to 2; use a newer psrt") {
 		t.Errorf("a later format: %v", err)
 	}
 	check(t, os.WriteFile(path, good, 0o666))

@@ -18,15 +18,15 @@
 // than memory works: the kernel keeps what is hot. Gather may be called by
 // several goroutines; Close only when none is left.
 //
-// # Format 1
+// # Format 2
 //
 // All numbers are little-endian.
 //
 //	header  4096 B  magic "PSRTINFR", version u32, table ID u32, dim u32,
 //	                encoding u32 (1 fp32, 2 fp16, 3 int8), exact u32,
 //	                row bytes u32, block bytes u32, capacity u32 (rows a block
-//	                can hold), homes u64, zeros, CRC-32C u32 of the 4092 bytes
-//	                before
+//	                can hold), homes u64, digest of the rows 32 B, zeros,
+//	                CRC-32C u32 of the 4092 bytes before
 //	blocks          block bytes each, see below
 //	footer    64 B  magic "PSRT-END", blocks u64, rows u64, zeros, CRC-32C u32
 //	                of the 60 bytes before
@@ -36,7 +36,7 @@
 //	         4 B  rows u32
 //	         8 B  flags u32: bit 0, rows that belong here or before lie in the
 //	              next block
-//	        12 B  zeros
+//	        12 B  the first 4 bytes of the digest
 //	        16 B  hashes u64 x capacity, ascending
 //	         then zeros up to a multiple of 64 B, and rows x capacity
 //
@@ -53,6 +53,11 @@
 //
 // Block bytes is the smallest power of two from 4096 on that holds 32 rows, at
 // most 65536 unless 4 rows need more: one read of a disk brings one block.
+//
+// The digest is the sum that package table describes, over the keys and the encoded
+// rows. An export's manifest has it, too: a file of another table is refused when it
+// is opened, and a block of another table's file when it is first used. Format 1 has
+// zeros for both; whoever maps such a file compares its SHA-256 first.
 //
 // A format never changes once released: testdata holds a file of each, and must
 // open for ever.

@@ -11,7 +11,7 @@ import (
 )
 
 // Format is the version this package writes; it reads all up to it.
-const Format = 1
+const Format = 2
 
 const (
 	headMagic = "PSRTINFR"
@@ -32,6 +32,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type Header struct {
 	Table  uint32 // ID
 	Layout quant.Layout
+	// Version is the file's format. Content is the digest of its rows, as they are in
+	// the file; 0 in format 1. It says which table's file it is, of all there are.
+	Version uint32
+	Content table.Digest
 
 	blockBytes, capacity int
 	rowsAt               int // in a block
@@ -39,14 +43,14 @@ type Header struct {
 }
 
 // newHeader chooses blocks for a table of so many rows.
-func newHeader(id uint32, l quant.Layout, rows int64) (Header, error) {
+func newHeader(id uint32, l quant.Layout, rows int64, content table.Digest) (Header, error) {
 	if err := l.Validate(); err != nil {
 		return Header{}, err
 	}
 	if l.Dim > table.MaxDim {
 		return Header{}, fmt.Errorf("inference: rows of %d weights, at most %d", l.Dim, table.MaxDim)
 	}
-	h := Header{Table: id, Layout: l, blockBytes: minBlock}
+	h := Header{Table: id, Layout: l, Version: Format, Content: content, blockBytes: minBlock}
 	for h.fit(); h.capacity < 4 || h.capacity < 32 && h.blockBytes < 64<<10; h.fit() {
 		h.blockBytes *= 2
 	}
@@ -71,11 +75,12 @@ func (h *Header) encode() []byte {
 	b := make([]byte, headerBytes)
 	copy(b, headMagic)
 	le := binary.LittleEndian
-	for i, v := range []uint32{Format, h.Table, uint32(h.Layout.Dim), uint32(h.Layout.Encoding), uint32(h.Layout.Exact),
+	for i, v := range []uint32{h.Version, h.Table, uint32(h.Layout.Dim), uint32(h.Layout.Encoding), uint32(h.Layout.Exact),
 		uint32(h.Layout.Bytes()), uint32(h.blockBytes), uint32(h.capacity)} {
 		le.PutUint32(b[8+4*i:], v)
 	}
 	le.PutUint64(b[40:], h.homes)
+	copy(b[48:], h.Content[:])
 	le.PutUint32(b[headerBytes-4:], crc32.Checksum(b[:headerBytes-4], castagnoli))
 	return b
 }
@@ -93,8 +98,11 @@ func decodeHeader(b []byte) (Header, error) {
 	if crc32.Checksum(b[:headerBytes-4], castagnoli) != le.Uint32(b[headerBytes-4:]) {
 		return Header{}, fmt.Errorf("its header is damaged")
 	}
-	h := Header{Table: le.Uint32(b[12:]), blockBytes: int(le.Uint32(b[32:])), homes: le.Uint64(b[40:]),
+	h := Header{Table: le.Uint32(b[12:]), Version: le.Uint32(b[8:]), blockBytes: int(le.Uint32(b[32:])), homes: le.Uint64(b[40:]),
 		Layout: quant.Layout{Dim: int(le.Uint32(b[16:])), Encoding: quant.Encoding(le.Uint32(b[20:])), Exact: int(le.Uint32(b[24:]))}}
+	if h.Version > 1 {
+		h.Content = table.Digest(b[48:80])
+	}
 	if err := h.Layout.Validate(); err != nil {
 		return Header{}, err
 	}
@@ -124,6 +132,9 @@ func decodeFooter(b []byte) (blocks, rows uint64, err error) {
 	}
 	return binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), nil
 }
+
+// tag is in every block of a file: no block of another table's counts. 0 in format 1.
+func (h *Header) tag() uint32 { return binary.LittleEndian.Uint32(h.Content[:]) }
 
 // blockSum is the checksum of a block at its place.
 func blockSum(number uint64, block []byte) uint32 {

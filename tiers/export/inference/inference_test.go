@@ -17,6 +17,7 @@ import (
 	"psrt/csrc/seedtest"
 	"psrt/tiers/export/outdir"
 	"psrt/tiers/export/quant"
+	"psrt/tiers/table"
 )
 
 func check(t testing.TB, err error) {
@@ -35,9 +36,15 @@ func build(t testing.TB, id uint32, l quant.Layout, rows map[uint64][]float32) [
 	}
 	slices.Sort(hashes)
 	var b bytes.Buffer
-	w, err := NewWriter(&b, id, l, int64(len(rows)))
-	check(t, err)
 	row := make([]byte, l.Bytes())
+	var content table.Digest
+	var hasher table.RowHasher
+	for _, h := range hashes {
+		check(t, l.Encode(row, rows[Key(h)]))
+		content.Add(hasher.Hash(id, Key(h), row))
+	}
+	w, err := NewWriter(&b, id, l, int64(len(rows)), content)
+	check(t, err)
 	for _, h := range hashes {
 		check(t, l.Encode(row, rows[Key(h)]))
 		check(t, w.Add(h, row))
@@ -211,14 +218,14 @@ func TestMisuse(t *testing.T) {
 		"announced": func(w *Writer) error { return errors.Join(w.Add(5, row), w.Close()) },
 		"more than": func(w *Writer) error { return errors.Join(w.Add(5, row), w.Add(6, row), w.Add(7, row)) },
 	} {
-		w, err := NewWriter(&bytes.Buffer{}, 1, l, 2)
+		w, err := NewWriter(&bytes.Buffer{}, 1, l, 2, table.Digest{})
 		check(t, err)
 		if err := f(w); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, bad := range []quant.Layout{{}, {Encoding: quant.F32, Dim: 4097}} {
-		if _, err := NewWriter(&bytes.Buffer{}, 1, bad, 2); err == nil {
+		if _, err := NewWriter(&bytes.Buffer{}, 1, bad, 2, table.Digest{}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
 	}

@@ -68,6 +68,9 @@ func (t *Table) check(n uint64, b []byte) error {
 	if blockSum(n, b) != binary.LittleEndian.Uint32(b) {
 		return outdir.Corrupt(t.path, "the checksum of block %d, at byte %d, is wrong", n, at)
 	}
+	if tag := binary.LittleEndian.Uint32(b[12:]); tag != t.tag() {
+		return outdir.Corrupt(t.path, "block %d, at byte %d, is another table's (%08x, not %08x): the file is a copy that was broken off", n, at, tag, t.tag())
+	}
 	if rows := binary.LittleEndian.Uint32(b[4:]); rows > uint32(t.capacity) {
 		return outdir.Corrupt(t.path, "block %d, at byte %d, states %d rows, at most %d fit", n, at, rows, t.capacity)
 	}

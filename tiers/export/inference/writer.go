@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"psrt/tiers/export/quant"
+	"psrt/tiers/table"
 )
 
 // Writer writes one table. It belongs to one goroutine.
@@ -30,9 +31,10 @@ type queued struct {
 	row  []byte
 }
 
-// NewWriter begins a table of exactly so many rows.
-func NewWriter(w io.Writer, id uint32, l quant.Layout, rows int64) (*Writer, error) {
-	h, err := newHeader(id, l, rows)
+// NewWriter begins a table of exactly so many rows. content is the digest of the rows
+// as Add is given them: equal tables give equal files, and unequal ones are told apart.
+func NewWriter(w io.Writer, id uint32, l quant.Layout, rows int64, content table.Digest) (*Writer, error) {
+	h, err := newHeader(id, l, rows, content)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +99,7 @@ func (w *Writer) flush() error {
 	if len(w.queue) > 0 {
 		le.PutUint32(w.block[8:], flagOn)
 	}
+	le.PutUint32(w.block[12:], w.h.tag())
 	le.PutUint32(w.block, blockSum(w.number, w.block))
 	if _, w.err = w.w.Write(w.block); w.err != nil {
 		return w.err

@@ -46,23 +46,7 @@ func noExport(dir string) error {
 }
 
 func (e *Export) read() error {
-	path := e.Path(ManifestName)
-	f, err := e.root.Open(ManifestName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return noExport(e.Dir)
-	}
-	if err != nil {
-		return Explain("opening", path, err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	if err != nil {
-		return Explain("reading", path, err)
-	}
-	if len(b) > maxManifest {
-		return Corrupt(path, "it has more than %d bytes", maxManifest)
-	}
-	m, err := parseManifest(path, b)
+	m, err := readManifest(e.root, e.Dir)
 	if err != nil {
 		return err
 	}
@@ -77,6 +61,36 @@ func (e *Export) read() error {
 		}
 	}
 	return nil
+}
+
+// ReadManifest reads the manifest alone: its files may have been changed or removed.
+func ReadManifest(dir string) (*Manifest, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, Explain("opening", dir, err)
+	}
+	defer root.Close()
+	return readManifest(root, dir)
+}
+
+func readManifest(root *os.Root, dir string) (*Manifest, error) {
+	path := filepath.Join(dir, ManifestName)
+	f, err := root.Open(ManifestName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noExport(dir)
+	}
+	if err != nil {
+		return nil, Explain("opening", path, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err != nil {
+		return nil, Explain("reading", path, err)
+	}
+	if len(b) > maxManifest {
+		return nil, Corrupt(path, "it has more than %d bytes", maxManifest)
+	}
+	return parseManifest(path, b)
 }
 
 // missing is the error for a file that the manifest names and that cannot be

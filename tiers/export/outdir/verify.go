@@ -18,6 +18,16 @@ func (e *Export) Verify(ctx context.Context) error {
 	return nil
 }
 
+// VerifyFile is Verify of one file.
+func (e *Export) VerifyFile(ctx context.Context, name string) error {
+	for _, info := range e.Files {
+		if info.Name == name {
+			return e.verify(ctx, info, make([]byte, 1<<20))
+		}
+	}
+	return Corrupt(e.Path(ManifestName), "it does not name %s", name)
+}
+
 func (e *Export) verify(ctx context.Context, info FileInfo, buf []byte) error {
 	path := e.Path(info.Name)
 	f, err := e.Open(info.Name)
