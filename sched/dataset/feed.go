@@ -147,7 +147,7 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 	case info.Size() != e.Size:
 		return fileError(e.File, nil, "the file had %d bytes when the stream took it up, and has %d now; write files under a name that begins with a dot, and rename them when they are whole", e.Size, info.Size())
 	}
-	if h.rows, err = openRows(ctx, e.File, &src.opts, buf); err != nil {
+	if h.rows, err = openRows(ctx, e.File, &src.opts, buf, src.warn); err != nil {
 		h.rows = nil
 		return err
 	}

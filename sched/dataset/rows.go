@@ -20,8 +20,8 @@ type rows interface {
 }
 
 // openRows opens a file as the options say: through a command, or as what its first
-// bytes say it is. ctx ends a command.
-func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, error) {
+// bytes say it is. ctx ends a command. warn, which may be nil, hears of bytes that are ignored.
+func openRows(ctx context.Context, path string, o *Options, buf []byte, warn func(string)) (rows, error) {
 	if o.Pipe != "" {
 		in, err := openPipe(ctx, path, o)
 		if err != nil {
@@ -34,7 +34,7 @@ func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, e
 	} else if isParquet {
 		return openParquet(path, o)
 	}
-	in, err := openStream(path)
+	in, err := openStream(path, warn)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ type errStopped struct{}
 func (errStopped) Error() string { return "dataset: reader closed" }
 
 func (s *scanner) file(f *input) error {
-	in, err := openRows(s.ctx, f.path, &s.src.opts, s.buf)
+	in, err := openRows(s.ctx, f.path, &s.src.opts, s.buf, s.src.warn)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (h *head) rows(header bool) [][]byte {
 
 // readHead reads the first rows of a file, and refuses what is no text.
 func readHead(ctx context.Context, path string, rows, size int, o *Options) (*head, error) {
-	in, err := openRows(ctx, path, o, make([]byte, sniffHeadBytes))
+	in, err := openRows(ctx, path, o, make([]byte, sniffHeadBytes), nil)
 	if err != nil {
 		return nil, err
 	}

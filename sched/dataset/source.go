@@ -22,6 +22,8 @@ type Source struct {
 	// A stream has no files of its own: see NewStream.
 	feed Feed
 	pass int64
+
+	warned warnings
 }
 
 var formats = []string{string(Auto), string(Criteo), string(LibSVM), string(LibFFM), string(LibFM), string(CSV)}
