@@ -93,7 +93,24 @@ func (f *modelFlags) source(ctx context.Context, c *cobra.Command, m *train.Mode
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	return dataset.Open(ctx, paths(f.data), opts)
+	return openData(ctx, f.data, opts)
+}
+
+func openSilently(ctx context.Context, data string, opts dataset.Options) (*dataset.Source, error) {
+	return dataset.Open(ctx, paths(data), opts)
+}
+
+// openData opens files for a command without a job's display: stderr has what they lack.
+func openData(ctx context.Context, data string, opts dataset.Options) (*dataset.Source, error) {
+	src, err := openSilently(ctx, data, opts)
+	if err != nil {
+		return nil, err
+	}
+	if line := src.Describe().Skipped; line != "" {
+		fmt.Fprintln(os.Stderr, line)
+	}
+	src.OnWarning(func(text string) { fmt.Fprintln(os.Stderr, text) })
+	return src, nil
 }
 
 // together scores with other processes; false where there are none. fields finds the

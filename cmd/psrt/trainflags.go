@@ -235,11 +235,14 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	// The other files are opened here too: a mistake shall show before an hour
 	// of training, not after.
+	skipped := []string{d.Skipped}
 	for _, more := range [][]string{j.Valid, j.Test} {
 		if len(more) > 0 {
-			if _, err := dataset.Open(ctx, more, j.Reading); err != nil {
+			src, err := dataset.Open(ctx, more, j.Reading)
+			if err != nil {
 				return nil, "", err
 			}
+			skipped = append(skipped, src.Describe().Skipped)
 		}
 	}
 	if j.Out != "" {
@@ -257,6 +260,11 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	if j.Chained() {
 		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
+	}
+	for _, line := range skipped {
+		if line != "" {
+			note += "\n" + line
+		}
 	}
 	return j, note, nil
 }

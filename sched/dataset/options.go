@@ -82,4 +82,5 @@ type Description struct {
 	SniffedRows int
 	Files       []string // in reading order
 	Bytes       int64    // on disk, compressed as they are
+	Skipped     string   // one line about files that directories and patterns brought and nobody reads; "": none
 }

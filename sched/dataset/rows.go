@@ -1,8 +1,10 @@
 package dataset
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"os"
 )
 
 // rows gives a file's rows as text, one by one.
@@ -53,3 +55,24 @@ type lines struct {
 func (l *lines) number() int   { return l.line }
 func (l *lines) columns() bool { return false }
 func (l *lines) Close()        { l.in.Close() }
+
+// packed reports whether the file is compressed that the rows come from.
+func packed(in rows) bool {
+	l, ok := in.(*lines)
+	if !ok {
+		return false
+	}
+	switch from := l.in.(type) {
+	case *stream:
+		return from.kind != ""
+	case *piped:
+		f, err := os.Open(from.path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		kind, _ := packingOf(bufio.NewReader(f))
+		return kind != ""
+	}
+	return false
+}

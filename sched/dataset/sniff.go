@@ -25,6 +25,11 @@ type head struct {
 	numbers []int
 	columns bool // see rows
 	most    int  // rows that are looked at: one line more is here, as the first may be a header
+	packed  bool // compressed
+	// without is the reason why the file has no rows, "" where it has some, and refusal the
+	// error about it.
+	without string
+	refusal *Error
 }
 
 // rows are the lines but for a header.
@@ -55,7 +60,7 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 			return nil, fileError(path, nil, "%s", why)
 		}
 	}
-	h := &head{path: path, columns: in.columns(), most: rows}
+	h := &head{path: path, columns: in.columns(), most: rows, packed: packed(in)}
 	for total := 0; len(h.lines) <= rows && total < size; {
 		line, err := in.next()
 		if err == io.EOF {
@@ -69,12 +74,14 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 		h.numbers = append(h.numbers, in.number())
 	}
 	if len(h.lines) == 0 {
+		h.without = asideEmpty
+		h.refusal = fileError(path, ErrNoRows, "the file is empty; leave it out or put rows in it")
 		if l, ok := in.(*lines); ok {
 			if p, ok := l.in.(*piped); ok {
-				return nil, fileError(path, nil, "the pipe command gave no row; try it by hand: %s", p.byHand())
+				h.without = asidePipe
+				h.refusal = fileError(path, ErrNoRows, "the pipe command gave no row; try it by hand: %s", p.byHand())
 			}
 		}
-		return nil, fileError(path, nil, "the file is empty; leave it out or put rows in it")
 	}
 	return h, nil
 }
@@ -87,6 +94,18 @@ type sniffer struct {
 	rows   int
 	labels float64
 	fields int
+}
+
+// headerAlone notes that a file has a header and no rows.
+func (s *sniffer) headerAlone(h *head) {
+	o := &s.src.opts
+	if len(h.lines) != 1 || o.Schema == nil {
+		return
+	}
+	if _, isHeader, bad := newCSVParser(o.Schema, o.rule()).layoutOf(o.Schema, h); bad == nil && isHeader {
+		h.without = asideHeader
+		h.refusal = fileError(h.path, ErrNoRows, "the file has a header and no rows; leave it out or put rows in it")
+	}
 }
 
 // decide settles the format, from the first file unless it is given.
@@ -159,9 +178,6 @@ func (s *sniffer) look(file int, h *head) error {
 		in.layout, in.header = layout, isHeader
 		if isHeader {
 			skip = 1
-		}
-		if skip == len(h.lines) {
-			return fileError(h.path, nil, "the file has a header and no rows; leave it out or put rows in it")
 		}
 	}
 	for i, line := range h.rows(skip == 1) {

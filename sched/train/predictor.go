@@ -37,6 +37,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	acc := metric.NewAccumulator(job.Model.Task)
 	w.slots, w.names = w.newSlots(), job.newNames()
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	var files *whole // worker 0's
 	if rank.Index == 0 {
 		if files, err = job.Predict.openWhole(s); err != nil {

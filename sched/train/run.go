@@ -94,9 +94,18 @@ func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOp
 		return nil, err
 	}
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	opts.Threads, opts.Mode, opts.Shuffle, opts.Seed = w.job.Threads, w.job.Dataset, w.job.Shuffle, w.job.Seed
 	opts.Begun = w.stages.reads
 	return src.NewReader(ctx, w.share, opts)
+}
+
+// warnOf has the job told of what is wrong with the source's files and can be read over. All
+// workers read all files, unless they take them from a book.
+func (w *worker) warnOf(src *dataset.Source) {
+	if w.rank.Index == 0 || w.job.dynamic() {
+		src.OnWarning(func(text string) { w.rank.emit(Event{Note: text}) })
+	}
 }
 
 // passReport is what each worker tells of a pass.

@@ -90,6 +90,7 @@ func (w *worker) openSharded(ctx context.Context, busy *usage.Clock) (*dataset.R
 		return nil, err
 	}
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	return src.NewReader(ctx, dataset.Whole(own, w.share.Micro), dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
 }
 

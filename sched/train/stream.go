@@ -71,6 +71,7 @@ func (w *worker) openStream(ctx context.Context, busy *usage.Clock) (*dataset.Re
 		return nil, err
 	}
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	return src.NewReader(ctx, w.share, dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
 }
 
