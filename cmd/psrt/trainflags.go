@@ -235,13 +235,20 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	// The other files are opened here too: a mistake shall show before an hour
 	// of training, not after.
+	if src != nil {
+		j.Files.Data = dataset.NewFileSet(src.Identities())
+	}
 	skipped := []string{d.Skipped}
-	for _, more := range [][]string{j.Valid, j.Test} {
-		if len(more) > 0 {
-			src, err := dataset.Open(ctx, more, j.Reading)
+	for _, more := range []struct {
+		paths []string
+		files **dataset.FileSet
+	}{{j.Valid, &j.Files.Valid}, {j.Test, &j.Files.Test}} {
+		if len(more.paths) > 0 {
+			src, err := dataset.Open(ctx, more.paths, j.Reading)
 			if err != nil {
 				return nil, "", err
 			}
+			*more.files = dataset.NewFileSet(src.Identities())
 			skipped = append(skipped, src.Describe().Skipped)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -131,13 +130,13 @@ func (s *Source) sniff(ctx context.Context, files []listed, skip *skips) error {
 			skip.add(f, h.without)
 			continue
 		}
-		info, err := os.Stat(f.path)
+		id, err := Identify(f.path)
 		if err != nil {
-			return fileError(f.path, err, "cannot be read: %v", plain(err))
+			return err
 		}
-		s.about.Bytes += info.Size()
+		s.about.Bytes += id.Size
 		s.packed = s.packed || h.packed
-		s.files, s.inputs = append(s.files, f.path), append(s.inputs, &input{path: f.path})
+		s.files, s.inputs = append(s.files, f.path), append(s.inputs, &input{path: f.path, id: id})
 		read[f.from] = true
 		if first {
 			if err := look.decide(h); err != nil {

@@ -34,6 +34,9 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	if err := sameFiles(src, job.Files.Data); err != nil {
+		return nil, err
+	}
 	acc := metric.NewAccumulator(job.Model.Task)
 	w.slots, w.names = w.newSlots(), job.newNames()
 	src.NoteNames(w.names)
