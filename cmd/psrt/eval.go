@@ -93,13 +93,24 @@ func (f *modelFlags) source(ctx context.Context, c *cobra.Command, m *train.Mode
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	src, err := dataset.Open(ctx, paths(f.data), opts)
+	return openData(ctx, f.data, opts, f.ranks.quiet)
+}
+
+func openSilently(ctx context.Context, data string, opts dataset.Options, _ bool) (*dataset.Source, error) {
+	return dataset.Open(ctx, paths(data), opts)
+}
+
+// openData opens files for a command without a job's display, and prints what they lack.
+func openData(ctx context.Context, data string, opts dataset.Options, quiet bool) (*dataset.Source, error) {
+	src, err := openSilently(ctx, data, opts, quiet)
 	if err != nil {
 		return nil, err
 	}
+	to := newDisplay(os.Stderr, quiet)
 	for _, note := range src.Describe().Notes {
-		newDisplay(os.Stderr, f.ranks.quiet).note("--data: " + note)
+		to.note("--data: " + note)
 	}
+	src.OnWarning(to.note)
 	return src, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"psrt/cmd/internal/cli"
-	"psrt/sched/dataset"
 	"psrt/sched/train"
 	"psrt/sched/train/metric"
 	"psrt/tiers/ckpt"
@@ -155,6 +154,7 @@ func (f *exportFlags) run() error {
 // compare evaluates the model and its export on the same rows.
 func (f *exportFlags) compare(ctx context.Context, res *exported) error {
 	location, number := splitPlace(f.checkpoint)
+	open := openData
 	for _, e := range []struct {
 		place  string
 		number uint64
@@ -165,10 +165,11 @@ func (f *exportFlags) compare(ctx context.Context, res *exported) error {
 			return err
 		}
 		defer s.Close()
-		src, err := dataset.Open(ctx, paths(f.data), s.Info.Reading)
+		src, err := open(ctx, f.data, s.Info.Reading, false)
 		if err != nil {
 			return err
 		}
+		open = openSilently // the first reading has told what the data lack
 		r, err := evaluate(ctx, s, src, f.threads, "")
 		if err != nil {
 			return err

@@ -176,7 +176,7 @@ func (f *scoreRanks) job(m *modelFlags, known *train.ModelInfo, src *dataset.Sou
 	if len(p.Live) > 0 && f.servers > 0 {
 		return nil, cli.Usagef("--live %s and --servers %d: rows come from one of them", f.live, f.servers)
 	}
-	j := &train.Job{Data: paths(m.data), Reading: src.Options(), Model: known.Model, Predict: p, Servers: f.servers, Workers: f.workers, Threads: m.threads, Lanes: f.lanes}
+	j := &train.Job{Data: paths(m.data), Files: train.Files{Data: dataset.NewFileSet(src.Identities())}, Reading: src.Options(), Model: known.Model, Predict: p, Servers: f.servers, Workers: f.workers, Threads: m.threads, Lanes: f.lanes}
 	if j.Lanes == 0 {
 		j.Lanes = max(1, runtime.NumCPU()/max(1, j.Servers)/4)
 	}

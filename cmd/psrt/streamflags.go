@@ -87,32 +87,40 @@ func (f *streamFlags) look(ctx context.Context, s *train.Stream, resume bool, da
 			return opts, d, cli.Usagef("%w", err)
 		}
 	}
-	since := time.Now()
+	since, named := time.Now(), strings.Join(data, ", ")
 	watch := dataset.NewWatch(data, f.settle)
-	for told := false; ; told = true {
-		files, err := watch.Look(time.Now(), func(string) bool { return false })
+	without := make(map[string]dataset.Arrival) // files that had no rows
+	for told := false; ; {
+		files, err := watch.Look(time.Now(), func(path string) bool {
+			a, known := without[path]
+			return known && a.Same()
+		})
 		if err != nil {
 			return opts, d, err
 		}
-		var paths []string
-		for _, a := range files[:min(len(files), sniffFiles)] {
-			paths = append(paths, a.Path)
-		}
-		if len(paths) > 0 {
-			src, err := dataset.Open(ctx, paths, opts)
-			if err != nil {
+		if files = files[:min(len(files), sniffFiles)]; len(files) > 0 {
+			src, err := dataset.OpenFound(ctx, named, files, opts)
+			if err == nil {
+				return src.Options(), src.Describe(), nil
+			}
+			if !errors.Is(err, dataset.ErrNoRows) {
 				return opts, d, err
 			}
-			return src.Options(), src.Describe(), nil
+			for _, a := range files {
+				without[a.Path] = a
+			}
+			since = time.Now()
+			continue
 		}
 		if !told {
-			note(fmt.Sprintf("there is no whole file in %s yet: waits for the first", strings.Join(data, ", ")))
+			told = true
+			note(fmt.Sprintf("there is no whole file with rows in %s yet: waits for the first", named))
 		}
 		if watch.Unsettled() != "" { // one has come, and is still being written
 			since = time.Now()
 		}
 		if f.idle > 0 && time.Since(since) >= f.idle {
-			return opts, d, cli.Usagef("no file has come into %s for --stream-idle %v: there is nothing to train; put files there, or wait longer", strings.Join(data, ", "), f.idle)
+			return opts, d, cli.Usagef("no file with rows has come into %s for --stream-idle %v: there is nothing to train; put files there, or wait longer", named, f.idle)
 		}
 		select {
 		case <-ctx.Done():

@@ -235,11 +235,15 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	}
 	// The other files are opened here too: a mistake shall show before an hour
 	// of training, not after.
+	if src != nil {
+		j.Files.Data = dataset.NewFileSet(src.Identities())
+	}
 	found := d.Notes
 	for _, more := range []struct {
 		flag  string
 		paths []string
-	}{{"--valid", j.Valid}, {"--test", j.Test}} {
+		files **dataset.FileSet
+	}{{"--valid", j.Valid, &j.Files.Valid}, {"--test", j.Test, &j.Files.Test}} {
 		if len(more.paths) == 0 {
 			continue
 		}
@@ -247,6 +251,7 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 		if err != nil {
 			return nil, "", err
 		}
+		*more.files = dataset.NewFileSet(src.Identities())
 		for _, note := range src.Describe().Notes {
 			found = append(found, more.flag+": "+note)
 		}

@@ -9,16 +9,20 @@ import (
 	"strings"
 )
 
+// listed is a file to read. from is the directory or pattern that brought it, "" where the
+// file was named itself: then it must have rows.
+type listed struct{ path, from string }
+
 // expand turns files, comma lists, globs and directories into the list of files
 // to read. Arguments keep their order; what one glob or directory yields is
 // sorted by name, so that every worker on every machine numbers rows alike.
-// Directories give their plain files: no sub-folders, and no names that begin with
-// a dot or an underscore (markers such as _SUCCESS).
-func expand(paths []string) ([]string, error) {
-	var files []string
+// Directories give their plain files, no sub-folders. What directories and globs bring and
+// asideByName leaves out is noted in skip.
+func expand(paths []string, skip *skips) ([]listed, error) {
+	var files []listed
 	for _, arg := range paths {
 		for _, p := range splitList(arg) {
-			more, err := expandOne(p)
+			more, err := expandOne(p, skip)
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +52,7 @@ func splitList(arg string) []string {
 	return parts
 }
 
-func expandOne(p string) ([]string, error) {
+func expandOne(p string, skip *skips) ([]listed, error) {
 	info, err := os.Stat(p)
 	switch {
 	case p == "-" && err != nil:
@@ -56,11 +60,11 @@ func expandOne(p string) ([]string, error) {
 	case err == nil && ownFile(p) && info.Mode().IsRegular():
 		return nil, fileError(p, nil, "is what this process alone has open, and others read the rows, too: name the file itself")
 	case err == nil && info.IsDir():
-		return filesIn(p)
+		return filesIn(p, skip)
 	case err == nil && !info.Mode().IsRegular():
 		return nil, notRegular(p, info.Mode())
 	case err == nil:
-		return []string{p}, nil
+		return []listed{{path: p}}, nil
 	case !errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(p, "*?["):
 		return nil, fileError(p, err, "cannot be read: %v", plain(err))
 	case !strings.ContainsAny(p, "*?["):
@@ -70,17 +74,39 @@ func expandOne(p string) ([]string, error) {
 	if err != nil {
 		return nil, fileError(p, err, "not a valid pattern: %v; quote or escape [ and \\", err)
 	}
-	files := found[:0]
-	for _, f := range found {
-		if info, err := os.Stat(f); err == nil && info.Mode().IsRegular() {
-			files = append(files, f)
+	slices.Sort(found)
+	return regular(p, filepath.Base(p), found, skip)
+}
+
+// regular returns those of the paths that are files to read. from brought them, a pattern
+// with the last part pattern, or a directory. None is an error.
+func regular(from, pattern string, paths []string, skip *skips) (files []listed, err error) {
+	left := len(skip.files)
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			continue
 		}
+		skip.seen++
+		if why := asideByName(filepath.Base(path), pattern); why != "" {
+			skip.add(listed{path, from}, why)
+			continue
+		}
+		files = append(files, listed{path, from})
 	}
-	if len(files) == 0 {
-		return nil, fileError(p, nil, "the pattern matches no file")
+	if len(files) > 0 {
+		return files, nil
 	}
-	slices.Sort(files)
-	return files, nil
+	none := "the directory holds no data file"
+	if pattern != "" {
+		none = "the pattern matches no file"
+	}
+	switch aside := skip.files[left:]; {
+	case len(aside) > 0:
+		none += " but " + byReason(aside) + "; name a file itself to read it"
+	case pattern == "":
+		none += " (sub-directories are not looked at)"
+	}
+	return nil, fileError(from, nil, "%s", none)
 }
 
 // ownFile: a path that each process has for another file.
@@ -101,25 +127,16 @@ func notRegular(p string, mode fs.FileMode) *Error {
 	return fileError(p, nil, "is no regular file but %s, which can be read only once and by one process: write what comes out of it into a file first", kind)
 }
 
-func filesIn(dir string) ([]string, error) {
+func filesIn(dir string, skip *skips) ([]listed, error) {
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return nil, fileError(dir, err, "cannot be listed: %v", plain(err))
 	}
-	var files []string
-	for _, e := range entries {
-		if n := e.Name(); n[0] == '.' || n[0] == '_' {
-			continue
-		}
-		p := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
-			files = append(files, p)
-		}
+	paths := make([]string, len(entries))
+	for i, e := range entries {
+		paths[i] = filepath.Join(dir, e.Name())
 	}
-	if len(files) == 0 {
-		return nil, fileError(dir, nil, "the directory holds no data file (sub-directories and names that begin with . or _ are not looked at)")
-	}
-	return files, nil
+	return regular(dir, "", paths, skip)
 }
 
 // plain drops the operation and path that os errors repeat.

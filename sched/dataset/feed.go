@@ -22,6 +22,8 @@ type Feed interface {
 type Entry struct {
 	File string `json:"file,omitempty"`
 	Size int64  `json:"size,omitempty"` // in bytes, when it was taken up
+	// Sample is that of the file's Identity then; "": only its size is compared.
+	Sample string `json:"sample,omitempty"`
 	// From is the rows of the file before the range, Rows the most that are in it; 0: all.
 	From  int64 `json:"from,omitempty"`
 	Rows  int64 `json:"rows,omitempty"`
@@ -165,7 +167,15 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 	case info.Size() != e.Size:
 		return fileError(e.File, nil, "the file had %d bytes when the stream took it up, and has %d now; write files under a name that begins with a dot, and rename them when they are whole", e.Size, info.Size())
 	}
-	if h.rows, err = openRows(ctx, e.File, &src.opts, buf); err != nil {
+	if e.Sample != "" {
+		switch now, err := Identify(e.File); {
+		case err != nil:
+			return err
+		case now.Sample != e.Sample:
+			return fileError(e.File, nil, "the file has other content than when the job took it up, and as many bytes (%d), the last of %s; put it back as it was, and write new rows under a name of their own", e.Size, info.ModTime().Format("2006-01-02 15:04:05"))
+		}
+	}
+	if h.rows, err = openRows(ctx, e.File, &src.opts, buf, src.warn); err != nil {
 		h.rows = nil
 		return err
 	}

@@ -1,7 +1,5 @@
 package dataset
 
-import "path/filepath"
-
 // Text of about seven bytes an occurrence becomes fourteen in memory; compressed
 // files are about five times as large when read.
 const (
@@ -14,11 +12,8 @@ const (
 func (s *Source) FitsMemory() bool {
 	d := s.Describe()
 	need := d.Bytes * expansion
-	for _, f := range d.Files {
-		if e := filepath.Ext(f); e == ".gz" || e == ".zst" || e == ".lz4" {
-			need *= compression
-			break
-		}
+	if s.packed {
+		need *= compression
 	}
 	return need < availableBytes()/4
 }

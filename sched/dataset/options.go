@@ -85,5 +85,5 @@ type Description struct {
 	SniffedRows int
 	Files       []string // in reading order
 	Bytes       int64    // on disk, compressed as they are
-	Notes       []string // on how files are read, for people: no header, comment lines
+	Notes       []string // on how files are read, for people: skipped files, no header, comment lines
 }

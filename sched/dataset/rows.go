@@ -1,8 +1,10 @@
 package dataset
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"os"
 	"strings"
 )
 
@@ -21,8 +23,8 @@ type rows interface {
 }
 
 // openRows opens a file as the options say: through a command, or as what its first
-// bytes say it is. ctx ends a command.
-func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, error) {
+// bytes say it is. ctx ends a command. warn, which may be nil, hears of bytes that are ignored.
+func openRows(ctx context.Context, path string, o *Options, buf []byte, warn func(string)) (rows, error) {
 	if o.Pipe != "" {
 		in, err := openPipe(ctx, path, o)
 		if err != nil {
@@ -35,7 +37,7 @@ func openRows(ctx context.Context, path string, o *Options, buf []byte) (rows, e
 	} else if isParquet {
 		return openParquet(path, o)
 	}
-	in, err := openStream(path)
+	in, err := openStream(path, warn)
 	if err != nil {
 		return nil, err
 	}
@@ -79,3 +81,24 @@ func (l *lines) next() ([]byte, error) {
 func (l *lines) number() int   { return l.line }
 func (l *lines) columns() bool { return false }
 func (l *lines) Close()        { l.in.Close() }
+
+// packed reports whether the file is compressed that the rows come from.
+func packed(in rows) bool {
+	l, ok := in.(*lines)
+	if !ok {
+		return false
+	}
+	switch from := l.in.(type) {
+	case *stream:
+		return from.kind != ""
+	case *piped:
+		f, err := os.Open(from.path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		kind, _ := packingOf(bufio.NewReader(f))
+		return kind != ""
+	}
+	return false
+}

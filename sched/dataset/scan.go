@@ -44,7 +44,10 @@ type errStopped struct{}
 func (errStopped) Error() string { return "dataset: reader closed" }
 
 func (s *scanner) file(f *input) error {
-	in, err := openRows(s.ctx, f.path, &s.src.opts, s.buf)
+	if err := f.id.check(); err != nil {
+		return err
+	}
+	in, err := openRows(s.ctx, f.path, &s.src.opts, s.buf, s.src.warn)
 	if err != nil {
 		return err
 	}
@@ -56,7 +59,7 @@ func (s *scanner) file(f *input) error {
 	for {
 		line, err := in.next()
 		if err == io.EOF {
-			return nil
+			return f.id.check() // it may have grown meanwhile
 		}
 		if err != nil {
 			return err

@@ -26,6 +26,11 @@ type head struct {
 	columns  bool // see rows
 	comments int  // lines that were skipped before the first
 	most     int  // rows that are looked at: one line more is here, as the first may be a header
+	packed   bool // compressed
+	// without is the reason why the file has no rows, "" where it has some, and refusal the
+	// error about it.
+	without string
+	refusal *Error
 }
 
 // rows are the lines but for a header.
@@ -39,7 +44,7 @@ func (h *head) rows(header bool) [][]byte {
 
 // readHead reads the first rows of a file, and refuses what is no text.
 func readHead(ctx context.Context, path string, rows, size int, o *Options) (*head, error) {
-	in, err := openRows(ctx, path, o, make([]byte, sniffHeadBytes))
+	in, err := openRows(ctx, path, o, make([]byte, sniffHeadBytes), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +61,7 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 			return nil, fileError(path, nil, "%s", why)
 		}
 	}
-	h := &head{path: path, columns: in.columns(), most: rows}
+	h := &head{path: path, columns: in.columns(), most: rows, packed: packed(in)}
 	if err := h.read(in, size); err != nil {
 		return nil, err
 	}
@@ -64,12 +69,14 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 		h.comments = l.comments
 	}
 	if len(h.lines) == 0 {
+		h.without = asideEmpty
+		h.refusal = fileError(path, ErrNoRows, "the file is empty; leave it out or put rows in it")
 		if l, ok := in.(*lines); ok {
 			if p, ok := l.in.(*piped); ok {
-				return nil, fileError(path, nil, "the pipe command gave no row; try it by hand: %s", p.byHand())
+				h.without = asidePipe
+				h.refusal = fileError(path, ErrNoRows, "the pipe command gave no row; try it by hand: %s", p.byHand())
 			}
 		}
-		return nil, fileError(path, nil, "the file is empty; leave it out or put rows in it")
 	}
 	return h, nil
 }
@@ -100,6 +107,18 @@ type sniffer struct {
 	labels float64
 	fields int
 	found  found
+}
+
+// headerAlone notes that a file has a header and no rows.
+func (s *sniffer) headerAlone(h *head) {
+	o := &s.src.opts
+	if len(h.lines) != 1 || o.Schema == nil {
+		return
+	}
+	if _, isHeader, bad := newCSVParser(o.Schema, o.rule()).layoutOf(o.Schema, h); bad == nil && isHeader {
+		h.without = asideHeader
+		h.refusal = fileError(h.path, ErrNoRows, "the file has a header and no rows; leave it out or put rows in it")
+	}
 }
 
 // decide settles the format, from the first file unless it is given.
@@ -175,9 +194,6 @@ func (s *sniffer) look(file int, h *head) error {
 		in.layout, in.header = layout, isHeader
 		if isHeader {
 			skip = 1
-		}
-		if skip == len(h.lines) {
-			return fileError(h.path, nil, "the file has a header and no rows; leave it out or put rows in it")
 		}
 	}
 	s.note(h, in)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -22,6 +21,9 @@ type Source struct {
 	// A stream has no files of its own: see NewStream.
 	feed Feed
 	pass int64
+
+	packed bool // some file is compressed
+	warned warnings
 }
 
 var formats = []string{string(Auto), string(Criteo), string(LibSVM), string(LibFFM), string(LibFM), string(CSV)}
@@ -60,9 +62,27 @@ func (o Options) validate() error {
 
 // Open expands the paths, looks at the beginning of every file and settles the
 // format and the number of fields. Most bad input is refused here, with an
-// *Error. The files are not kept open. The end of ctx ends it, and a command that gives
-// the rows.
+// *Error. Files that a directory or pattern brought and that have no rows are passed over,
+// which the description says; where it has no other, and where a file was named itself, they
+// are refused, with ErrNoRows. The files are not kept open. The end of ctx ends it, and a
+// command that gives the rows.
 func Open(ctx context.Context, paths []string, opts Options) (*Source, error) {
+	return open(ctx, opts, func(skip *skips) ([]listed, error) { return expand(paths, skip) })
+}
+
+// OpenFound is Open for files that a look into directories has found, which from names: those
+// without rows are passed over. ErrNoRows: all are.
+func OpenFound(ctx context.Context, from string, found []Arrival, opts Options) (*Source, error) {
+	return open(ctx, opts, func(skip *skips) (files []listed, err error) {
+		for _, a := range found {
+			files = append(files, listed{a.Path, from})
+		}
+		skip.seen = len(files)
+		return files, nil
+	})
+}
+
+func open(ctx context.Context, opts Options, list func(*skips) ([]listed, error)) (*Source, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -70,43 +90,57 @@ func Open(ctx context.Context, paths []string, opts Options) (*Source, error) {
 	if opts.Schema != nil {
 		opts.Schema = opts.Schema.clone()
 	}
-	files, err := expand(paths)
+	skip := &skips{}
+	files, err := list(skip)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{opts: opts, files: files}
-	for _, f := range files {
-		info, err := os.Stat(f)
-		if err != nil {
-			return nil, fileError(f, err, "cannot be read: %v", plain(err))
-		}
-		s.about.Bytes += info.Size()
-		s.inputs = append(s.inputs, &input{path: f})
-	}
-	if err := s.sniff(ctx); err != nil {
+	s := &Source{opts: opts}
+	if err := s.sniff(ctx, files, skip); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return nil, err
 	}
+	if line := skip.line(); line != "" {
+		s.about.Notes = slices.Insert(s.about.Notes, 0, line)
+	}
 	return s, nil
 }
 
-func (s *Source) sniff(ctx context.Context) error {
-	look := sniffer{src: s}
-	for i, f := range s.files {
+// sniff looks at the beginning of each file, and keeps those that have rows.
+func (s *Source) sniff(ctx context.Context, files []listed, skip *skips) error {
+	look, read := sniffer{src: s}, make(map[string]bool)
+	for _, f := range files {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		first := len(s.files) == 0
 		rows, size := sniffHeadRows, sniffHeadBytes
-		if i == 0 {
+		if first {
 			rows, size = sniffRows, sniffBytes
 		}
-		h, err := readHead(ctx, f, rows, size, &s.opts)
+		h, err := readHead(ctx, f.path, rows, size, &s.opts)
 		if err != nil {
 			return err
 		}
-		if i == 0 {
+		look.headerAlone(h)
+		if h.refusal != nil && f.from == "" {
+			return h.refusal
+		}
+		if h.refusal != nil {
+			skip.add(f, h.without)
+			continue
+		}
+		id, err := Identify(f.path)
+		if err != nil {
+			return err
+		}
+		s.about.Bytes += id.Size
+		s.packed = s.packed || h.packed
+		s.files, s.inputs = append(s.files, f.path), append(s.inputs, &input{path: f.path, id: id})
+		read[f.from] = true
+		if first {
 			if err := look.decide(h); err != nil {
 				return err
 			}
@@ -114,9 +148,15 @@ func (s *Source) sniff(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := look.look(i, h); err != nil {
+		if err := look.look(len(s.files)-1, h); err != nil {
 			return err
 		}
+	}
+	if err := skip.nothingLeft(files, read); err != nil {
+		return err
+	}
+	if len(s.files) == 0 {
+		return &Error{Msg: "no data file has come", Err: ErrNoRows}
 	}
 	s.settle(&look)
 	return nil

@@ -15,9 +15,10 @@ type lineParser interface {
 // input is a file as the parsers need to know it.
 type input struct {
 	path   string
-	header bool  // its first line is a header
-	first  int   // number of the line of its first row, or of its header
-	layout []int // csv: cell position -> column, -1 where ignored; nil: in the schema's order
+	id     Identity // when the source was opened; of a stream's file zero
+	header bool     // its first line is a header
+	first  int      // number of the line of its first row, or of its header
+	layout []int    // csv: cell position -> column, -1 where ignored; nil: in the schema's order
 }
 
 // maxFields is what Batch.Fields can number.

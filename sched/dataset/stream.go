@@ -2,14 +2,13 @@ package dataset
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // stream is one open file, decompressed. What it is compressed with is told by
@@ -17,9 +16,11 @@ import (
 type stream struct {
 	path  string
 	file  *os.File
+	raw   *bufio.Reader
 	text  io.Reader
-	kind  string // "", "gzip", "zstd", "lz4"
+	kind  string // "", "gzip", "zstd", "lz4"; "zstd or lz4" where that cannot be told
 	close func()
+	warn  func(string)
 }
 
 const readAheadBytes = 256 << 10
@@ -38,36 +39,16 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-func openStream(path string) (*stream, error) {
+// openStream opens a file; warn, which may be nil, hears of bytes that are ignored.
+func openStream(path string, warn func(string)) (*stream, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
 	raw := bufio.NewReaderSize(f, readAheadBytes)
-	head, err := raw.Peek(4)
-	if err != nil && err != io.EOF {
-		f.Close()
-		return nil, fileError(path, err, "cannot be read: %v", plain(err))
-	}
-	s := &stream{path: path, file: f, text: raw, close: func() {}}
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		s.kind = "gzip"
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(raw); err == nil {
-			s.text = z
-		}
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		s.kind = "zstd"
-		var z *zstd.Decoder
-		if z, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowMax)); err == nil {
-			s.text, s.close = z, z.Close
-		}
-	case bytes.Equal(head, []byte{0x04, 0x22, 0x4d, 0x18}):
-		s.kind = "lz4"
-		s.text = lz4.NewReader(raw) // frame behind frame too
-	default:
-		err = nil // a short or empty file is judged by its rows
+	s := &stream{path: path, file: f, raw: raw, text: raw, close: func() {}, warn: warn}
+	if s.kind, err = packingOf(raw); err == nil {
+		err = s.unpack()
 	}
 	if err != nil {
 		s.Close()
@@ -76,9 +57,49 @@ func openStream(path string) (*stream, error) {
 	return s, nil
 }
 
+// unpack puts the decompressor between the file and the text. A short or empty file is none
+// of its business: its rows say what it is.
+func (s *stream) unpack() error {
+	switch s.kind {
+	case "gzip":
+		z, err := newGzipMembers(s.raw, s.ignores)
+		if err != nil {
+			return err
+		}
+		s.text = z
+	case "zstd":
+		z, err := zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowMax))
+		if err != nil {
+			return err
+		}
+		s.text, s.close = z, z.Close
+	case "lz4":
+		s.text = &lz4Frames{raw: s.raw}
+	}
+	return nil
+}
+
+// ignores warns that bytes follow the last gzip member, of which the first has been read.
+func (s *stream) ignores() {
+	if s.warn == nil {
+		return
+	}
+	at, err := s.file.Seek(0, io.SeekCurrent)
+	info, statErr := s.file.Stat()
+	if err != nil || statErr != nil {
+		s.warn(fmt.Sprintf("%s: the bytes that follow its gzip data are ignored, as gzip does", s.path))
+		return
+	}
+	first := at - int64(s.raw.Buffered()) - 1
+	s.warn(fmt.Sprintf("%s: %s from byte %d on are no gzip data and are ignored, as gzip does; if rows are missing, write the file again",
+		s.path, bytesText(info.Size()-first), first))
+}
+
 // failure says what a decompressor's error means for the user.
 func (s *stream) failure(err error) error {
+	var disk *fs.PathError // of the file itself, not of what is in it
 	switch {
+	case errors.As(err, &disk):
 	case s.kind != "" && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)):
 		return fileError(s.path, err, "the %s data ends too early: the file is truncated; copy or compress it again", s.kind)
 	case s.kind != "":

@@ -17,9 +17,6 @@ const DefaultSettle = 2 * time.Second
 // this machine and of the file's differ by.
 const longAgo = time.Minute
 
-// unfinished are the endings under which files are customarily written.
-var unfinished = []string{".tmp", ".part", ".partial", ".inprogress", "._COPYING_", "~"}
-
 // Watch looks for new files in directories and behind globs. It belongs to one
 // goroutine.
 type Watch struct {
@@ -63,8 +60,7 @@ func NewWatch(paths []string, settle time.Duration) *Watch {
 
 // Look gives the files that are whole and not done, in the order of the paths and then
 // of their names. A file is whole when its size and its time of change have stayed as
-// they are for the settle time; names that begin with a dot or an underscore, or end
-// as unfinished files do, are not looked at.
+// they are for the settle time; names that asideByName leaves out are not looked at.
 func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, error) {
 	var ready []Arrival
 	seen, unsettled := make(map[string]sight), ""
@@ -105,6 +101,7 @@ func (w *Watch) Unsettled() string { return w.unsettled }
 
 // list is the files that a path stands for now, sorted by name.
 func (w *Watch) list(p string) (files []string, err error) {
+	pattern := ""
 	switch info, err := os.Stat(p); {
 	case err == nil && !info.IsDir() && !info.Mode().IsRegular():
 		return nil, notRegular(p, info.Mode())
@@ -123,11 +120,11 @@ func (w *Watch) list(p string) (files []string, err error) {
 			return nil, fileError(p, err, "not a valid pattern: %v; quote or escape [ and \\", err)
 		}
 		slices.Sort(files)
+		pattern = filepath.Base(p)
 	default:
 		return nil, fileError(p, err, "cannot be watched: %v; make the directory before the job begins", plain(err))
 	}
 	return slices.DeleteFunc(files, func(path string) bool {
-		name := filepath.Base(path)
-		return name[0] == '.' || name[0] == '_' || slices.ContainsFunc(unfinished, func(end string) bool { return strings.HasSuffix(name, end) })
+		return asideByName(filepath.Base(path), pattern) != ""
 	}), nil
 }

@@ -203,6 +203,9 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 	if err == nil {
 		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies, s.w.carriers)
 		pos.Top = s.w.job.Compress.Keeps()
+		if s.w.job.Stream == nil {
+			pos.Files = &s.w.files
+		}
 		m.Position, err = json.Marshal(pos)
 	}
 	files, unsaved := s.unsent(ctx, next.Ticket()) // of one that has failed, too: workers write theirs nevertheless

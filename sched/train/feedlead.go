@@ -88,6 +88,7 @@ func (l *leader) open(ctx context.Context) (err error) {
 	if at := l.w.pos.Stream; at != nil && at.Entry > len(l.entries) {
 		return &InputError{fmt.Errorf("train: the job stands behind %d entries of its stream, and %s has %d: give the log that belongs to the checkpoint", at.Entry, l.cfg.Log, len(l.entries))}
 	}
+	l.tellUnsampled()
 	for _, e := range l.entries {
 		if e.File != "" {
 			if _, known := l.done[e.File]; !known {
@@ -106,6 +107,23 @@ func (l *leader) open(ctx context.Context) (err error) {
 	l.came = l.now()
 	l.checked = l.came
 	return err
+}
+
+// tellUnsampled says where an older psrt has written what is read again.
+func (l *leader) tellUnsampled() {
+	from := 0
+	if at := l.w.pos.Stream; at != nil {
+		from = at.Entry
+	}
+	n := 0
+	for _, e := range l.entries[from:] {
+		if e.File != "" && e.Sample == "" {
+			n++
+		}
+	}
+	if n > 0 {
+		l.w.rank.emit(Event{Note: fmt.Sprintf("the log of the stream has no sample of %d file(s) that are read again, as an older psrt wrote it: only their sizes are compared", n)})
+	}
 }
 
 // takeUp notes a file that is read from now on.
@@ -207,6 +225,9 @@ func (l *leader) decide(ctx context.Context, at dataset.FeedState) (dataset.Entr
 			l.ready, l.came = l.ready[1:], now
 			l.takeUp(a)
 			l.last = dataset.Entry{File: a.Path, Size: a.Size, Rows: rows}
+			if id, err := dataset.Identify(a.Path); err == nil && id.Size == a.Size { // else its reader says what is wrong
+				l.last.Sample = id.Sample
+			}
 			return l.last, nil
 		case at.Pending > 0 && now.Sub(since) >= flushAfter:
 			return dataset.Entry{Flush: true}, nil

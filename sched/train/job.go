@@ -39,6 +39,8 @@ type Job struct {
 	Valid   []string        `json:"valid,omitempty"`
 	Test    []string        `json:"test,omitempty"`
 	Reading dataset.Options `json:"reading"`
+	// Files are those that Data, Valid and Test stand for.
+	Files Files `json:"files,omitzero"`
 	// Dataset is "memory" (read once, kept, shuffled every epoch) or "queue"
 	// (read anew each epoch in file order).
 	Dataset string `json:"dataset"`

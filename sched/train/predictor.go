@@ -34,9 +34,13 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	if err := sameFiles(src, job.Files.Data); err != nil {
+		return nil, err
+	}
 	acc := metric.NewAccumulator(job.Model.Task)
 	w.slots, w.names = w.newSlots(), job.newNames()
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	var files *whole // worker 0's
 	if rank.Index == 0 {
 		if files, err = job.Predict.openWhole(s); err != nil {

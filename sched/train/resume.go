@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"psrt/sched/dataset"
 	"psrt/sched/psmsg"
@@ -40,6 +42,9 @@ type position struct {
 	// Ahead is what the rows have of Steps and later ones, where workers need not
 	// keep step.
 	Ahead *ahead `json:"ahead,omitempty"`
+
+	// Files are those that were read, of a job without a stream; nil: an older psrt wrote it.
+	Files *trainedOn `json:"files,omitempty"`
 
 	// Top: workers had topk, and what they had not sent belongs to this.
 	Top bool `json:"topk,omitempty"`
@@ -139,11 +144,63 @@ func (p pattern) differs(o pattern) string {
 	}
 	a, b := flat(p), flat(o)
 	for _, name := range []string{"Data", "Valid", "Reading", "Dataset", "Shuffle", "GlobalShuffle", "Model", "Optimizer", "DenseOptimizer", "Batch", "Seed", "Lifecycle", "Schedule"} {
-		if !reflect.DeepEqual(a[name], b[name]) {
-			return fmt.Sprintf("%s was %v, now it is %v", name, a[name], b[name])
+		if what := difference(name, a[name], b[name]); what != "" {
+			return what
 		}
 	}
 	return ""
+}
+
+// difference names the first value in which two trees of JSON differ, "" for none.
+func difference(name string, a, b any) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
+	x, isMap := a.(map[string]any)
+	y, both := b.(map[string]any)
+	if isMap && both {
+		keys := slices.Collect(maps.Keys(x))
+		keys = slices.AppendSeq(keys, maps.Keys(y))
+		slices.Sort(keys)
+		for _, key := range keys {
+			if what := difference(name+"."+key, x[key], y[key]); what != "" {
+				return what
+			}
+		}
+	}
+	l, isList := a.([]any)
+	m, both := b.([]any)
+	if isList && both && len(l) == len(m) {
+		for i := range l {
+			if what := difference(fmt.Sprintf("%s[%d]", name, i), l[i], m[i]); what != "" {
+				return what
+			}
+		}
+	}
+	what := fmt.Sprintf("%s was %s, now it is %s", name, shownValue(a), shownValue(b))
+	if name == meanLabelName {
+		what += ", which is the mean of the first rows' labels: the data have changed"
+	}
+	return what
+}
+
+// meanLabelName is the one value of a pattern that comes from the rows.
+const meanLabelName = "Model.mean_label"
+
+// shownValue is a value for a message: as JSON, and cut.
+func shownValue(v any) string {
+	const most = 120
+	if v == nil {
+		return "not given"
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(b) > most {
+		return strings.ToValidUTF8(string(b[:most]), "") + "..."
+	}
+	return string(b)
 }
 
 // resumption is what worker 0 tells all.
@@ -215,6 +272,10 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	if err := json.Unmarshal(m.Position, r.Position); err != nil || r.Position.Job.Batch == 0 {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s does not say where its job stood (%.60q): it is not one of psrt train; give another --checkpoint", m.Number, c.Dir, m.Position)}
 	}
+	if err := w.compareFiles(r.Position, m.Number); err != nil { // other data differ in more than their files
+		return r, err
+	}
+	r.Position.Files = nil
 	if what := r.Position.Job.differs(w.job.pattern()); what != "" {
 		return r, &InputError{fmt.Errorf("train: checkpoint %d in %s is of another job: %s; give the same flags, or another --checkpoint", m.Number, c.Dir, what)}
 	}

@@ -10,6 +10,7 @@ import (
 	"psrt/sched/coord"
 	"psrt/sched/coord/coordtest"
 	"psrt/sched/coord/local"
+	"psrt/sched/dataset"
 	"psrt/sched/ledger"
 )
 
@@ -47,7 +48,7 @@ func TestRangesThroughAbsences(t *testing.T) {
 	t.Parallel()
 	c := local.New()
 	defer c.Close()
-	f := &sharded{w: &worker{job: &Job{Workers: 1}, rank: &Rank{Coord: &coordtest.Absent{Coordinator: c}}}, files: []string{"a"}}
+	f := &sharded{w: &worker{job: &Job{Workers: 1}, rank: &Rank{Coord: &coordtest.Absent{Coordinator: c}}}, files: []dataset.Identity{{Path: "a"}}}
 	for n := range 2 {
 		g, ok, err := f.take(t.Context(), n, false)
 		if want := (ledger.Grant{File: 0, Range: int64(n)}); err != nil || !ok || g != want {

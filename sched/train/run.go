@@ -37,7 +37,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		defer w.rows.Close() // behind the reader, which asks it
-		data, err = w.open(ctx, w.job.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io, Limit: w.limit})
+		data, w.files.Data, err = w.open(ctx, w.job.Data, w.job.Files.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io, Limit: w.limit})
 	}
 	if err != nil {
 		return nil, err
@@ -45,13 +45,13 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	defer data.Close()
 	var valid, test *dataset.Reader
 	if len(w.job.Valid) > 0 {
-		if valid, err = w.open(ctx, w.job.Valid, dataset.ReaderOptions{}); err != nil {
+		if valid, w.files.Valid, err = w.open(ctx, w.job.Valid, w.job.Files.Valid, dataset.ReaderOptions{}); err != nil {
 			return nil, err
 		}
 		defer valid.Close()
 	}
 	if len(w.job.Test) > 0 {
-		if test, err = w.open(ctx, w.job.Test, dataset.ReaderOptions{}); err != nil {
+		if test, _, err = w.open(ctx, w.job.Test, w.job.Files.Test, dataset.ReaderOptions{}); err != nil {
 			return nil, err
 		}
 		defer test.Close()
@@ -87,16 +87,30 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	return res, nil
 }
 
-// open makes a reader of this worker's share, as the job says and opts adds.
-func (w *worker) open(ctx context.Context, paths []string, opts dataset.ReaderOptions) (*dataset.Reader, error) {
+// open makes a reader of this worker's share, as the job says and opts adds. The files must be
+// the known ones.
+func (w *worker) open(ctx context.Context, paths []string, known *dataset.FileSet, opts dataset.ReaderOptions) (*dataset.Reader, []dataset.Identity, error) {
 	src, err := dataset.Open(ctx, paths, w.job.Reading)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := sameFiles(src, known); err != nil {
+		return nil, nil, err
 	}
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	opts.Threads, opts.Mode, opts.Shuffle, opts.Seed = w.job.Threads, w.job.Dataset, w.job.Shuffle, w.job.Seed
 	opts.Begun = w.stages.reads
-	return src.NewReader(ctx, w.share, opts)
+	r, err := src.NewReader(ctx, w.share, opts)
+	return r, src.Identities(), err
+}
+
+// warnOf has the job told of what is wrong with the source's files and can be read over. All
+// workers read all files, unless they take them from a book.
+func (w *worker) warnOf(src *dataset.Source) {
+	if w.rank.Index == 0 || w.job.dynamic() {
+		src.OnWarning(func(text string) { w.rank.emit(Event{Note: text}) })
+	}
 }
 
 // passReport is what each worker tells of a pass.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"psrt/sched/clock"
@@ -53,8 +52,7 @@ func (j *Job) validateSharding() error {
 // process died between the two.
 type sharded struct {
 	w     *worker
-	files []string
-	sizes []int64
+	files []dataset.Identity
 	rows  int64 // of a range, the same at every worker
 	pass  int   // the one that is read
 	base  int   // the number of its first entry
@@ -76,20 +74,17 @@ func (w *worker) openSharded(ctx context.Context, busy *usage.Clock) (*dataset.R
 	if err != nil {
 		return nil, err
 	}
-	own := w.ownRows()
-	f := &sharded{w: w, files: files.Describe().Files, rows: int64(rangeSteps * max(1, w.job.Batch/w.job.Workers)), pass: -1}
-	for _, path := range f.files {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		f.sizes = append(f.sizes, info.Size())
+	if err := sameFiles(files, w.job.Files.Data); err != nil {
+		return nil, err
 	}
+	own := w.ownRows()
+	f := &sharded{w: w, files: files.Identities(), rows: int64(rangeSteps * max(1, w.job.Batch/w.job.Workers)), pass: -1}
 	src, err := dataset.NewStream(f, 0, files.Options())
 	if err != nil {
 		return nil, err
 	}
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	return src.NewReader(ctx, dataset.Whole(own, w.share.Micro), dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads})
 }
 
@@ -115,7 +110,8 @@ func (f *sharded) Entry(ctx context.Context, n int, at dataset.FeedState) (e dat
 		f.given = append(f.given, g)
 	}
 	g := f.given[i]
-	return dataset.Entry{File: f.files[g.File], Size: f.sizes[g.File], From: g.Range * f.rows, Rows: f.rows}, nil
+	file := &f.files[g.File]
+	return dataset.Entry{File: file.Path, Size: file.Size, Sample: file.Sample, From: g.Range * f.rows, Rows: f.rows}, nil
 }
 
 // begin reads what processes before this one were given of the pass.

@@ -71,6 +71,7 @@ func (w *worker) openStream(ctx context.Context, busy *usage.Clock) (*dataset.Re
 		return nil, err
 	}
 	src.NoteNames(w.names)
+	w.warnOf(src)
 	opts := dataset.ReaderOptions{Threads: w.job.Threads, Limit: w.limit, Busy: busy, Begun: w.stages.reads}
 	if w.rank.Index == 0 { // all workers read the same files
 		opts.Note = func(note string) { w.rank.emit(Event{Note: note}) }

@@ -98,6 +98,7 @@ type worker struct {
 	keeper *keeper   // worker 0's, where features have a lifecycle
 	lived  *lifeCard // what the process before this one wrote down; nil: nothing
 	pos    position  // before the next step
+	files  trainedOn // as this process found them
 	// inherited is nil where no process had the number before; took are the takeovers
 	// of it so far, owns is to be done before the first push of such a process.
 	inherited *inherited
