@@ -69,7 +69,7 @@ reads all of an export and says whether it is as it was written.`,
 	fl.StringVar(&f.data, "data", "", "evaluate the model and its export on these `files` and say both (inference)")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
-	fl.BoolVar(&f.quiet, "quiet", false, "say nothing on stderr")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 	c.RunE = func(*cobra.Command, []string) error { return f.run() }
 	c.AddCommand(newExportVerify())
 	c.Args = func(c *cobra.Command, args []string) error {

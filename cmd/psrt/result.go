@@ -75,6 +75,9 @@ func printResult(w io.Writer, r *train.Result) {
 		fmt.Fprintf(w, "%-12s %s\n", "transport", r.Transfers[0])
 	}
 	fmt.Fprintf(w, "%-12s %s\n", "digest", r.Digest)
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "%-12s %s\n", "warning", warning)
+	}
 }
 
 // largeTables is where pages of 4 KiB begin to cost: well above what the

@@ -83,12 +83,13 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
 		Exe: exe, Args: args, Colocate: f.colocate, WorkerRestarts: f.workersLost.restarts,
-		Events: seen.event, Metrics: begin, Store: f.store(c, show.note),
+		Events: seen.event, Metrics: begin, Store: f.store(c, show.warn),
 	})
 	show.end()
 	if err := errors.Join(err, seen.end(res)); err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
+	res.Warnings = show.warnings()
 	return report(res, j, f, out, seen.curve)
 }
 
@@ -142,8 +143,8 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		if err == nil {
 			j.Flags = jobFlags(c)
 			show.note(note)
-			if note := f.launcherEndsAll(j); note != "" {
-				show.note(note)
+			if warning := f.launcherEndsAll(j); warning != "" {
+				show.warn(warning)
 			}
 			if j.Lifecycle != nil {
 				show.note(lifeNote(j))
@@ -151,7 +152,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		}
 		return j, err
 	}
-	store := f.store(c, show.note)
+	store := f.store(c, show.warn)
 	store.Ranks, cfg.Own = !started, store
 	met, linger, err := f.find(ctx, &cfg, store, describe, show.note)
 	if err != nil {
@@ -234,6 +235,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			return err
 		}
 	}
+	res.Warnings = show.warnings()
 	return report(res, asked, f, out, seen.curve)
 }
 

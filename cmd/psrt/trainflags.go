@@ -158,7 +158,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.watch = cli.NewChoice(train.WatchAuto, train.WatchAuto, train.WatchCounters, train.WatchOff)
 	fl.Var(f.watch, "watch", "how servers see who sends how much; auto: the kernel's counts (eBPF) where they may, else their own counters")
 	f.see.register(fl)
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr; warnings are printed")
 
 	f.registerRanks(fl)
 }

@@ -240,11 +240,11 @@ func (s *saver) over(o outcome) {
 		if errors.Is(o.err, context.Canceled) {
 			return // the job ends
 		}
-		s.w.rank.emit(Event{Note: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
 		return
 	}
 	if err := s.h.Trouble(); err != nil {
-		s.w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
 	}
 	s.sum.Written++
 	s.sum.Newest = o.number

@@ -156,7 +156,7 @@ func (k *keeper) resume(ctx context.Context, at *lifeAt) error {
 	if at.Saved > 0 {
 		if err := k.h.Resume(ctx, at.Saved); err != nil {
 			at.Chain = 0
-			k.w.rank.emit(Event{Note: fmt.Sprintf("the save for serving %d in %s is not there any more (%v): a base comes next", at.Saved, k.sum.Location, err)})
+			k.w.rank.emit(Event{Warning: fmt.Sprintf("the save for serving %d in %s is not there any more (%v): a base comes next", at.Saved, k.sum.Location, err)})
 		}
 	}
 	if at.Open > 0 {
@@ -451,7 +451,7 @@ func (k *keeper) endSave(ctx context.Context) ([]accessor.Event, error) {
 		if !delta || errors.Is(o.err, ckpt.ErrNoBase) || isBaseNeeded(o.err) {
 			at.Chain = 0
 		}
-		k.w.rank.emit(Event{Note: fmt.Sprintf("a save for serving in %s failed, the next one has its rows too: %v", k.sum.Location, o.err)})
+		k.w.rank.emit(Event{Warning: fmt.Sprintf("a save for serving in %s failed, the next one has its rows too: %v", k.sum.Location, o.err)})
 		return []accessor.Event{{Kind: accessor.Failed}}, nil
 	}
 	if delta {

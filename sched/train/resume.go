@@ -224,7 +224,7 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	leads, fit := r.Position.Ahead.leads(w.job, w.carriers)
 	if !fit {
 		a := r.Position.Ahead
-		w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %s would leave them out",
+		w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %s would leave them out",
 			m.Number, c.Dir, a.most(), a.layout())})
 	}
 	r.Position.Ahead = nil

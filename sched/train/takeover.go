@@ -274,7 +274,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 			return err
 		}
 	}
-	w.rank.emit(Event{Note: t.String()}) // what is said stays, whoever dies then
+	w.rank.emit(Event{Warning: t.String()}) // what is said stays, whoever dies then
 	return nil
 }
 
