@@ -90,6 +90,8 @@ func (f *exportFlags) check() error {
 		return cli.Usagef("--checkpoint is missing: the directory that psrt train --out or --checkpoint wrote")
 	case f.out == "":
 		return cli.Usagef("--out is missing: a directory for the export")
+	case noNumber("out", f.out) != nil:
+		return noNumber("out", f.out)
 	case f.threads < 1:
 		return cli.Usagef("--threads %d: must be at least 1", f.threads)
 	case f.state && f.format.Value == export.Inference:

@@ -255,8 +255,28 @@ func (f *trainFlags) rankConfig() (cfg job.RankConfig, started bool, err error) 
 	return job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, HostLabel: f.replicas.host, Rack: f.replicas.rack, Weight: f.replicas.weight, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}, started, err
 }
 
-// report prints the result: JSON alone on stdout, or for people.
+// report prints the result, and then fails where the job's last checkpoint or model for serving did.
 func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser, curve []train.Progress) error {
+	return errors.Join(printReports(res, j, f, out, curve), unsaved(res))
+}
+
+// unsaved is the error of a job that has ended and could not save its state at last.
+func unsaved(res *train.Result) (err error) {
+	if c := res.Checkpoints; c != nil && c.LastFailure != "" {
+		after := "none was written"
+		if c.Newest > 0 {
+			after = fmt.Sprintf("the newest is %d", c.Newest)
+		}
+		err = fmt.Errorf("the last checkpoint in %s failed, and %s: %s", c.Location, after, c.LastFailure)
+	}
+	if l := res.Life; l != nil && l.Serving != nil && l.Serving.LastFailure != "" {
+		err = errors.Join(err, fmt.Errorf("the last model for serving in %s failed: %s", l.Serving.Location, l.Serving.LastFailure))
+	}
+	return err
+}
+
+// printReports prints the result: JSON alone on stdout, or for people.
+func printReports(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser, curve []train.Progress) error {
 	if f.report != "" {
 		if err := writeReport(f.report, res, j, curve); err != nil {
 			return err

@@ -75,6 +75,11 @@ func newLeader(w *worker) *leader {
 // told.
 func (l *leader) open(ctx context.Context) (err error) {
 	goesOn := l.w.rank.Generation > 1 || l.w.job.Checkpoint != nil && l.w.job.Checkpoint.Resume
+	if l.cfg.Log != "" && !goesOn {
+		if err := keepStreamLog(l.cfg.Log); err != nil {
+			return err
+		}
+	}
 	switch {
 	case l.cfg.Log != "":
 		if l.log, l.entries, err = OpenStreamLog(l.cfg.Log, goesOn, StreamHead{Reading: l.w.job.Reading, MeanLabel: l.w.job.Model.MeanLabel}); err != nil {
