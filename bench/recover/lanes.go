@@ -98,7 +98,7 @@ func (l *lanes) touch(ctx context.Context, step int) error {
 
 // write cuts all lanes into a generation.
 func (l *lanes) write(ctx context.Context, h *ckpt.History, o ckpt.NextOptions) (bytes int64, err error) {
-	n, err := h.Begin(o)
+	n, err := h.Begin(ctx, o)
 	if err != nil {
 		return 0, err
 	}

@@ -88,3 +88,12 @@ func badPlace(err error) error {
 	}
 	return err
 }
+
+// noNumber refuses PLACE@NUMBER where something is to be written: who reads it would look for
+// generation NUMBER of PLACE.
+func noNumber(flag, place string) error {
+	if location, number := splitPlace(place); number > 0 {
+		return cli.Usagef("--%s %s: other commands read this as generation %d of %s; give a name that does not end in @%d", flag, place, number, location, number)
+	}
+	return nil
+}

@@ -20,13 +20,14 @@ func newCheckpointMerge() *cobra.Command {
 N) with all that it descends from, so that it loads from fewer bytes. It becomes
 the newest generation; the old ones stay unless --keep says otherwise. Nothing
 else may write to the history meanwhile: a running job is told from the lock.
+A job removes old chains of its own run only; --keep 1 removes those of all runs.
 
 ` + locationHelp,
 		Example: `  psrt checkpoint merge history
   psrt checkpoint merge history --keep 1`,
 	}
 	f.register(c)
-	c.Flags().IntVar(&keep, "keep", 0, "chains to keep, the newest; the others are removed (0: all are kept)")
+	c.Flags().IntVar(&keep, "keep", 0, "chains to keep, the newest of all runs; the others are removed (0: all are kept)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -42,7 +43,7 @@ else may write to the history meanwhile: a running job is told from the lock.
 		} else if !is {
 			return cli.Usagef("%s holds no history; name the directory of psrt train --checkpoint", location)
 		}
-		h, err := ckpt.OpenHistory(ctx, location, ckpt.HistoryOptions{Keep: keep})
+		h, err := ckpt.OpenHistory(ctx, location, ckpt.HistoryOptions{Keep: keep, AllRuns: true})
 		if err != nil {
 			return badPlace(cli.InterruptedOr(ctx, err))
 		}

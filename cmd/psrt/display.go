@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,9 +22,14 @@ type display struct {
 	terminal bool
 	label    string // begins every line; then there is no line that is overwritten
 
-	mu    sync.Mutex // whoever has something to tell tells it
-	dirty bool
+	mu     sync.Mutex // guards what follows, and w
+	dirty  bool
+	warned []string // distinct warnings, oldest first, at most mostWarnings
+	more   int      // distinct warnings beyond those
 }
+
+// mostWarnings bounds the warnings that the closing summary repeats.
+const mostWarnings = 20
 
 func newDisplay(f *os.File, quiet bool) *display {
 	return &display{w: f, quiet: quiet, terminal: term.IsTerminal(int(f.Fd()))}
@@ -38,6 +44,31 @@ func (d *display) note(s string) {
 	}
 }
 
+// warn prints a warning, with --quiet, too, and keeps it for the closing summary.
+func (d *display) warn(s string) {
+	d.mu.Lock()
+	switch {
+	case slices.Contains(d.warned, s):
+	case len(d.warned) == mostWarnings:
+		d.more++
+	default:
+		d.warned = append(d.warned, s)
+	}
+	d.mu.Unlock()
+	d.line(d.label + "warning: " + strings.ReplaceAll(s, "\n", "\n"+d.label))
+}
+
+// warnings lists what warn printed, once each.
+func (d *display) warnings() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := slices.Clone(d.warned)
+	if d.more > 0 {
+		all = append(all, fmt.Sprintf("and %d more, which stderr has", d.more))
+	}
+	return all
+}
+
 // line is one, or several, that stay.
 func (d *display) line(s string) {
 	d.mu.Lock()
@@ -49,6 +80,10 @@ func (d *display) line(s string) {
 func (d *display) event(e train.Event) {
 	if e.Stall != "" {
 		d.line(d.label + e.Stall)
+		return
+	}
+	if e.Warning != "" {
+		d.warn(e.Warning)
 		return
 	}
 	if d.quiet {

@@ -61,3 +61,35 @@ func TestProgressBar(t *testing.T) {
 		}
 	}
 }
+
+// TestWarningsPassQuiet: --quiet hides notes and progress, and no warning. The closing summary repeats each once.
+func TestWarningsPassQuiet(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		var b bytes.Buffer
+		d := &display{w: &b, quiet: quiet, label: "1: "}
+		d.event(train.Event{Note: "a note"})
+		d.event(train.Event{Warning: "a checkpoint failed"})
+		d.event(train.Event{Warning: "a checkpoint failed"})
+		want := strings.Repeat("1: warning: a checkpoint failed\n", 2)
+		if !quiet {
+			want = "1: a note\n" + want
+		}
+		if b.String() != want {
+			t.Errorf("quiet %v: %q, want %q", quiet, b.String(), want)
+		}
+		if got := d.warnings(); len(got) != 1 || got[0] != "a checkpoint failed" {
+			t.Errorf("the summary has %q", got)
+		}
+		for i := range mostWarnings + 5 {
+			d.warn(strings.Repeat("x", i+1))
+		}
+		if got := d.warnings(); len(got) != mostWarnings+1 || got[mostWarnings] != "and 6 more, which stderr has" {
+			t.Errorf("of many warnings the summary has %d lines, the last %q", len(got), got[len(got)-1])
+		}
+		b.Reset()
+		printResult(&b, &train.Result{Warnings: d.warnings()[:1]})
+		if !strings.Contains(b.String(), "warning      a checkpoint failed\n") {
+			t.Errorf("the summary is %q", b.String())
+		}
+	}
+}

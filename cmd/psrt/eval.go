@@ -110,7 +110,7 @@ func openData(ctx context.Context, data string, opts dataset.Options, quiet bool
 	for _, note := range src.Describe().Notes {
 		to.note("--data: " + note)
 	}
-	src.OnWarning(to.note)
+	src.OnWarning(to.warn)
 	return src, nil
 }
 

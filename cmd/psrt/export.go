@@ -68,7 +68,7 @@ reads all of an export and says whether it is as it was written.`,
 	fl.StringVar(&f.data, "data", "", "evaluate the model and its export on these `files` and say both (inference)")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
-	fl.BoolVar(&f.quiet, "quiet", false, "say nothing on stderr")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 	c.RunE = func(*cobra.Command, []string) error { return f.run() }
 	c.AddCommand(newExportVerify())
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -89,6 +89,8 @@ func (f *exportFlags) check() error {
 		return cli.Usagef("--checkpoint is missing: the directory that psrt train --out or --checkpoint wrote")
 	case f.out == "":
 		return cli.Usagef("--out is missing: a directory for the export")
+	case noNumber("out", f.out) != nil:
+		return noNumber("out", f.out)
 	case f.threads < 1:
 		return cli.Usagef("--threads %d: must be at least 1", f.threads)
 	case f.state && f.format.Value == export.Inference:

@@ -65,6 +65,9 @@ func printResult(w io.Writer, r *train.Result) {
 	if r.Storage != nil {
 		fmt.Fprintf(w, "%-12s %s\n", "disks", r.Storage)
 	}
+	if c := r.Checkpoints; c != nil && c.Failed > 0 {
+		fmt.Fprintf(w, "%-12s %d written, %d failed in %s\n", "checkpoints", c.Written, c.Failed, c.Location)
+	}
 	printLife(w, r.Life)
 	for _, s := range r.ServerUse {
 		if slowPages(s) {
@@ -75,6 +78,9 @@ func printResult(w io.Writer, r *train.Result) {
 		fmt.Fprintf(w, "%-12s %s\n", "transport", r.Transfers[0])
 	}
 	fmt.Fprintf(w, "%-12s %s\n", "digest", r.Digest)
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "%-12s %s\n", "warning", warning)
+	}
 }
 
 // largeTables is where pages of 4 KiB begin to cost: well above what the

@@ -31,7 +31,7 @@ func (f *scoreRanks) register(c *cobra.Command) {
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA `node` of a rank's memory: auto deals ranks round the nodes, none pins nothing")
 	fl.StringVar(&f.metrics, "metrics", "", "show ranks to Prometheus at http://`HOST:PORT`/metrics")
 	fl.DurationVar(&f.stallAfter, "stall-after", stallAfter, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
-	fl.BoolVar(&f.quiet, "quiet", false, "no notes on stderr")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr; warnings are printed")
 	f.registerRanks(fl)
 }
 
@@ -96,7 +96,7 @@ func (f *scoreRanks) together(ctx context.Context, c *cobra.Command, rank bool, 
 		return nil, err
 	}
 	args := append([]string{c.Name(), "--numa", f.numa, "--stall-after", f.stallAfter.String()}, f.transport.args()...)
-	return job.RunProcesses(ctx, j, job.ProcessConfig{Exe: exe, Args: args, Events: show.event, Metrics: begin, Store: f.store(c, show.note)})
+	return job.RunProcesses(ctx, j, job.ProcessConfig{Exe: exe, Args: args, Events: show.event, Metrics: begin, Store: f.store(c, show.warn)})
 }
 
 // one is one rank's part; the result is the first worker's.
@@ -117,7 +117,7 @@ func (f *scoreRanks) one(ctx context.Context, c *cobra.Command, describe func() 
 		}
 		return j, err
 	}
-	store := f.store(c, show.note)
+	store := f.store(c, show.warn)
 	store.Ranks, cfg.Own = !started, store
 	met, linger, err := f.find(ctx, &cfg, store, described, show.note)
 	if err != nil {

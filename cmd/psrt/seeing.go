@@ -126,7 +126,7 @@ func (w *follower) write(step int64, all ...tensorboard.Scalar) {
 		return
 	}
 	if w.failed = w.board.Write(time.Now(), step, all...); w.failed != nil {
-		w.next(train.Event{Note: fmt.Sprintf("no more events for TensorBoard, training goes on: %v", w.failed)})
+		w.next(train.Event{Warning: fmt.Sprintf("no more events for TensorBoard, training goes on: %v", w.failed)})
 	}
 }
 

@@ -331,7 +331,7 @@ func (f *serveFlags) linger() {
 }
 
 // replicaOwn are flags that the launcher gives each server itself, or keeps.
-var replicaOwn = []string{"save", "load", "save-every"}
+var replicaOwn = []string{"save", "load", "save-every", "begin-anew"}
 
 func (f *serveFlags) forServers(g *pflag.Flag) bool {
 	return !f.replicated() || !slices.Contains(replicaOwn, g.Name)

@@ -83,12 +83,13 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	}
 	res, err := job.RunProcesses(ctx, j, job.ProcessConfig{
 		Exe: exe, Args: args, Colocate: f.colocate, WorkerRestarts: f.workersLost.restarts,
-		Events: seen.event, Metrics: begin, Store: f.store(c, show.note),
+		Events: seen.event, Metrics: begin, Store: f.store(c, show.warn),
 	})
 	show.end()
 	if err := errors.Join(err, seen.end(res)); err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
+	res.Warnings = show.warnings()
 	return report(res, j, f, out, seen.curve)
 }
 
@@ -142,8 +143,8 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		if err == nil {
 			j.Flags = jobFlags(c)
 			show.note(note)
-			if note := f.launcherEndsAll(j); note != "" {
-				show.note(note)
+			if warning := f.launcherEndsAll(j); warning != "" {
+				show.warn(warning)
 			}
 			if j.Lifecycle != nil {
 				show.note(lifeNote(j))
@@ -151,7 +152,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 		}
 		return j, err
 	}
-	store := f.store(c, show.note)
+	store := f.store(c, show.warn)
 	store.Ranks, cfg.Own = !started, store
 	met, linger, err := f.find(ctx, &cfg, store, describe, show.note)
 	if err != nil {
@@ -234,6 +235,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			return err
 		}
 	}
+	res.Warnings = show.warnings()
 	return report(res, asked, f, out, seen.curve)
 }
 
@@ -253,8 +255,28 @@ func (f *trainFlags) rankConfig() (cfg job.RankConfig, started bool, err error) 
 	return job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, HostLabel: f.replicas.host, Rack: f.replicas.rack, Weight: f.replicas.weight, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}, started, err
 }
 
-// report prints the result: JSON alone on stdout, or for people.
+// report prints the result, and then fails where the job's last checkpoint or model for serving did.
 func report(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser, curve []train.Progress) error {
+	return errors.Join(printReports(res, j, f, out, curve), unsaved(res))
+}
+
+// unsaved is the error of a job that has ended and could not save its state at last.
+func unsaved(res *train.Result) (err error) {
+	if c := res.Checkpoints; c != nil && c.LastFailure != "" {
+		after := "none was written"
+		if c.Newest > 0 {
+			after = fmt.Sprintf("the newest is %d", c.Newest)
+		}
+		err = fmt.Errorf("the last checkpoint in %s failed, and %s: %s", c.Location, after, c.LastFailure)
+	}
+	if l := res.Life; l != nil && l.Serving != nil && l.Serving.LastFailure != "" {
+		err = errors.Join(err, fmt.Errorf("the last model for serving in %s failed: %s", l.Serving.Location, l.Serving.LastFailure))
+	}
+	return err
+}
+
+// printReports prints the result: JSON alone on stdout, or for people.
+func printReports(res *train.Result, j *train.Job, f *trainFlags, out io.WriteCloser, curve []train.Progress) error {
 	if f.report != "" {
 		if err := writeReport(f.report, res, j, curve); err != nil {
 			return err

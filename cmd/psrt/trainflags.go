@@ -158,7 +158,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	f.watch = cli.NewChoice(train.WatchAuto, train.WatchAuto, train.WatchCounters, train.WatchOff)
 	fl.Var(f.watch, "watch", "how servers see who sends how much; auto: the kernel's counts (eBPF) where they may, else their own counters")
 	f.see.register(fl)
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr; warnings are printed")
 
 	f.registerRanks(fl)
 }
@@ -210,11 +210,25 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	if err != nil {
 		return nil, "", err
 	}
+	if snapshots == nil && f.serving == "" && f.checkpoint.beginAnew {
+		return nil, "", cli.Usagef("--begin-anew has no effect without --checkpoint or --serving: leave it out")
+	}
+	for _, place := range []struct{ flag, name string }{{"out", f.out}, {"serving", f.serving}} {
+		if err := noNumber(place.flag, place.name); err != nil {
+			return nil, "", err
+		}
+	}
 	stream, err := f.stream.describe(c, snapshots)
 	if err != nil {
 		return nil, "", err
 	}
-	j := &train.Job{Stream: stream, Checkpoint: snapshots}
+	j := &train.Job{Stream: stream, Checkpoint: snapshots, Serving: f.serving, BeginAnew: f.checkpoint.beginAnew}
+	if err := snapshots.Check(); err != nil {
+		return nil, "", cli.Usagef("%w", err)
+	}
+	if err := j.CheckPlaces(ctx); err != nil {
+		return nil, "", err
+	}
 	var d dataset.Description
 	var src *dataset.Source // nil: a stream
 	if stream != nil {
@@ -298,7 +312,7 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 	}
 	*j = train.Job{
 		Data: paths(f.data), Valid: paths(f.valid), Test: paths(f.test), Reading: opts,
-		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && j.Stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: j.Stream, Checkpoint: j.Checkpoint,
+		Dataset: f.dataset.Value, Shuffle: !f.noShuffle && j.Stream == nil, GlobalShuffle: f.global, Sharding: f.sharding.Value, Stream: j.Stream, Checkpoint: j.Checkpoint, BeginAnew: j.BeginAnew,
 		Batch: f.batch, Epochs: f.epochs, Patience: f.patience, Seed: f.seed, Clip: f.clip,
 		Dense: f.dense.Value, Collective: f.collective.Value, Combine: f.combine.Value, Heter: dense, DenseDevice: f.heter.device, Compress: f.compress.Choice,
 		Servers: f.servers, Workers: f.workers, Threads: f.threads, Lanes: f.lanes, MaxBytes: int64(f.memBudget),

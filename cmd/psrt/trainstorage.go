@@ -19,7 +19,7 @@ import (
 // snapshotFlags say whether a running job is saved, where and how often.
 type snapshotFlags struct {
 	dir, every, compress string
-	resume               bool
+	resume, beginAnew    bool
 }
 
 // checkpointEvery is how often where --checkpoint says nothing else.
@@ -32,7 +32,8 @@ func (f *snapshotFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.dir, "checkpoint", "", "`directory`, or s3://bucket/prefix, for snapshots of the running job: a base, then what has changed")
 	fl.StringVar(&f.every, "checkpoint-every", checkpointEvery, "`time or steps` between two, such as 60s or 1000steps")
 	fl.StringVar(&f.compress, "checkpoint-compress", compressNone, "how blocks of the snapshots are packed, `lz4|none`: lz4 where it saves a sixteenth; a psrt from before it cannot read them")
-	fl.BoolVar(&f.resume, "resume", false, "go on from the newest snapshot in --checkpoint, on any number of servers and workers; where there is none, begin anew")
+	fl.BoolVar(&f.resume, "resume", false, "go on from the newest snapshot in --checkpoint, on any number of servers and workers; --checkpoint DIR@N goes on from number N; where there is none, begin anew")
+	fl.BoolVar(&f.beginAnew, "begin-anew", false, "train a new model although --checkpoint (or --serving) has snapshots of another run: those are kept")
 }
 
 // storageFlags say where rows lie that do not fit into --mem-budget.
@@ -87,7 +88,11 @@ func (f *snapshotFlags) describe(c *cobra.Command) (*train.Checkpoint, error) {
 		}
 		return nil, nil
 	}
-	k := &train.Checkpoint{Dir: f.dir, Resume: f.resume, Deltas: train.CheckpointDeltas, Keep: train.CheckpointKeep}
+	if f.resume && f.beginAnew {
+		return nil, cli.Usagef("--resume goes on and --begin-anew does not: give one of them")
+	}
+	dir, from := splitPlace(f.dir)
+	k := &train.Checkpoint{Dir: dir, From: from, Resume: f.resume, Deltas: train.CheckpointDeltas, Keep: train.CheckpointKeep}
 	switch f.compress {
 	case compressNone:
 	case ckpt.CompressLZ4:

@@ -88,7 +88,9 @@ func (l *launcher) add(ctx context.Context, more chan<- launch.Later, known map[
 	rank := rankOf(number, l.job)
 	select {
 	case more <- launch.Later{Index: rank, Rank: l.rank(rank)}:
-		l.tell(fmt.Sprintf("server %d is started", number))
+		if l.cfg.Events != nil {
+			l.cfg.Events(train.Event{Note: fmt.Sprintf("server %d is started", number)})
+		}
 	case <-ctx.Done():
 	}
 }

@@ -157,7 +157,7 @@ func (a *adopter) adopt(ctx context.Context, worker int) error {
 		return nil // another was faster, or it is back
 	}
 	if a.cfg.Events != nil {
-		a.cfg.Events(train.Event{Note: fmt.Sprintf("worker %d is gone: %s goes on for it, too", worker, nameIn(a.cfg.Rank, a.job))})
+		a.cfg.Events(train.Event{Warning: fmt.Sprintf("worker %d is gone: %s goes on for it, too", worker, nameIn(a.cfg.Rank, a.job))})
 	}
 	if a.cfg.OnAdopt != nil {
 		a.cfg.OnAdopt(worker)

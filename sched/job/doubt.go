@@ -176,7 +176,7 @@ func hungUp(ctx context.Context, cfg *RankConfig, job *train.Job) func(worker in
 	}
 	d := &doubts{c: cfg.Coord, job: job, under: map[int]bool{}, note: func(line string) {
 		if cfg.Events != nil {
-			cfg.Events(train.Event{Note: line})
+			cfg.Events(train.Event{Warning: line})
 		}
 	}}
 	return func(worker int, back func() bool) { d.hungUp(ctx, worker, back) }

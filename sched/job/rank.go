@@ -110,7 +110,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 	}
 	cfg.refused = dial.NewRefusals(func(line string) {
 		if cfg.Events != nil {
-			cfg.Events(train.Event{Note: nameIn(cfg.Rank, job) + " has " + line})
+			cfg.Events(train.Event{Warning: nameIn(cfg.Rank, job) + " has " + line})
 		}
 	})
 	defer cfg.refused.Close()
@@ -358,7 +358,7 @@ func watchAbort(ctx context.Context, cfg RankConfig, job *train.Job, cancel cont
 		if !job.Chained() {
 			cancel(err)
 		} else if cfg.Events != nil {
-			cfg.Events(train.Event{Note: fmt.Sprintf("the coordinator is lost: training goes on until workers have to meet, and servers cannot change (%v); with --coordinator https://…, your etcd, it comes back", err)})
+			cfg.Events(train.Event{Warning: fmt.Sprintf("the coordinator is lost: training goes on until workers have to meet, and servers cannot change (%v); with --coordinator https://…, your etcd, it comes back", err)})
 		}
 	}
 	flag, err := coord.WatchAbort(ctx, cfg.Coord)

@@ -64,8 +64,8 @@ func endedAndResumed(t *testing.T, j *train.Job, ends int, longest time.Duration
 			time.AfterFunc(least+time.Duration(rng.Int64N(int64(longest-least))), cancel)
 		}
 		res, err := RunInProcess(ctx, j, "shm", func(e train.Event) {
-			if e.Note != "" {
-				t.Log(e.Note)
+			if e.Note+e.Warning != "" {
+				t.Log(e.Note + e.Warning)
 			}
 		})
 		cut := ctx.Err() != nil

@@ -79,8 +79,8 @@ func TestResumedAsyncCountsOnce(t *testing.T) {
 					time.AfterFunc(time.Duration(100+rng.IntN(400))*time.Millisecond, cancel)
 				}
 				res, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
-					if e.Note != "" {
-						t.Log(e.Note)
+					if e.Note+e.Warning != "" {
+						t.Log(e.Note + e.Warning)
 					}
 				})
 				ended := ctx.Err() != nil

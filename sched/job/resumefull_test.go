@@ -65,7 +65,7 @@ func TestCheckpointsOnAFullDisk(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	_, err := RunInProcess(ctx, &j, "shm", func(e train.Event) {
-		if state == isFull && strings.Contains(e.Note, "failed, training goes on") && strings.Contains(e.Note, says) {
+		if state == isFull && strings.Contains(e.Warning, "failed, training goes on") && strings.Contains(e.Warning, says) {
 			state = failed
 		}
 		if e.Epoch == nil {

@@ -58,7 +58,7 @@ func beSeen(ctx context.Context, cfg *RankConfig, job *train.Job) (end func()) {
 	}
 	note := func(err error) {
 		if cfg.Events != nil {
-			cfg.Events(train.Event{Note: fmt.Sprintf("psrt status will not see this rank: %v", err)})
+			cfg.Events(train.Event{Warning: fmt.Sprintf("psrt status will not see this rank: %v", err)})
 		}
 	}
 	host, err := os.Hostname()

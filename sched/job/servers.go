@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func RunServers(ctx context.Context, cfg ServersConfig) error {
 	}
 	defer end()
 	l := &launcher{job: cfg.job(), dir: dir, store: store, failures: map[int]*train.Failure{}, starts: map[int]int{}, lost: map[int]bool{}, waiting: map[int]time.Time{}}
-	l.cfg.Events = func(e train.Event) { cfg.Note(e.Note) }
+	l.cfg.Events = func(e train.Event) { cfg.Note(cmp.Or(e.Warning, e.Note)) }
 	l.flags = func(rank, n int) []string {
 		if n > 0 {
 			_ = os.Remove(metricsSocket(dir, rank)) // of the process before, if it had made it

@@ -198,9 +198,9 @@ func (l *launcher) why(d *launch.Death) string {
 	return d.Error()
 }
 
-func (l *launcher) tell(note string) {
+func (l *launcher) tell(warning string) {
 	if l.cfg.Events != nil {
-		l.cfg.Events(train.Event{Note: note})
+		l.cfg.Events(train.Event{Warning: warning})
 	}
 }
 

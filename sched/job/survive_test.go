@@ -53,7 +53,7 @@ func chainedLauncher(t *testing.T, replicas int, inMap, listed []uint64) (*launc
 	var told []string
 	j := &train.Job{Servers: len(inMap), Workers: 2, Replicas: replicas, Groups: 12}
 	return &launcher{job: j, store: c, starts: map[int]int{}, failures: map[int]*train.Failure{}, dir: t.TempDir(),
-		cfg: ProcessConfig{Events: func(e train.Event) { told = append(told, e.Note) }}}, &told
+		cfg: ProcessConfig{Events: func(e train.Event) { told = append(told, e.Note+e.Warning) }}}, &told
 }
 
 func killed(l *launcher, rank int) *launch.Death {

@@ -250,7 +250,7 @@ func (w *warden) offer(life context.Context) {
 		}
 		if said != err.Error() && life.Err() == nil && w.k.cfg.Events != nil {
 			said = err.Error()
-			w.k.cfg.Events(train.Event{Note: fmt.Sprintf("%s does not keep the coordinator in another's place yet: %v; it offers itself again", nameIn(w.k.cfg.Rank, w.k.job), err)})
+			w.k.cfg.Events(train.Event{Warning: fmt.Sprintf("%s does not keep the coordinator in another's place yet: %v; it offers itself again", nameIn(w.k.cfg.Rank, w.k.job), err)})
 		}
 	}
 }
@@ -478,7 +478,7 @@ func (w *warden) become(life context.Context, offered *coord.Session, port *etcd
 	k.later = n
 	k.mu.Unlock()
 	if k.cfg.Events != nil {
-		k.cfg.Events(train.Event{Note: fmt.Sprintf("%s keeps the coordinator in another's place: a way to it is at %s", nameIn(k.cfg.Rank, k.job), n.listener.Addr())})
+		k.cfg.Events(train.Event{Warning: fmt.Sprintf("%s keeps the coordinator in another's place: a way to it is at %s", nameIn(k.cfg.Rank, k.job), n.listener.Addr())})
 	}
 	keeping, stop := context.WithCancel(life)
 	w.all.Go(func() { w.stay(keeping, s) })

@@ -73,6 +73,8 @@ type Config struct {
 	// Note is told, once, what an operator wants to know and nobody has to act
 	// on. May be nil.
 	Note func(string)
+	// Warn is told of failures that the server outlives. nil: Note is told.
+	Warn func(string)
 	// Second leaves out of the notes what another server of the same job says, too.
 	Second bool
 	// ReconnectFor is how long a worker whose connection broke may take to

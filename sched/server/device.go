@@ -34,18 +34,18 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 	}
 	cfg := l.deviceConfig(rows.Spec())
 	cfg.Lost = func(rows int, err error) {
-		l.cfg.Note(fmt.Sprintf("lane %d, table %q: %v; nothing is lost: %d rows that were changed there are made again, and all lie in the tiers below from now on", l.global, below.Spec().Name, err, rows))
+		l.cfg.Warn(fmt.Sprintf("lane %d, table %q: %v; nothing is lost: %d rows that were changed there are made again, and all lie in the tiers below from now on", l.global, below.Spec().Name, err, rows))
 	}
 	said := false
 	cfg.Gap = func(rows int) {
 		if !said { // how it goes on psrt_tier_device_unwritten tells
-			l.cfg.Note(fmt.Sprintf("lane %d, table %q: %d rows are changed on the device and not written down, for the tiers below have not taken what fills the journal (%d bytes a table and lane), or was changed before an event of its lifecycle: until they have, the device's failure would end the server; give --hbm-journal more, or disks that are faster", l.global, below.Spec().Name, rows, cfg.Journal))
+			l.cfg.Warn(fmt.Sprintf("lane %d, table %q: %d rows are changed on the device and not written down, for the tiers below have not taken what fills the journal (%d bytes a table and lane), or was changed before an event of its lifecycle: until they have, the device's failure would end the server; give --hbm-journal more, or disks that are faster", l.global, below.Spec().Name, rows, cfg.Journal))
 		}
 		said = true
 	}
 	c, err := hbm.New(below, cfg)
 	if errors.Is(err, hbm.ErrDevice) { // nothing is lost but speed
-		l.cfg.Note(fmt.Sprintf("lane %d keeps table %q in the tiers below: %v", l.global, rows.Spec().Name, err))
+		l.cfg.Warn(fmt.Sprintf("lane %d keeps table %q in the tiers below: %v", l.global, rows.Spec().Name, err))
 		return rows, nil
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *lane) onDevice(rows tiers.Rows) (tiers.Rows, error) {
 		return nil, err
 	}
 	if why := c.Unwritten(); why != nil && l.cfg.Device.Journal > 0 {
-		l.cfg.Note(fmt.Sprintf("lane %d, table %q: the rows of a device that fails are gone with it: %v (--hbm-journal)", l.global, rows.Spec().Name, why))
+		l.cfg.Warn(fmt.Sprintf("lane %d, table %q: the rows of a device that fails are gone with it: %v (--hbm-journal)", l.global, rows.Spec().Name, why))
 	}
 	return c, nil
 }

@@ -86,6 +86,9 @@ func New(cfg Config) (*Server, error) {
 	if s.cfg.Note == nil {
 		s.cfg.Note = func(string) {}
 	}
+	if s.cfg.Warn == nil {
+		s.cfg.Warn = s.cfg.Note
+	}
 	s.watch = newWatch(&s.cfg, s.links, s.leavers)
 	first := cfg.Map.FirstLane(cfg.ID)
 	for i := 0; i < cfg.Map.LanesOf(cfg.ID); i++ {

@@ -155,7 +155,7 @@ func (s *Server) noteStorage() {
 	if st := s.lanes[0].storage; st != nil && !s.cfg.Second {
 		s.cfg.Note("rows that do not fit into memory lie on " + strings.Join(st.disks.Names(), "; "))
 		for _, w := range st.disks.Warnings() {
-			s.cfg.Note(w)
+			s.cfg.Warn(w)
 		}
 	}
 }

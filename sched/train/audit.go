@@ -38,7 +38,7 @@ func (w *worker) lastLook(ctx context.Context) error {
 		return nil
 	}
 	if err := rec.Err(); err != nil {
-		w.rank.emit(Event{Note: fmt.Sprintf("worker %d: %v; psrt audit judges what came before", w.rank.Index, err)})
+		w.rank.emit(Event{Warning: fmt.Sprintf("worker %d: %v; psrt audit judges what came before", w.rank.Index, err)})
 	}
 	keys := rec.Keys()
 	rows, err := w.client.NewRows(w.spec)

@@ -77,7 +77,7 @@ func (c *collective) joinCards(ctx context.Context) error {
 	c.cards.group, c.cards.why, c.cards.added = g, why, nil
 	c.mu.Unlock()
 	if c.w.rank.Index == 0 && news && g == nil {
-		c.w.rank.emit(Event{Note: fmt.Sprintf("dense gradients are added by psrt's own ring: %s; psrt doctor says what this machine has", why)})
+		c.w.rank.emit(Event{Warning: fmt.Sprintf("dense gradients are added by psrt's own ring: %s; psrt doctor says what this machine has", why)})
 	}
 	if c.w.rank.Index == 0 && g != nil {
 		i := g.Info()

@@ -43,7 +43,7 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 			}
 			return s, nil
 		},
-		Note: func(note string) { rank.emit(Event{Note: fmt.Sprintf("server %d: %s", rank.Index, note)}) },
+		Note: func(note string) { rank.emit(Event{Warning: fmt.Sprintf("server %d: %s", rank.Index, note)}) },
 	})
 	if err != nil {
 		return err

@@ -19,8 +19,9 @@ type Checkpoint struct {
 	// Steps or Seconds are between two; the other is 0.
 	Steps   int     `json:"steps,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
-	// Resume goes on from the newest whole one, where there is one.
-	Resume bool `json:"resume,omitempty"`
+	// Resume goes on from the newest one, where there is one, or from number From.
+	Resume bool   `json:"resume,omitempty"`
+	From   uint64 `json:"from,omitempty"`
 	// Deltas is how many deltas follow a base, Keep how many bases with their
 	// deltas stay; 0 keeps all.
 	Deltas int `json:"deltas"`
@@ -35,7 +36,18 @@ const (
 	CheckpointKeep   = 2
 )
 
+// Check refuses the number of a checkpoint in a job that does not go on from it.
+func (c *Checkpoint) Check() error {
+	if c != nil && c.From > 0 && !c.Resume {
+		return fmt.Errorf("train: --checkpoint %s@%d names checkpoint %d, from which --resume goes on: give that, too, or a name that does not end in @%d", c.Dir, c.From, c.From, c.From)
+	}
+	return nil
+}
+
 func (c *Checkpoint) validate(j *Job) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
 	switch {
 	case c == nil:
 		return nil
@@ -58,7 +70,9 @@ type Checkpoints struct {
 	Location string `json:"location"`
 	Written  int    `json:"written"`
 	Failed   int    `json:"failed,omitempty"`
-	Newest   uint64 `json:"newest"` // its number
+	// LastFailure is why the last one failed; "": it did not.
+	LastFailure string `json:"last_failure,omitempty"`
+	Newest      uint64 `json:"newest"` // its number
 	// PauseSeconds is the longest that a lane stood still for one, WriteSeconds the
 	// longest from a cut to its commit.
 	PauseSeconds float64 `json:"pause_s"`
@@ -100,7 +114,7 @@ type outcome struct {
 }
 
 func newSaver(ctx context.Context, w *worker) (*saver, error) {
-	h, err := ckpt.OpenHistory(ctx, w.job.Checkpoint.Dir, ckpt.HistoryOptions{Keep: w.job.Checkpoint.Keep})
+	h, err := ckpt.OpenHistory(ctx, w.job.Checkpoint.Dir, ckpt.HistoryOptions{Keep: w.job.Checkpoint.Keep, Run: w.runID})
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +154,11 @@ func (s *saver) step(ctx context.Context, pos position) {
 		s.miss(pos)
 		return
 	}
+	s.write(ctx, pos)
+}
+
+// write begins a checkpoint; none is under way.
+func (s *saver) write(ctx context.Context, pos position) {
 	s.missed, s.begun = 0, true
 	s.at, s.pass, s.when = pos.Steps, pos.Epoch, time.Now()
 	if err := s.begin(ctx, pos); err != nil {
@@ -153,11 +172,16 @@ func (s *saver) begin(ctx context.Context, pos position) error {
 	if heads := s.w.client.Heads(); !slices.Equal(heads, s.heads) {
 		s.heads, s.deltas = heads, -1
 	}
-	next, err := s.h.Begin(ckpt.NextOptions{Delta: s.deltas >= 0 && s.deltas < s.cfg.Deltas, Compress: s.cfg.Compress})
+	delta := s.deltas >= 0 && s.deltas < s.cfg.Deltas
+	next, err := s.h.Begin(ctx, ckpt.NextOptions{Delta: delta, Compress: s.cfg.Compress})
+	if delta && errors.Is(err, ckpt.ErrNoBase) {
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("a whole checkpoint is written in place of a change of the last one: %v", err)})
+		delta = false
+		next, err = s.h.Begin(ctx, ckpt.NextOptions{Compress: s.cfg.Compress})
+	}
 	if err != nil {
 		return err
 	}
-	delta := s.deltas >= 0 && s.deltas < s.cfg.Deltas
 	k := s.w.client.Caller()
 	start := time.Now()
 	order, err := s.say(ctx, next)
@@ -243,13 +267,15 @@ func (s *saver) over(o outcome) {
 		if errors.Is(o.err, context.Canceled) {
 			return // the job ends
 		}
-		s.w.rank.emit(Event{Note: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
+		s.sum.LastFailure = o.err.Error()
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
 		return
 	}
 	if err := s.h.Trouble(); err != nil {
-		s.w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
 	}
 	s.sum.Written++
+	s.sum.LastFailure = ""
 	s.sum.Newest = o.number
 	s.sum.PauseSeconds = max(s.sum.PauseSeconds, o.pause)
 	s.sum.WriteSeconds = max(s.sum.WriteSeconds, o.seconds)

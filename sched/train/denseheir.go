@@ -65,7 +65,7 @@ func (d *denseRank) goesOn(ctx context.Context, from uint64, exact bool) error {
 			return err
 		}
 	}
-	d.rank.emit(Event{Note: t.String()})
+	d.rank.emit(Event{Warning: t.String()})
 	return nil
 }
 

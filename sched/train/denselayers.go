@@ -44,7 +44,7 @@ func (d *denseRank) openDevice() {
 	}
 	device, err := layers.Open(kind, number, d.model, d.share.Micro, min(leavesAtOnce, d.share.Last-d.share.First))
 	if err != nil {
-		d.tellLayers(fmt.Sprintf("computes its layers on the processor: %v; --dense-device %s would run the device's kernels there", err, pick.Host))
+		d.rank.emit(Event{Warning: d.noteLayers(fmt.Sprintf("computes its layers on the processor: %v; --dense-device %s would run the device's kernels there", err, pick.Host))})
 		return
 	}
 	bits := "with the processor's bits"
@@ -52,13 +52,14 @@ func (d *denseRank) openDevice() {
 		bits = "whose products differ from this processor's in their last bits"
 	}
 	d.layered.device = device
-	d.tellLayers(fmt.Sprintf("computes its layers on %s, %s", device.Name(), bits))
+	d.rank.emit(Event{Note: d.noteLayers(fmt.Sprintf("computes its layers on %s, %s", device.Name(), bits))})
 }
 
-func (d *denseRank) tellLayers(what string) {
+// noteLayers records where the layers are computed, and returns the line that tells it.
+func (d *denseRank) noteLayers(what string) string {
 	note := fmt.Sprintf("dense rank %d %s", d.rank.Index-d.job.Workers, what)
 	d.layered.told = append(d.layered.told, note)
-	d.rank.emit(Event{Note: note})
+	return note
 }
 
 // most is how many leaves are computed at a time.
@@ -97,7 +98,7 @@ func (d *denseRank) onDevice(ready []heter.Arrival, values *batch, grads [][]flo
 	if !at.device.Exact() {
 		same = "whose products have other last bits"
 	}
-	d.tellLayers(fmt.Sprintf("goes on without its device, on the processor, %s: %v", same, errors.Join(err, d.closeDevice())))
+	d.rank.emit(Event{Warning: d.noteLayers(fmt.Sprintf("goes on without its device, on the processor, %s: %v", same, errors.Join(err, d.closeDevice())))})
 	return false
 }
 

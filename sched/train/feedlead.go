@@ -75,6 +75,11 @@ func newLeader(w *worker) *leader {
 // told.
 func (l *leader) open(ctx context.Context) (err error) {
 	goesOn := l.w.rank.Generation > 1 || l.w.job.Checkpoint != nil && l.w.job.Checkpoint.Resume
+	if l.cfg.Log != "" && !goesOn {
+		if err := keepStreamLog(l.cfg.Log); err != nil {
+			return err
+		}
+	}
 	switch {
 	case l.cfg.Log != "":
 		if l.log, l.entries, err = OpenStreamLog(l.cfg.Log, goesOn, StreamHead{Reading: l.w.job.Reading, MeanLabel: l.w.job.Model.MeanLabel}); err != nil {
@@ -269,7 +274,7 @@ func (l *leader) look(now time.Time) {
 	}
 	if now.Sub(l.trouble) >= complainEvery {
 		l.trouble = now
-		l.w.rank.emit(Event{Note: fmt.Sprintf("no new files are seen: %v; looks again", err)})
+		l.w.rank.emit(Event{Warning: fmt.Sprintf("no new files are seen: %v; looks again", err)})
 	}
 }
 
@@ -283,7 +288,7 @@ func (l *leader) check(now time.Time, every time.Duration) {
 		l.unwhole = now
 	case now.Sub(l.unwhole) >= complainEvery:
 		l.unwhole = now
-		l.w.rank.emit(Event{Note: fmt.Sprintf("%s keeps changing, and is not trained before it has stayed as it is for %v: write files under a name that begins with a dot, and rename them when they are whole", path, l.settles())})
+		l.w.rank.emit(Event{Warning: fmt.Sprintf("%s keeps changing, and is not trained before it has stayed as it is for %v: write files under a name that begins with a dot, and rename them when they are whole", path, l.settles())})
 	}
 	if now.Sub(l.checked) < every {
 		return
@@ -294,7 +299,7 @@ func (l *leader) check(now time.Time, every time.Duration) {
 		if a.Same() {
 			continue
 		}
-		l.w.rank.emit(Event{Note: fmt.Sprintf("%s has changed since the stream took it up with %d bytes, and is not trained again: a name is trained once; give what is new a name of its own", a.Path, a.Size)})
+		l.w.rank.emit(Event{Warning: fmt.Sprintf("%s has changed since the stream took it up with %d bytes, and is not trained again: a name is trained once; give what is new a name of its own", a.Path, a.Size)})
 		if info, err := os.Stat(a.Path); err == nil {
 			a.Size, a.MTime = info.Size(), info.ModTime()
 		}

@@ -103,7 +103,7 @@ func TestStreamsEndAndFilesOnTheirWay(t *testing.T) {
 	}
 	var notes []string
 	job := &Job{Data: []string{dir}, Batch: 10, Stream: &Stream{Idle: .6, Settle: .3}}
-	l := newLeader(&worker{job: job, rank: &Rank{Coord: local.New(), Events: func(e Event) { notes = append(notes, e.Note) }}})
+	l := newLeader(&worker{job: job, rank: &Rank{Coord: local.New(), Events: func(e Event) { notes = append(notes, e.Note+e.Warning) }}})
 	l.now = now
 	put("a", "1 0:1:1\n")
 	put("b", "1 0:1:1\n")

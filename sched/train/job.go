@@ -62,8 +62,10 @@ type Job struct {
 	Lifecycle *table.Lifecycle `json:"lifecycle,omitempty"`
 	// Schedule is when days end, of a table with a lifecycle; Serving is where the
 	// models for serving go that are made then, "" is nowhere.
-	Schedule       table.Schedule  `json:"schedule,omitzero"`
-	Serving        string          `json:"serving,omitempty"`
+	Schedule table.Schedule `json:"schedule,omitzero"`
+	Serving  string         `json:"serving,omitempty"`
+	// BeginAnew lets the job begin anew where another run has saved; see CheckPlaces.
+	BeginAnew      bool            `json:"begin_anew,omitempty"`
 	DenseOptimizer table.Optimizer `json:"dense_optimizer"`
 
 	Batch     int    `json:"batch"`

@@ -33,7 +33,9 @@ type Serving struct {
 	Bases    int    `json:"bases"`
 	Deltas   int    `json:"deltas"`
 	Failed   int    `json:"failed,omitempty"`
-	Newest   uint64 `json:"newest"` // its number
+	// LastFailure is why the last one failed; "": it did not.
+	LastFailure string `json:"last_failure,omitempty"`
+	Newest      uint64 `json:"newest"` // its number
 	// WriteSeconds is the longest from a cut to its commit, WaitSeconds the longest
 	// that training stood still for the end of a day.
 	WriteSeconds float64 `json:"write_s"`
@@ -126,15 +128,15 @@ func newKeeper(ctx context.Context, w *worker) (*keeper, error) {
 		return k, k.happen(ctx, accessor.Event{Kind: accessor.Failed}) // there is nowhere it could go
 	}
 	var err error
-	if k.h, err = openServing(ctx, w.job); err != nil {
+	if k.h, err = openServing(ctx, w.job, w.runID); err != nil {
 		return nil, err
 	}
 	k.sum.Location = w.job.Serving
 	return k, k.resume(ctx, &w.pos.Life)
 }
 
-func openServing(ctx context.Context, job *Job) (*ckpt.History, error) {
-	return ckpt.OpenHistory(ctx, job.Serving, ckpt.HistoryOptions{Keep: servingKeep})
+func openServing(ctx context.Context, job *Job, run string) (*ckpt.History, error) {
+	return ckpt.OpenHistory(ctx, job.Serving, ckpt.HistoryOptions{Keep: servingKeep, Run: run})
 }
 
 // servingKeep is how many bases for serving stay, with their deltas.
@@ -156,7 +158,7 @@ func (k *keeper) resume(ctx context.Context, at *lifeAt) error {
 	if at.Saved > 0 {
 		if err := k.h.Resume(ctx, at.Saved); err != nil {
 			at.Chain = 0
-			k.w.rank.emit(Event{Note: fmt.Sprintf("the save for serving %d in %s is not there any more (%v): a base comes next", at.Saved, k.sum.Location, err)})
+			k.w.rank.emit(Event{Warning: fmt.Sprintf("the save for serving %d in %s is not there any more (%v): a base comes next", at.Saved, k.sum.Location, err)})
 		}
 	}
 	if at.Open > 0 {
@@ -371,6 +373,12 @@ func (k *keeper) finishDay(ctx context.Context) error {
 		return err
 	}
 	delta := at.Chain > 0 && at.Chain < k.plan.ServingBaseEvery
+	if delta {
+		if err := k.h.Intact(ctx); errors.Is(err, ckpt.ErrNoBase) {
+			k.w.rank.emit(Event{Warning: fmt.Sprintf("a whole model for serving is written in place of a change of the last one: %v", err)})
+			delta = false
+		}
+	}
 	kind := accessor.CutBase
 	if delta {
 		kind = accessor.CutDelta
@@ -387,7 +395,7 @@ func (k *keeper) finishDay(ctx context.Context) error {
 func (k *keeper) serve(ctx context.Context, events int, delta bool) error {
 	k.writing = make(chan served, 1)
 	k.w.pos.Life.Begun = k.w.pos.Steps
-	next, err := k.h.Begin(ckpt.NextOptions{Delta: delta, WeightsOnly: true, Quantise: k.plan.ServingQuantize})
+	next, err := k.h.Begin(ctx, ckpt.NextOptions{Delta: delta, WeightsOnly: true, Quantise: k.plan.ServingQuantize})
 	if err != nil {
 		k.writing <- served{err: err}
 		return nil
@@ -448,10 +456,11 @@ func (k *keeper) endSave(ctx context.Context) ([]accessor.Event, error) {
 	at.Open, at.OpenDelta = 0, false
 	if o.err != nil {
 		k.sum.Failed++
+		k.sum.LastFailure = o.err.Error()
 		if !delta || errors.Is(o.err, ckpt.ErrNoBase) || isBaseNeeded(o.err) {
 			at.Chain = 0
 		}
-		k.w.rank.emit(Event{Note: fmt.Sprintf("a save for serving in %s failed, the next one has its rows too: %v", k.sum.Location, o.err)})
+		k.w.rank.emit(Event{Warning: fmt.Sprintf("a save for serving in %s failed, the next one has its rows too: %v", k.sum.Location, o.err)})
 		return []accessor.Event{{Kind: accessor.Failed}}, nil
 	}
 	if delta {
@@ -461,7 +470,7 @@ func (k *keeper) endSave(ctx context.Context) ([]accessor.Event, error) {
 		k.sum.Bases++
 		at.Chain = 1
 	}
-	at.Saved, k.sum.Newest = o.number, o.number
+	at.Saved, k.sum.Newest, k.sum.LastFailure = o.number, o.number, ""
 	k.sum.WriteSeconds = max(k.sum.WriteSeconds, o.seconds)
 	if o.latency > 0 { // this job's
 		k.sum.LatencySeconds, k.sum.LastLatencySeconds = max(k.sum.LatencySeconds, o.latency), o.latency

@@ -76,7 +76,7 @@ func (w *worker) inheritKeeper(ctx context.Context) error {
 	w.keeper = k
 	if w.job.Serving != "" {
 		err := w.awaitLock(ctx, func() (err error) {
-			k.h, err = openServing(ctx, w.job)
+			k.h, err = openServing(ctx, w.job, w.runID)
 			return err
 		})
 		if err != nil {

@@ -40,7 +40,8 @@ func (w *worker) modelDir() string {
 // keep has worker 0 save the model as it is after epoch e.
 func (w *worker) keep(ctx context.Context, e int) error {
 	return w.lead(ctx, keepName(e), func() error {
-		_, err := w.save(ctx, e)
+		digest, err := w.save(ctx, e)
+		w.pos.BestModel = digest
 		return err
 	})
 }

@@ -247,6 +247,9 @@ func runRows(ctx context.Context, job *Job, rank Rank) error {
 		Note: func(note string) {
 			rank.emit(Event{Note: fmt.Sprintf("server %d: %s", rank.Index, note)})
 		},
+		Warn: func(warning string) {
+			rank.emit(Event{Warning: fmt.Sprintf("server %d: %s", rank.Index, warning)})
+		},
 		Second: rank.Index > 0,
 		Begin: func() error {
 			if err := s.Load(psmsg.LoadRequest{Dir: p.Model, Generation: p.Generation}); err != nil {

@@ -62,6 +62,9 @@ type Result struct {
 	Pipeline pipe.Summary `json:"pipeline"`
 	Digest   string       `json:"digest"`
 
+	// Warnings are those of the run as they were printed, in order. Whoever shows the events fills them in.
+	Warnings []string `json:"warnings,omitempty"`
+
 	// Checkpoints is what was written of them, where the job was to.
 	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`
 
@@ -118,9 +121,11 @@ type Event struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Epoch    *Epoch    `json:"epoch,omitempty"`
 	Note     string    `json:"note,omitempty"`
-	Stall    string    `json:"stall,omitempty"` // who waits for whom, and has done for too long
-	Result   *Result   `json:"result,omitempty"`
-	Failure  *Failure  `json:"failure,omitempty"`
+	// Warning is what a user must know although the job goes on. It is no progress: --quiet shows it.
+	Warning string   `json:"warning,omitempty"`
+	Stall   string   `json:"stall,omitempty"` // who waits for whom, and has done for too long
+	Result  *Result  `json:"result,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // Progress is worker 0's view of a running epoch.

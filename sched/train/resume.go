@@ -26,6 +26,7 @@ type position struct {
 	// Best is the best epoch so far, -1 for none, Since how many epochs ago it was.
 	Best      int     `json:"best"`
 	BestScore float64 `json:"best_score"`
+	BestModel string  `json:"best_model,omitempty"` // its digest; "": not known
 	Since     int     `json:"since"`
 
 	Epochs       []Epoch `json:"epochs,omitempty"` // finished
@@ -207,6 +208,7 @@ func shownValue(v any) string {
 type resumption struct {
 	From     uint64    `json:"from"` // the checkpoint's number, 0 for a start from nothing
 	Position *position `json:"position,omitempty"`
+	Run      string    `json:"run,omitempty"`    // the id of its run
 	Unsent   bool      `json:"unsent,omitempty"` // workers go on with what is beside it
 	Failure  string    `json:"failure,omitempty"`
 	BadInput bool      `json:"bad_input,omitempty"`
@@ -257,11 +259,16 @@ func (w *worker) resume(ctx context.Context) (position, error) {
 
 // reload is worker 0's part.
 func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err error) {
+	if err := w.job.CheckPlaces(ctx); err != nil {
+		return r, err
+	}
+	w.runID = ckpt.NewRun()
+	defer func() { r.Run = w.runID }()
 	if w.saver, err = newSaver(ctx, w); err != nil || !c.Resume {
 		return r, err
 	}
-	m, err := ckpt.OpenTrainable(ctx, c.Dir)
-	if errors.Is(err, ckpt.ErrNoModel) {
+	m, err := c.open(ctx)
+	if c.From == 0 && errors.Is(err, ckpt.ErrNoModel) {
 		w.rank.emit(Event{Note: fmt.Sprintf("there is no checkpoint in %s yet: training begins anew", c.Dir)})
 		return r, nil
 	}
@@ -285,17 +292,19 @@ func (w *worker) reload(ctx context.Context, c *Checkpoint) (r resumption, err e
 	leads, fit := r.Position.Ahead.leads(w.job, w.carriers)
 	if !fit {
 		a := r.Position.Ahead
-		w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %s would leave them out",
+		w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s has some examples of the next %d steps, which are trained again; --sync ssp or asp with %s would leave them out",
 			m.Number, c.Dir, a.most(), a.layout())})
 	}
 	r.Position.Ahead = nil
 	if _, err := callAll[struct{}](ctx, w, psmsg.MethodLoad, psmsg.LoadRequest{Dir: c.Dir, Generation: m.Number, Saved: true, KeepOpen: true, Leads: leads}); err != nil {
-		return r, err
+		return r, c.explainLoad(ctx, m, err)
 	}
 	if err := w.saver.h.Resume(ctx, m.Number); err != nil {
 		return r, err
 	}
+	w.runID = m.Run
 	w.saver.deltas = len(m.Chain()) - 1
+	w.branch(ctx, m, r.Position)
 	w.saver.at, w.saver.sum.ResumedFrom, w.saver.sum.Newest = r.Position.Steps, m.Number, m.Number
 	w.saver.pass = r.Position.Epoch
 	r.From = m.Number
@@ -309,7 +318,7 @@ func SavedDataset(ctx context.Context, c *Checkpoint) string {
 	if c == nil || !c.Resume {
 		return ""
 	}
-	m, err := ckpt.OpenTrainable(ctx, c.Dir)
+	m, err := c.open(ctx)
 	if err != nil {
 		return ""
 	}

@@ -109,7 +109,7 @@ func (w *worker) open(ctx context.Context, paths []string, known *dataset.FileSe
 // workers read all files, unless they take them from a book.
 func (w *worker) warnOf(src *dataset.Source) {
 	if w.rank.Index == 0 || w.job.dynamic() {
-		src.OnWarning(func(text string) { w.rank.emit(Event{Note: text}) })
+		src.OnWarning(func(text string) { w.rank.emit(Event{Warning: text}) })
 	}
 }
 

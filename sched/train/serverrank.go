@@ -54,6 +54,9 @@ func RunServer(ctx context.Context, job *Job, rank Rank) error {
 		Note: func(note string) {
 			rank.emit(Event{Note: fmt.Sprintf("server %d: %s", rank.Index, note)})
 		},
+		Warn: func(warning string) {
+			rank.emit(Event{Warning: fmt.Sprintf("server %d: %s", rank.Index, warning)})
+		},
 		ReconnectFor: job.reconnectFor(),
 		OnWorkerLost: func(worker int, cause error) {
 			cancel(&PeerLost{job.MemberName(worker) + " broke its connection and did not come back", cause})

@@ -108,12 +108,21 @@ func (w *worker) endStreamPass(ctx context.Context, next dataset.Cursor) error {
 	return w.feed.forget(ctx, before)
 }
 
-// lastSave is the checkpoint of a stream that is over.
+// lastSave writes the checkpoint of a stream that is over, and repeats the last one of a job if that
+// failed. It does not where workers save what they have not sent: they have no step left to do it at.
 func (w *worker) lastSave(ctx context.Context) {
-	if w.job.Stream != nil && w.saver != nil {
-		w.saver.settle()
-		w.saver.step(ctx, w.pos)
-		w.saver.settle()
+	s := w.saver
+	if s == nil || w.job.Stream == nil && (s.sum.LastFailure == "" || w.job.savesUnsent()) {
+		return
+	}
+	s.settle()
+	if w.job.Stream != nil {
+		s.step(ctx, w.pos)
+		s.settle()
+	}
+	if s.sum.LastFailure != "" && ctx.Err() == nil {
+		s.write(ctx, w.pos)
+		s.settle()
 	}
 }
 

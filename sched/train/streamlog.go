@@ -85,6 +85,24 @@ func OpenStreamLog(path string, goesOn bool, head StreamHead) (*StreamLog, []dat
 	return l, entries, nil
 }
 
+// keepStreamLog renames the log of another run, in which this one begins anew, to PATH.N with the
+// lowest N that is free: that run's checkpoints refer to it.
+func keepStreamLog(path string) error {
+	if st, err := os.Stat(path); err != nil || st.Size() == 0 {
+		return nil // OpenStreamLog explains what is wrong
+	}
+	for n := 1; ; n++ {
+		kept := fmt.Sprintf("%s.%d", path, n)
+		if _, err := os.Lstat(kept); err == nil {
+			continue
+		}
+		if err := os.Rename(path, kept); err != nil {
+			return &InputError{fmt.Errorf("train: keeping the log of the stream that was read before: %w; give another --stream-log", err)}
+		}
+		return syncDir(filepath.Dir(path))
+	}
+}
+
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

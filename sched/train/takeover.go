@@ -201,6 +201,15 @@ func (w *worker) inherit(ctx context.Context) (known bool, err error) {
 // inheritSaver goes on with the history of checkpoints. One that was under way is
 // given up: the servers forget it when the next begins.
 func (w *worker) inheritSaver(ctx context.Context) (err error) {
+	var r resumption
+	said, err := w.said(ctx, "resume")
+	if err == nil && said != nil {
+		err = json.Unmarshal(said, &r)
+	}
+	if err != nil {
+		return err
+	}
+	w.runID = r.Run
 	err = w.awaitLock(ctx, func() (err error) {
 		w.saver, err = newSaver(ctx, w)
 		return err
@@ -210,12 +219,6 @@ func (w *worker) inheritSaver(ctx context.Context) (err error) {
 	}
 	if head := w.saver.h.Head(); head != nil {
 		w.saver.sum.Newest = head.Number
-	}
-	var r resumption
-	if said, err := w.said(ctx, "resume"); err != nil || said == nil {
-		return err
-	} else if err := json.Unmarshal(said, &r); err != nil {
-		return err
 	}
 	w.saver.sum.ResumedFrom = r.From
 	return nil
@@ -274,7 +277,7 @@ func (w *worker) takeOver(ctx context.Context, known bool) error {
 			return err
 		}
 	}
-	w.rank.emit(Event{Note: t.String()}) // what is said stays, whoever dies then
+	w.rank.emit(Event{Warning: t.String()}) // what is said stays, whoever dies then
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (w *worker) learns() bool {
 		return false
 	}
 	w.took.Takeovers[n-1].Exact = false
-	w.rank.emit(Event{Note: w.took.Takeovers[n-1].String()})
+	w.rank.emit(Event{Warning: w.took.Takeovers[n-1].String()})
 	return true
 }
 

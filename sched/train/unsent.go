@@ -163,7 +163,7 @@ func (u *unsent) hear() {
 		}
 		if f.err != nil && !u.told && u.ctx.Err() == nil {
 			u.told = true
-			u.w.rank.emit(Event{Note: fmt.Sprintf("worker %d cannot ask the coordinator whether a checkpoint begins (%v): until it can, training goes on and checkpoints fail", u.w.rank.Index, f.err)})
+			u.w.rank.emit(Event{Warning: fmt.Sprintf("worker %d cannot ask the coordinator whether a checkpoint begins (%v): until it can, training goes on and checkpoints fail", u.w.rank.Index, f.err)})
 		}
 	case <-enough:
 	}
@@ -261,7 +261,7 @@ func (s *saver) tellMissed(least int) {
 		return
 	}
 	s.begun = true
-	s.w.rank.emit(Event{Note: fmt.Sprintf("no checkpoint is written in %s while passes have one step: with --compress %s, --sync %s and several workers one begins behind the first step of a pass at the earliest; give --batch less than half of the rows, or --compress fp16, int8 or none", s.cfg.Dir, compress.Top, BSP)})
+	s.w.rank.emit(Event{Warning: fmt.Sprintf("no checkpoint is written in %s while passes have one step: with --compress %s, --sync %s and several workers one begins behind the first step of a pass at the earliest; give --batch less than half of the rows, or --compress fp16, int8 or none", s.cfg.Dir, compress.Top, BSP)})
 }
 
 // say tells the workers that a checkpoint begins.
@@ -331,7 +331,7 @@ func (w *worker) findUnsent(m *ckpt.Model, at *position) (some bool, err error) 
 	case j.savesUnsent() && j.bsp():
 		return false, &InputError{fmt.Errorf("train: %s: what each has not sent yet is in it, and belongs to nobody of %d; give --workers %d, or --compress fp16, int8 or none, or --sync %s or %s", was, j.Workers, len(m.Beside), SSP, ASP)}
 	}
-	w.rank.emit(Event{Note: was + "; what they had not sent yet is left out"})
+	w.rank.emit(Event{Warning: was + "; what they had not sent yet is left out"})
 	return false, nil
 }
 
@@ -348,7 +348,7 @@ func (w *worker) takeUnsent(ctx context.Context, number uint64) error {
 		return &InputError{fmt.Errorf("train: of %d dense values worker %d had something not sent yet, and with --dense %s nobody sends that: the model would not be that of a job that nobody stopped; give --dense %s, or --compress fp16, int8 or none", none, w.rank.Index, w.job.Dense, DensePS)}
 	case err == nil:
 		if none > 0 {
-			w.rank.emit(Event{Note: fmt.Sprintf("of %d dense values worker %d had something not sent yet, which is left out with --dense %s", none, w.rank.Index, w.job.Dense)})
+			w.rank.emit(Event{Warning: fmt.Sprintf("of %d dense values worker %d had something not sent yet, which is left out with --dense %s", none, w.rank.Index, w.job.Dense)})
 		}
 		return w.client.TakeUnsent(b, []table.Spec{w.spec}, dense)
 	case ctx.Err() != nil:
@@ -356,7 +356,7 @@ func (w *worker) takeUnsent(ctx context.Context, number uint64) error {
 	case w.job.bsp():
 		return fmt.Errorf("%w; to go on without what worker %d had not sent yet, give --compress fp16, int8 or none", err, w.rank.Index)
 	}
-	w.rank.emit(Event{Note: fmt.Sprintf("what worker %d had not sent yet is left out: %v", w.rank.Index, err)})
+	w.rank.emit(Event{Warning: fmt.Sprintf("what worker %d had not sent yet is left out: %v", w.rank.Index, err)})
 	return nil
 }
 

@@ -229,8 +229,8 @@ func TestMissed(t *testing.T) {
 		job := &Job{Sync: BSP, Workers: 2, Compress: compress.Choice{Code: compress.Top, Share: .1}, Checkpoint: &Checkpoint{Dir: "there", Steps: 1}}
 		w := &worker{job: job, rank: &Rank{Events: func(e Event) {
 			notes++
-			if !strings.Contains(e.Note, "no checkpoint is written in there") {
-				t.Errorf("%s: %q", c.name, e.Note)
+			if !strings.Contains(e.Warning, "no checkpoint is written in there") {
+				t.Errorf("%s: %q", c.name, e.Warning)
 			}
 		}}}
 		s := &saver{w: w, cfg: job.Checkpoint, when: time.Now()}

@@ -94,6 +94,7 @@ type worker struct {
 	clock  uint64
 	meter  meter
 	live   live
+	runID  string    // the id of the run, worker 0's, where the job is checkpointed
 	saver  *saver    // worker 0's, where the job is checkpointed
 	keeper *keeper   // worker 0's, where features have a lifecycle
 	lived  *lifeCard // what the process before this one wrote down; nil: nothing

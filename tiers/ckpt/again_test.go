@@ -18,7 +18,7 @@ func TestMadeAgain(t *testing.T) {
 	dir := t.TempDir()
 	h := testHistory(t, dir, 0)
 	write := func(delta bool, f func(r *RowsWriter)) {
-		n, err := h.Begin(NextOptions{Delta: delta})
+		n, err := h.Begin(t.Context(), NextOptions{Delta: delta})
 		check(t, err)
 		r, err := n.Writer(background).Rows("lane", spec, covers)
 		check(t, err)

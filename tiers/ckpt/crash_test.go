@@ -28,7 +28,7 @@ func script(w *twin, f files.FS, acked func(number uint64)) error {
 				}
 			}
 			var err error
-			if h, err = openHistory(background, f, f.Path(""), HistoryOptions{Keep: 2}); err != nil {
+			if h, err = openHistory(background, f, f.Path(""), HistoryOptions{Keep: 2, Run: oneRun}); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,7 @@ func states(t *testing.T, seed uint64) (list []*twin) {
 // script, whole, and none older than the last acknowledged; and it can be gone
 // on with.
 func recovered(f files.FS, want []*twin, acked uint64) error {
-	h, err := openHistory(background, f, f.Path(""), HistoryOptions{Keep: 2})
+	h, err := openHistory(background, f, f.Path(""), HistoryOptions{Keep: 2, Run: oneRun})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@
 //	                                            delta fits its parent; syncs; Puts
 //	                                            the manifest, which nothing had
 //	                                            under its name; then HEAD; then
-//	                                            retires chains that are too many
+//	                                            retires this run's chains that are too many
 //
 // Nothing is ever changed in place, and nothing is renamed but a small file on
 // its way into a directory, so an object store serves as well. A delta names its

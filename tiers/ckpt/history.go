@@ -16,6 +16,11 @@ type HistoryOptions struct {
 	// Keep is how many chains stay, each a base with its deltas: those with the
 	// newest generations. 0 keeps all.
 	Keep int
+	// Run is the id of the run that writes; "": a new one. Resume and Merge continue the
+	// run of the generation that they are given. Only chains of this run are counted and removed.
+	Run string
+	// AllRuns counts and removes the chains of all runs.
+	AllRuns bool
 }
 
 // History is a history being written. There is one at a time: it holds the
@@ -25,8 +30,12 @@ type History struct {
 	fs       files.FS
 	location string
 	keep     int
+	allRuns  bool
 
 	mu     sync.Mutex
+	run    string     // of the generations that come next
+	chain  []link     // from the parent's base to the parent
+	turn   int        // the last one in chain that toList picked in turn
 	lock   files.Lock // nil once it is closed
 	last   uint64     // the highest number that ever was
 	parent *Manifest  // of the next delta
@@ -60,7 +69,10 @@ func openHistory(ctx context.Context, f files.FS, location string, o HistoryOpti
 		}
 		return nil, explain("locking", f.Path(""), err)
 	}
-	h := &History{fs: f, location: location, keep: o.Keep, lock: lock, known: map[uint64]*Manifest{}}
+	h := &History{fs: f, location: location, keep: o.Keep, allRuns: o.AllRuns, run: o.Run, lock: lock, known: map[uint64]*Manifest{}}
+	if h.run == "" {
+		h.run = NewRun()
+	}
 	if err := h.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -73,7 +85,7 @@ func (h *History) begin(ctx context.Context) error {
 		return err
 	}
 	if s.model {
-		return fmt.Errorf("ckpt: %s holds a model of psrt train --out; choose another directory for checkpoints", h.fs.Path(""))
+		return holdsModel(h.fs)
 	}
 	if s.export {
 		return &PlaceError{fmt.Errorf("ckpt: %s holds an export of psrt export, which psrt eval and predict would read in place of the checkpoints; choose another directory for them", h.fs.Path(""))}
@@ -97,7 +109,7 @@ func (h *History) begin(ctx context.Context) error {
 		err = s.checkHead(ctx)
 	}
 	if err == nil && n > 0 {
-		h.parent, err = h.sound(ctx, s, n)
+		h.parent, h.chain, err = h.sound(ctx, s, n)
 	}
 	if h.broken = err; ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -105,17 +117,17 @@ func (h *History) begin(ctx context.Context) error {
 	return nil
 }
 
-// sound is a generation's manifest, if all that it needs is there.
-func (h *History) sound(ctx context.Context, s *shelf, number uint64) (*Manifest, error) {
+// sound is a generation's manifest and its chain, if all that it needs is there.
+func (h *History) sound(ctx context.Context, s *shelf, number uint64) (*Manifest, []link, error) {
 	chain, err := s.descent(ctx, number)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m := modelOf(h.fs, chain)
 	if err := m.each(ctx, openAtOnce, everyPart, func(context.Context, *partReader) error { return nil }); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return chain[len(chain)-1], nil
+	return chain[len(chain)-1], linksOf(chain), nil
 }
 
 // clean removes what no manifest names. It leaves all as it is where a manifest
@@ -167,7 +179,7 @@ func (h *History) Head() *Manifest {
 	return h.parent
 }
 
-// Resume makes a generation the one that the next delta follows.
+// Resume makes a generation the one that the next delta follows, and continues its run.
 func (h *History) Resume(ctx context.Context, number uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,11 +187,18 @@ func (h *History) Resume(ctx context.Context, number uint64) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.sound(ctx, s, number)
+	m, chain, err := h.sound(ctx, s, number)
 	if err == nil {
-		h.parent, h.broken = m, nil
+		h.parent, h.chain, h.broken, h.run = m, chain, nil, m.Run
 	}
 	return err
+}
+
+// StartRun makes the bases that come next, and their deltas, belong to a run.
+func (h *History) StartRun(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.run = id
 }
 
 // Trouble is what went wrong after the last commit without harm to it: old
@@ -210,7 +229,7 @@ func (h *History) Close() error {
 	return errors.Join(err, lock.Close())
 }
 
-// retire removes the chains that are too many, newest generation first, so that
+// retire removes the chains of this run that are too many, newest generation first, so that
 // at no moment one is there whose parent is not; and a chain's parts only when
 // its manifests are durably gone. h.mu is held.
 func (h *History) retire(ctx context.Context) error {
@@ -238,14 +257,18 @@ func (h *History) retire(ctx context.Context) error {
 		baseOf[n], newestOf[base] = base, n
 	}
 	var bases []uint64
+	kept := map[uint64]bool{}
 	for b := range newestOf {
-		bases = append(bases, b)
+		if h.allRuns || h.known[b].Run == h.run {
+			bases = append(bases, b)
+		} else {
+			kept[b] = true
+		}
 	}
 	slices.SortFunc(bases, func(a, b uint64) int { return int(int64(newestOf[b]) - int64(newestOf[a])) })
 	if len(bases) <= h.keep {
 		return nil
 	}
-	kept := map[uint64]bool{}
 	for _, b := range bases[:h.keep] {
 		kept[b] = true
 	}

@@ -172,7 +172,7 @@ func (w *twin) lane(wr *Writer, lane, lanes int, delta bool) (parts []Part, err 
 
 // commit writes a generation by some lanes at once.
 func (w *twin) commit(h *History, o NextOptions, lanes int) (*Manifest, error) {
-	n, err := h.Begin(o)
+	n, err := h.Begin(background, o)
 	if err != nil {
 		return nil, err
 	}
@@ -248,10 +248,13 @@ func (w *twin) same(m *Model, workers int) error {
 	return err
 }
 
+// oneRun is the run of tests that open a history several times.
+const oneRun = "0123456789abcdef"
+
 // testHistory is a history on a directory without waiting for its disk.
 func testHistory(t *testing.T, dir string, keep int) *History {
 	t.Helper()
-	h, err := openHistory(background, files.OnDisk(dir, quick{}), dir, HistoryOptions{Keep: keep})
+	h, err := openHistory(background, files.OnDisk(dir, quick{}), dir, HistoryOptions{Keep: keep, Run: oneRun})
 	check(t, err)
 	t.Cleanup(func() { h.Close() })
 	return h
@@ -393,7 +396,7 @@ func TestRetention(t *testing.T) {
 		t.Fatalf("resumed at %d", h.Head().Number)
 	}
 	w.rows = at5.rows
-	n, err := h.Begin(NextOptions{Delta: true})
+	n, err := h.Begin(t.Context(), NextOptions{Delta: true})
 	check(t, err)
 	check(t, n.Abort())
 	check(t, n.Abort())
@@ -425,7 +428,7 @@ func TestSecondWriterIsRefused(t *testing.T) {
 	h, err = OpenHistory(background, dir, HistoryOptions{})
 	check(t, err)
 	check(t, h.Close())
-	if _, err := h.Begin(NextOptions{}); err == nil {
+	if _, err := h.Begin(t.Context(), NextOptions{}); err == nil {
 		t.Error("a closed history begins a generation")
 	}
 }
@@ -433,7 +436,7 @@ func TestSecondWriterIsRefused(t *testing.T) {
 func TestHistoryMisuse(t *testing.T) {
 	dir, w := t.TempDir(), newTwin(1)
 	h := testHistory(t, dir, 0)
-	if _, err := h.Begin(NextOptions{Delta: true}); !errors.Is(err, ErrNoBase) {
+	if _, err := h.Begin(t.Context(), NextOptions{Delta: true}); !errors.Is(err, ErrNoBase) {
 		t.Errorf("a delta of nothing: %v", err)
 	}
 	if _, err := Open(dir); !errors.Is(err, ErrNoModel) {
@@ -442,9 +445,9 @@ func TestHistoryMisuse(t *testing.T) {
 	w.train(20)
 	base, err := w.commit(h, NextOptions{}, 2)
 	check(t, err)
-	n, err := h.Begin(NextOptions{})
+	n, err := h.Begin(t.Context(), NextOptions{})
 	check(t, err)
-	if _, err := h.Begin(NextOptions{}); err == nil || !strings.Contains(err.Error(), "under way") {
+	if _, err := h.Begin(t.Context(), NextOptions{}); err == nil || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("two generations at once: %v", err)
 	}
 	r, err := n.Writer(background).Rows("x", specs[0], nil)
@@ -474,7 +477,7 @@ func TestHistoryMisuse(t *testing.T) {
 		{"another size", "its writer reported", func(m *Manifest) { m.Parts[0].Bytes++ }},
 		{"a lost file", "no such file", func(m *Manifest) { m.Parts[0].File = "x.part" }},
 	} {
-		n, err := h.Begin(NextOptions{Delta: true})
+		n, err := h.Begin(t.Context(), NextOptions{Delta: true})
 		check(t, err)
 		wr, err := WriterFor(background, n.Ticket())
 		check(t, err)
@@ -520,7 +523,7 @@ func TestBeside(t *testing.T) {
 	dir := t.TempDir()
 	h := testHistory(t, dir, 0)
 	w := newTwin(seed(t))
-	n, err := h.Begin(NextOptions{})
+	n, err := h.Begin(t.Context(), NextOptions{})
 	check(t, err)
 	wr, err := WriterFor(background, n.Ticket())
 	check(t, err)
@@ -585,7 +588,7 @@ func TestBeside(t *testing.T) {
 	if err := checkBeside("x", MaxBeside+1); err == nil || !strings.Contains(err.Error(), "at most 1073741824; psrt train keeps less") {
 		t.Errorf("a file that is too large: %v", err)
 	}
-	n, err = h.Begin(NextOptions{})
+	n, err = h.Begin(t.Context(), NextOptions{})
 	check(t, err)
 	wr, err = WriterFor(background, n.Ticket())
 	check(t, err)

@@ -167,7 +167,7 @@ func TestDeltasOutOfPlace(t *testing.T) {
 			before, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 			check(t, err)
 			h := testHistory(t, dir, 1)
-			if _, err := h.Begin(NextOptions{Delta: true}); err == nil {
+			if _, err := h.Begin(t.Context(), NextOptions{Delta: true}); err == nil {
 				t.Error("a delta follows what is damaged")
 			}
 			check(t, h.Close())

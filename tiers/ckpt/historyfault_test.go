@@ -34,7 +34,7 @@ func TestHistorySurvivesEveryFailure(t *testing.T) {
 			dir, w := t.TempDir(), newTwin(3)
 			disk := newMemDisk(dir)
 			clean := files.OnDisk(dir, disk)
-			h, err := openHistory(background, clean, dir, HistoryOptions{Keep: 1})
+			h, err := openHistory(background, clean, dir, HistoryOptions{Keep: 1, Run: oneRun})
 			check(t, err)
 			for i := range 2 {
 				w.train(30)
@@ -46,7 +46,7 @@ func TestHistorySurvivesEveryFailure(t *testing.T) {
 
 			d := &faulty{Disk: disk, n: k, stays: c.stays, err: c.err}
 			var trouble error
-			h, err = openHistory(background, files.OnDisk(dir, d), dir, HistoryOptions{Keep: 1})
+			h, err = openHistory(background, files.OnDisk(dir, d), dir, HistoryOptions{Keep: 1, Run: oneRun})
 			for i := 0; err == nil && i < 2; i++ {
 				w.train(30)
 				before = w.copy()
@@ -76,7 +76,7 @@ func TestHistorySurvivesEveryFailure(t *testing.T) {
 			if e := acked.same(m, 2); e != nil && (err == nil || before.same(m, 2) != nil) {
 				t.Fatalf("%v at operation %d (%v, %v) lost what was acknowledged: %v", c.err, k, err, trouble, e)
 			}
-			h, e = openHistory(background, clean, dir, HistoryOptions{Keep: 1}) // the next run works
+			h, e = openHistory(background, clean, dir, HistoryOptions{Keep: 1, Run: oneRun}) // the next run works
 			check(t, e)
 			w.train(1)
 			_, e = w.commit(h, NextOptions{}, 2)

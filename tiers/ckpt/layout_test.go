@@ -2,6 +2,7 @@ package ckpt
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -74,7 +75,7 @@ func TestDirectoryThatDisappears(t *testing.T) {
 	check(t, err)
 	check(t, os.RemoveAll(dir))
 	w.train(5)
-	if _, err := w.commit(h, NextOptions{Delta: true}, 2); err == nil || !strings.Contains(err.Error(), "write a base") {
+	if _, err := w.commit(h, NextOptions{Delta: true}, 2); !errors.Is(err, ErrNoBase) {
 		t.Errorf("a delta of nothing: %v", err)
 	}
 	w.train(5)

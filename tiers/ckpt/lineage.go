@@ -24,6 +24,8 @@ type Lineage struct {
 	Merged   *Ref   `json:"merged,omitempty"`
 	Time     string `json:"time,omitempty"` // of its Begin, RFC 3339
 	Quantise string `json:"quantise,omitempty"`
+	// Run is the id of the run that wrote it; "" in generations from before there were ids.
+	Run string `json:"run,omitempty"`
 	// Compress is how blocks are packed that shrink by it.
 	Compress string `json:"compress,omitempty"`
 
@@ -119,6 +121,9 @@ func (m *Manifest) validHistory() error {
 	}
 	if want := map[bool]string{true: CompressLZ4}[m.Format == FormatPacked]; m.Compress != want {
 		return fmt.Errorf("compressed by %q in format %d, want %q", m.Compress, m.Format, want)
+	}
+	if !validRun(m.Run) {
+		return fmt.Errorf("run %q, want %d hex digits", m.Run, 2*runIDBytes)
 	}
 	if _, err := time.Parse(time.RFC3339Nano, m.Time); err != nil {
 		return fmt.Errorf("time %q: %v", m.Time, err)

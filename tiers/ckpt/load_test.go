@@ -25,7 +25,7 @@ func loadHistory(t testing.TB, dir string, rows int) table.Spec {
 	defer h.Close()
 	row := make([]float32, spec.RowFloats())
 	for _, delta := range []bool{false, true} {
-		n, err := h.Begin(NextOptions{Delta: delta})
+		n, err := h.Begin(t.Context(), NextOptions{Delta: delta})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,15 +16,17 @@ import (
 // are written at once.
 func (h *History) Merge(ctx context.Context, number uint64, workers int) (*Manifest, error) {
 	m, err := openIn(ctx, h.fs, func(s *shelf) (uint64, error) {
-		if number == 0 {
-			number = s.last()
+		if number > 0 {
+			s.head, s.headErr = nil, nil
+			return number, nil
 		}
-		return number, nil
+		return s.last(), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	n, err := h.Begin(NextOptions{WeightsOnly: m.WeightsOnly, Compress: m.Compress})
+	h.StartRun(m.Run)
+	n, err := h.Begin(ctx, NextOptions{WeightsOnly: m.WeightsOnly, Compress: m.Compress})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type NextOptions struct {
 }
 
 // ErrNoBase: a delta was asked for and there is nothing it could follow.
-var ErrNoBase = errors.New("there is no base yet; write one")
+var ErrNoBase = errors.New("there is no base for a delta; write one")
 
 // Next is a generation on its way. It is ended by Commit or Abort.
 type Next struct {
@@ -35,8 +35,9 @@ type Next struct {
 	parent *Manifest // a delta's
 }
 
-// Begin begins the next generation; one can be under way.
-func (h *History) Begin(o NextOptions) (*Next, error) {
+// Begin begins the next generation; one can be under way. A delta whose chain has lost files is
+// refused with ErrNoBase.
+func (h *History) Begin(ctx context.Context, o NextOptions) (*Next, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -49,6 +50,11 @@ func (h *History) Begin(o NextOptions) (*Next, error) {
 	case o.Delta && h.parent == nil:
 		return nil, fmt.Errorf("ckpt: a delta in %s: %w", h.fs.Path(""), ErrNoBase)
 	}
+	if o.Delta {
+		if err := h.intact(ctx); err != nil {
+			return nil, err
+		}
+	}
 	var random [8]byte
 	rand.Read(random[:])
 	n := &Next{h: h}
@@ -57,10 +63,10 @@ func (h *History) Begin(o NextOptions) (*Next, error) {
 		n.as.Format = FormatPacked
 	}
 	n.as.Generation = generationDir(h.last+1, binary.LittleEndian.Uint64(random[:]))
-	n.as.Lineage = Lineage{Number: h.last + 1, Kind: KindBase, Quantise: o.Quantise, Compress: o.Compress, Time: time.Now().UTC().Format(time.RFC3339Nano)}
+	n.as.Lineage = Lineage{Number: h.last + 1, Kind: KindBase, Quantise: o.Quantise, Compress: o.Compress, Run: h.run, Time: time.Now().UTC().Format(time.RFC3339Nano)}
 	if o.Delta {
 		parent := h.parent.Ref()
-		n.as.Kind, n.as.Parent, n.parent = KindDelta, &parent, h.parent
+		n.as.Kind, n.as.Parent, n.as.Run, n.parent = KindDelta, &parent, h.parent.Run, h.parent
 		if h.parent.WeightsOnly && !n.as.WeightsOnly {
 			return nil, fmt.Errorf("ckpt: generation %d of %s has weights only, and a delta with optimizer state cannot follow it; write a base", parent.Number, h.fs.Path(""))
 		}
@@ -134,7 +140,10 @@ func (n *Next) Commit(ctx context.Context, m Manifest) (*Manifest, error) {
 	}
 	h.known[done.Number] = done.outline()
 	if !done.WeightsOnly || h.parent != nil && h.parent.WeightsOnly || h.parent == nil {
-		h.parent, h.broken = done, nil
+		if done.Kind == KindBase {
+			h.chain = nil
+		}
+		h.parent, h.chain, h.broken = done, append(h.chain, linkOf(done)), nil
 	}
 	h.after = errors.Join(writeHead(ctx, h.fs, done.Ref()), h.retire(ctx))
 	return done, nil

@@ -32,23 +32,33 @@ type Model struct {
 // parts are there with the size and the header they should have. Their contents
 // are checked as they are read.
 func Open(location string) (*Model, error) {
-	return open(context.Background(), location, func(s *shelf) (uint64, error) { return s.last(), nil })
+	return OpenAt(context.Background(), location, 0)
 }
 
-// OpenAt opens a generation of a history, 0 the newest.
+// OpenAt opens a generation of a history, 0 the newest. One that is named opens also where the
+// newest is damaged.
 func OpenAt(ctx context.Context, location string, number uint64) (*Model, error) {
-	return open(ctx, location, func(s *shelf) (uint64, error) {
-		if number == 0 {
-			number = s.last()
+	m, err := open(ctx, location, func(s *shelf) (uint64, error) {
+		if number > 0 {
+			s.head, s.headErr = nil, nil
+			return number, nil
 		}
-		return number, nil
+		return s.last(), nil
 	})
+	if err != nil && number == 0 {
+		err = advise(ctx, location, err)
+	}
+	return m, err
 }
 
 // OpenTrainable opens the newest generation of a history that has optimizer
 // state: what a job goes on from.
 func OpenTrainable(ctx context.Context, location string) (*Model, error) {
-	return open(ctx, location, func(s *shelf) (uint64, error) { return s.trainable(ctx) })
+	m, err := open(ctx, location, func(s *shelf) (uint64, error) { return s.trainable(ctx) })
+	if err != nil {
+		err = advise(ctx, location, err)
+	}
+	return m, err
 }
 
 // IsHistory says whether there is a history at a location, rather than a model

@@ -56,7 +56,7 @@ func TestHistoryInAStore(t *testing.T) {
 	}
 	was := map[uint64]*twin{}
 	for i := range 6 {
-		h, err := OpenHistory(background, s.url, HistoryOptions{Keep: 2})
+		h, err := OpenHistory(background, s.url, HistoryOptions{Keep: 2, Run: oneRun})
 		check(t, err)
 		w.train(40)
 		m, err := w.commit(h, NextOptions{Delta: i%3 > 0}, 1+i%3)
@@ -74,7 +74,7 @@ func TestHistoryInAStore(t *testing.T) {
 		}
 	}
 	wellVerified(t, s.url)
-	h, err := OpenHistory(background, s.url, HistoryOptions{Keep: 1})
+	h, err := OpenHistory(background, s.url, HistoryOptions{Keep: 1, Run: oneRun})
 	check(t, err)
 	_, err = h.Merge(background, 0, 2)
 	check(t, err)
@@ -112,7 +112,7 @@ func TestHistoryInAStore(t *testing.T) {
 func TestStoreRefuses(t *testing.T) {
 	for k := int64(0); ; k += 3 {
 		s, w := newStore(t), newTwin(9)
-		h, err := OpenHistory(background, s.url, HistoryOptions{Keep: 1})
+		h, err := OpenHistory(background, s.url, HistoryOptions{Keep: 1, Run: oneRun})
 		check(t, err)
 		w.train(20)
 		_, err = w.commit(h, NextOptions{}, 2)
@@ -143,7 +143,7 @@ func TestStoreRefuses(t *testing.T) {
 		if e := errors.Join(err, trouble); e == nil || !strings.Contains(e.Error(), "AWS_ACCESS_KEY_ID") || !strings.Contains(e.Error(), "s3://models") {
 			t.Errorf("refused from change %d on: %v", k, e)
 		}
-		h, e = OpenHistory(background, s.url, HistoryOptions{Keep: 1})
+		h, e = OpenHistory(background, s.url, HistoryOptions{Keep: 1, Run: oneRun})
 		check(t, e)
 		_, e = w.commit(h, NextOptions{}, 1)
 		check(t, errors.Join(e, h.Trouble(), h.Close()))

@@ -96,13 +96,13 @@ func TestConnectionDies(t *testing.T) {
 		return true
 	})
 	w := newTwin(seed(t))
-	h, err := OpenHistory(background, where, HistoryOptions{Keep: 2})
+	h, err := OpenHistory(background, where, HistoryOptions{Keep: 2, Run: oneRun})
 	check(t, err)
 	commit := func(delta bool) error {
 		w.train(30)
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
-		n, err := h.Begin(NextOptions{Delta: delta})
+		n, err := h.Begin(t.Context(), NextOptions{Delta: delta})
 		check(t, err)
 		parts, err := w.lane(n.Writer(ctx), 0, 1, delta)
 		if err != nil {

@@ -35,7 +35,7 @@ func TestBytes(t *testing.T) {
 		h := testHistory(t, dir, 0)
 		rng := rand.New(rand.NewPCG(1, 2))
 		write := func(o NextOptions, n int) int64 {
-			next, err := h.Begin(o)
+			next, err := h.Begin(t.Context(), o)
 			check(t, err)
 			var parts []Part
 			for lane := range lanes {
@@ -178,7 +178,7 @@ func TestServingDeltas(t *testing.T) {
 			t.Errorf("trainable is generation %d", m.Number)
 		}
 		check(t, h.Resume(background, full.Number+1))
-		if _, err := h.Begin(NextOptions{Delta: true}); err == nil {
+		if _, err := h.Begin(t.Context(), NextOptions{Delta: true}); err == nil {
 			t.Error("a trainable delta follows one for serving")
 		}
 		merged, err := h.Merge(background, 0, 1)

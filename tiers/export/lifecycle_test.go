@@ -41,7 +41,7 @@ func lived(t *testing.T, history string) *ckpt.Model {
 	h, err := ckpt.OpenHistory(ctx, dir, ckpt.HistoryOptions{})
 	check(t, err)
 	defer h.Close()
-	in, err := h.Begin(ckpt.NextOptions{})
+	in, err := h.Begin(t.Context(), ckpt.NextOptions{})
 	check(t, err)
 	defer in.Abort()
 	writer := in.Writer(ctx)

@@ -35,8 +35,10 @@ type Device struct {
 type Server struct {
 	Index int // among those that take devices in turns
 	Node  int // NUMA node of a twin's memory, -1 any
-	// Say gets a line about each device that is not there, and how unlike ones share lanes.
+	// Say gets a line that tells how unlike devices share lanes.
 	Say func(string)
+	// Warn is told of devices that are not there; nil: Say is told.
+	Warn func(string)
 }
 
 // Kinds are one for each device of a server.
@@ -85,6 +87,9 @@ func one(kind string, node, turn int, bytes int64) (hbm.Device, func(), error) {
 // Open gives a server's device, until release is called. Where there is none of those named it is
 // nil, and says so; those of several that there are are used. A nil Device has none.
 func (d *Device) Open(s Server) (_ hbm.Device, release func()) {
+	if s.Warn == nil {
+		s.Warn = s.Say
+	}
 	kinds := d.Kinds()
 	var found []hbm.Device
 	var held []func()
@@ -105,7 +110,7 @@ func (d *Device) Open(s Server) (_ hbm.Device, release func()) {
 				refused = err
 			}
 			if len(kinds) > 1 {
-				s.Say(fmt.Sprintf("server %d does without device %q: %v", s.Index, kind, err))
+				s.Warn(fmt.Sprintf("server %d does without device %q: %v", s.Index, kind, err))
 			}
 			continue
 		}
@@ -122,7 +127,7 @@ func (d *Device) Open(s Server) (_ hbm.Device, release func()) {
 	case len(found) == 1:
 		return found[0], release
 	case refused != nil:
-		s.Say(fmt.Sprintf("server %d keeps all rows in the tiers below: %v; --hbm-device %s would take memory of the host", s.Index, refused, Host))
+		s.Warn(fmt.Sprintf("server %d keeps all rows in the tiers below: %v; --hbm-device %s would take memory of the host", s.Index, refused, Host))
 	}
 	return nil, release
 }
