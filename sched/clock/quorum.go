@@ -73,15 +73,15 @@ func (c *Clock) Expect(worker, workers int, step uint64) bool {
 // anybody says whether somebody has come and not left.
 func (c *Clock) anybody() bool {
 	for w := range c.next {
-		if c.here(w) {
+		if c.Here(w) {
 			return true
 		}
 	}
 	return false
 }
 
-// here says whether a worker has come and not left; one that has finished is here.
-func (c *Clock) here(worker int) bool {
+// Here says whether a worker has come and not left; one that has finished is here.
+func (c *Clock) Here(worker int) bool {
 	return c.next[worker] != None && !c.quorum.expected[worker] || c.Finished(worker)
 }
 
@@ -118,9 +118,13 @@ func (c *Clock) Finished(worker int) bool {
 }
 
 // Lose is Leave of a worker that did not say goodbye: while others of the job have not
-// come, its place is kept, so that no step begins with fewer than all of them.
+// come, its place is kept, so that no step begins with fewer than all of them. One that has
+// not come itself stays expected.
 func (c *Clock) Lose(worker int) {
-	if worker < 0 || worker >= len(c.next) || worker >= c.quorum.of || c.next[worker] == None || len(c.Expected()) == 0 || c.quorum.expected[worker] {
+	switch {
+	case worker < 0 || worker >= len(c.next) || c.quorum.expected[worker]:
+		return
+	case worker >= c.quorum.of || c.next[worker] == None || len(c.Expected()) == 0:
 		c.Leave(worker)
 		return
 	}

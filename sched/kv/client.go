@@ -38,6 +38,12 @@ type Client struct {
 	c       *client.Client
 	step    uint64
 	ticked  bool  // this client ends its steps
+	// finished says that it takes no more steps, from step on.
+	finished bool
+	// suspected is when it was last looked at whether what it waits for can ever come;
+	// suspecting: that is being looked at.
+	suspected  time.Time
+	suspecting bool
 	queue   []*op // not posted yet, in order
 	live    []*op // posted
 	zombies []*op // given up by their callers, not yet answered

@@ -31,6 +31,9 @@ type op struct {
 	call     client.Call
 	announce client.Call // of a prefetch
 	posted   bool
+	began    time.Time // when it was posted
+	step     uint64    // in which
+	table    uint32    // of a pull of rows
 	done     bool // answered, or given up
 	given    bool // given up
 	err      error
@@ -60,6 +63,7 @@ func (o *op) rouse() {
 // post sends an op where every lane has room for it. With mu.
 func (c *Client) post(o *op) bool {
 	ok := false
+	o.step = c.step
 	switch o.kind {
 	case opPrefetch:
 		if ok = c.c.TryPull(o.rows, c.step, client.NoValues, &o.call); ok && c.ticked {
@@ -77,7 +81,9 @@ func (c *Client) post(o *op) bool {
 			c.ticked = true
 		}
 	}
-	o.posted = ok
+	if o.posted = ok; ok {
+		o.began = time.Now()
+	}
 	return ok
 }
 

@@ -84,10 +84,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 		return errorf(BadConfig, "kv: worker %d, the servers expect workers 0 to %d", c.cfg.Worker, c.job.Workers-1)
 	}
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
-	err := c.connect()
-	if err == nil && !c.cfg.Aside && !c.cfg.Looks {
-		err = c.enterSteps(ctx)
-	}
+	err := c.join(ctx)
 	if err == nil {
 		c.turn(c.c.BeginReaders)
 	}
@@ -239,8 +236,11 @@ func (c *Client) enterSteps(ctx context.Context) error {
 		high, same := uint64(0), true
 		for i := range c.c.Servers() {
 			var rep psmsg.EnterReply
-			if err := c.c.CallServer(ctx, i, psmsg.MethodEnter, psmsg.EnterRequest{Step: step}, &rep); err != nil {
+			if err := c.c.CallServer(ctx, i, psmsg.MethodEnter, psmsg.EnterRequest{Step: step, Workers: c.quorum()}, &rep); err != nil {
 				return err
+			}
+			if rep.Refused != "" {
+				return &refusedEnter{rep}
 			}
 			same = same && step != nil && rep.Step == *step
 			high = max(high, rep.Step)

@@ -54,6 +54,9 @@ func (p *pulling) endPush() {
 // preparePush plans a push. Where it succeeds the client is entered; nil means
 // that the gradients wait for the end of the step.
 func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling, error) {
+	if err := t.c.steps("push"); err != nil {
+		return nil, err
+	}
 	if err := t.c.sendable(grads, &t.spec); err != nil {
 		return nil, err
 	}
@@ -90,6 +93,9 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 
 // prepareTicket is preparePush for the rows of a ticket.
 func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) (*pulling, error) {
+	if err := t.c.steps("push"); err != nil {
+		return nil, err
+	}
 	if err := t.c.sendable(grads, &t.spec); err != nil {
 		return nil, err
 	}
