@@ -135,8 +135,15 @@ func (c *Client) Tick(limit time.Duration) error {
 		ops = append(ops, &dense.op)
 	}
 	tick := newOp(opTick, deadline)
-	tick.rows = rows
-	err = c.do(append(ops, tick)...)
+	tick.rows, tick.table = rows, tables[0].spec.ID
+	ops = append(ops, tick)
+	number := new(uint64)
+	for _, o := range ops {
+		o.push = number
+	}
+	if err = c.do(ops...); err != nil {
+		c.noteWhole(ops, *number)
+	}
 	for _, p := range pushes {
 		p.endPush()
 	}
@@ -170,7 +177,7 @@ func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
 		}
 	}
 	p := &pulling{op: *newOp(opPush, deadline), t: t, set: t.sets.take()}
-	p.op.rows = p.set.rows
+	p.op.rows, p.table = p.set.rows, t.spec.ID
 	err := p.set.plan(p.set.rows, keys)
 	if err == nil {
 		err = p.fill(grads)

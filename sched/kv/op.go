@@ -33,9 +33,10 @@ type op struct {
 	posted   bool
 	began    time.Time // when it was posted
 	step     uint64    // in which
-	table    uint32    // of a pull of rows
-	done     bool // answered, or given up
-	given    bool // given up
+	table    uint32    // of rows
+	push     *uint64   // the number of a step's pushes, where one is in doubt
+	done     bool      // answered, or given up
+	given    bool      // given up
 	err      error
 	wake     chan struct{} // capacity 1
 	asleep   bool
@@ -140,7 +141,7 @@ func (c *Client) settle() {
 
 // complete ends an op for its caller. With mu.
 func (c *Client) complete(o *op, err error) {
-	o.done, o.err = true, err
+	o.done, o.err = true, c.inDoubt(o, err)
 	switch {
 	case o.finished != nil:
 		c.async--
@@ -153,6 +154,7 @@ func (c *Client) complete(o *op, err error) {
 // giveUp ends an op that is not answered. With mu.
 func (c *Client) giveUp(o *op, err error) {
 	o.given = true
+	err = c.inDoubt(o, err)
 	if o.posted {
 		c.live = slices.DeleteFunc(c.live, func(x *op) bool { return x == o })
 		if o.lent != nil {

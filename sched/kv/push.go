@@ -71,6 +71,7 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPush, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
+	p.table = t.spec.ID
 	kept := false
 	defer func() { // what the caller gave may be no memory at all
 		if !kept {
@@ -123,6 +124,7 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPush, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
+	p.table = t.spec.ID
 	ready := false
 	defer func() {
 		if !ready {
