@@ -46,7 +46,7 @@ func (c *Client) join(ctx context.Context) error {
 			return err
 		}
 		c.goodbye()
-		if refused.Refused != psmsg.EnterFull || len(refused.Away) == 0 {
+		if refused.Refused != psmsg.EnterFull || len(refused.Here) >= c.quorum() {
 			return c.refusal(refused)
 		}
 		c.mu.Lock()
@@ -220,12 +220,16 @@ func (o *op) waitsForClock() bool {
 		return o.opt&(client.AnyClock|client.NoValues) == 0
 	case opTick:
 		return true
+	case opPush, opPushDense: // of a step of bsp: it is applied with the step
+		return o.push != nil
 	}
 	return false
 }
 
+func (o *op) pulls() bool { return o.kind == opPull || o.kind == opPullDense }
+
 func (o *op) asksWhom() psmsg.BlockedRequest {
-	r := psmsg.BlockedRequest{Step: o.step, Pull: o.kind != opTick, Table: o.table}
+	r := psmsg.BlockedRequest{Step: o.step, Pull: o.pulls(), Table: o.table}
 	if o.kind == opPullDense {
 		r.Table = psmsg.DenseLead
 	}
@@ -276,7 +280,7 @@ func (c *Client) lookForDeadlock(r psmsg.BlockedRequest) {
 			continue
 		}
 		what := fmt.Sprintf("step %d cannot end", o.step)
-		if o.kind != opTick {
+		if o.pulls() {
 			what = fmt.Sprintf("a pull of step %d cannot be answered", o.step)
 		}
 		c.giveUp(o, errorf(Clock, "kv: worker %d: %s: %s waits in a barrier for this worker and has not ended step %d; a worker that has no more steps calls finish_steps (psrt_finish_steps) before the barrier, or closes its client",
