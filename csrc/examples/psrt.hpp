@@ -27,20 +27,24 @@ namespace psrt {
 // What a failed call says. status() is one of psrt.h's PSRT_E*.
 class error : public std::runtime_error {
 public:
-	error(int status, const std::string &message) : std::runtime_error(message), status_(status) {}
+	error(int status, const std::string &message, std::uint64_t push = 0) : std::runtime_error(message), status_(status), push_(push) {}
 	int status() const noexcept { return status_; }
+	// The number of the push that is in doubt, for client::push_status and
+	// table::push_missing; 0: none is.
+	std::uint64_t push() const noexcept { return push_; }
 	// The call may succeed when it is made again.
 	bool temporary() const noexcept { return status_ == PSRT_ETIMEDOUT || status_ == PSRT_ECONNECT || status_ == PSRT_EBUSY; }
 
 private:
 	int status_;
+	std::uint64_t push_;
 };
 
 // check throws what the status stands for.
 inline void check(int status)
 {
 	if (status != PSRT_OK)
-		throw error(status, psrt_last_error());
+		throw error(status, psrt_last_error(), psrt_last_push());
 }
 
 // How a call shall run; the default is the client's.
