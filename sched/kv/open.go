@@ -75,6 +75,9 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if n := c.job.Workers; c.cfg.Workers != 0 && c.cfg.Workers != n && !c.job.Open {
 		return errorf(BadConfig, "kv: workers is %d here, the servers expect %d: say the same in both places", c.cfg.Workers, n)
 	}
+	if n := c.job.Workers; c.job.Open && c.cfg.Workers > n {
+		return errorf(BadConfig, "kv: workers is %d, the servers take at most %d clients: start psrt serve with a larger --clients", c.cfg.Workers, n)
+	}
 	if c.cfg.HotRows > 0 && c.job.Staleness == 0 {
 		return errorf(BadConfig, "kv: hot_rows %d, but the servers are in bsp, where every pull has all steps before it: leave it (or PSRT_HOT_ROWS) out, or start them with --sync ssp or asp", c.cfg.HotRows)
 	}

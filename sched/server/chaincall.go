@@ -238,6 +238,14 @@ func (c *chained) takeOrder(op *chain.Op) (any, error) {
 		return nil, nil
 	case o.Load != nil:
 		return nil, c.takeLoad(*o.Load)
+	}
+	return c.doClock(&o)
+}
+
+// doClock does an order about who takes part in the clocks.
+func (c *chained) doClock(o *order) (any, error) {
+	l := c.l
+	switch {
 	case o.Enter != nil:
 		if n := o.Enter.Workers; n > 0 {
 			if err := l.clock.CheckQuorum(o.Enter.Worker, n); err != nil {
