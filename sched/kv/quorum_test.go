@@ -144,6 +144,18 @@ func TestWorkersThatAreTooMany(t *testing.T) {
 	})
 }
 
+// In asp nobody is waited for, and workers says only who meets in a barrier.
+func TestWorkersOfAsp(t *testing.T) {
+	jobs(t, server.Async, func(t *testing.T, j job) {
+		for i := range 3 {
+			c, tab := j.open(0, 2)
+			if v := step(t, c, tab); v != -float32(i+1) {
+				t.Errorf("client %d sees %v", i, v)
+			}
+		}
+	})
+}
+
 // A worker that dies and is started again gets its place when the servers have given the
 // process before it up.
 func TestWorkerStartedAgain(t *testing.T) {

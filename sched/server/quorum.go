@@ -15,9 +15,9 @@ import (
 func (c *chained) knowsQuorum() bool { return c.speaks.Load() >= psmsg.QuorumSince }
 
 // expects is a request to enter as far as it counts here: where the workers are fixed all of
-// them are waited for anyway.
+// them are waited for anyway, and in asp nobody is.
 func (s *Server) expects(r psmsg.EnterRequest) psmsg.EnterRequest {
-	if !s.vacated || r.Workers < 0 || s.cfg.Chain != nil && !s.lanes[0].chain.knowsQuorum() {
+	if !s.vacated || r.Workers < 0 || s.cfg.apart() < 0 || s.cfg.Chain != nil && !s.lanes[0].chain.knowsQuorum() {
 		r.Workers = 0
 	}
 	return r
