@@ -99,7 +99,7 @@ func (l *lane) spillOldest(s *session) bool {
 	orphan := l.detach(r)
 	orphan.spilled = true
 	list[at] = orphan
-	l.reply(r, psmsg.CodeOK, 0, l.versionOf(tableOf(r)), 0)
+	l.reply(r, psmsg.CodeOK, 0, 0, 0) // it counts; no version has it yet
 	return true
 }
 
