@@ -39,7 +39,7 @@ type Client struct {
 	step   uint64
 	ticked bool // this client ends its steps
 	// finished says that it takes no more steps, from step on.
-	finished bool
+	finished atomic.Bool
 	doubts   doubts
 	// suspected is when it was last looked at whether what it waits for can ever come;
 	// suspecting: that is being looked at.

@@ -98,12 +98,13 @@ func workersAre(all []int) string {
 func (c *Client) lastStep() (step uint64, finished bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.step, c.finished
+	return c.step, c.finished.Load()
 }
 
 // steps refuses what only a worker does that takes steps.
 func (c *Client) steps(what string) error {
-	if step, finished := c.lastStep(); finished {
+	if c.finished.Load() {
+		step, _ := c.lastStep()
 		return errorf(Clock, "kv: worker %d has finished its steps (finish_steps in step %d): there is no %s after it; pulls and barriers go on, and a new client takes part again", c.Worker(), step, what)
 	}
 	return nil
@@ -111,7 +112,7 @@ func (c *Client) steps(what string) error {
 
 // atAnyClock is how a client pulls that has finished its steps: what is there now.
 func (c *Client) atAnyClock() client.PullOption {
-	if _, finished := c.lastStep(); finished {
+	if c.finished.Load() {
 		return client.AnyClock
 	}
 	return 0
@@ -169,7 +170,7 @@ func (c *Client) endPushes(deadline time.Time) (step uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		if c.finished {
+		if c.finished.Load() {
 			return c.step, nil
 		}
 		if c.stepped.vectors > 0 {
@@ -185,7 +186,7 @@ func (c *Client) endPushes(deadline time.Time) (step uint64, err error) {
 		}
 		switch now := time.Now(); {
 		case n == 0:
-			c.finished = true
+			c.finished.Store(true)
 			return c.step, nil
 		case c.over() != nil:
 			return 0, c.over()

@@ -315,7 +315,11 @@ func TestBarrierThatCannotOpen(t *testing.T) {
 // A step of bsp may be of any number of tables.
 func TestManyTablesAStep(t *testing.T) {
 	jobs(t, 0, func(t *testing.T, j job) {
-		for _, n := range []int{1, 8, 64, 200} {
+		sizes := []int{1, 8, 200}
+		if j.kill != nil { // replicas acknowledge what is ordered, and so need no room
+			sizes = []int{8, 64}
+		}
+		for _, n := range sizes {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				var specs []table.Spec
 				for i := range n {
