@@ -99,6 +99,34 @@ func TestPushStatusOfWhatWasNotSent(t *testing.T) {
 	}
 }
 
+// A push from lent memory that is given up is taken back; the server says whether it came
+// before that.
+func TestPushStatusOfLentMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 1, staleness: server.Async})
+	c := w.open(0, counting("t", 1))
+	tab := w.table(c, "t")
+	m, err := c.Alloc(4096)
+	must(t, err)
+	grads := floats(m)[:1]
+	grads[0] = 1
+	must(t, tab.Push([]uint64{1}, grads, Options{}))
+	w.Kill(0)
+	err = tab.Push([]uint64{1}, grads, Options{Timeout: 200 * time.Millisecond})
+	push := PushOf(err)
+	if push == 0 {
+		t.Fatal(err)
+	}
+	w.Start(0) // it has nothing
+	must(t, tab.PushMissing(push, []uint64{1}, []float32{1}, Options{}))
+	must(t, tab.PushMissing(push, []uint64{1}, []float32{1}, Options{}))
+	v := make([]float32, 1)
+	must(t, tab.Pull([]uint64{1}, v, Options{}))
+	if v[0] != -1 {
+		t.Errorf("value %v", v)
+	}
+}
+
 // In bsp it is the step whose pushes are in doubt. What a server has taken counts for it.
 func TestPushStatusOfStep(t *testing.T) {
 	t.Parallel()
