@@ -7,6 +7,7 @@
 /* The message of a thread's last failure. Go writes it during a call. */
 typedef struct psrt_text {
   char text[1024];
+  uint64_t push; /* the push that is in doubt, 0: none */
 } psrt_text;
 
 /* psrt_call_options with numbers for pointers: Go's runtime ends a process in which a

@@ -46,6 +46,7 @@ static __thread int in_callback;
 
 static int fail(int status, const char *message) {
   snprintf(last.text, sizeof last.text, "%s", message);
+  last.push = 0;
   return status;
 }
 
@@ -307,4 +308,29 @@ int psrt_save(psrt_client *client, const char *dir, const psrt_call_options *opt
 int psrt_load(psrt_client *client, const char *dir, const psrt_call_options *options) {
   MAY_WAIT;
   return psrtgo_save(U(client), U(dir), U(options), 1, &last);
+}
+
+/* Since ABI 1.3: steps_cgo.go has them. */
+
+int psrt_finish_steps(psrt_client *client) {
+  MAY_WAIT;
+  return psrtgo_finish_steps(U(client), &last);
+}
+
+uint64_t psrt_last_push(void) { return last.push; }
+
+int psrt_push_status(psrt_client *client, uint64_t push, psrt_push_part *parts, size_t room, size_t *n) {
+  MAY_WAIT;
+  return psrtgo_push_status(U(client), push, U(parts), room, U(n), &last);
+}
+
+int psrt_push_states(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, uint8_t *states) {
+  MAY_WAIT;
+  return psrtgo_push_states(U(table), push, U(keys), n, U(states), &last);
+}
+
+int psrt_push_missing(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, const float *grads,
+                      const psrt_call_options *options) {
+  MAY_WAIT;
+  return psrtgo_push_missing(U(table), push, U(keys), n, U(grads), U(options), &last);
 }

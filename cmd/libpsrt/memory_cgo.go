@@ -174,6 +174,7 @@ func fail(e *C.psrt_text, err error) C.int {
 		return C.PSRT_OK
 	}
 	write(unsafe.Slice((*byte)(unsafe.Pointer(&e.text)), len(e.text)), err.Error())
+	e.push = C.uint64_t(kv.PushOf(err))
 	return status(err)
 }
 

@@ -58,7 +58,7 @@ extern "C" {
 /* The version that this header describes: major << 16 | minor. A library serves
  * every program whose major is its own and whose minor is not above its own. */
 #define PSRT_ABI_MAJOR 1
-#define PSRT_ABI_MINOR 2
+#define PSRT_ABI_MINOR 3
 #define PSRT_ABI_VERSION ((PSRT_ABI_MAJOR << 16) | PSRT_ABI_MINOR)
 
 /* Status codes. */
@@ -126,8 +126,10 @@ const char *psrt_last_error(void);
  *                              #   where clients come and go, gives another where it
  *                              #   is taken; elsewhere the second client is refused
  *   workers: 1                 # how many clients the job has; checked against the
- *                              #   servers' (default: the servers'). At psrt serve:
- *                              #   how many meet in psrt_barrier (all that are there)
+ *                              #   servers' (default: the servers'). At psrt serve with
+ *                              #   bsp or ssp: no step is over before so many were
+ *                              #   there; and how many meet in psrt_barrier (default:
+ *                              #   nobody waits for clients that are not there)
  *   transport: auto            # auto, verbs, shm, tcp or quic (auto)
  *   plaintext: false           # true: tcp to other hosts without TLS, if the servers say so too
  *   device: [mlx5_0]           # RDMA devices to use (those near the memory)
@@ -442,19 +444,82 @@ int psrt_mem_is_direct(psrt_client *client, const void *addr, size_t bytes, int 
  * pulls are of the next one. With ssp a pull waits while another worker is too far
  * behind; with bsp psrt_clock itself waits until every worker has ended the step
  * and gives the first error of the step's pushes; with asp nothing waits.
+ * PSRT_ETIMEDOUT names the workers that have not ended the step, or did not come yet.
  * psrt_clock_now tells the step. Calls of other threads that overlap it belong to
- * either step. PSRT_EHANDLE, PSRT_ETIMEDOUT, PSRT_ECONNECT, PSRT_ESERVER,
- * PSRT_ECLOSED, PSRT_EFORKED. */
+ * either step. PSRT_ECLOCK: a worker that has not ended the step waits in a barrier for
+ * this one (or, as for pulls and pushes, see psrt_finish_steps). PSRT_EHANDLE,
+ * PSRT_ETIMEDOUT, PSRT_ECONNECT, PSRT_ESERVER, PSRT_ECLOSED, PSRT_EFORKED. */
 int psrt_clock(psrt_client *client);
+
+/* psrt_finish_steps says that this worker takes no more steps and pushes nothing more,
+ * so that with bsp and ssp the others wait for it no longer: for a worker that has fewer
+ * batches. Call it after the last psrt_clock. What it has pushed counts. The worker stays
+ * in the job: barriers wait for it, psrt_save and the like go on, and its pulls give what
+ * is there. Its pushes, psrt_clock and dense pushes return PSRT_ECLOCK from then on. A
+ * second call does nothing; after a lost connection it stays finished. A client that is
+ * closed has finished, too. A new client takes steps again.
+ * PSRT_EBUSY: with bsp something was pushed since the last psrt_clock. PSRT_EHANDLE,
+ * PSRT_ETIMEDOUT, PSRT_ECONNECT, PSRT_ESERVER (servers of an older release),
+ * PSRT_ECLOSED, PSRT_EFORKED. Since ABI 1.3. */
+int psrt_finish_steps(psrt_client *client);
 
 /* psrt_clock_now gives the number of the current step: 0 in a new job.
  * PSRT_EINVAL, PSRT_EHANDLE, PSRT_EFORKED. */
 int psrt_clock_now(psrt_client *client, uint64_t *step);
 
 /* psrt_barrier waits until every worker of the job has called it as often, for at
- * most the client's timeout. PSRT_ETIMEDOUT names how many have come. PSRT_EHANDLE,
- * PSRT_ECONNECT, PSRT_ECLOSED, PSRT_EFORKED. */
+ * most the client's timeout. PSRT_ETIMEDOUT names how many have come. A worker that
+ * waits here ends no step: with bsp and ssp one that others wait for calls
+ * psrt_finish_steps before. Where it has not, both get PSRT_ECLOCK after about a second.
+ * PSRT_EHANDLE, PSRT_ECONNECT, PSRT_ECLOSED, PSRT_EFORKED. */
 int psrt_barrier(psrt_client *client);
+
+/* ------------------------------------------------------------- pushes in doubt */
+
+/* What is known of a part of a push. */
+#define PSRT_PUSH_UNKNOWN 0u /* no server has said yet; the client sends it until one does */
+#define PSRT_PUSH_APPLIED 1u /* the server has it: it counts, once. With bsp for its step */
+#define PSRT_PUSH_MISSING 2u /* no server has it, and it is not sent again */
+
+#define PSRT_DENSE_TABLE 0xffffffffu /* psrt_push_part.table of the dense vector */
+
+/* One server lane's part of a push; at servers with replicas one group's. */
+typedef struct psrt_push_part {
+  uint32_t size;      /* sizeof(psrt_push_part), set by the caller in parts[0] */
+  uint32_t state;     /* PSRT_PUSH_* */
+  uint32_t part;      /* number of the lane or group in the job */
+  uint32_t server;    /* number of the server; with replicas of the group */
+  uint32_t table;     /* psrt_table_info.id, or PSRT_DENSE_TABLE */
+  uint32_t ends_step; /* 1: it ends the worker's step there, as psrt_clock does */
+  uint64_t rows;      /* of the table; of the dense vector 1 */
+} psrt_push_part;
+
+/* psrt_last_push gives the number of the push that this thread's latest failed call left
+ * in doubt, 0 where none. A push that failed may be there in part: servers take their
+ * parts one by one. With bsp it is psrt_clock that fails, and the number stands for all
+ * pushes of the step. Of an _async push psrt_wait or psrt_test fails. A client remembers
+ * its last 64; they end with it. Never fails. Since ABI 1.3. */
+uint64_t psrt_last_push(void);
+
+/* psrt_push_status tells what has become of each part of a push that failed: *n parts,
+ * where parts has room for them; else PSRT_ETOOSMALL, and *n says how many (room may be 0
+ * and parts NULL then). It asks the servers, for at most a second. A part that is
+ * PSRT_PUSH_UNKNOWN is sent until it is answered, as long as the client is open, and counts
+ * once: ask again, or let psrt_push_missing wait. PSRT_EINVAL (no push of that number, or a
+ * wrong size), PSRT_EHANDLE, PSRT_EFAULT, PSRT_ECLOSED, PSRT_EFORKED. Since ABI 1.3. */
+int psrt_push_status(psrt_client *client, uint64_t push, psrt_push_part *parts, size_t room, size_t *n);
+
+/* psrt_push_states tells of each of n keys of such a push what has become of it:
+ * states[i] is a PSRT_PUSH_*. Errors as psrt_push_status. Since ABI 1.3. */
+int psrt_push_states(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, uint8_t *states);
+
+/* psrt_push_missing repeats exactly what is missing of such a push: it waits until every
+ * part is known, and pushes the keys that are PSRT_PUSH_MISSING. keys and grads are those
+ * of the push. When it returns PSRT_OK all of the push counts, each key once. When it fails
+ * it may be called again with the same number. Errors as psrt_push_sparse and
+ * psrt_push_status. Since ABI 1.3. */
+int psrt_push_missing(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, const float *grads,
+                      const psrt_call_options *options);
 
 /* --------------------------------------------------------------- save and load */
 

@@ -27,20 +27,24 @@ namespace psrt {
 // What a failed call says. status() is one of psrt.h's PSRT_E*.
 class error : public std::runtime_error {
 public:
-	error(int status, const std::string &message) : std::runtime_error(message), status_(status) {}
+	error(int status, const std::string &message, std::uint64_t push = 0) : std::runtime_error(message), status_(status), push_(push) {}
 	int status() const noexcept { return status_; }
+	// The number of the push that is in doubt, for client::push_status and
+	// table::push_missing; 0: none is.
+	std::uint64_t push() const noexcept { return push_; }
 	// The call may succeed when it is made again.
 	bool temporary() const noexcept { return status_ == PSRT_ETIMEDOUT || status_ == PSRT_ECONNECT || status_ == PSRT_EBUSY; }
 
 private:
 	int status_;
+	std::uint64_t push_;
 };
 
 // check throws what the status stands for.
 inline void check(int status)
 {
 	if (status != PSRT_OK)
-		throw error(status, psrt_last_error());
+		throw error(status, psrt_last_error(), psrt_last_push());
 }
 
 // How a call shall run; the default is the client's.
@@ -222,6 +226,18 @@ public:
 		b.unique.resize(n);
 		return b;
 	}
+	// What has become of each key in a push that failed (error::push): PSRT_PUSH_*.
+	std::vector<std::uint8_t> push_states(std::uint64_t push, const std::vector<std::uint64_t> &keys) const
+	{
+		std::vector<std::uint8_t> states(keys.size());
+		check(psrt_push_states(t_, push, keys.data(), keys.size(), states.data()));
+		return states;
+	}
+	// Repeats exactly what is missing of a push that failed, with its keys and gradients.
+	void push_missing(std::uint64_t push, const std::uint64_t *keys, std::size_t n, const float *grads, const options &o = {}) const
+	{
+		check(psrt_push_missing(t_, push, keys, n, grads, o.c()));
+	}
 	void prefetch(const std::vector<std::uint64_t> &keys) const { check(psrt_prefetch(t_, keys.data(), keys.size())); }
 
 private:
@@ -323,6 +339,24 @@ public:
 		return n;
 	}
 	void barrier() const { check(psrt_barrier(c_)); }
+	// No more steps of this worker: the others wait for it no longer. See psrt.h.
+	void finish_steps() const { check(psrt_finish_steps(c_)); }
+	// What has become of each part of a push that failed (error::push).
+	std::vector<psrt_push_part> push_status(std::uint64_t push) const
+	{
+		std::vector<psrt_push_part> parts(64);
+		for (;;) {
+			std::size_t n = 0;
+			parts[0].size = sizeof(psrt_push_part);
+			const int status = psrt_push_status(c_, push, parts.data(), parts.size(), &n);
+			if (status != PSRT_ETOOSMALL) {
+				check(status);
+				parts.resize(n);
+				return parts;
+			}
+			parts.resize(n);
+		}
+	}
 	void save(const std::string &dir, const options &o = {}) const { check(psrt_save(c_, dir.c_str(), o.c())); }
 	void load(const std::string &dir, const options &o = {}) const { check(psrt_load(c_, dir.c_str(), o.c())); }
 	std::string stats_json() const

@@ -40,7 +40,8 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32,
 from typing import Any, Generator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 __all__ = [
-    "Client", "Table", "TableInfo", "Request", "Error", "Timeout", "ConnectionLost", "version",
+    "Client", "Table", "TableInfo", "Request", "Error", "Timeout", "ConnectionLost", "PushPart", "version",
+    "PUSH_UNKNOWN", "PUSH_APPLIED", "PUSH_MISSING", "DENSE_TABLE",
     "READ_ONLY", "ANY_CLOCK", "WEIGHTS_ONLY",
 ]
 
@@ -50,6 +51,15 @@ ANY_CLOCK = 2
 """A pull that does not wait for other trainers, whatever the clocks say."""
 WEIGHTS_ONLY = 4
 """A save that leaves the optimizer's state out."""
+
+PUSH_UNKNOWN = 0
+"""Of a part of a push that failed: no server has said. The client sends it until one does."""
+PUSH_APPLIED = 1
+"""The server has it: it counts, once. With bsp for its step."""
+PUSH_MISSING = 2
+"""No server has it, and it is not sent again."""
+DENSE_TABLE = 0xFFFFFFFF
+"""PushPart.table of the dense vector."""
 
 _DEVICE = 8
 
@@ -65,7 +75,13 @@ _ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL = -6, -5, -13, -14
 
 
 class Error(Exception):
-    """What the library says about a failed call. `status` is psrt.h's code, `name` its name."""
+    """What the library says about a failed call. `status` is psrt.h's code, `name` its name.
+
+    `push` is the number of the push that the failure leaves in doubt, for Client.push_status and
+    Table.push_missing; 0 where none is.
+    """
+
+    push = 0
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
@@ -77,7 +93,7 @@ class Error(Exception):
 
 
 class Timeout(Error, TimeoutError):
-    """A call took longer than its timeout. A push may have been applied."""
+    """A call took longer than its timeout. A push may be there in part: see Table.push_missing."""
 
 
 class ConnectionLost(Error, ConnectionError):
@@ -96,6 +112,13 @@ class _Info(ctypes.Structure):
     _fields_ = [
         ("size", c_uint32), ("dim", c_uint32), ("id", c_uint32), ("row_bytes", c_uint32),
         ("optimizer", ctypes.c_char * 32),
+    ]
+
+
+class _Part(ctypes.Structure):
+    _fields_ = [
+        ("size", c_uint32), ("state", c_uint32), ("part", c_uint32), ("server", c_uint32), ("table", c_uint32),
+        ("ends_step", c_uint32), ("rows", c_uint64),
     ]
 
 
@@ -146,6 +169,10 @@ _SIGNATURES = {
     "psrt_clock": [_V],
     "psrt_clock_now": [_V, _P(c_uint64)],
     "psrt_barrier": [_V],
+    "psrt_finish_steps": [_V],
+    "psrt_push_status": [_V, c_uint64, _V, _N, _P(_N)],
+    "psrt_push_states": [_V, c_uint64, _V, _N, _V],
+    "psrt_push_missing": [_V, c_uint64, _V, _N, _V, _V],
     "psrt_save": [_V, c_char_p, _V],
     "psrt_load": [_V, c_char_p, _V],
 }
@@ -163,6 +190,8 @@ def _load() -> ctypes.CDLL:
     lib.psrt_version.argtypes = []
     lib.psrt_last_error.restype = c_char_p
     lib.psrt_last_error.argtypes = []
+    lib.psrt_last_push.restype = c_uint64
+    lib.psrt_last_push.argtypes = []
     major = lib.psrt_abi_version() >> 16
     if major != _ABI_MAJOR:
         raise ImportError(f"psrt: {name} has version {major} of the C interface, this file is for {_ABI_MAJOR}: use the two of one release")
@@ -180,13 +209,16 @@ def version() -> str:
     return _lib.psrt_version().decode()
 
 
+def _failure(status: int, message: str, push: int) -> Error:
+    """The exception of a failed call."""
+    kind = {_ETIMEDOUT: Timeout, _ECONNECT: ConnectionLost}.get(status, Error)
+    e = kind(status, message)
+    e.push = push
+    return e
+
+
 def _fail(status: int) -> None:
-    message = _lib.psrt_last_error().decode(errors="replace")
-    if status == _ETIMEDOUT:
-        raise Timeout(status, message)
-    if status == _ECONNECT:
-        raise ConnectionLost(status, message)
-    raise Error(status, message)
+    raise _failure(status, _lib.psrt_last_error().decode(errors="replace"), _lib.psrt_last_push())
 
 
 # --------------------------------------------------------------------- buffers
@@ -321,6 +353,7 @@ class Request:
         self._fd: Optional[int] = client._take_fd()
         self._status: Optional[int] = None
         self._message = ""
+        self._push = 0
 
     def _begin(self, status: int) -> "Request":
         if status != 0:
@@ -360,16 +393,13 @@ class Request:
     def _outcome(self) -> Any:
         if self._status == 0:
             return self.result
-        if self._status == _ETIMEDOUT:
-            raise Timeout(self._status, self._message)
-        if self._status == _ECONNECT:
-            raise ConnectionLost(self._status, self._message)
-        raise Error(self._status or 0, self._message)
+        raise _failure(self._status or 0, self._message, self._push)
 
     def _settle(self, status: int) -> None:
         self._status, self._keep = status, None
         if status != 0:
             self._message = _lib.psrt_last_error().decode(errors="replace")
+            self._push = _lib.psrt_last_push()
         fd, self._fd = self._fd, None
         if fd is not None:
             self._client._give_fd(fd)
@@ -402,6 +432,16 @@ class TableInfo(NamedTuple):
     id: int
     row_bytes: int
     optimizer: str
+
+
+class PushPart(NamedTuple):
+    """One server lane's part of a push that failed, with replicas one group's."""
+    state: int
+    part: int
+    server: int
+    table: int
+    ends_step: bool
+    rows: int
 
 
 class Table:
@@ -466,6 +506,35 @@ class Table:
         g, keep_grads = self._grads(n, grads)
         options = _options(0, timeout, at=grads)
         status = _lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options))
+        if status:
+            _fail(status)
+
+    def push_states(self, push: int, keys: Any) -> bytes:
+        """What has become of each key in a push that failed (Error.push): PUSH_APPLIED, PUSH_MISSING, PUSH_UNKNOWN."""
+        k, n, keep = _buffer(keys, True, False)
+        states = (ctypes.c_uint8 * n)()
+        status = _lib.psrt_push_states(self._h, push, k, n, ctypes.addressof(states) if n else None)
+        if status:
+            _fail(status)
+        return bytes(states)
+
+    def push_missing(self, push: int, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> None:
+        """Repeat exactly what is missing of a push that failed, with its keys and gradients.
+
+            try:
+                table.push(keys, grads)
+            except psrt.Error as e:
+                if not e.push:
+                    raise
+                table.push_missing(e.push, keys, grads)
+
+        It waits until every part is known. When it returns each key counts once; when it
+        fails it may be called again with the same number.
+        """
+        k, n, keep = _buffer(keys, True, False)
+        g, keep_grads = self._grads(n, grads)
+        options = _options(0, timeout, at=grads)
+        status = _lib.psrt_push_missing(self._h, push, k, n, g, _pointer(options))
         if status:
             _fail(status)
 
@@ -749,8 +818,31 @@ class Client:
             _fail(status)
         return n.value
 
+    def finish_steps(self) -> None:
+        """Say that this trainer takes no more steps, so that with bsp and ssp the others wait for it no longer.
+
+        What it pushed counts. It pushes nothing more; pulls and barriers go on.
+        """
+        status = _lib.psrt_finish_steps(self._handle)
+        if status:
+            _fail(status)
+
+    def push_status(self, push: int) -> list[PushPart]:
+        """What has become of each part of a push that failed: `Error.push`. With bsp it is all of a step's."""
+        n, room = c_size_t(), 64
+        while True:
+            parts = (_Part * room)()
+            parts[0].size = ctypes.sizeof(_Part)
+            status = _lib.psrt_push_status(self._handle, push, ctypes.addressof(parts), room, byref(n))
+            if status == _ETOOSMALL:
+                room = n.value
+                continue
+            if status:
+                _fail(status)
+            return [PushPart(p.state, p.part, p.server, p.table, bool(p.ends_step), p.rows) for p in parts[:n.value]]
+
     def barrier(self) -> None:
-        """Wait until every trainer of the job is here."""
+        """Wait until every trainer of the job is here. One that has no more steps calls finish_steps() before."""
         status = _lib.psrt_barrier(self._handle)
         if status:
             _fail(status)

@@ -377,6 +377,18 @@ class Test(unittest.TestCase):
         with self.assertRaises(psrt.Error):
             t.push_counts(keys, ones, shows=np.array([1, -1, 1, 1], np.float32))
 
+    def test_finish_steps(self):
+        with self.server.client(workers=1) as client:  # the barrier is for this one alone
+            table = client.table("sum")
+            table.push([5], np.ones(2, np.float32))
+            client.finish_steps()
+            with self.assertRaises(psrt.Error) as e:
+                table.push([5], np.ones(2, np.float32))
+            self.assertEqual((e.exception.name, e.exception.push), ("ECLOCK", 0))
+            self.assertIn("finish_steps", str(e.exception))
+            table.pull([5])
+            client.barrier()
+
     def test_read_only(self):
         keys = self.keys(2)
         self.table.pull(keys, flags=psrt.READ_ONLY | psrt.ANY_CLOCK)
@@ -390,9 +402,11 @@ class Test(unittest.TestCase):
                 t.push([1], np.ones(2, np.float32))
                 server.end(signal.SIGKILL)
                 begin = time.monotonic()
-                with self.assertRaises((psrt.Timeout, psrt.ConnectionLost)):
+                with self.assertRaises((psrt.Timeout, psrt.ConnectionLost)) as failed:
                     t.push([1], np.ones(2, np.float32))
                 self.assertLess(time.monotonic() - begin, 10)
+                push = failed.exception.push
+                self.assertIn([p.state for p in c.push_status(push)], ([psrt.PUSH_UNKNOWN], [psrt.PUSH_MISSING]))
                 server = Server(folder, address)
                 deadline = time.monotonic() + 60
                 while True:
@@ -402,6 +416,11 @@ class Test(unittest.TestCase):
                     except (psrt.Timeout, psrt.ConnectionLost):
                         self.assertLess(time.monotonic(), deadline)
                 self.assertGreaterEqual(t.pull([2])[0, 0], 1)
+                for _ in range(2):  # the second time nothing is missing
+                    t.push_missing(push, [1], np.ones(2, np.float32))
+                self.assertEqual(t.pull([1])[0, 0], 1)
+                self.assertEqual(t.push_states(push, [1]), bytes([psrt.PUSH_APPLIED]))
+                self.assertEqual([(p.state, p.rows) for p in c.push_status(push)], [(psrt.PUSH_APPLIED, 1)])
             server.end()
 
 

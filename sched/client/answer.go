@@ -63,6 +63,7 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 	}
 	l.deliver(slot)
 	c.noteAnswer(p, rep)
+	p.doubt.note(p, rep.Code)
 	switch rep.Code {
 	case psmsg.CodeOK, psmsg.CodeDuplicate:
 		switch p.kind {
@@ -102,6 +103,9 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 				l.broken = err
 			}
 			return
+		}
+		if p.seq != 0 {
+			call.missed = append(call.missed, p.lane)
 		}
 		if call.err == nil {
 			call.err = err

@@ -20,6 +20,7 @@ type Call struct {
 	inUse   *int
 	number  uint64    // of a pull in the record
 	began   time.Time // when all requests are out; zero where nobody wants to know
+	missed  []int     // lanes that refused their part of a push
 }
 
 // Done reports whether every lane has answered.
@@ -46,6 +47,8 @@ type part struct {
 	active bool
 	void   bool   // a push without rows in the place of one that is not wanted any more
 	least  uint64 // the version that a pull has asked for
+	origin *Call  // whose part a void was
+	doubt  *Doubt // of a push whose caller has given it up, nil: it waits
 	// written is where the lane's server puts the answer, since it was told; nil: nowhere, or
 	// in what stands in.
 	written *shared

@@ -298,6 +298,10 @@ func (p *packed) close() {
 // not do: rows are chosen over all lanes.
 func (c *Client) packs() bool { return c.speak(psmsg.PackedSince) }
 
+// Speak says whether every server speaks a version: those that it connects to from now on may
+// not. Any goroutine.
+func (c *Client) Speak(version int) bool { return c.speak(int32(version)) }
+
 // speak says whether every server speaks a version.
 func (c *Client) speak(version int32) bool {
 	for _, s := range c.servers {

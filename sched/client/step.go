@@ -161,6 +161,7 @@ func (c *Client) makeVoid(l *laneConn, slot int) {
 	l.void.inUse = &l.voids
 	l.void.owe(1)
 	l.voids++
+	p.origin = p.call
 	p.call, p.void, p.absent = &l.void, true, true
 	c.stale = append(c.stale, slotRef{l, slot})
 }

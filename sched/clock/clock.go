@@ -18,12 +18,13 @@ type Clock struct {
 	min       uint64   // of next
 	atMin     int      // workers at min
 	left      uint64   // latest step in which a worker was that left
+	quorum    quorum
 }
 
 // New starts all workers at step 0. Staleness 0 is BSP, Async (or any
 // negative) ASP. Precondition: workers >= 1.
 func New(workers, staleness int) *Clock {
-	return &Clock{staleness: staleness, next: make([]uint64, workers), atMin: workers}
+	return &Clock{staleness: staleness, next: make([]uint64, workers), atMin: workers, quorum: newQuorum(workers)}
 }
 
 // Workers is the number of workers, gone ones included.
@@ -61,7 +62,7 @@ func (c *Clock) CheckPush(worker int, step uint64) error {
 	if c.MayPush(worker, step) {
 		return nil
 	}
-	return &OrderError{Worker: worker, Step: step, Workers: len(c.next), At: c.at(worker)}
+	return &OrderError{Worker: worker, Step: step, Workers: len(c.next), At: c.at(worker), Finished: c.Finished(worker)}
 }
 
 func (c *Clock) at(worker int) uint64 {
@@ -78,6 +79,10 @@ func (c *Clock) Tick(worker int, step uint64) error {
 		return err
 	}
 	c.next[worker] = step + 1
+	if c.next[worker] >= c.quorum.end[worker] {
+		c.left = max(c.left, c.next[worker])
+		c.next[worker] = None
+	}
 	if step == c.min {
 		if c.atMin--; c.atMin == 0 {
 			c.settle()
@@ -86,12 +91,23 @@ func (c *Clock) Tick(worker int, step uint64) error {
 	return nil
 }
 
-// Leave takes a worker out: nobody waits for it any more. It may leave twice.
+// Leave takes a worker out: nobody waits for it any more. It may leave twice. When the
+// last worker that came has left, nobody waits either for those that Expect waited for.
 func (c *Clock) Leave(worker int) {
-	if worker < 0 || worker >= len(c.next) || c.next[worker] == None {
+	if worker < 0 || worker >= len(c.next) {
 		return
 	}
+	c.quorum.end[worker], c.quorum.expected[worker] = None, false
+	c.out(worker)
+	c.dissolve()
+}
+
+// out takes a worker out of the minimum.
+func (c *Clock) out(worker int) {
 	was := c.next[worker]
+	if was == None {
+		return
+	}
 	c.next[worker], c.left = None, max(c.left, was)
 	if was == c.min {
 		if c.atMin--; c.atMin == 0 {
@@ -144,12 +160,16 @@ type OrderError struct {
 	Step    uint64
 	Workers int
 	At      uint64 // where the worker is; None if it left or does not exist
+	// Finished says that the worker has said it takes no more steps.
+	Finished bool
 }
 
 func (e *OrderError) Error() string {
 	switch {
 	case e.Worker < 0 || e.Worker >= e.Workers:
 		return fmt.Sprintf("clock: push of step %d by worker %d, there are %d workers", e.Step, e.Worker, e.Workers)
+	case e.Finished:
+		return fmt.Sprintf("clock: push of step %d by worker %d, which has finished its steps", e.Step, e.Worker)
 	case e.At == None:
 		return fmt.Sprintf("clock: push of step %d by worker %d, which has left; it must join again to go on", e.Step, e.Worker)
 	}

@@ -29,6 +29,10 @@
 // Allows lets through differs, and so does whether updates are held back. Adapt moves
 // the bound of a table by what workers wait.
 //
-// A worker that left no longer holds anyone up. Once tells a repeated push
+// # Workers
+//
+// Where workers come and go, Expect keeps a place for each worker of the job, so that the
+// first step waits for all of them. A worker that has finished (Finish) takes no more
+// steps and may still read. A worker that left no longer holds anyone up. Once tells a repeated push
 // from a new one.
 package clock

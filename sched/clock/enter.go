@@ -21,6 +21,7 @@ func (c *Clock) Enter(worker int, step uint64) uint64 {
 		return c.at(worker)
 	}
 	at := c.EnterAt(worker)
+	c.quorum.end[worker], c.quorum.expected[worker] = None, false
 	if step = max(step, at); step == c.next[worker] {
 		return step
 	}

@@ -63,7 +63,7 @@ func (c *Client) background(o *op) error {
 // how it went.
 func (c *Client) start(o *op, notify func(error), end func() error) (*Request, error) {
 	r := &Request{c: c, done: make(chan struct{}), deadline: o.deadline, notify: notify}
-	o.finished = func(*op) { r.end(c.explain(guarded(end))) }
+	o.finished = func(*op) { r.end(c.explain(c.blame(o, guarded(end)))) }
 	if err := c.background(o); err != nil {
 		return nil, err
 	}

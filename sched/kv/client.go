@@ -34,27 +34,34 @@ type Client struct {
 	requests requests
 	barriers sync.Mutex // one at a time: the server counts workers, not calls
 
-	mu      sync.Mutex
-	c       *client.Client
-	step    uint64
-	ticked  bool  // this client ends its steps
-	queue   []*op // not posted yet, in order
-	live    []*op // posted
-	zombies []*op // given up by their callers, not yet answered
-	driving bool
-	waiting int        // who wants the queues to itself
-	idle    *sync.Cond // driving became false
-	async   int        // asynchronous ops in queue and live
-	pump    pump
-	lost    map[int]error // by server: why it is down
-	tables  map[string]*Table
-	order   []*Table
-	dense   denseState
-	tick    *client.Rows
-	stepped stepped
-	stats   Stats
-	stall   *stall.Watch // nil: nobody wants to know
-	beside  Companion    // nil: there is none
+	mu     sync.Mutex
+	c      *client.Client
+	step   uint64
+	ticked bool // this client ends its steps
+	// finished says that it takes no more steps, from step on.
+	finished atomic.Bool
+	doubts   doubts
+	// suspected is when it was last looked at whether what it waits for can ever come;
+	// suspecting: that is being looked at.
+	suspected  time.Time
+	suspecting bool
+	queue      []*op // not posted yet, in order
+	live       []*op // posted
+	zombies    []*op // given up by their callers, not yet answered
+	driving    bool
+	waiting    int        // who wants the queues to itself
+	idle       *sync.Cond // driving became false
+	async      int        // asynchronous ops in queue and live
+	pump       pump
+	lost       map[int]error // by server: why it is down
+	tables     map[string]*Table
+	order      []*Table
+	dense      denseState
+	tick       *client.Rows
+	stepped    stepped
+	stats      Stats
+	stall      *stall.Watch // nil: nobody wants to know
+	beside     Companion    // nil: there is none
 }
 
 // Companion is what works with a client's memory beside it: End is called when no

@@ -61,8 +61,8 @@ func (c *Client) deferDense(grads []float32) error {
 }
 
 // maxStepVectors is how many tables, and the dense vector, can be pushed to in a
-// bsp step: each push keeps its slot at a server until the step is applied, and the
-// end of the step needs one.
+// bsp step at servers before psmsg.QuorumSince: there each push keeps its slot until the
+// step is applied, and the end of the step needs one.
 const maxStepVectors = psmsg.Slots - 1
 
 // hold counts what waits for the end of the step; first: of a table, or of the dense
@@ -73,8 +73,8 @@ func (c *Client) hold(bytes int64, first bool) error {
 	if c.stepped.bytes+bytes > MaxStepBytes {
 		return errorf(Busy, "kv: the pushes of one step hold %d bytes, %d more are above the limit of %d; end the step", c.stepped.bytes, bytes, int64(MaxStepBytes))
 	}
-	if first && c.stepped.vectors == maxStepVectors {
-		return errorf(Busy, "kv: %d tables were pushed to in this step (the dense vector counts as one), under bsp the limit; end the step first, or put what is always pushed together into one table", maxStepVectors)
+	if first && c.stepped.vectors == maxStepVectors && !c.c.Speak(psmsg.QuorumSince) {
+		return errorf(Busy, "kv: %d tables were pushed to in this step (the dense vector counts as one), under bsp the limit of servers of an older release; update them, end the step first, or put what is always pushed together into one table", maxStepVectors)
 	}
 	c.stepped.bytes += bytes
 	if first {
@@ -104,6 +104,9 @@ func (c *Client) Tick(limit time.Duration) error {
 		return err
 	}
 	defer c.leave()
+	if err := c.steps("step"); err != nil {
+		return err
+	}
 	deadline := c.deadline(limit)
 	c.mu.Lock()
 	tables, rows := slices.Clone(c.order), c.tick
@@ -132,8 +135,15 @@ func (c *Client) Tick(limit time.Duration) error {
 		ops = append(ops, &dense.op)
 	}
 	tick := newOp(opTick, deadline)
-	tick.rows = rows
-	err = c.do(append(ops, tick)...)
+	tick.rows, tick.table = rows, tables[0].spec.ID
+	ops = append(ops, tick)
+	number := new(uint64)
+	for _, o := range ops {
+		o.push = number
+	}
+	if err = c.do(ops...); err != nil {
+		c.noteWhole(ops, *number)
+	}
 	for _, p := range pushes {
 		p.endPush()
 	}
@@ -167,7 +177,7 @@ func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
 		}
 	}
 	p := &pulling{op: *newOp(opPush, deadline), t: t, set: t.sets.take()}
-	p.op.rows = p.set.rows
+	p.op.rows, p.table = p.set.rows, t.spec.ID
 	err := p.set.plan(p.set.rows, keys)
 	if err == nil {
 		err = p.fill(grads)
@@ -235,6 +245,10 @@ func (c *Client) Barrier(limit time.Duration) error {
 	var rep psmsg.BarrierReply
 	if err := c.call(ctx, 0, psmsg.MethodBarrier, psmsg.BarrierRequest{Workers: c.cfg.Workers, TimeoutMicros: limit.Microseconds()}, &rep); err != nil {
 		return err
+	}
+	if rep.Stuck != nil {
+		return errorf(Clock, "kv: worker %d waits in a barrier that worker %d cannot reach: worker %d waits for worker %d to end step %d; a worker that has no more steps calls finish_steps (psrt_finish_steps) before the barrier",
+			c.Worker(), rep.Stuck.Worker, rep.Stuck.Worker, c.Worker(), rep.Stuck.Step)
 	}
 	if !rep.All {
 		of := c.job.Workers

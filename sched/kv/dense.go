@@ -87,6 +87,11 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 	if err := c.checkDense(n); err != nil {
 		return nil, err
 	}
+	if grads != nil {
+		if err := c.steps("push"); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.sendable(grads, nil); err != nil {
 		return nil, err
 	}
@@ -97,7 +102,7 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 		return nil, err
 	}
 	d := &densing{op: *newOp(opPullDense, c.deadline(o.Timeout)), c: c, n: n}
-	d.opt = o.pull()
+	d.opt = o.pull() | c.atAnyClock()
 	vector := values
 	if grads != nil {
 		d.kind, vector = opPushDense, grads

@@ -33,8 +33,9 @@
 // # Bounds
 //
 // Requests in the queue: one a waiting goroutine, plus Config.Requests
-// asynchronous ones. Tickets: Tickets a table. A bsp step: MaxStepBytes of gradients
-// for maxStepVectors tables.
+// asynchronous ones. Tickets: Tickets a table. A bsp step: MaxStepBytes of gradients,
+// at servers of an older release for maxStepVectors tables. Failed pushes that are
+// remembered: maxDoubts, each with one entry a lane.
 //
 // # Locks
 //

@@ -32,7 +32,7 @@ func (c *Client) do(ops ...*op) (err error) {
 	c.mu.Unlock()
 	for _, o := range ops {
 		if o.err != nil {
-			return c.explain(o.err)
+			return c.explain(c.blame(o, o.err))
 		}
 	}
 	return nil
@@ -73,6 +73,7 @@ func (c *Client) drive(until time.Time) {
 		c.idle.Broadcast()
 	}
 	c.settle()
+	c.suspect(time.Now())
 }
 
 func (c *Client) await(until time.Time) {

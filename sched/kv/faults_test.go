@@ -109,7 +109,13 @@ func TestRefusedPush(t *testing.T) {
 		for i := range keys {
 			keys[i] = uint64(i)
 		}
-		wantCode(t, tab.Push(keys, make([]float32, n*16), Options{}), NoMemory, "out of memory", "bytes more are needed, all tables have", "budget of 8388608 bytes", "--mem-budget")
+		err := tab.Push(keys, make([]float32, n*16), Options{})
+		states := make([]PushState, 1)
+		must(t, tab.PushStates(PushOf(err), keys[:1], states, 0))
+		if states[0] != PushMissing {
+			t.Errorf("of a push that was refused the state is %d", states[0])
+		}
+		wantCode(t, err, NoMemory, "out of memory", "bytes more are needed, all tables have", "budget of 8388608 bytes", "--mem-budget")
 		for range 3 {
 			must(t, tab.Push([]uint64{1}, make([]float32, 16), Options{Timeout: time.Minute}))
 			must(t, c.Tick(time.Minute))

@@ -31,8 +31,12 @@ type op struct {
 	call     client.Call
 	announce client.Call // of a prefetch
 	posted   bool
-	done     bool // answered, or given up
-	given    bool // given up
+	began    time.Time // when it was posted
+	step     uint64    // in which
+	table    uint32    // of rows
+	push     *uint64   // the number of a step's pushes, where one is in doubt
+	done     bool      // answered, or given up
+	given    bool      // given up
 	err      error
 	wake     chan struct{} // capacity 1
 	asleep   bool
@@ -60,6 +64,7 @@ func (o *op) rouse() {
 // post sends an op where every lane has room for it. With mu.
 func (c *Client) post(o *op) bool {
 	ok := false
+	o.step = c.step
 	switch o.kind {
 	case opPrefetch:
 		if ok = c.c.TryPull(o.rows, c.step, client.NoValues, &o.call); ok && c.ticked {
@@ -77,7 +82,9 @@ func (c *Client) post(o *op) bool {
 			c.ticked = true
 		}
 	}
-	o.posted = ok
+	if o.posted = ok; ok {
+		o.began = time.Now()
+	}
 	return ok
 }
 
@@ -134,7 +141,7 @@ func (c *Client) settle() {
 
 // complete ends an op for its caller. With mu.
 func (c *Client) complete(o *op, err error) {
-	o.done, o.err = true, err
+	o.done, o.err = true, c.inDoubt(o, err)
 	switch {
 	case o.finished != nil:
 		c.async--
@@ -147,6 +154,7 @@ func (c *Client) complete(o *op, err error) {
 // giveUp ends an op that is not answered. With mu.
 func (c *Client) giveUp(o *op, err error) {
 	o.given = true
+	err = c.inDoubt(o, err)
 	if o.posted {
 		c.live = slices.DeleteFunc(c.live, func(x *op) bool { return x == o })
 		if o.lent != nil {

@@ -75,6 +75,9 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	if n := c.job.Workers; c.cfg.Workers != 0 && c.cfg.Workers != n && !c.job.Open {
 		return errorf(BadConfig, "kv: workers is %d here, the servers expect %d: say the same in both places", c.cfg.Workers, n)
 	}
+	if n := c.job.Workers; c.job.Open && c.cfg.Workers > n {
+		return errorf(BadConfig, "kv: workers is %d, the servers take at most %d clients: start psrt serve with a larger --clients", c.cfg.Workers, n)
+	}
 	if c.cfg.HotRows > 0 && c.job.Staleness == 0 {
 		return errorf(BadConfig, "kv: hot_rows %d, but the servers are in bsp, where every pull has all steps before it: leave it (or PSRT_HOT_ROWS) out, or start them with --sync ssp or asp", c.cfg.HotRows)
 	}
@@ -84,10 +87,7 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 		return errorf(BadConfig, "kv: worker %d, the servers expect workers 0 to %d", c.cfg.Worker, c.job.Workers-1)
 	}
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
-	err := c.connect()
-	if err == nil && !c.cfg.Aside && !c.cfg.Looks {
-		err = c.enterSteps(ctx)
-	}
+	err := c.join(ctx)
 	if err == nil {
 		c.turn(c.c.BeginReaders)
 	}
@@ -239,8 +239,11 @@ func (c *Client) enterSteps(ctx context.Context) error {
 		high, same := uint64(0), true
 		for i := range c.c.Servers() {
 			var rep psmsg.EnterReply
-			if err := c.c.CallServer(ctx, i, psmsg.MethodEnter, psmsg.EnterRequest{Step: step}, &rep); err != nil {
+			if err := c.c.CallServer(ctx, i, psmsg.MethodEnter, psmsg.EnterRequest{Step: step, Workers: c.quorum()}, &rep); err != nil {
 				return err
+			}
+			if rep.Refused != "" {
+				return &refusedEnter{rep}
 			}
 			same = same && step != nil && rep.Step == *step
 			high = max(high, rep.Step)

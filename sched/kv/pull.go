@@ -84,7 +84,7 @@ func (t *Table) preparePull(keys []uint64, values []float32, o Options) (*pullin
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPull, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
-	p.opt = o.pull()
+	p.opt, p.table = o.pull()|t.c.atAnyClock(), t.spec.ID
 	kept := false
 	defer func() { // keys may be no memory at all
 		if !kept {

@@ -54,6 +54,9 @@ func (p *pulling) endPush() {
 // preparePush plans a push. Where it succeeds the client is entered; nil means
 // that the gradients wait for the end of the step.
 func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling, error) {
+	if err := t.c.steps("push"); err != nil {
+		return nil, err
+	}
 	if err := t.c.sendable(grads, &t.spec); err != nil {
 		return nil, err
 	}
@@ -68,6 +71,7 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPush, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
+	p.table = t.spec.ID
 	kept := false
 	defer func() { // what the caller gave may be no memory at all
 		if !kept {
@@ -90,6 +94,9 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 
 // prepareTicket is preparePush for the rows of a ticket.
 func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) (*pulling, error) {
+	if err := t.c.steps("push"); err != nil {
+		return nil, err
+	}
 	if err := t.c.sendable(grads, &t.spec); err != nil {
 		return nil, err
 	}
@@ -117,6 +124,7 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPush, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
+	p.table = t.spec.ID
 	ready := false
 	defer func() {
 		if !ready {

@@ -78,7 +78,13 @@ func (c *Client) attempt(r *client.Repair) error {
 	if c.cfg.Aside {
 		tables = nil
 	}
-	if !c.cfg.Aside && !c.cfg.Looks {
+	switch end, finished := c.lastStep(); {
+	case c.cfg.Aside || c.cfg.Looks:
+	case finished:
+		if err := r.Call(ctx, psmsg.MethodFinish, psmsg.FinishRequest{Step: end}, &struct{}{}); err != nil {
+			return err
+		}
+	default:
 		if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step}, &at); err != nil {
 			return err
 		}

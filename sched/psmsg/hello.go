@@ -16,9 +16,10 @@ import (
 // 4: rings of Slots x SlotBytes. 5: groups of a job with replicas (Hello.Chained);
 // a landing ring says by its length how long its slots are. 6: connections that only
 // read (Hello.Reads), and pulls that name the least version they may be answered with.
-// 7: compressed pushes that say of how many steps a gradient is the sum (TimesSince).
+// 7: compressed pushes that say of how many steps a gradient is the sum (TimesSince). 8:
+// workers that are waited for, and that finish (QuorumSince).
 const (
-	Version = 7
+	Version = 8
 	Oldest  = 4
 )
 
@@ -95,6 +96,12 @@ const chainedSince = 5
 
 // readsSince is the first version with connections that only read.
 const readsSince = 6
+
+// QuorumSince is the first version in which EnterRequest names the number of workers, and
+// with MethodFinish, MethodBlocked and MethodPushed. Of a session in bsp a server
+// acknowledges pushes before their step is over where its slots run short; what becomes
+// of them it answers to the push that ends the step.
+const QuorumSince = 8
 
 // Spoken is the version that a server of this program and the client speak; an
 // error, for the client to read, where there is none.

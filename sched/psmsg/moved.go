@@ -60,8 +60,8 @@ func parseMoved(text string) (m Moved, ok bool) {
 // given up, and begun anew), and a barrier (it may have let the others go).
 func Repeatable(method string) bool {
 	switch method {
-	case MethodDigest, MethodStats, MethodLives, MethodDescribe, MethodMap, MethodMembers, MethodSwept, // change nothing
-		MethodLeave, MethodCarry, MethodEnter, MethodTable, MethodHappen, MethodGoOn, // say what shall be
+	case MethodDigest, MethodStats, MethodLives, MethodDescribe, MethodMap, MethodMembers, MethodSwept, MethodBlocked, MethodPushed, // change nothing
+		MethodLeave, MethodCarry, MethodEnter, MethodTable, MethodHappen, MethodGoOn, MethodFinish, // say what shall be
 		MethodSave, MethodLoad: // do all of it again
 		return true
 	}

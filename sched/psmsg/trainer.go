@@ -20,6 +20,9 @@ const (
 	MethodEnter    = "enter"    // EnterRequest -> EnterReply
 	MethodTable    = "table"    // TableRequest -> TableReply
 	MethodBarrier  = "barrier"  // BarrierRequest -> BarrierReply, at server 0 of the map
+	MethodFinish   = "finish"   // FinishRequest: the worker takes no more steps, and stays
+	MethodBlocked  = "blocked"  // BlockedRequest -> BlockedReply, at server 0 of the map
+	MethodPushed   = "pushed"   // -> PushedReply
 )
 
 // DescribeReply is a job as any of its servers knows it.
@@ -59,11 +62,63 @@ type DensePart struct {
 // died while it ticked leaves lanes that differ.
 type EnterRequest struct {
 	Step *uint64 `json:"step,omitempty"`
+	// Workers is how many workers the job has, where workers come and go: no step is over
+	// before so many were there. 0: the worker waits for nobody. Since QuorumSince.
+	Workers int `json:"workers,omitempty"`
 }
 
-// EnterReply answers it.
+// EnterReply answers it. Refused says that the worker does not take part, and why.
 type EnterReply struct {
+	Step    uint64       `json:"step"`
+	Refused EnterRefusal `json:"refused,omitempty"`
+	// Quorum is the number of workers that those before have said, of a refusal. Here are
+	// the workers below EnterRequest.Workers that are connected, Away those that broke their
+	// connection and may come back.
+	Quorum int   `json:"quorum,omitempty"`
+	Here   []int `json:"here,omitempty"`
+	Away   []int `json:"away,omitempty"`
+}
+
+// EnterRefusal is why a worker does not take part.
+type EnterRefusal string
+
+const (
+	// EnterFull: all places of a job of EnterRequest.Workers are taken.
+	EnterFull EnterRefusal = "full"
+	// EnterDiffers: others have said another number of workers.
+	EnterDiffers EnterRefusal = "differs"
+)
+
+// FinishRequest says that the worker takes no step from Step on. Its earlier pushes
+// count, it may pull with FlagNoClock, and barriers wait for it. Since QuorumSince.
+type FinishRequest struct {
 	Step uint64 `json:"step"`
+}
+
+// BlockedRequest asks whom a request of the caller waits for: a pull of Step from Table
+// (DenseLead: the dense vector), or where Pull is false the end of Step. Since QuorumSince.
+type BlockedRequest struct {
+	Step  uint64 `json:"step"`
+	Pull  bool   `json:"pull,omitempty"`
+	Table uint32 `json:"table,omitempty"`
+}
+
+// BlockedReply names the workers that have not ended Step: nobody, where the clocks keep
+// nothing back. Expected are those of them that have not come, of Quorum workers. Barrier
+// are those that wait in a barrier, so that neither they nor the caller can go on; the
+// server ends their wait.
+type BlockedReply struct {
+	Step     uint64 `json:"step"`
+	By       []int  `json:"by,omitempty"`
+	Expected []int  `json:"expected,omitempty"`
+	Quorum   int    `json:"quorum,omitempty"`
+	Barrier  []int  `json:"barrier,omitempty"`
+}
+
+// PushedReply is by lane the sequence of the last push of the caller that counts: it was
+// taken, in bsp for its step. Since QuorumSince.
+type PushedReply struct {
+	Last []uint64 `json:"last"`
 }
 
 // TableRequest opens a table by name. With Spec a missing table is made and an
@@ -110,6 +165,15 @@ type BarrierReply struct {
 	All  bool  `json:"all"`
 	Came []int `json:"came,omitempty"`
 	Of   int   `json:"of,omitempty"` // how many would have been all
+	// Stuck says that a worker which is not inside cannot come: it waits for this one to end
+	// a step.
+	Stuck *BarrierStuck `json:"stuck,omitempty"`
+}
+
+// BarrierStuck is a worker, and the step that it waits for.
+type BarrierStuck struct {
+	Worker int    `json:"worker"`
+	Step   uint64 `json:"step"`
 }
 
 // Record tells who wants to know that the servers keep one.

@@ -167,7 +167,7 @@ func taken(err error, listen string) error {
 // lost gives up the place of a trainer that does not come back.
 func (s *Server) lost(worker int, cause error) {
 	s.cfg.Log(fmt.Sprintf("trainer %d broke its connection and did not come back within %v (%v): nobody waits for it any more", worker, s.cfg.ReconnectFor, cause))
-	if err := s.server.Leave(worker); err != nil {
+	if err := s.server.Lost(worker); err != nil {
 		s.cfg.Log(err.Error())
 	}
 }

@@ -12,10 +12,18 @@ import (
 // barrier is where workers wait for each other.
 type barrier struct {
 	mu     sync.Mutex
-	inside map[int]int   // worker to how many of its calls wait
+	inside map[int]*inside
 	open   chan struct{} // closed when all are inside
 	all    func() int    // how many are all, for the newest that came
 	since  time.Time     // when the first came
+}
+
+// inside is a worker that waits.
+type inside struct {
+	calls int // of it
+	since time.Time
+	ends  chan struct{} // closed when stuck is set
+	stuck *psmsg.BarrierStuck
 }
 
 const (
@@ -34,16 +42,21 @@ func (b *barrier) wait(ctx context.Context, worker int, all func() int, limit ti
 	defer timer.Stop()
 	b.mu.Lock()
 	if b.inside == nil {
-		b.inside, b.open, b.since = map[int]int{}, make(chan struct{}), time.Now()
+		b.inside, b.open, b.since = map[int]*inside{}, make(chan struct{}), time.Now()
 	}
-	inside, open := b.inside, b.open
-	inside[worker]++
+	came, open := b.inside, b.open
+	if came[worker] == nil {
+		came[worker] = &inside{since: time.Now(), ends: make(chan struct{})}
+	}
+	mine := came[worker]
+	mine.calls++
 	b.all = all
 	b.mu.Unlock()
 	b.look()
 	select {
 	case <-open:
 		return psmsg.BarrierReply{All: true}
+	case <-mine.ends:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -54,13 +67,13 @@ func (b *barrier) wait(ctx context.Context, worker int, all func() int, limit ti
 		return psmsg.BarrierReply{All: true}
 	default:
 	}
-	rep := psmsg.BarrierReply{Of: all()}
-	for w := range inside {
+	rep := psmsg.BarrierReply{Of: all(), Stuck: mine.stuck}
+	for w := range came {
 		rep.Came = append(rep.Came, w)
 	}
 	slices.Sort(rep.Came)
-	if inside[worker]--; inside[worker] == 0 {
-		delete(inside, worker)
+	if mine.calls--; mine.calls == 0 && came[worker] == mine {
+		delete(came, worker)
 	}
 	return rep
 }

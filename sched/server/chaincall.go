@@ -179,10 +179,20 @@ type order struct {
 	Load   *psmsg.LoadRequest   `json:"load,omitempty"`
 	Enter  *orderEnter          `json:"enter,omitempty"`
 	Leave  *int                 `json:"leave,omitempty"` // a worker
+	Lose   *int                 `json:"lose,omitempty"`  // likewise, that did not say goodbye
+	Finish *orderFinish         `json:"finish,omitempty"`
 }
 
 // orderEnter has a worker take part in the clocks.
 type orderEnter struct {
+	Worker int    `json:"worker"`
+	Step   uint64 `json:"step"`
+	// Workers is how many the job has, 0: it is not said.
+	Workers int `json:"workers,omitempty"`
+}
+
+// orderFinish has a worker take no step from Step on.
+type orderFinish struct {
 	Worker int    `json:"worker"`
 	Step   uint64 `json:"step"`
 }
@@ -228,10 +238,30 @@ func (c *chained) takeOrder(op *chain.Op) (any, error) {
 		return nil, nil
 	case o.Load != nil:
 		return nil, c.takeLoad(*o.Load)
+	}
+	return c.doClock(&o)
+}
+
+// doClock does an order about who takes part in the clocks.
+func (c *chained) doClock(o *order) (any, error) {
+	l := c.l
+	switch {
 	case o.Enter != nil:
+		if n := o.Enter.Workers; n > 0 {
+			if err := l.clock.CheckQuorum(o.Enter.Worker, n); err != nil {
+				return nil, err
+			}
+			l.clock.Expect(o.Enter.Worker, n, o.Enter.Step)
+		}
 		return l.clock.Enter(o.Enter.Worker, o.Enter.Step), nil
 	case o.Leave != nil:
 		l.clock.Leave(*o.Leave)
+		return nil, nil
+	case o.Lose != nil:
+		l.clock.Lose(*o.Lose)
+		return nil, nil
+	case o.Finish != nil:
+		l.clock.Finish(o.Finish.Worker, o.Finish.Step)
 		return nil, nil
 	}
 	return nil, errors.New("server: an order that this program does not know: take a job from one release to the next, and leave none out")

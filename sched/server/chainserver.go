@@ -47,8 +47,8 @@ func (c *chained) leave(worker int) error {
 	return err
 }
 
-func (s *Server) enterChained(worker int, step uint64) (psmsg.EnterReply, error) {
-	v, err := s.lanes[0].chain.order(context.Background(), commandTimeout, order{Enter: &orderEnter{worker, step}})
+func (s *Server) enterChained(worker int, step uint64, workers int) (psmsg.EnterReply, error) {
+	v, err := s.lanes[0].chain.order(context.Background(), commandTimeout, order{Enter: &orderEnter{worker, step, workers}})
 	if err != nil {
 		return psmsg.EnterReply{}, err
 	}

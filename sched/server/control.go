@@ -113,17 +113,21 @@ func (s *Server) open(ctx context.Context, sessions []*session, req psmsg.OpenRe
 	return rep, nil
 }
 
-// leave takes a worker out of the clocks, so that nobody waits for it.
+// leave takes a worker out of the clocks, so that nobody waits for it. One that only looks
+// has no place there.
 func (s *Server) leave(worker int) error {
 	s.mu.Lock()
 	s.left[worker] = true
+	looks := s.vacated && s.lookers[worker]
 	s.mu.Unlock()
 	defer s.barrier.look()
 	if s.cfg.Chain != nil {
 		return s.lanes[0].chain.leave(worker)
 	}
 	return s.each(func(l *lane) error {
-		l.clock.Leave(worker)
+		if !looks {
+			l.clock.Leave(worker)
+		}
 		l.release(worker)
 		l.settle()
 		return nil

@@ -52,5 +52,6 @@
 // as many posted receives, one staging area per slot that grows to the largest
 // request seen and at most to MaxStageBytes, and Tickets remembered pulls.
 // Parked pulls and held pushes are requests and thus bounded by the same sum:
-// workers x Slots.
+// workers x Slots. Of pushes that are acknowledged before their bsp step is over (spills) a
+// lane keeps at most maxSpill bytes a worker.
 package server

@@ -87,10 +87,15 @@ const (
 // is mapped, where it is not, and where it is fetched as granted.
 func newDoor(t testing.TB, how reach) (*lane, *session, *fakeWorker) {
 	t.Helper()
+	return newDoorOf(t, how, 1, Async)
+}
+
+func newDoorOf(t testing.TB, how reach, workers, staleness int) (*lane, *session, *fakeWorker) {
+	t.Helper()
 	m, err := place.New(1, place.DefaultSlots, []place.Server{{ID: 0, Weight: 1, Lanes: 1}})
 	must(t, err)
 	sgd := table.Optimizer{Kind: table.SGD, LR: 1}
-	cfg := &Config{Map: m, Workers: 1, Staleness: Async, Seed: 1, Node: -1, MaxBytes: 16 << 20,
+	cfg := &Config{Map: m, Workers: workers, Staleness: staleness, Seed: 1, Node: -1, MaxBytes: 16 << 20,
 		Tables: []table.Spec{{Name: "t", ID: testTable, Dim: testDim, Init: table.Init{Kind: "zero"}, Optimizer: sgd}},
 		Dense:  DenseConfig{Ranges: []densemap.Range{{Len: testDense, Rule: "grad"}}, Optimizer: sgd, Init: make([]float32, testDense)}}
 	l, err := newLane(cfg, 0, 0)

@@ -18,7 +18,7 @@ func (s *Server) join(hello psmsg.Hello) (worker int, err error) {
 	defer s.mu.Unlock()
 	worker, client := hello.Worker, hello.Client
 	if s.vacated && hello.Any {
-		if worker = s.number(worker, client, known); worker < 0 {
+		if worker = s.number(worker, client, known, hello.Looks); worker < 0 {
 			return 0, fmt.Errorf("%s: %d trainers are connected, the most that it takes: start it with a larger --clients, or end one", s.cfg.name(), s.cfg.Workers-s.cfg.Trainers.Reserved)
 		}
 	}

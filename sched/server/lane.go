@@ -80,6 +80,7 @@ type lane struct {
 	freeRows   [][]uint32
 	merge      mergeScratch
 	stats      laneStats
+	spills     spills
 	traffic    traffic
 	audit      *audit.Lane  // nil: nobody wants a record
 	began      time.Time    // the work that a poll has brought
@@ -454,6 +455,9 @@ func (l *lane) ready(r *request) {
 
 // reply answers a request and frees its slot.
 func (l *lane) reply(r *request, code psmsg.Code, ticketID, version uint64, rows int) {
+	if l.spills.keep(r, code, ticketID, version, rows) {
+		return
+	}
 	s := r.s
 	r.busy = false
 	if s.broken {

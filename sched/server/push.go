@@ -117,6 +117,7 @@ func (l *lane) take(r *request) {
 	if r.Flags&psmsg.FlagTick != 0 {
 		l.clock.Tick(w, r.Clock) // MayPush has checked the order
 	}
+	l.makeRoom(r.s)
 }
 
 // leaveOut answers a push that needs not be applied.
@@ -185,7 +186,9 @@ func (l *lane) applyReady() {
 			return
 		}
 		l.retain(step)
+		l.spills.ending = true
 		l.applyAll(true, func(r *request) bool { return r.Clock == step })
+		l.endSpills(step)
 	}
 }
 
@@ -484,19 +487,26 @@ func (l *lane) rescueHeld(s *session) {
 			if r.s != s {
 				continue
 			}
-			orphan := &request{Request: r.Request, s: &session{worker: s.worker, client: s.client, broken: true}, rows: r.rows}
-			orphan.grads, orphan.keys, orphan.times = slices.Clone(r.grads), slices.Clone(r.keys), slices.Clone(r.times)
-			orphan.birth, r.birth = r.birth, birth{}
-			orphan.birth.under = false // what is under way ends as a lookup of nobody's
-			l.stats.copied.Rescued += uint64(len(r.grads)) * 4
-			r.rows = nil
-			held[i] = orphan
+			held[i] = l.detach(r)
 		}
 	}
 	for _, t := range l.order {
 		rescue(t.held)
 	}
 	rescue(l.dense.held)
+}
+
+// detach copies a held push out of memory that is its session's, or its worker's, and lets
+// it live on without them.
+func (l *lane) detach(r *request) *request {
+	s := r.s
+	orphan := &request{Request: r.Request, s: &session{worker: s.worker, client: s.client, broken: true}, rows: r.rows}
+	orphan.grads, orphan.keys, orphan.times = slices.Clone(r.grads), slices.Clone(r.keys), slices.Clone(r.times)
+	orphan.birth, r.birth = r.birth, birth{}
+	orphan.birth.under = false // what is under way ends as a lookup of nobody's
+	l.stats.copied.Rescued += uint64(len(r.grads)) * 4
+	r.rows, r.keys, r.grads, r.times = nil, nil, nil, nil
+	return orphan
 }
 
 // grow returns s with length n, reallocating only to grow.

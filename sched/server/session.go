@@ -31,6 +31,7 @@ type request struct {
 
 	// Of an op of a group's chain: it belongs to no session.
 	chained bool
+	spilled bool   // it was acknowledged before its step was over; it belongs to no session, either
 	op      uint64 // its place in the order, 0: in a copy's beginning
 	body    []byte
 

@@ -61,6 +61,12 @@ func (s *Server) trainer(ctx context.Context, worker int, method string, body js
 		return decoded(body, func(r psmsg.EnterRequest) (any, error) { return s.enter(worker, r) })
 	case psmsg.MethodTable:
 		return decoded(body, func(r psmsg.TableRequest) (any, error) { return s.openTable(ctx, r) })
+	case psmsg.MethodFinish:
+		return decoded(body, func(r psmsg.FinishRequest) (any, error) { return struct{}{}, s.finish(worker, r) })
+	case psmsg.MethodBlocked:
+		return decoded(body, func(r psmsg.BlockedRequest) (any, error) { return s.blocked(worker, r) })
+	case psmsg.MethodPushed:
+		return s.pushed(worker)
 	case psmsg.MethodBarrier:
 		return decoded(body, func(r psmsg.BarrierRequest) (any, error) {
 			return s.barrier.wait(ctx, worker, s.meeting(r.Workers), time.Duration(r.TimeoutMicros)*time.Microsecond), nil
@@ -112,17 +118,32 @@ func (s *Server) directory(ctx context.Context) (*place.Map, error) {
 
 // enter lets a worker take part in the clocks (again).
 func (s *Server) enter(worker int, r psmsg.EnterRequest) (psmsg.EnterReply, error) {
+	rep, err := s.enterClocks(worker, s.expects(r))
+	var differs *clock.QuorumError
+	if errors.As(err, &differs) {
+		return s.refuseEnter(differs), nil
+	}
+	return rep, err
+}
+
+func (s *Server) enterClocks(worker int, r psmsg.EnterRequest) (psmsg.EnterReply, error) {
 	if s.cfg.Chain != nil && r.Step != nil {
-		return s.enterChained(worker, *r.Step)
+		return s.enterChained(worker, *r.Step, r.Workers)
 	}
 	var mu sync.Mutex
 	var rep psmsg.EnterReply
 	err := s.each(func(l *lane) error {
+		if r.Workers > 0 {
+			if err := l.clock.CheckQuorum(worker, r.Workers); err != nil {
+				return err
+			}
+		}
 		at := l.clock.EnterAt(worker)
 		if r.Step != nil {
 			if *r.Step == clock.None {
 				return errors.New("server: a worker cannot enter at no step")
 			}
+			l.clock.Expect(worker, r.Workers, *r.Step)
 			at = l.clock.Enter(worker, *r.Step)
 			l.settle()
 		}

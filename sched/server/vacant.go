@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"psrt/sched/clock"
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
 )
@@ -27,11 +26,12 @@ func (s *Server) Vacate() {
 }
 
 // number finds a place for a client that takes any: the one it has, the one it
-// wishes, or the lowest free one; -1 where there is none. With mu.
+// wishes, or the lowest free one; -1 where there is none. One that only looks gets the
+// highest, so that it takes no place of a job that says how many workers it has. With mu.
 //
 // known is by worker the newest client that a group's chain has seen, nil without one:
 // a chain takes none of a lower number after it.
-func (s *Server) number(wish int, client uint64, known []uint64) int {
+func (s *Server) number(wish int, client uint64, known []uint64, looks bool) int {
 	for w, holder := range s.holder {
 		if holder == client {
 			return w
@@ -39,6 +39,14 @@ func (s *Server) number(wish int, client uint64, known []uint64) int {
 	}
 	free := func(w int) bool { return s.vacant(w) && (known == nil || known[w] < client) }
 	places := s.cfg.Workers - s.cfg.Trainers.Reserved
+	if looks {
+		for w := places - 1; w >= 0; w-- {
+			if free(w) {
+				return w
+			}
+		}
+		return -1
+	}
 	if wish < places && free(wish) {
 		return wish
 	}
@@ -72,7 +80,7 @@ func (s *Server) expect() {
 	in := make([]bool, s.cfg.Workers)
 	if c.l.do(commandTimeout, func() {
 		for w := range in {
-			in[w] = c.l.clock.At(w) != clock.None
+			in[w] = c.l.clock.Here(w)
 		}
 	}) != nil {
 		return // it has ended
@@ -96,14 +104,26 @@ var errNotBack = errors.New("server: the group has another head, and it did not 
 // Lost takes a worker out of the clocks that broke its connection: of a group with a
 // chain it may still come back, and push what it has, as long as nobody has its number.
 func (s *Server) Lost(worker int) error {
-	if s.cfg.Chain == nil {
-		return s.Leave(worker)
-	}
 	s.mu.Lock()
 	s.left[worker] = true
+	looks := s.lookers[worker]
 	s.mu.Unlock()
 	defer s.barrier.look()
-	_, err := s.lanes[0].chain.order(context.Background(), commandTimeout, order{Leave: &worker})
+	if s.cfg.Chain == nil {
+		return s.each(func(l *lane) error {
+			if !looks {
+				l.clock.Lose(worker)
+			}
+			l.release(worker)
+			l.settle()
+			return nil
+		})
+	}
+	gone := order{Lose: &worker}
+	if !s.lanes[0].chain.knowsQuorum() {
+		gone = order{Leave: &worker}
+	}
+	_, err := s.lanes[0].chain.order(context.Background(), commandTimeout, gone)
 	return err
 }
 

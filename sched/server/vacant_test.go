@@ -22,7 +22,7 @@ func TestNumbers(t *testing.T) {
 	var known []uint64
 	take := func(wish int, client uint64, want int) {
 		t.Helper()
-		got := s.number(wish, client, known)
+		got := s.number(wish, client, known, false)
 		if got != want {
 			t.Fatalf("client %d, who wishes %d, has %d, want %d", client, wish, got, want)
 		}

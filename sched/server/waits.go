@@ -287,7 +287,7 @@ func (b *barrier) waits(cfg *Config, worker int, now time.Time, least time.Durat
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	age := now.Sub(b.since)
-	if len(b.inside) == 0 || worker >= 0 && b.inside[worker] == 0 || age < least {
+	if len(b.inside) == 0 || worker >= 0 && b.inside[worker] == nil || age < least {
 		return nil
 	}
 	var inside []string

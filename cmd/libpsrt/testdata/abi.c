@@ -25,6 +25,18 @@ int main(void) {
   FIELD(psrt_call_options, eventfd);
   FIELD(psrt_call_options, use_eventfd);
   FIELD(psrt_call_options, stream);
+  SIZE(psrt_push_part);
+  FIELD(psrt_push_part, size);
+  FIELD(psrt_push_part, state);
+  FIELD(psrt_push_part, part);
+  FIELD(psrt_push_part, server);
+  FIELD(psrt_push_part, table);
+  FIELD(psrt_push_part, ends_step);
+  FIELD(psrt_push_part, rows);
+  NUMBER(PSRT_PUSH_UNKNOWN);
+  NUMBER(PSRT_PUSH_APPLIED);
+  NUMBER(PSRT_PUSH_MISSING);
+  NUMBER(PSRT_DENSE_TABLE);
   NUMBER(PSRT_OK);
   NUMBER(PSRT_EINVAL);
   NUMBER(PSRT_EHANDLE);

@@ -291,6 +291,27 @@ static void test_fork(void) {
   OK(psrt_noop(client));
 }
 
+static void test_finish(void) {
+  uint64_t key = 1;
+  float v[DIM] = {0};
+  size_t n;
+  uint8_t state;
+  IS(psrt_finish_steps(NULL), PSRT_EHANDLE);
+  IS(psrt_push_status(client, 12345, NULL, 0, &n), PSRT_EINVAL);
+  SAYS("are remembered");
+  IS(psrt_push_status(client, 12345, NULL, 0, NULL), PSRT_EINVAL);
+  IS(psrt_push_states(table, 12345, &key, 1, &state), PSRT_EINVAL);
+  IS(psrt_push_missing(table, 12345, &key, 1, v, NULL), PSRT_EINVAL);
+  CHECK(psrt_last_push() == 0);
+  OK(psrt_finish_steps(client));
+  OK(psrt_finish_steps(client));
+  IS(psrt_push_sparse(table, &key, 1, v), PSRT_ECLOCK);
+  SAYS("has finished its steps");
+  IS(psrt_clock(client), PSRT_ECLOCK);
+  OK(psrt_pull_sparse(table, &key, 1, v, NULL));
+  OK(psrt_barrier(client));
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 3);
   char *config = slurp(argv[1]);
@@ -304,6 +325,7 @@ int main(int argc, char **argv) {
   test_rest(argv[2]);
   test_refusals(config);
   test_fork();
+  test_finish();
   OK(psrt_client_close(client));
   IS(psrt_client_close(client), PSRT_EHANDLE);
   uint64_t key = 1;

@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
       handles[below(64)] = t;
     }
     int s = 0;
-    switch (below(24)) {
+    switch (below(27)) {
       case 0: s = psrt_noop(handle()); break;
       case 1: s = psrt_table_open(handle(), string(), out()); break;
       case 2: s = psrt_table_get_info(handle(), memory()); break;
@@ -116,6 +116,9 @@ int main(int argc, char **argv) {
       case 20: s = below(2) ? psrt_mem_unregister(handle(), memory()) : psrt_mem_free(handle(), memory()); break;
       case 21: s = psrt_mem_is_direct(handle(), memory(), size(), memory()); break;
       case 22: s = psrt_stats_json(handle(), memory(), size(), memory()); break;
+      case 24: s = psrt_push_status(handle(), below(3), memory(), size(), memory()); break;
+      case 25: s = psrt_push_states(handle(), below(3), memory(), size(), memory()); break;
+      case 26: s = psrt_push_missing(handle(), below(3), memory(), size(), memory(), options()); break;
       case 23:
         if (below(20)) break;
         s = below(2) ? psrt_clock(handle()) : psrt_client_open(string(), out());

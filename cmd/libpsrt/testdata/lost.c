@@ -39,7 +39,28 @@ int main(int argc, char **argv) {
   OK(psrt_push_sparse_async(t, &key, 1, one, &o, &q));
   IS(psrt_wait(q, 0), PSRT_ECONNECT);
   CHECK(now() - start < 20);
+  /* Nothing of it was sent: the server was known to be lost. */
+  uint64_t push = psrt_last_push();
+  CHECK(push != 0);
+  psrt_push_part part = {0};
+  size_t n = 0;
+  uint8_t state = 9;
+  IS(psrt_push_status(c, push, NULL, 0, &n), PSRT_ETOOSMALL);
+  CHECK(n == 1 && psrt_last_push() == 0);
+  IS(psrt_push_status(c, push, &part, 1, &n), PSRT_EINVAL);
+  SAYS("sizeof(psrt_push_part)");
+  part.size = sizeof part;
+  OK(psrt_push_status(c, push, &part, 1, &n));
+  CHECK(n == 1 && part.size == sizeof part && part.state == PSRT_PUSH_MISSING && part.rows == 1 && !part.ends_step);
+  OK(psrt_push_states(t, push, &key, 1, &state));
+  CHECK(state == PSRT_PUSH_MISSING);
+  IS(psrt_push_missing(t, push, &key, 1, one, &o), PSRT_ECONNECT);
+  CHECK(psrt_last_push() == push);
   ask("start");
+  OK(psrt_push_missing(t, push, &key, 1, one, NULL));
+  OK(psrt_push_missing(t, push, &key, 1, one, NULL)); /* nothing is missing */
+  OK(psrt_pull_sparse(t, &key, 1, v, NULL));
+  CHECK(v[0] == -1);
   OK(psrt_pull_sparse(t, &key, 1, v, NULL)); /* the default: as long as it takes */
   OK(psrt_push_sparse(t, &key, 1, one));
   OK(psrt_clock(c));

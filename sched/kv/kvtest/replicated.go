@@ -76,7 +76,15 @@ func (r *Replicated) Start(id int) {
 		cfg.ID, cfg.Map, cfg.Host, cfg.Watch = seat.Group, seat.Map.GroupMap(), h, server.WatchOff
 		cfg.Trainers.Directory = nil
 		cfg.Chain = &server.ChainConfig{Self: seat.Self, Group: seat.Group, Speak: speaks, Dial: seat.Dial, OnReport: seat.OnReport, Unheard: seat.Unheard, StoreAway: seat.StoreAway}
-		return server.New(cfg)
+		var s *server.Server
+		if r.world.open {
+			cfg.OnWorkerLost = func(worker int, _ error) { _ = s.Lost(worker) }
+		}
+		var err error
+		if s, err = server.New(cfg); err == nil && r.world.open {
+			s.Vacate()
+		}
+		return s, err
 	}
 	m, err := replica.New(replica.Config{ID: id, Host: h, Listen: "127.0.0.1:0", Coord: r.store, Server: place.Server{Speaks: speaks}, First: r.first, FirstServers: r.servers, Open: open, Describe: r.describe})
 	must(r.t, err)
@@ -89,7 +97,7 @@ func (r *Replicated) Start(id int) {
 func (r *Replicated) describe(_ context.Context, c *place.Chains) (*psmsg.DescribeReply, error) {
 	cfg := &r.world.cfg
 	blocks, err := densemap.Cut(cfg.Dense.Ranges)
-	return &psmsg.DescribeReply{Chains: c, Workers: cfg.Workers, Staleness: cfg.Staleness, Tables: slices.Clone(cfg.Tables),
+	return &psmsg.DescribeReply{Chains: c, Workers: cfg.Workers, Open: r.world.open, Staleness: cfg.Staleness, Tables: slices.Clone(cfg.Tables),
 		DenseLen: len(cfg.Dense.Init), DenseBlocks: len(blocks), Dense: cfg.Trainers.Dense}, err
 }
 

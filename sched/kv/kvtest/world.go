@@ -1,6 +1,7 @@
 package kvtest
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ type World struct {
 	m         *place.Map
 	cfg       server.Config
 	servers   []*running
+	open      bool
 
 	Token  []byte   // of the job
 	Listen []string // where each server listens
@@ -43,6 +45,10 @@ type Shape struct {
 	Dense                   int // floats of the dense vector
 	MaxBytes                int64
 	Audit                   *audit.Config // what lanes record, may be nil
+	// Open has workers come and go, as at psrt serve. ReconnectFor is how long one that broke
+	// its connection may take to come back; 0: a minute.
+	Open         bool
+	ReconnectFor time.Duration
 }
 
 // Counting is a table in which every push is added: values are exact.
@@ -70,7 +76,7 @@ func New(t testing.TB, s Shape) *World {
 // newWorld starts nothing yet.
 func newWorld(t testing.TB, s Shape) *World {
 	t.Helper()
-	w := &World{t: t, transport: s.Transport, Token: []byte("a token of this test alone")}
+	w := &World{t: t, transport: s.Transport, open: s.Open, Token: []byte("a token of this test alone")}
 	list := make([]place.Server, s.Servers)
 	for i := range list {
 		list[i] = place.Server{ID: i, Weight: 1, Lanes: s.Lanes}
@@ -83,7 +89,7 @@ func newWorld(t testing.TB, s Shape) *World {
 	must(t, err)
 	merges, err := tree.Top(shares)
 	must(t, err)
-	w.cfg = server.Config{Map: w.m, Workers: s.Workers, Staleness: s.Staleness, Merges: merges, Seed: 1, Node: -1, MaxBytes: s.MaxBytes, ReconnectFor: time.Minute, Audit: s.Audit}
+	w.cfg = server.Config{Map: w.m, Workers: s.Workers, Staleness: s.Staleness, Merges: merges, Seed: 1, Node: -1, MaxBytes: s.MaxBytes, ReconnectFor: cmp.Or(s.ReconnectFor, time.Minute), Audit: s.Audit}
 	for _, spec := range s.Tables {
 		spec.ID = psmsg.TableID(spec.Name)
 		w.cfg.Tables = append(w.cfg.Tables, spec)
@@ -113,6 +119,9 @@ func (w *World) Start(i int) {
 	cfg := w.cfg
 	cfg.ID, cfg.Host, cfg.Listen = i, h, w.Listen[i]
 	var s *server.Server
+	if w.open {
+		cfg.OnWorkerLost = func(worker int, _ error) { _ = s.Lost(worker) }
+	}
 	for range 100 { // the port of a server that was killed is free in a moment
 		if s, err = server.New(cfg); err == nil {
 			break
@@ -128,6 +137,9 @@ func (w *World) Start(i int) {
 			w.t.Errorf("server %d: %v", i, err)
 		}
 	})
+	if w.open {
+		s.Vacate()
+	}
 	w.servers[i] = &running{s, h, func() { cancel(); serving.Wait(); h.Close() }}
 }
 
