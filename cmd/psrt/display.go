@@ -38,6 +38,9 @@ func (d *display) note(s string) {
 	}
 }
 
+// warn shows what is wrong with a job that goes on, with --quiet, too.
+func (d *display) warn(s string) { d.line(d.label + "warning: " + s) }
+
 // line is one, or several, that stay.
 func (d *display) line(s string) {
 	d.mu.Lock()
@@ -47,8 +50,12 @@ func (d *display) line(s string) {
 }
 
 func (d *display) event(e train.Event) {
-	if e.Stall != "" {
+	switch {
+	case e.Stall != "":
 		d.line(d.label + e.Stall)
+		return
+	case e.Warning != "":
+		d.warn(e.Warning)
 		return
 	}
 	if d.quiet {
@@ -98,8 +105,8 @@ func progressLine(p *train.Progress) string {
 		s += fmt.Sprintf("%d examples ", p.Examples)
 	}
 	s += fmt.Sprintf("%s ex/s  loss %.4f", si(p.ExamplesPerS), p.Loss)
-	if p.AUC > 0 {
-		s += fmt.Sprintf("  auc %.4f", p.AUC)
+	if p.AUC != nil {
+		s += fmt.Sprintf("  auc %.4f", *p.AUC)
 	}
 	if p.Remaining > 0 {
 		s += fmt.Sprintf("  %v left", p.Remaining.Round(time.Second))
@@ -108,13 +115,16 @@ func progressLine(p *train.Progress) string {
 }
 
 func epochLine(e *train.Epoch) string {
-	s := fmt.Sprintf("epoch %2d  %6.2f s  %8s ex/s", e.Epoch, e.Seconds, si(float64(e.Rows)/e.Seconds))
+	s := fmt.Sprintf("epoch %2d  %6.2f s  %8s ex/s  %d rows", e.Epoch, e.Seconds, si(float64(e.Rows)/max(e.Seconds, 1e-9)), e.Rows)
 	for _, part := range []struct {
 		name   string
 		report *figures
 	}{{"train", figuresOf(e.Train)}, {"valid", figuresOf(e.Valid)}} {
 		if part.report != nil {
 			s += "  " + part.name + " " + part.report.String()
+			if n := part.report.r.Counted(); n != e.Rows {
+				s += fmt.Sprintf(" of %d rows", n)
+			}
 		}
 	}
 	if e.Best {

@@ -24,6 +24,12 @@ type Result struct {
 	// EvaluatedOn says which data the figures above are of: test, valid or
 	// train (the training rows as they were met).
 	EvaluatedOn string `json:"evaluated_on"`
+	// Evaluated is how many of those rows the figures are of. Invalid is how many are in no
+	// figure, as metric.Report has them.
+	Evaluated int64 `json:"evaluated_examples"`
+	Invalid   int64 `json:"invalid,omitempty"`
+	// Warnings are lines for people about figures that are missing or mislead.
+	Warnings []string `json:"warnings,omitempty"`
 	// Slots are the same figures by the values of the field that the job names.
 	Slots []metric.SlotReport `json:"slots,omitempty"`
 
@@ -94,6 +100,10 @@ type Epoch struct {
 	Seconds    float64             `json:"seconds"`
 	Rows       int64               `json:"examples"`
 	Best       bool                `json:"best"`
+	// Warnings are lines for people about the figures above.
+	Warnings []string `json:"warnings,omitempty"`
+
+	largest extreme // of the values of features that were read
 }
 
 // RankUsage is what one rank cost.
@@ -119,20 +129,23 @@ type Event struct {
 	Epoch    *Epoch    `json:"epoch,omitempty"`
 	Note     string    `json:"note,omitempty"`
 	Stall    string    `json:"stall,omitempty"` // who waits for whom, and has done for too long
-	Result   *Result   `json:"result,omitempty"`
-	Failure  *Failure  `json:"failure,omitempty"`
+	// Warning is shown with --quiet, too: the job goes on, and something is wrong with it.
+	Warning string   `json:"warning,omitempty"`
+	Result  *Result  `json:"result,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // Progress is worker 0's view of a running epoch.
 type Progress struct {
-	Epoch        int           `json:"epoch"`
-	Epochs       int           `json:"epochs"`
-	Examples     int64         `json:"examples"` // this epoch, all workers
-	Total        int64         `json:"total"`    // of the epoch; 0 while unknown
-	ExamplesPerS float64       `json:"examples_per_s"`
-	Loss         float64       `json:"loss"` // over this worker's share so far
-	AUC          float64       `json:"auc"`
-	Remaining    time.Duration `json:"remaining"` // of all epochs; 0 while unknown
+	Epoch        int     `json:"epoch"`
+	Epochs       int     `json:"epochs"`
+	Examples     int64   `json:"examples"` // this epoch, all workers
+	Total        int64   `json:"total"`    // of the epoch; 0 while unknown
+	ExamplesPerS float64 `json:"examples_per_s"`
+	Loss         float64 `json:"loss"` // over this worker's share so far
+	// AUC of the same rows; nil where they are of one class.
+	AUC       *float64      `json:"auc,omitempty"`
+	Remaining time.Duration `json:"remaining"` // of all epochs; 0 while unknown
 }
 
 // Failure is why a rank ends.
