@@ -35,6 +35,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		// No command has one of its own, which would take its place.
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return cli.Given(c) },
 	}
 	root.AddCommand(newTrain(), newServe(), newServer(), newStatus(), newTop(), newEval(), newPredict(), newExport(), newImport(), newCheckpoint(), newGen(), newAudit(), newDoctor(), newPlan(), newVersion(), newMan())
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -161,6 +161,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 
 	f.registerRanks(fl)
+	cli.ZeroIsUnset(fl, "threads", "lanes", "world-size", "worker-timeout", "join-timeout")
 }
 
 // registerRanks is of the flags that say how ranks find each other.
@@ -500,6 +501,7 @@ func (f *inputFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.pipe, "pipe-command", "", "shell `command` of your own that reads a file of any kind on stdin (its name is in $PSRT_FILE) and writes rows of --format on stdout")
 	c.Flags().DurationVar(&f.wait, "pipe-timeout", dataset.DefaultPipeTimeout, "how long --pipe-command may write nothing before it is taken to hang")
 	c.Flags().IntVar(&f.fields, "fields", 0, "number of fields, where the first lines do not show all of them")
+	cli.ZeroIsUnset(c.Flags(), "fields")
 }
 
 func (f *inputFlags) options() (dataset.Options, error) {

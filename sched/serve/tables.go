@@ -217,9 +217,7 @@ func readInit(n *yaml.Node, init *table.Init) error {
 	scale := float32(table.DefaultInitScale)
 	err := mapping(n, "init", field{"kind", text(&init.Kind, "init kind")}, field{"scale", real(&scale, "init scale")},
 		field{"zero_prefix", whole(&init.ZeroPrefix, "init zero_prefix", 0, table.MaxDim)})
-	if init.Scale = scale; scale == 0 && (init.Kind == "" || init.Kind == table.InitUniform || init.Kind == table.InitNormal) {
-		init.Kind = table.InitZero // a Scale of 0 would mean the default
-	}
+	*init = init.Scaled(scale)
 	return err
 }
 

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -111,6 +112,31 @@ func (o Optimizer) WithZeros(names ...string) (Optimizer, error) {
 		return full, nil
 	}
 	return o, nil
+}
+
+// plainOptimizer has the fields and not the methods.
+type plainOptimizer Optimizer
+
+// UnmarshalYAML tells a field that is given as 0 from one that is left out.
+func (o *Optimizer) UnmarshalYAML(unmarshal func(any) error) error {
+	p, given := plainOptimizer(*o), map[string]any{}
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	if err := unmarshal(&given); err != nil {
+		return err
+	}
+	read, err := Optimizer(p).WithZeros(slices.Collect(maps.Keys(zeros(given)))...)
+	if err == nil {
+		*o = read
+	}
+	return err
+}
+
+// zeros are the names of given values that are the number 0.
+func zeros(given map[string]any) map[string]any {
+	maps.DeleteFunc(given, func(_ string, v any) bool { return v != 0 && v != 0.0 })
+	return given
 }
 
 // StateFloats is the length of the optimizer's state behind dim weights.

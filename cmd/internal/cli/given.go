@@ -31,13 +31,14 @@ func ZeroIsUnset(fl *pflag.FlagSet, names ...string) {
 func Given(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if err == nil {
-			err = given(f)
+			err = GivenFlag(f)
 		}
 	})
 	return err
 }
 
-func given(f *pflag.Flag) error {
+// GivenFlag is Given of one flag.
+func GivenFlag(f *pflag.Flag) error {
 	kind, text := f.Value.Type(), f.Value.String()
 	_, numeric := f.Annotations[zeroIsUnset]
 	switch {
@@ -51,8 +52,11 @@ func given(f *pflag.Flag) error {
 	return nil
 }
 
-// defaultOf is what the help has in its last brackets.
+// defaultOf is the default, or what the help has of it in its last brackets.
 func defaultOf(f *pflag.Flag) string {
+	if f.DefValue != "0" && f.DefValue != "0s" {
+		return ", " + f.DefValue
+	}
 	if i := strings.LastIndex(f.Usage, "("); i >= 0 && strings.HasSuffix(f.Usage, ")") {
 		return fmt.Sprintf(", %s", f.Usage[i+1:len(f.Usage)-1])
 	}
