@@ -29,9 +29,10 @@ func screen(b []byte) []string {
 // TestProgressBar: on a terminal one line shows how far an epoch is, and leaves nothing
 // behind; elsewhere, and with a label, there is a line an epoch alone.
 func TestProgressBar(t *testing.T) {
+	auc := .75
 	events := func(d *display) {
 		d.event(train.Event{Progress: &train.Progress{Epoch: 1, Examples: 1500, ExamplesPerS: 2500, Loss: .5}})
-		d.event(train.Event{Progress: &train.Progress{Epoch: 2, Examples: 300, Total: 1200, ExamplesPerS: 3e6, Loss: .25, AUC: .75, Remaining: 61400 * time.Millisecond}})
+		d.event(train.Event{Progress: &train.Progress{Epoch: 2, Examples: 300, Total: 1200, ExamplesPerS: 3e6, Loss: .25, AUC: &auc, Remaining: 61400 * time.Millisecond}})
 	}
 	var b bytes.Buffer
 	d := &display{w: &b, terminal: true}
