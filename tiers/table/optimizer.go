@@ -135,7 +135,7 @@ func (o *Optimizer) UnmarshalYAML(unmarshal func(any) error) error {
 
 // zeros are the names of given values that are the number 0.
 func zeros(given map[string]any) map[string]any {
-	maps.DeleteFunc(given, func(_ string, v any) bool { return v != 0 && v != 0.0 })
+	maps.DeleteFunc(given, func(_ string, v any) bool { return !isZero(v) })
 	return given
 }
 

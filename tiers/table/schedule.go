@@ -119,7 +119,7 @@ func oneDocument(text []byte) (map[string]any, error) {
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("lifecycle: settings of more than one document; leave out what follows `---`")
 	}
-	return given, nil
+	return given, refuseZeros(given)
 }
 
 // oneLine is an error without line breaks.

@@ -47,3 +47,24 @@ func TestZerosAreNotDefaults(t *testing.T) {
 		}
 	}
 }
+
+// Settings of a part that would be replaced by their defaults are refused.
+func TestZerosOfParts(t *testing.T) {
+	for text, bad := range map[string]string{
+		"embed: {rule: adam, learning_rate: 0}":          "embed.learning_rate 0",
+		"embedx: {rule: adagrad, initial_g2sum: 0.0}":    "embedx.initial_g2sum 0",
+		"embedx: {rule: adagrad, initial_range: 0}":      "embedx.initial_range 0",
+		"embedx: {rule: naive, weight_bounds: [0, 0]}":   "embedx.weight_bounds [0, 0]",
+		"embed: {rule: adagrad, initial_range: 0}":       "",
+		"embedx: {rule: naive, weight_bounds: [0, 1.5]}": "",
+		"delete_threshold: 0":                            "",
+	} {
+		_, err := ParseLifecycle([]byte(text))
+		_, _, other := ParseAccessor([]byte(text))
+		for _, err := range []error{err, other} {
+			if bad == "" && err != nil || bad != "" && (err == nil || !strings.Contains(err.Error(), bad)) {
+				t.Errorf("%s: %v, want %q", text, err, bad)
+			}
+		}
+	}
+}
