@@ -33,7 +33,7 @@ func newJob(c *Config, src *dataset.Source) *train.Job {
 	adagrad := table.Optimizer{Kind: table.AdaGrad}.WithDefaults()
 	return &train.Job{
 		Data: d.Files, Reading: src.Options(), Dataset: dataset.Queue,
-		Model:     model.Spec{Kind: model.FM, Dim: c.Dim, Fields: d.Fields, Task: model.CTR, Seed: c.Seed, MeanLabel: d.MeanLabel},
+		Model:     model.Spec{Kind: model.FM, Dim: c.Dim, Fields: d.Fields, Task: model.CTR, Seed: c.Seed, MeanLabel: model.StartMean(model.CTR, d.MeanLabel, d.SniffedRows)},
 		Optimizer: adagrad, DenseOptimizer: adagrad,
 		Batch: c.Batch, Epochs: c.Epochs, Seed: c.Seed, Sync: train.BSP,
 		Servers: 1, Workers: 1, Threads: c.Threads, Lanes: 1, Scratch: c.Dir,

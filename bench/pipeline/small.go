@@ -27,7 +27,7 @@ func small(ctx context.Context, c *Config) (*smallJob, error) {
 	}
 	d, adagrad := src.Describe(), table.Optimizer{Kind: table.AdaGrad}.WithDefaults()
 	return &smallJob{Data: d.Files, Reading: src.Options(), Dataset: dataset.Queue,
-		Model:     model.Spec{Kind: model.DeepFM, Dim: 4, Hidden: []int{8}, Fields: d.Fields, Task: model.CTR, Seed: c.Seed, MeanLabel: d.MeanLabel},
+		Model:     model.Spec{Kind: model.DeepFM, Dim: 4, Hidden: []int{8}, Fields: d.Fields, Task: model.CTR, Seed: c.Seed, MeanLabel: model.StartMean(model.CTR, d.MeanLabel, d.SniffedRows)},
 		Optimizer: adagrad, DenseOptimizer: adagrad, Batch: 1024, Epochs: 1, Seed: c.Seed, Sync: train.BSP,
 		Threads: 1, Lanes: 1, Scratch: c.Dir}, nil
 }

@@ -45,9 +45,13 @@ func Write(w io.Writer, p Page) error {
 			v.Figures = append(v.Figures, figure{name, fmt.Sprintf("%.4f", *value), note})
 		}
 	}
-	add("AUC", r.AUC, "on "+r.EvaluatedOn+" data")
-	add("logloss", r.LogLoss, "")
-	add("RMSE", r.RMSE, "")
+	of := fmt.Sprintf("on %d rows of %s data", r.Evaluated, r.EvaluatedOn)
+	if r.AUC == nil && r.LogLoss != nil {
+		v.Figures = append(v.Figures, figure{"AUC", "-", of + ": all labels are the same"})
+	}
+	add("AUC", r.AUC, of)
+	add("logloss", r.LogLoss, of)
+	add("RMSE", r.RMSE, of)
 	add("COPC", r.COPC, "clicks over predicted clicks")
 	v.Figures = append(v.Figures,
 		figure{"speed", fmt.Sprintf("%.0f examples/s", r.ExamplesPerS), "training, reading included"},
@@ -111,6 +115,7 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 </style></head><body>
 <h1>{{.Title}}</h1>
 <p class="note">{{.When.Format "2006-01-02 15:04"}} · {{.Result.Servers}} servers, {{.Result.Workers}} workers of {{.Result.Threads}} threads, {{.Result.Transport}}, {{.Result.Sync}}</p>
+{{range .Result.Warnings}}<p><b>Warning:</b> {{.}}</p>{{end}}
 <div class="figures">{{range .Figures}}<div>{{.Name}}<b>{{.Value}}</b><small>{{.Note}}</small></div>{{end}}</div>
 {{range .Curves}}{{.}}{{end}}
 <h2>Where a worker's time went</h2>
@@ -132,8 +137,8 @@ svg{max-width:100%;height:auto}code{font-size:.85rem;word-break:break-all}
 <p class="note">{{f1 (mega .BytesUp)}} MB of activations, {{f1 (mega .BytesDown)}} MB of their gradients.<br>{{range .Transports}}{{.}}<br>{{end}}{{range .Layers}}{{.}}<br>{{end}}</p>{{end}}
 {{with .Result.Storage}}<h2>Rows on disks</h2><p>{{.}}</p>{{end}}
 <h2>Epochs</h2>
-<table><tr><th>epoch</th><th>seconds</th><th>examples</th><th></th></tr>
-{{range .Result.Epochs}}<tr><td>{{.Epoch}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Rows}}</td><td>{{if eq .Epoch $.Result.BestEpoch}}best{{end}}</td></tr>{{end}}</table>
+<table><tr><th>epoch</th><th>seconds</th><th>examples</th><th>validation rows</th><th></th></tr>
+{{range .Result.Epochs}}<tr><td>{{.Epoch}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Rows}}</td><td>{{with .Valid}}{{.Counted}}{{end}}</td><td>{{if eq .Epoch $.Result.BestEpoch}}best{{end}}</td></tr>{{end}}</table>
 <h2>Ranks</h2>
 <table><tr><th>rank</th><th>peak memory, MB</th><th>CPU seconds</th></tr>
 {{range .Result.Ranks}}<tr><td>{{.Rank}}</td><td>{{mb .PeakRSSBytes}}</td><td>{{f1 .CPUSeconds}}</td></tr>{{end}}</table>

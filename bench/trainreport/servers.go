@@ -76,7 +76,12 @@ func (v *view) running() {
 		pick  func(train.Progress) float64
 	}{
 		{"loss while training, by examples", func(p train.Progress) float64 { return p.Loss }},
-		{"AUC while training, by examples", func(p train.Progress) float64 { return p.AUC }},
+		{"AUC while training, by examples", func(p train.Progress) float64 {
+			if p.AUC == nil {
+				return 0 // no point
+			}
+			return *p.AUC
+		}},
 		{"examples/s, by examples", func(p train.Progress) float64 { return p.ExamplesPerS }},
 	} {
 		l := chart.Line{Name: "train"}

@@ -26,14 +26,14 @@ const envHotRows = "PSRT_HOT_ROWS"
 // environment adds to a client's configuration what its process is told beside. A library does
 // not write to its host's output unless somebody asks it to.
 func environment(cfg *kv.Config, get func(string) string) error {
-	if text := get(envStallAfter); text != "" && cfg.StallAfter == 0 {
+	if text := get(envStallAfter); text != "" && cfg.StallAfter == 0 && !cfg.Has("stall_after") {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
 			return &kv.Error{Code: kv.BadConfig, Err: fmt.Errorf("%s is %q, want a time such as 10s, or 0: never", envStallAfter, text)}
 		}
 		cfg.StallAfter = kv.Duration(d)
 	}
-	if cfg.Audit == "" {
+	if cfg.Audit == "" && !cfg.Has("audit") {
 		cfg.Audit = get(envAudit)
 	}
 	if text := get(envRead); text != "" && cfg.Read == "" {
@@ -42,7 +42,7 @@ func environment(cfg *kv.Config, get func(string) string) error {
 		}
 		cfg.Read = text
 	}
-	if text := get(envHotRows); text != "" && cfg.HotRows == 0 {
+	if text := get(envHotRows); text != "" && cfg.HotRows == 0 && !cfg.Has("hot_rows") {
 		rows, steps, said := strings.Cut(text, ":")
 		n, err := strconv.Atoi(rows)
 		old := 0

@@ -46,6 +46,7 @@ a core each, as mpirun binds two by default.`,
 	fl.Var(&eager, "eager", "longest block that travels within the first word (4K)")
 	fl.Var(&chunk, "chunk", "bytes that are read at a time where memory is not mapped (256K)")
 	o.common(fl)
+	cli.ZeroIsUnset(fl, "iters", "eager", "chunk")
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()

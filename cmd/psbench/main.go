@@ -35,6 +35,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          oneSuite,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		// No command has one of its own, which would take its place.
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return cli.Given(c) },
 	}
 	root.AddCommand(newLatency(), newBandwidth(), newSparse("pull"), newSparse("push"), newFanIn(), newAllReduce(), newChain(), newTable(), newSSD(), newHBM(), newLayers(), newAhead(), newPipeline(), newWhole(), newRecover(), newCodec(), newQualify(), newStart(), newVersion(), newPeer(), newSparseServer(), newDenseServer(), newFanInPart(), newChainPart(), newPipelinePart(), newWholePart(), newAllReduceRank(), newStartPart())
 	complete(root)

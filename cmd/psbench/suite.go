@@ -79,6 +79,7 @@ func newSuite(suite, sizes string, iterations int, c *cobra.Command) *cobra.Comm
 	fl.Var(&o.volume, "volume", "bytes per size at most, in all rounds together (64M over verbs, as soft-RoCE moves 10 to 50 MB/s; else any)")
 	fl.DurationVar(&o.duration, "duration", 0, "measure each row for so long instead")
 	o.common(fl)
+	cli.ZeroIsUnset(fl, "rounds", "volume", "duration")
 	c.RunE = func(*cobra.Command, []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,9 @@ func (f *compressFlag) register(fl *pflag.FlagSet) {
 
 // Set reads what the user says.
 func (f *compressFlag) Set(s string) (err error) {
+	if s == "" {
+		return errors.New("is empty: give one of none, fp16, int8, topk:R and auto, or leave the flag out")
+	}
 	f.Choice, err = compress.Parse(s)
 	return err
 }

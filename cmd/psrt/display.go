@@ -58,11 +58,16 @@ func (d *display) warn(s string) {
 	d.line(d.label + "warning: " + strings.ReplaceAll(s, "\n", "\n"+d.label))
 }
 
-// warnings lists what warn printed, once each.
-func (d *display) warnings() []string {
+// warnings lists a result's own warnings and those that warn printed, once each.
+func (d *display) warnings(own []string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := slices.Clone(d.warned)
+	all := slices.Clone(own)
+	for _, s := range d.warned {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
 	if d.more > 0 {
 		all = append(all, fmt.Sprintf("and %d more, which stderr has", d.more))
 	}
@@ -78,11 +83,11 @@ func (d *display) line(s string) {
 }
 
 func (d *display) event(e train.Event) {
-	if e.Stall != "" {
+	switch {
+	case e.Stall != "":
 		d.line(d.label + e.Stall)
 		return
-	}
-	if e.Warning != "" {
+	case e.Warning != "":
 		d.warn(e.Warning)
 		return
 	}
@@ -133,8 +138,8 @@ func progressLine(p *train.Progress) string {
 		s += fmt.Sprintf("%d examples ", p.Examples)
 	}
 	s += fmt.Sprintf("%s ex/s  loss %.4f", si(p.ExamplesPerS), p.Loss)
-	if p.AUC > 0 {
-		s += fmt.Sprintf("  auc %.4f", p.AUC)
+	if p.AUC != nil {
+		s += fmt.Sprintf("  auc %.4f", *p.AUC)
 	}
 	if p.Remaining > 0 {
 		s += fmt.Sprintf("  %v left", p.Remaining.Round(time.Second))
@@ -143,13 +148,16 @@ func progressLine(p *train.Progress) string {
 }
 
 func epochLine(e *train.Epoch) string {
-	s := fmt.Sprintf("epoch %2d  %6.2f s  %8s ex/s", e.Epoch, e.Seconds, si(float64(e.Rows)/e.Seconds))
+	s := fmt.Sprintf("epoch %2d  %6.2f s  %8s ex/s  %d rows", e.Epoch, e.Seconds, si(float64(e.Rows)/max(e.Seconds, 1e-9)), e.Rows)
 	for _, part := range []struct {
 		name   string
 		report *figures
 	}{{"train", figuresOf(e.Train)}, {"valid", figuresOf(e.Valid)}} {
 		if part.report != nil {
 			s += "  " + part.name + " " + part.report.String()
+			if n := part.report.r.Counted(); n != e.Rows {
+				s += fmt.Sprintf(" of %d rows", n)
+			}
 		}
 	}
 	if e.Best {

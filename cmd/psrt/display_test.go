@@ -29,9 +29,10 @@ func screen(b []byte) []string {
 // TestProgressBar: on a terminal one line shows how far an epoch is, and leaves nothing
 // behind; elsewhere, and with a label, there is a line an epoch alone.
 func TestProgressBar(t *testing.T) {
+	auc := .75
 	events := func(d *display) {
 		d.event(train.Event{Progress: &train.Progress{Epoch: 1, Examples: 1500, ExamplesPerS: 2500, Loss: .5}})
-		d.event(train.Event{Progress: &train.Progress{Epoch: 2, Examples: 300, Total: 1200, ExamplesPerS: 3e6, Loss: .25, AUC: .75, Remaining: 61400 * time.Millisecond}})
+		d.event(train.Event{Progress: &train.Progress{Epoch: 2, Examples: 300, Total: 1200, ExamplesPerS: 3e6, Loss: .25, AUC: &auc, Remaining: 61400 * time.Millisecond}})
 	}
 	var b bytes.Buffer
 	d := &display{w: &b, terminal: true}
@@ -77,17 +78,17 @@ func TestWarningsPassQuiet(t *testing.T) {
 		if b.String() != want {
 			t.Errorf("quiet %v: %q, want %q", quiet, b.String(), want)
 		}
-		if got := d.warnings(); len(got) != 1 || got[0] != "a checkpoint failed" {
+		if got := d.warnings(nil); len(got) != 1 || got[0] != "a checkpoint failed" {
 			t.Errorf("the summary has %q", got)
 		}
 		for i := range mostWarnings + 5 {
 			d.warn(strings.Repeat("x", i+1))
 		}
-		if got := d.warnings(); len(got) != mostWarnings+1 || got[mostWarnings] != "and 6 more, which stderr has" {
+		if got := d.warnings(nil); len(got) != mostWarnings+1 || got[mostWarnings] != "and 6 more, which stderr has" {
 			t.Errorf("of many warnings the summary has %d lines, the last %q", len(got), got[len(got)-1])
 		}
 		b.Reset()
-		printResult(&b, &train.Result{Warnings: d.warnings()[:1]})
+		printResult(&b, &train.Result{Warnings: d.warnings(nil)[:1]})
 		if !strings.Contains(b.String(), "warning      a checkpoint failed\n") {
 			t.Errorf("the summary is %q", b.String())
 		}

@@ -175,6 +175,10 @@ func newEval() *cobra.Command {
 		if err != nil || r == nil {
 			return err
 		}
+		r.Warnings = train.EvalWarnings("evaluated", r.Report)
+		for _, text := range r.Warnings {
+			newDisplay(os.Stderr, f.ranks.quiet).warn(text)
+		}
 		if asJSON != "" {
 			out, err := cli.OpenOutput("json", asJSON)
 			if err != nil {
@@ -206,7 +210,7 @@ func (f *modelFlags) evaluate(ctx context.Context, c *cobra.Command, by string) 
 		return nil, err
 	}
 	if yes {
-		return &evaluation{res.Scored.Figures, res.Slots}, nil
+		return &evaluation{Report: res.Scored.Figures, Slots: res.Slots}, nil
 	}
 	s, src, err := f.open(ctx, c, true)
 	if err != nil {
@@ -221,6 +225,8 @@ func (f *modelFlags) evaluate(ctx context.Context, c *cobra.Command, by string) 
 type evaluation struct {
 	*metric.Report
 	Slots []metric.SlotReport `json:"slots,omitempty"`
+	// Warnings are lines for people about figures that are missing or mislead.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // fieldOf finds a flag's field by its name, or its number.

@@ -64,6 +64,7 @@ reads all of an export and says whether it is as it was written.`,
 	fl.Var(f.filter, "filter", "serving leaves out rows below base_threshold, those unseen for more than delta_keep_days, and, for inference, rows of zeros (serving for inference, none for others)")
 	fl.BoolVar(&f.state, "state", false, "write what the optimizer keeps, too (text, safetensors)")
 	fl.Var(&f.memory, "memory", "memory for sorting; larger tables are sorted on the disk of --out")
+	cli.ZeroIsUnset(fl, "memory")
 	fl.IntVar(&f.threads, "threads", runtime.NumCPU(), "files that are read at once")
 	fl.StringVar(&f.data, "data", "", "evaluate the model and its export on these `files` and say both (inference)")
 	fl.StringVar(&f.json, "json", "", "print one JSON object on stdout, or into `file`")

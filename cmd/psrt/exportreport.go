@@ -23,6 +23,10 @@ func printExport(w io.Writer, e *exported) {
 	if e.Full == nil {
 		return
 	}
+	fmt.Fprintf(w, "%-12s %d\n", "rows", e.Full.Counted())
+	if e.Full.OneClass() {
+		fmt.Fprintf(w, "%-12s %s\n", "AUC", noAUC)
+	}
 	for _, f := range []struct {
 		name         string
 		full, export *float64

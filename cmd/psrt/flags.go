@@ -56,6 +56,9 @@ func applyConfig(c *cobra.Command, path string) error {
 		if err := c.Flags().Set(f.Name, *text); err != nil {
 			return cli.Usagef("--config %s:%d: %s: %s", path, value.Line, key.Value, wrongValue(f, *text, err))
 		}
+		if err := cli.GivenFlag(f); err != nil {
+			return cli.Usagef("--config %s:%d: %w", path, value.Line, err)
+		}
 	}
 	return checkPaths(c, nil)
 }

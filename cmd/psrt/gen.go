@@ -42,6 +42,7 @@ ids seen at least 20 times in the training part.`,
 	fl.StringVar(&cfg.Split, "split", "", "such as 8:1:1: write NAME.train.EXT, NAME.valid.EXT and NAME.test.EXT")
 	fl.StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"
+	cli.ZeroIsUnset(fl, "fields", "vocab", "zipf")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		ctx, stop := cli.Interruptible()
 		defer stop()

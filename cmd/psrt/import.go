@@ -32,6 +32,7 @@ no longer true.`,
 	c.Flags().StringVar(&text, "text", "", "text `exports`, or files of one, comma separated")
 	c.Flags().StringVar(&out, "out", "", "`directory` for the model: new, empty, or with a model of psrt, which is replaced")
 	c.Flags().Var(&memory, "memory", "memory for sorting; larger tables are sorted on the disk of --out")
+	cli.ZeroIsUnset(c.Flags(), "memory")
 	c.Flags().StringVar(&asJSON, "json", "", "print one JSON object on stdout, or into `file`")
 	c.Flags().Lookup("json").NoOptDefVal = "-"
 	c.RunE = func(c *cobra.Command, _ []string) error {

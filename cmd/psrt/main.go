@@ -35,8 +35,13 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-
-		PersistentPreRunE: checkPaths,
+		// No command has one of its own, which would take its place.
+		PersistentPreRunE: func(c *cobra.Command, args []string) error {
+			if err := cli.Given(c); err != nil {
+				return err
+			}
+			return checkPaths(c, args)
+		},
 	}
 	root.AddCommand(newTrain(), newServe(), newServer(), newStatus(), newTop(), newEval(), newPredict(), newExport(), newImport(), newCheckpoint(), newGen(), newAudit(), newDoctor(), newPlan(), newVersion(), newMan())
 	root.SetFlagErrorFunc(cli.FlagError)

@@ -28,18 +28,28 @@ func (f *figures) String() string {
 			parts = append(parts, fmt.Sprintf("%s %.4f", name, *v))
 		}
 	}
+	if f.r.OneClass() {
+		parts = append(parts, "auc -")
+	}
 	add("auc", f.r.AUC)
 	add("logloss", f.r.LogLoss)
-	if f.r.AUC == nil {
+	if f.r.LogLoss == nil {
 		add("rmse", f.r.RMSE)
 		add("mae", f.r.MAE)
+	}
+	if len(parts) == 0 {
+		return "-"
 	}
 	return strings.Join(parts, " ")
 }
 
 // printResult is the end of `psrt train` for people.
 func printResult(w io.Writer, r *train.Result) {
-	fmt.Fprintf(w, "\n%s data, epoch %d of %d\n", r.EvaluatedOn, r.BestEpoch, len(r.Epochs))
+	of := fmt.Sprintf("epoch %d of %d", r.BestEpoch, len(r.Epochs))
+	if r.BestEpoch == 0 {
+		of = "the model before the first epoch"
+	}
+	fmt.Fprintf(w, "\n%s data, %d rows, %s\n", r.EvaluatedOn, r.Evaluated, of)
 	row := func(name string, v *float64, more string) {
 		if v != nil {
 			fmt.Fprintf(w, "%-12s %.4f%s\n", name, *v, more)
@@ -50,8 +60,11 @@ func printResult(w io.Writer, r *train.Result) {
 		bound = fmt.Sprintf("  (± %.1g)", *r.AUCErrorBound)
 	}
 	row("AUC", r.AUC, bound)
+	if r.AUC == nil && r.LogLoss != nil {
+		fmt.Fprintf(w, "%-12s %s\n", "AUC", noAUC)
+	}
 	row("logloss", r.LogLoss, "")
-	if r.AUC == nil {
+	if r.LogLoss == nil {
 		row("RMSE", r.RMSE, "")
 		row("MAE", r.MAE, "")
 	}
@@ -93,8 +106,15 @@ func slowPages(s psmsg.StatsReply) bool {
 	return s.TableBytes >= largeTables && strings.Contains(s.Memory, mem.SmallPages.String())
 }
 
+// noAUC stands where an AUC would.
+const noAUC = "-  (all labels are the same)"
+
 // printReport is `psrt eval` for people.
 func printReport(w io.Writer, r *metric.Report) {
+	fmt.Fprintf(w, "%-12s %d\n", "rows", r.Counted())
+	if r.OneClass() {
+		fmt.Fprintf(w, "%-12s %s\n", "AUC", noAUC)
+	}
 	for _, row := range []struct {
 		name  string
 		value *float64

@@ -33,6 +33,7 @@ func (f *scoreRanks) register(c *cobra.Command) {
 	fl.DurationVar(&f.stallAfter, "stall-after", stallAfter, "a wait of so long is told: who waits for whom, why, and since when (0: never)")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr; warnings are printed")
 	f.registerRanks(fl)
+	cli.ZeroIsUnset(fl, "lanes", "world-size", "join-timeout")
 }
 
 // pulls is how a process of its own reaches live servers; nil: it has the model.

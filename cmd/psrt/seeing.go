@@ -89,8 +89,8 @@ func (w *follower) event(e train.Event) {
 func (w *follower) progress(p train.Progress) {
 	p.Examples += w.before
 	scalars := []tensorboard.Scalar{{Tag: "loss/running", Value: p.Loss}, {Tag: "examples_per_s/running", Value: p.ExamplesPerS}}
-	if p.AUC > 0 {
-		scalars = append(scalars, tensorboard.Scalar{Tag: "auc/running", Value: p.AUC})
+	if p.AUC != nil {
+		scalars = append(scalars, tensorboard.Scalar{Tag: "auc/running", Value: *p.AUC})
 	}
 	w.write(p.Examples, scalars...)
 	if w.seen++; w.seen%w.every != 0 {
@@ -109,7 +109,7 @@ func (w *follower) figures(step int64, of string, r *metric.Report) {
 	if r == nil {
 		return
 	}
-	var all []tensorboard.Scalar
+	all := []tensorboard.Scalar{{Tag: "rows/" + of, Value: float64(r.Counted())}}
 	for _, f := range []struct {
 		name  string
 		value *float64
@@ -135,8 +135,8 @@ func (w *follower) end(res *train.Result) error {
 	if w.board == nil {
 		return nil
 	}
-	if res != nil && res.EvaluatedOn == "test" {
-		w.figures(res.Examples, "test", &metric.Report{AUC: res.AUC, LogLoss: res.LogLoss, COPC: res.COPC, RMSE: res.RMSE, MAE: res.MAE,
+	if res != nil && (res.EvaluatedOn == "test" || len(res.Epochs) == 0) {
+		w.figures(res.Examples, res.EvaluatedOn, &metric.Report{Examples: res.Evaluated + res.Invalid, Invalid: res.Invalid, AUC: res.AUC, LogLoss: res.LogLoss, COPC: res.COPC, RMSE: res.RMSE, MAE: res.MAE,
 			Accuracy: res.Accuracy, ActualCTR: res.ActualCTR, PredictedCTR: res.PredictedCTR})
 	}
 	return w.board.Close()

@@ -83,7 +83,7 @@ says, and nothing is left behind.`,
 	fl.Var(f.sync, "sync", "consistency among the trainers that are connected: asp, ssp (see --staleness) or bsp")
 	fl.IntVar(&f.staleness, "staleness", 0, "ssp: how many steps trainers may be apart")
 	fl.Var(&f.tableSync, "table-sync", "consistency of single tables of the tables file, or of its dense vector, as in user=asp,dense=ssp:0-4 (as --sync); bsp is for all or none")
-	fl.Var(&f.memBudget, "mem-budget", "memory for all tables, such as 4GiB (no limit)")
+	fl.Var(&f.memBudget, "mem-budget", "memory for all tables, such as 4GiB; 0: no limit")
 	f.storage.register(fl, policy.NameS3FIFO)
 	f.hbm.register(fl)
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
@@ -103,6 +103,7 @@ says, and nothing is left behind.`,
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a request that waits for so long is told: for whom, why, and since when (0: never)")
 	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
+	cli.ZeroIsUnset(fl, "save-every")
 	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c, f) }
 	return c
 }

@@ -62,6 +62,7 @@ func (f *serverFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` with a certificate for your etcd")
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its key")
 	fl.IntVar(&f.pid, "pid", 0, "the job of this launcher")
+	cli.ZeroIsUnset(fl, "pid")
 }
 
 // waiting is for those that change something.

@@ -91,6 +91,7 @@ func (f *statusFlags) register(c *cobra.Command) {
 	fl.StringVar(&f.at, "at", "", "`addresses` HOST:PORT of ranks' --metrics, comma separated")
 	fl.IntVar(&f.pid, "pid", 0, "the job of this launcher only")
 	fl.DurationVar(&f.interval, "interval", time.Second, "between two looks: what rates are over")
+	cli.ZeroIsUnset(fl, "pid")
 	f.reach.register(fl)
 	fl.StringVar(&f.json, "json", "", "print one JSON object a job and look on stdout, or into `file`")
 	fl.Lookup("json").NoOptDefVal = "-"

@@ -33,6 +33,7 @@ func (f *streamFlags) register(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.idle, "stream-idle", 0, "with --stream, end when no new file has come for so long (0: never)")
 	fl.DurationVar(&f.settle, "stream-settle", dataset.DefaultSettle, "with --stream, how long a file must not have changed before it is read")
 	fl.StringVar(&f.log, "stream-log", "", "with --stream, the `file` that says which files were read, and in which order (stream.log in --checkpoint DIR)")
+	cli.ZeroIsUnset(fl, "stream-settle")
 }
 
 // describe is what a job reads, nil without --stream.

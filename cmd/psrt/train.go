@@ -89,7 +89,7 @@ func runTrain(c *cobra.Command, f *trainFlags) error {
 	if err := errors.Join(err, seen.end(res)); err != nil {
 		return cli.InterruptedOr(ctx, err)
 	}
-	res.Warnings = show.warnings()
+	res.Warnings = show.warnings(res.Warnings)
 	return report(res, j, f, out, seen.curve)
 }
 
@@ -235,7 +235,7 @@ func runRank(ctx context.Context, c *cobra.Command, f *trainFlags) error {
 			return err
 		}
 	}
-	res.Warnings = show.warnings()
+	res.Warnings = show.warnings(res.Warnings)
 	return report(res, asked, f, out, seen.curve)
 }
 

@@ -111,7 +111,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.Float64Var(&f.clip.Norm, "clip-norm", 0, "most that the norm of a micro-batch's mean gradient, dense and sparse, may be (0: no bound)")
 	fl.Float64Var(&f.clip.Value, "clip-value", 0, "most that a value of it may be (0: no bound)")
 	fl.IntVar(&f.batch, "batch", train.BatchFor(1), "global batch, over all workers; of more than 8, 512 for each, up to 256 of them")
-	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30)")
+	fl.IntVar(&f.epochs, "epochs", 0, "passes over the data (1; with --valid at most 30); 0: write the model as it begins")
 	fl.IntVar(&f.patience, "patience", 2, "epochs without a better validation figure before training ends; 0: never early")
 	f.seed = 1
 	fl.Var((*cli.Whole)(&f.seed), "seed", "the same seed with --sync bsp gives the same model, bit for bit")
@@ -161,6 +161,7 @@ func (f *trainFlags) register(c *cobra.Command) {
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on stderr; warnings are printed")
 
 	f.registerRanks(fl)
+	cli.ZeroIsUnset(fl, "threads", "lanes", "world-size", "worker-timeout", "join-timeout")
 }
 
 // registerRanks is of the flags that say how ranks find each other.
@@ -319,7 +320,7 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 		Replicas: f.replicas.replicas, Groups: f.replicas.groups, AllowSameHost: f.replicas.sameHost, Read: f.replicas.read.Value,
 		Out: f.out, Watch: f.watch.Value,
 		Model: model.Spec{Kind: f.model.Value, Dim: f.dim, Fields: d.Fields, Hidden: f.hidden, CrossLayers: f.cross,
-			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: d.MeanLabel},
+			Dropout: f.dropout, BatchNorm: f.batchNorm, Task: string(opts.Task), Seed: f.seed, MeanLabel: model.StartMean(string(opts.Task), d.MeanLabel, d.SniffedRows)},
 	}
 	if f.metricsBy != "" && d.Format != "" {
 		names := d.FieldNames
@@ -358,37 +359,60 @@ func (f *trainFlags) build(ctx context.Context, c *cobra.Command, j *train.Job, 
 	if err := f.see.describe(c, j); err != nil {
 		return err
 	}
+	if err := f.optimizers(j); err != nil {
+		return err
+	}
+	if err := f.readLifecycle(j); err != nil {
+		return err
+	}
+	f.settle(ctx, j, src)
+	if err := j.Validate(); err != nil {
+		return cli.Usagef("%w", err)
+	}
+	return nil
+}
+
+// optimizers settles how rows and dense values are updated. A rate of 0 that was given is
+// one; a rate that was not given is the kind's default.
+func (f *trainFlags) optimizers(j *train.Job) (err error) {
+	given := f.input.given
+	var zeros, denseZeros []string
 	j.Optimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L1: f.l1, L2: f.l2}
-	if f.lr == 0 {
+	switch {
+	case !given("lr"):
 		j.Optimizer.LR = j.RateOf(j.Optimizer.Kind)
+	case f.lr == 0:
+		zeros = []string{"lr"}
 	}
-	j.DenseOptimizer = table.Optimizer{Kind: f.optimizer.Value, LR: f.lr, L2: f.denseL2}
-	if f.denseOptimizer.Value != "" {
-		j.DenseOptimizer.Kind = f.denseOptimizer.Value
-		if f.denseOptimizer.Value != f.optimizer.Value {
-			j.DenseOptimizer.LR = 0
+	kind := f.denseOptimizer.Value
+	if kind == "" {
+		kind = f.optimizer.Value
+	}
+	if kind == table.RowAdaGrad {
+		kind = table.AdaGrad
+	}
+	j.DenseOptimizer = table.Optimizer{Kind: kind, L2: f.denseL2}
+	switch {
+	case given("dense-lr"):
+		if j.DenseOptimizer.LR = f.denseLR; f.denseLR == 0 {
+			denseZeros = []string{"lr"}
 		}
+	case f.denseOptimizer.Value == "" || f.denseOptimizer.Value == f.optimizer.Value:
+		j.DenseOptimizer.LR, denseZeros = f.lr, zeros
 	}
-	if j.DenseOptimizer.Kind == table.RowAdaGrad {
-		j.DenseOptimizer.Kind = table.AdaGrad
-	}
-	if f.denseLR != 0 {
-		j.DenseOptimizer.LR = f.denseLR
-	}
-	if j.DenseOptimizer.LR == 0 && j.DenseOptimizer.Kind == table.Adam {
+	if j.DenseOptimizer.LR == 0 && denseZeros == nil && kind == table.Adam {
 		j.DenseOptimizer.LR = train.AdamRate
 		if j.Optimizer.Kind == table.Adam {
 			j.DenseOptimizer.LR = j.Optimizer.LR
 		}
 	}
-	if err := f.readLifecycle(j); err != nil {
-		return err
+	if j.Optimizer, err = j.Optimizer.WithZeros(zeros...); err != nil {
+		return cli.Usagef("--lr: %w", err)
+	}
+	if j.DenseOptimizer, err = j.DenseOptimizer.WithZeros(denseZeros...); err != nil {
+		return cli.Usagef("--dense-lr: %w", err)
 	}
 	j.Optimizer, j.DenseOptimizer = j.Optimizer.WithDefaults(), j.DenseOptimizer.WithDefaults()
-	f.settle(ctx, j, src)
-	if err := j.Validate(); err != nil {
-		return cli.Usagef("%w", err)
-	}
 	return nil
 }
 
@@ -438,14 +462,14 @@ func (f *trainFlags) settle(ctx context.Context, j *train.Job, src *dataset.Sour
 	if j.Lanes == 0 {
 		j.Lanes = max(1, cores/j.Servers/4, len(j.Device.Kinds()))
 	}
-	if j.Epochs == 0 && j.Stream != nil {
+	switch {
+	case f.input.given("epochs"):
+	case j.Stream != nil:
 		j.Epochs = train.Forever
-	}
-	if j.Epochs == 0 {
+	case len(j.Valid) > 0:
+		j.Epochs = 30
+	default:
 		j.Epochs = 1
-		if len(j.Valid) > 0 {
-			j.Epochs = 30
-		}
 	}
 	j.SettleChains()
 	if j.Dataset == "auto" {
@@ -512,6 +536,7 @@ func (f *inputFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.pipe, "pipe-command", "", "shell `command` of your own that reads a file of any kind on stdin (its name is in $PSRT_FILE) and writes rows of --format on stdout")
 	c.Flags().DurationVar(&f.wait, "pipe-timeout", dataset.DefaultPipeTimeout, "how long --pipe-command may write nothing before it is taken to hang")
 	c.Flags().IntVar(&f.fields, "fields", 0, "number of fields, where the first lines do not show all of them")
+	cli.ZeroIsUnset(c.Flags(), "fields")
 }
 
 func (f *inputFlags) options() (dataset.Options, error) {

@@ -63,6 +63,8 @@ type Config struct {
 	// Host is used instead of one made from the above where it is set; it stays its
 	// owner's.
 	Host *dial.Host `yaml:"-"`
+
+	given map[string]bool // keys of the text it was read from
 }
 
 // Where a Config's Read has pulls go. Without replicas both are the same.
@@ -107,8 +109,37 @@ func ParseConfig(text []byte) (Config, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return c, errorf(BadConfig, "kv: the configuration: %w", err)
 	}
+	if err := c.note(text); err != nil {
+		return c, err
+	}
 	return c, c.complete()
 }
+
+// note keeps which keys text has, and refuses 0 where it would mean a key left out.
+func (c *Config) note(text []byte) error {
+	var given map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &given); err != nil {
+		return errorf(BadConfig, "kv: the configuration: %w", err)
+	}
+	c.given = map[string]bool{}
+	for name := range given {
+		c.given[name] = true
+	}
+	for _, f := range []struct {
+		name string
+		zero bool
+		def  any
+	}{{"timeout", c.Timeout == 0, defaultTimeout}, {"connect_timeout", c.ConnectTimeout == 0, defaultTimeout},
+		{"requests", c.Requests == 0, defaultRequests}, {"hot_staleness", c.HotStaleness == 0, defaultHotSteps}} {
+		if f.zero && c.given[f.name] {
+			return errorf(BadConfig, "kv: line %d of the configuration: %s 0, must be above 0; leave it out for %v", given[f.name].Line, f.name, f.def)
+		}
+	}
+	return nil
+}
+
+// Has says whether the text of a configuration has a key, with whatever value.
+func (c *Config) Has(key string) bool { return c.given[key] }
 
 // complete checks, and fills in what is left out.
 func (c *Config) complete() error {

@@ -24,13 +24,18 @@ type Dense struct {
 // read takes the `dense:` section.
 func (d *Dense) read(n *yaml.Node, seed uint64) error {
 	var rule string
+	var zeros []string
 	var parts *yaml.Node
-	fields := append([]field{{"rule", text(&rule, "rule")}, {"parts", func(n *yaml.Node) error { parts = n; return nil }}}, optimizerFields(&d.Optimizer)...)
+	fields := append([]field{{"rule", text(&rule, "rule")}, {"parts", func(n *yaml.Node) error { parts = n; return nil }}}, optimizerFields(&d.Optimizer, &zeros)...)
 	if err := mapping(n, "dense", fields...); err != nil {
 		return err
 	}
 	if d.Optimizer.Kind = rule; rule == "" {
 		return at(n, "dense without a rule; add `rule:`, such as adam")
+	}
+	var err error
+	if d.Optimizer, err = d.Optimizer.WithZeros(zeros...); err != nil {
+		return at(n, "dense: %v", err)
 	}
 	if rule == table.User || d.Optimizer.Validate() != nil {
 		err := d.Optimizer.Validate()

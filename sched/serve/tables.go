@@ -136,7 +136,8 @@ func readTable(n *yaml.Node, dir string, memory *int64) (table.Spec, error) {
 		{"lifecycle", func(n *yaml.Node) (err error) { s.Lifecycle, err = readLifecycle(n); return err }},
 		{"params", func(n *yaml.Node) (err error) { o.Params, err = readParams(n); return err }},
 	}
-	fields = append(fields, optimizerFields(o)...)
+	var zeros []string
+	fields = append(fields, optimizerFields(o, &zeros)...)
 	if err := mapping(n, "a table", fields...); err != nil {
 		return s, err
 	}
@@ -151,14 +152,17 @@ func readTable(n *yaml.Node, dir string, memory *int64) (table.Spec, error) {
 	if err := readRule(n, s.Name, rule, dir, o); err != nil {
 		return s, err
 	}
+	var err error
+	if *o, err = o.WithZeros(zeros...); err != nil {
+		return s, at(n, "table %q: %v", s.Name, err)
+	}
 	if s.ID = uint32(id); id > uint64(^uint32(0)) {
 		s.ID = psmsg.TableID(s.Name)
 	}
 	if err := s.Validate(); err != nil {
 		return s, at(n, "%v", strings.TrimPrefix(err.Error(), "table: "))
 	}
-	s, err := accessor.Complete(s)
-	if err != nil {
+	if s, err = accessor.Complete(s); err != nil {
 		return s, at(n, "%v", err)
 	}
 	return s, nil
@@ -185,14 +189,22 @@ func readRule(n *yaml.Node, name, rule, dir string, o *table.Optimizer) error {
 	return nil
 }
 
-func optimizerFields(o *table.Optimizer) []field {
+// optimizerFields reads what a rule takes; zeros gets the names of those that are given as 0.
+func optimizerFields(o *table.Optimizer, zeros *[]string) []field {
 	var fields []field
 	for _, f := range []struct {
 		name string
 		to   *float32
 	}{{"lr", &o.LR}, {"beta1", &o.Beta1}, {"beta2", &o.Beta2}, {"eps", &o.Eps}, {"beta", &o.Beta},
 		{"l1", &o.L1}, {"l2", &o.L2}, {"initial_accumulator", &o.InitialAccumulator}} {
-		fields = append(fields, field{f.name, real(f.to, f.name)})
+		read := real(f.to, f.name)
+		fields = append(fields, field{f.name, func(n *yaml.Node) error {
+			err := read(n)
+			if err == nil && *f.to == 0 {
+				*zeros = append(*zeros, f.name)
+			}
+			return err
+		}})
 	}
 	return fields
 }
@@ -202,8 +214,11 @@ func readInit(n *yaml.Node, init *table.Init) error {
 	if n.Kind == yaml.ScalarNode {
 		return text(&init.Kind, "init")(n)
 	}
-	return mapping(n, "init", field{"kind", text(&init.Kind, "init kind")}, field{"scale", real(&init.Scale, "init scale")},
+	scale := float32(table.DefaultInitScale)
+	err := mapping(n, "init", field{"kind", text(&init.Kind, "init kind")}, field{"scale", real(&scale, "init scale")},
 		field{"zero_prefix", whole(&init.ZeroPrefix, "init zero_prefix", 0, table.MaxDim)})
+	*init = init.Scaled(scale)
+	return err
 }
 
 // readParams gives the lines "name=value", sorted, that a library gets.

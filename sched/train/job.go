@@ -69,7 +69,7 @@ type Job struct {
 	DenseOptimizer table.Optimizer `json:"dense_optimizer"`
 
 	Batch     int    `json:"batch"`
-	Epochs    int    `json:"epochs"`
+	Epochs    int    `json:"epochs"`   // 0: the model as it begins
 	Patience  int    `json:"patience"` // 0: no early stop
 	Seed      uint64 `json:"seed"`
 	Sync      string `json:"sync"`
@@ -179,8 +179,10 @@ func (j *Job) Validate() error {
 		return fmt.Errorf("train: %d servers, %d workers, %d threads, %d lanes: each must be at least 1", j.Servers, j.Workers, j.Threads, j.Lanes)
 	case j.Batch < 1:
 		return fmt.Errorf("train: batch %d, must be at least 1", j.Batch)
-	case j.Epochs < 1:
-		return fmt.Errorf("train: %d epochs, must be at least 1", j.Epochs)
+	case j.Epochs < 0:
+		return fmt.Errorf("train: --epochs %d, must not be negative", j.Epochs)
+	case j.Epochs == 0 && j.Stream != nil:
+		return fmt.Errorf("train: --epochs 0 with --stream: a stream ends with its files; leave one of the two out")
 	case j.Sync != BSP && j.Sync != SSP && j.Sync != ASP:
 		return fmt.Errorf("train: sync %q, must be %s, %s or %s", j.Sync, BSP, SSP, ASP)
 	case j.Watch != "" && j.Watch != WatchAuto && j.Watch != WatchCounters && j.Watch != WatchOff:

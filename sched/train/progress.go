@@ -47,10 +47,8 @@ func (p *progress) step(b *batch) {
 	if r.LogLoss != nil {
 		e.Loss = *r.LogLoss
 	}
-	if r.AUC != nil {
-		e.AUC = *r.AUC
-	}
-	if r.RMSE != nil && r.AUC == nil {
+	e.AUC = r.AUC
+	if r.LogLoss == nil && r.RMSE != nil {
 		e.Loss = *r.RMSE
 	}
 	if p.total > 0 {

@@ -24,6 +24,10 @@ type Result struct {
 	// EvaluatedOn says which data the figures above are of: test, valid or
 	// train (the training rows as they were met).
 	EvaluatedOn string `json:"evaluated_on"`
+	// Evaluated is how many of those rows the figures are of. Invalid is how many are in no
+	// figure, as metric.Report has them.
+	Evaluated int64 `json:"evaluated_examples"`
+	Invalid   int64 `json:"invalid,omitempty"`
 	// Slots are the same figures by the values of the field that the job names.
 	Slots []metric.SlotReport `json:"slots,omitempty"`
 
@@ -62,7 +66,8 @@ type Result struct {
 	Pipeline pipe.Summary `json:"pipeline"`
 	Digest   string       `json:"digest"`
 
-	// Warnings are those of the run as they were printed, in order. Whoever shows the events fills them in.
+	// Warnings are lines for people: about figures that are missing or mislead, and failures that
+	// the job outlived. The process that shows the events adds theirs.
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Checkpoints is what was written of them, where the job was to.
@@ -97,6 +102,10 @@ type Epoch struct {
 	Seconds    float64             `json:"seconds"`
 	Rows       int64               `json:"examples"`
 	Best       bool                `json:"best"`
+	// Warnings are lines for people about the figures above.
+	Warnings []string `json:"warnings,omitempty"`
+
+	largest extreme // of the values of features that were read
 }
 
 // RankUsage is what one rank cost.
@@ -130,14 +139,15 @@ type Event struct {
 
 // Progress is worker 0's view of a running epoch.
 type Progress struct {
-	Epoch        int           `json:"epoch"`
-	Epochs       int           `json:"epochs"`
-	Examples     int64         `json:"examples"` // this epoch, all workers
-	Total        int64         `json:"total"`    // of the epoch; 0 while unknown
-	ExamplesPerS float64       `json:"examples_per_s"`
-	Loss         float64       `json:"loss"` // over this worker's share so far
-	AUC          float64       `json:"auc"`
-	Remaining    time.Duration `json:"remaining"` // of all epochs; 0 while unknown
+	Epoch        int     `json:"epoch"`
+	Epochs       int     `json:"epochs"`
+	Examples     int64   `json:"examples"` // this epoch, all workers
+	Total        int64   `json:"total"`    // of the epoch; 0 while unknown
+	ExamplesPerS float64 `json:"examples_per_s"`
+	Loss         float64 `json:"loss"` // over this worker's share so far
+	// AUC of the same rows; nil where they are of one class.
+	AUC       *float64      `json:"auc,omitempty"`
+	Remaining time.Duration `json:"remaining"` // of all epochs; 0 while unknown
 }
 
 // Failure is why a rank ends.

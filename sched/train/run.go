@@ -14,7 +14,6 @@ import (
 	"psrt/sched/pipe"
 	"psrt/sched/psmsg"
 	"psrt/sched/train/metric"
-	"psrt/sched/train/model"
 	"psrt/sched/usage"
 	"psrt/tiers/table"
 )
@@ -80,7 +79,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	if err := w.trainAll(ctx, data, valid, res); err != nil {
 		return nil, err
 	}
-	if err := w.finish(ctx, test, res); err != nil {
+	if err := w.finish(ctx, valid, test, res); err != nil {
 		return nil, err
 	}
 	res.WallSeconds = time.Since(begin).Seconds()
@@ -127,6 +126,8 @@ type passReport struct {
 	Next dataset.Cursor `json:"next,omitzero"`
 	// Life is the table's behind the pass.
 	Life lifeAt `json:"life,omitzero"`
+	// Largest is the largest value of a feature that the worker read in the pass.
+	Largest extreme `json:"largest,omitzero"`
 }
 
 // trainAll runs the epochs with early stopping and keeps the best. It begins
@@ -190,8 +191,8 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 				return err
 			}
 			ep.Valid, ep.ValidSlots = acc.Report(), slots
-			score := w.score(ep.Valid)
-			ep.Best = p.Best < 0 || score > p.BestScore
+			score := score(ep.Valid)
+			ep.Best = p.Best < 0 || score > p.BestScore || ep.Valid.Examples == 0 // no rows choose: the newest
 			if ep.Best {
 				p.Best, p.BestScore, p.Since = e, score, 0
 				if err := w.keep(ctx, e); err != nil {
@@ -203,9 +204,13 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 		} else {
 			p.Best = e
 		}
+		w.job.warn(ep, res.Epochs, ep.largest)
 		res.Epochs = append(res.Epochs, *ep)
 		if w.rank.Index == 0 && said == nil {
 			w.rank.emit(Event{Epoch: ep})
+			for _, text := range ep.Warnings {
+				w.rank.emit(Event{Warning: text})
+			}
 		}
 		p.Epoch, p.Step = e+1, 0
 		p.Epochs, p.Examples, p.TrainSeconds, p.EpochRows = res.Epochs, res.Examples, res.TrainSeconds, w.epochRows
@@ -237,18 +242,10 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 	return nil
 }
 
-// score is what early stopping maximises. It must not depend on the number of
-// workers: both come from counts, not from sums of floats in worker order.
-func (w *worker) score(r *metric.Report) float64 {
-	if w.job.Model.Task == model.Regression {
-		return -*r.RMSE
-	}
-	return *r.AUC
-}
-
 // trainPass trains this worker's part of a pass.
 func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passReport) error {
 	start, counted := time.Now(), w.meter.examples.Load()
+	clear(w.extremes)
 	if err := w.epoch(ctx, q, e, mine.Metrics); err != nil {
 		return err
 	}
@@ -262,6 +259,9 @@ func (w *worker) trainPass(ctx context.Context, q *queue, e int, mine *passRepor
 	mine.Seconds = time.Since(start).Seconds()
 	w.pushed = time.Now()
 	mine.Clock, mine.Steps, mine.Life = w.clock, w.pos.Steps, w.pos.Life
+	for i := range w.extremes {
+		mine.Largest = mine.Largest.larger(w.extremes[i])
+	}
 	return nil
 }
 
@@ -292,6 +292,7 @@ func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Resu
 		}
 		ep.Rows += r.Examples
 		ep.Seconds = max(ep.Seconds, r.Seconds)
+		ep.largest = ep.largest.larger(r.Largest)
 	}
 	if ep.Rows == 0 {
 		return nil, fmt.Errorf("train: no examples in %v", w.job.Data)
@@ -375,20 +376,51 @@ func (w *worker) predict(b *batch, acc *metric.Accumulator) error {
 	return nil
 }
 
-// finish tests the model, collects what everybody used, saves and leaves.
-func (w *worker) finish(ctx context.Context, test *dataset.Reader, res *Result) error {
-	best := res.Epochs[slices.IndexFunc(res.Epochs, func(e Epoch) bool { return e.Epoch == res.BestEpoch })]
-	report := best.Train
-	res.EvaluatedOn, res.Slots = "train", best.TrainSlots
-	if v := best.Valid; v != nil {
-		report, res.EvaluatedOn, res.Slots = v, "valid", best.ValidSlots
-	}
-	if test != nil {
-		acc, slots, err := w.evaluate(ctx, test, "test")
-		if err != nil {
-			return err
+// figures are those of the result: of the test data, else of the epoch that was kept, else
+// of the model as it began.
+func (w *worker) figures(ctx context.Context, valid, test *dataset.Reader, res *Result) (*metric.Report, error) {
+	kept := slices.IndexFunc(res.Epochs, func(e Epoch) bool { return e.Epoch == res.BestEpoch })
+	if test == nil && kept >= 0 {
+		best := res.Epochs[kept]
+		if best.Valid != nil {
+			res.EvaluatedOn, res.Slots = onValid, best.ValidSlots
+			return best.Valid, nil
 		}
-		report, res.EvaluatedOn, res.Slots = acc.Report(), "test", slots
+		res.EvaluatedOn, res.Slots = onTrain, best.TrainSlots
+		return best.Train, nil
+	}
+	of := test
+	switch res.EvaluatedOn = onTest; {
+	case test != nil:
+	case valid != nil:
+		of, res.EvaluatedOn = valid, onValid
+	default:
+		var err error
+		if of, _, err = w.open(ctx, w.job.Data, w.job.Files.Data, dataset.ReaderOptions{}); err != nil {
+			return nil, err
+		}
+		defer of.Close()
+		res.EvaluatedOn = onTrain
+	}
+	acc, slots, err := w.evaluate(ctx, of, "test")
+	if err != nil {
+		return nil, err
+	}
+	res.Slots = slots
+	return acc.Report(), nil
+}
+
+// finish tests the model, collects what everybody used, saves and leaves.
+func (w *worker) finish(ctx context.Context, valid, test *dataset.Reader, res *Result) error {
+	report, err := w.figures(ctx, valid, test, res)
+	if err != nil {
+		return err
+	}
+	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, w.job.warnings(res, report)
+	if w.rank.Index == 0 && (test != nil || len(res.Epochs) == 0) {
+		for _, text := range EvalWarnings(res.EvaluatedOn, report) {
+			w.rank.emit(Event{Warning: text})
+		}
 	}
 	res.AUC, res.LogLoss, res.RMSE, res.MAE, res.COPC = report.AUC, report.LogLoss, report.RMSE, report.MAE, report.COPC
 	res.Accuracy, res.ActualCTR, res.PredictedCTR = report.Accuracy, report.ActualCTR, report.PredictedCTR

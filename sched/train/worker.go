@@ -86,20 +86,22 @@ type worker struct {
 	stages *affinity      // nil: their threads run anywhere
 	scr    []*model.Scratch
 	leaves []model.Leaf // by leaf of the step being computed
-	red    reducer
-	blocks int // of the dense vector
-	line   pipe.Line
-	free   chan *batch
-	all    []*batch
-	clock  uint64
-	meter  meter
-	live   live
-	runID  string    // the id of the run, worker 0's, where the job is checkpointed
-	saver  *saver    // worker 0's, where the job is checkpointed
-	keeper *keeper   // worker 0's, where features have a lifecycle
-	lived  *lifeCard // what the process before this one wrote down; nil: nothing
-	pos    position  // before the next step
-	files  trainedOn // as this process found them
+	// extremes are by leaf the largest values of the running pass.
+	extremes []extreme
+	red      reducer
+	blocks   int // of the dense vector
+	line     pipe.Line
+	free     chan *batch
+	all      []*batch
+	clock    uint64
+	meter    meter
+	live     live
+	runID    string    // the id of the run, worker 0's, where the job is checkpointed
+	saver    *saver    // worker 0's, where the job is checkpointed
+	keeper   *keeper   // worker 0's, where features have a lifecycle
+	lived    *lifeCard // what the process before this one wrote down; nil: nothing
+	pos      position  // before the next step
+	files    trainedOn // as this process found them
 	// inherited is nil where no process had the number before; took are the takeovers
 	// of it so far, owns is to be done before the first push of such a process.
 	inherited *inherited
@@ -225,7 +227,7 @@ func newWorker(ctx context.Context, job *Job, rank *Rank, give func(error)) (*wo
 	if !job.IsDense(rank.Index) {
 		w.halved = newHalved(w)
 	}
-	w.leaves = make([]model.Leaf, leaves)
+	w.leaves, w.extremes = make([]model.Leaf, leaves), make([]extreme, leaves)
 	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
 	rank.Metrics.Worker(w.metrics) // which reads what is above
 	return w, nil
@@ -314,6 +316,7 @@ func (w *worker) compute(b *batch, epoch int, acc *metric.Accumulator, tick func
 func (w *worker) addRows(b *batch, acc *metric.Accumulator) error {
 	w.red.rowsIndex(b)
 	w.pool.ranges(b.rows.Len(), func(from, to int) { w.red.sparse(b, from, to) })
+	w.pool.each(len(b.step.Leaves), func(_, i int) { w.extremes[i].note(&b.step.Leaves[i]) })
 	for i := range b.grads {
 		if n := b.step.Leaves[i].Len(); n > 0 {
 			acc.Add(b.grads[i].Preds[:n], b.step.Leaves[i].Labels)

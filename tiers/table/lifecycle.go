@@ -101,6 +101,9 @@ func (l *Lifecycle) UnmarshalYAML(unmarshal func(any) error) error {
 	if err := unmarshal(&given); err != nil {
 		return fmt.Errorf("lifecycle: %w", err)
 	}
+	if err := refuseZeros(given); err != nil {
+		return err
+	}
 	b, err := json.Marshal(given)
 	if err != nil {
 		return fmt.Errorf("lifecycle: %w", err)

@@ -2,7 +2,9 @@ package table
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // Kinds of Optimizer. The empty kind is AdaGrad.
@@ -21,8 +23,8 @@ const (
 	User = "user"
 )
 
-// Optimizer says how a gradient changes a row. A field left at 0 means its
-// default: LR .01 for sgd, .05 for adagrad and rowadagrad, .001 for adam, .1
+// Optimizer says how a gradient changes a row. Unless Exact is set, a field left at 0
+// means its default: LR .01 for sgd, .05 for adagrad and rowadagrad, .001 for adam, .1
 // for ftrl, none for sum, assign and user; Beta1 .9, Beta2 .999 (adam); Eps 1e-8 (adagrad, rowadagrad, adam);
 // Beta 1 (ftrl). InitialAccumulator, L1 and L2 are 0 by default.
 type Optimizer struct {
@@ -39,6 +41,8 @@ type Optimizer struct {
 	// gradient of a row that gets one.
 	L2   float32 `yaml:"l2" json:"l2"`
 	Beta float32 `yaml:"beta" json:"beta"` // ftrl
+	// Exact: fields at 0 are 0, and mean no default. WithZeros sets it.
+	Exact bool `yaml:"-" json:"exact,omitempty"`
 
 	// Library, Params and what follows are for user: the shared library as the
 	// server finds it and the text that its rule is opened with.
@@ -60,6 +64,9 @@ func (o Optimizer) WithDefaults() Optimizer {
 	if o.Kind == "" {
 		o.Kind = AdaGrad
 	}
+	if o.Exact {
+		return o
+	}
 	set := func(f *float32, v float32) {
 		if *f == 0 {
 			*f = v
@@ -77,6 +84,59 @@ func (o Optimizer) WithDefaults() Optimizer {
 		set(&o.Beta, 1)
 	}
 	return o
+}
+
+// WithZeros fills in the defaults but of the named fields, which somebody gave as 0. A
+// field that the kind does not use, or whose default is 0, needs no mention.
+func (o Optimizer) WithZeros(names ...string) (Optimizer, error) {
+	full := o.WithDefaults()
+	for _, f := range []struct {
+		name string
+		v    *float32
+		bad  string // why 0 is refused
+	}{
+		{"lr", &full.LR, map[string]string{FTRL: "ftrl divides by its rate: give one above 0, or take another optimizer"}[full.Kind]},
+		{"beta1", &full.Beta1, ""}, {"beta2", &full.Beta2, ""},
+		{"eps", &full.Eps, "a gradient of 0 would divide 0 by 0: give a small number such as 1e-8"},
+		{"beta", &full.Beta, "the first gradients would be divided by next to nothing: give a number above 0"},
+	} {
+		if *f.v == 0 || !slices.Contains(names, f.name) {
+			continue
+		}
+		if f.bad != "" {
+			return o, fmt.Errorf("optimizer %s: %s 0: %s", full.Kind, f.name, f.bad)
+		}
+		*f.v, full.Exact = 0, true
+	}
+	if full.Exact {
+		return full, nil
+	}
+	return o, nil
+}
+
+// plainOptimizer has the fields and not the methods.
+type plainOptimizer Optimizer
+
+// UnmarshalYAML tells a field that is given as 0 from one that is left out.
+func (o *Optimizer) UnmarshalYAML(unmarshal func(any) error) error {
+	p, given := plainOptimizer(*o), map[string]any{}
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	if err := unmarshal(&given); err != nil {
+		return err
+	}
+	read, err := Optimizer(p).WithZeros(slices.Collect(maps.Keys(zeros(given)))...)
+	if err == nil {
+		*o = read
+	}
+	return err
+}
+
+// zeros are the names of given values that are the number 0.
+func zeros(given map[string]any) map[string]any {
+	maps.DeleteFunc(given, func(_ string, v any) bool { return !isZero(v) })
+	return given
 }
 
 // StateFloats is the length of the optimizer's state behind dim weights.

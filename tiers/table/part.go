@@ -36,6 +36,28 @@ type PartRule struct {
 	AdaEpsilon     float32 `yaml:"ada_epsilon" json:"ada_epsilon"`
 }
 
+// refuseZeros refuses settings of a part that are given as 0, where 0 would mean the default.
+// What a psrt has written down has zeros for all that was left out, and does not come here.
+func refuseZeros(given map[string]any) error {
+	for _, part := range []string{"embed", "embedx"} {
+		settings, _ := given[part].(map[string]any)
+		for name, v := range settings {
+			bounds, _ := v.([]any)
+			switch {
+			case name == "rule" || name == "initial_range" && part == "embed":
+			case isZero(v):
+				return fmt.Errorf("lifecycle: %s.%s 0: must be above 0; leave it out for its default", part, name)
+			case len(bounds) == 2 && isZero(bounds[0]) && isZero(bounds[1]):
+				return fmt.Errorf("lifecycle: %s.%s [0, 0]: no weight would ever change; leave it out for its default", part, name)
+			}
+		}
+	}
+	return nil
+}
+
+// isZero reports whether a value of a file is the number 0.
+func isZero(v any) bool { return v == 0 || v == 0.0 }
+
 // Bounds are the least and the greatest weight; both 0 is none given.
 type Bounds [2]float32
 

@@ -128,7 +128,7 @@ func oneDocument(text []byte) (map[string]any, error) {
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("lifecycle: settings of more than one document; leave out what follows `---`")
 	}
-	return given, nil
+	return given, refuseZeros(given)
 }
 
 // notDecimal finds a number that YAML takes and people may mean otherwise, such as 1_000 or 0x10.

@@ -153,6 +153,31 @@ func (i Init) WithDefaults() Init {
 	return i
 }
 
+// plainInit has the fields and not the methods.
+type plainInit Init
+
+// UnmarshalYAML reads a scale that is given as 0 as zeros, not as the default scale.
+func (i *Init) UnmarshalYAML(unmarshal func(any) error) error {
+	p := plainInit{Scale: DefaultInitScale}
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	*i = Init(p).Scaled(p.Scale)
+	return nil
+}
+
+// Scaled has a scale that somebody gave: 0 draws zeros.
+func (i Init) Scaled(scale float32) Init {
+	switch i.Kind {
+	case "", InitUniform, InitNormal:
+		if scale == 0 {
+			i.Kind = InitZero
+		}
+	}
+	i.Scale = scale
+	return i
+}
+
 func (i Init) validate(dim int) error {
 	switch i.Kind {
 	case "", InitUniform, InitNormal, InitZero:

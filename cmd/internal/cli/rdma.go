@@ -29,8 +29,11 @@ func (f *RDMA) Add(fl *pflag.FlagSet) {
 
 // Args gives them to a rank that this process starts.
 func (f *RDMA) Args() []string {
-	return []string{"--device", f.device, "--port", strconv.Itoa(f.port),
-		"--gid-index", strconv.Itoa(f.gidIndex), "--traffic-class", strconv.Itoa(f.trafficClass)}
+	args := []string{"--port", strconv.Itoa(f.port), "--gid-index", strconv.Itoa(f.gidIndex), "--traffic-class", strconv.Itoa(f.trafficClass)}
+	if f.device != "" {
+		args = append(args, "--device", f.device)
+	}
+	return args
 }
 
 // Devices is the choice they make; a usage error where a value cannot be.

@@ -25,6 +25,9 @@ type Accumulator struct {
 	scores   histogram
 	// Sums over the valid examples.
 	logLoss, squares, distances, labels, preds fixed
+	// Of a regression: the squares of labels, and how many were too large to be added.
+	labelSquares fixed
+	unsquared    uint64
 }
 
 // NewAccumulator starts counting for a task, CTR or Regression.
@@ -56,6 +59,9 @@ func (a *Accumulator) addValue(pred, label float64) {
 	}
 	a.distances.add(math.Abs(d))
 	a.labels.add(label)
+	if !a.labelSquares.add(label * label) {
+		a.unsquared++
+	}
 	a.preds.add(pred)
 }
 
@@ -101,6 +107,8 @@ func (a *Accumulator) Merge(b *Accumulator) error {
 	for i, s := range b.sums() {
 		mine[i].merge(*s)
 	}
+	a.labelSquares.merge(b.labelSquares)
+	a.unsquared += b.unsquared
 	return nil
 }
 

@@ -10,8 +10,9 @@ import (
 // The binary form: a version byte, a task byte, varints of the three counts,
 // the five sums (16 bytes each, little-endian), the number of buckets that
 // hold something, and for each the distance from the one before, positives
-// and negatives as varints. Empty buckets cost nothing.
-const encodingVersion = 1
+// and negatives as varints. Empty buckets cost nothing. A regression's counts end with the
+// sum of its labels' squares and a varint of those left out, which version 1 did not have.
+const encodingVersion = 2
 
 // MarshalBinary encodes the counts.
 func (a *Accumulator) MarshalBinary() ([]byte, error) {
@@ -37,6 +38,11 @@ func (a *Accumulator) MarshalBinary() ([]byte, error) {
 		out = binary.AppendUvarint(out, c.negatives)
 		before = bucket
 	})
+	if a.task == Regression {
+		out = binary.LittleEndian.AppendUint64(out, uint64(a.labelSquares.hi))
+		out = binary.LittleEndian.AppendUint64(out, a.labelSquares.lo)
+		out = binary.AppendUvarint(out, a.unsquared)
+	}
 	return out, nil
 }
 
@@ -44,8 +50,8 @@ func (a *Accumulator) MarshalBinary() ([]byte, error) {
 func (a *Accumulator) UnmarshalBinary(data []byte) error {
 	r := reader{data: data}
 	version, task := r.byte(), r.byte()
-	if r.bad == "" && version != encodingVersion {
-		return fmt.Errorf("metric: encoded counts have version %d, this build reads %d", version, encodingVersion)
+	if r.bad == "" && (version < 1 || version > encodingVersion) {
+		return fmt.Errorf("metric: encoded counts have version %d, this build reads 1 to %d", version, encodingVersion)
 	}
 	if task > 1 {
 		r.fail("unknown task")
@@ -70,6 +76,13 @@ func (a *Accumulator) UnmarshalBinary(data []byte) error {
 		c := counts{r.varint(), r.varint()}
 		if r.bad == "" {
 			*b.scores.at(at) = c
+		}
+	}
+	if b.task == Regression {
+		if version == 1 {
+			b.unsquared = b.examples
+		} else {
+			b.labelSquares.hi, b.labelSquares.lo, b.unsquared = int64(r.word()), r.word(), r.varint()
 		}
 	}
 	if r.bad == "" && len(r.data) > 0 {

@@ -193,13 +193,77 @@ func TestDivergedPredictionsAreCountedApart(t *testing.T) {
 	}
 }
 
-func TestOneClassSaysNothing(t *testing.T) {
-	a := NewAccumulator(CTR)
-	for range 2 { // first empty, then positives only
-		if r := a.Report(); *r.AUC != 0.5 || *r.AUCErrorBound != 0.5 {
-			t.Fatalf("AUC %v, bound %v", *r.AUC, *r.AUCErrorBound)
+// A figure that the rows do not define is absent, never a number that looks like one.
+func TestFiguresOfTooFewRows(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, task := range []string{CTR, Regression} {
+		none, invalid := NewAccumulator(task), NewAccumulator(task)
+		invalid.Add([]float32{nan, nan}, []float32{1, 0})
+		for _, a := range []*Accumulator{none, invalid} {
+			r := a.Report()
+			if got := (Report{Examples: r.Examples, Invalid: r.Invalid}); *r != got || r.Counted() != 0 {
+				t.Errorf("%s: no valid row has the figures %+v", task, r)
+			}
 		}
-		a.Add([]float32{.3, .4}, []float32{1, 1})
+	}
+	a := NewAccumulator(CTR)
+	a.Add([]float32{.3, .4}, []float32{1, 1})
+	r := a.Report()
+	if r.AUC != nil || r.AUCErrorBound != nil || r.LogLoss == nil || !r.OneClass() || r.ConstantLogLoss != nil {
+		t.Errorf("rows of one class have the figures %+v", r)
+	}
+	a.Add([]float32{.2}, []float32{0})
+	if r := a.Report(); r.AUC == nil || *r.AUC != 1 || r.OneClass() {
+		t.Errorf("rows of both classes have the figures %+v", r)
+	}
+}
+
+// Hopeless compares with a constant, and leaves room for chance.
+func TestHopeless(t *testing.T) {
+	labels := make([]float32, 1000)
+	add := func(task string, pred float32, label func(i int) float32) *Report {
+		a := NewAccumulator(task)
+		for i := range labels {
+			a.Add([]float32{pred}, []float32{label(i)})
+		}
+		return a.Report()
+	}
+	third := func(i int) float32 { return float32(min(1, i%3) ^ 1) }
+	steps := func(i int) float32 { return float32(i%2) * 10 }
+	for _, c := range []struct {
+		task     string
+		pred     float32
+		label    func(int) float32
+		yes      bool
+		constant float64
+	}{
+		{CTR, .33, third, false, .6365}, {CTR, .999, third, true, .6365}, {CTR, .9, func(int) float32 { return 0 }, false, 0},
+		{Regression, 5, steps, false, 5}, {Regression, 50, steps, true, 5}, {Regression, 50, func(int) float32 { return 3 }, false, 0},
+	} {
+		r := add(c.task, c.pred, c.label)
+		figure, model, constant, yes := r.Hopeless()
+		if yes != c.yes || yes && (math.Abs(constant-c.constant) > .01 || model <= constant || figure == "") {
+			t.Errorf("%s, always %v: %s %v, a constant's %v, hopeless %v", c.task, c.pred, figure, model, constant, yes)
+		}
+	}
+	if r := add(Regression, 5, func(i int) float32 { return 1e7 * float32(i%2) }); r.ConstantRMSE != nil {
+		t.Errorf("squares of labels that do not fit give a deviation of %v", *r.ConstantRMSE)
+	}
+}
+
+// Counts of the version before have no squares of labels.
+func TestReadsCountsOfVersion1(t *testing.T) {
+	a := NewAccumulator(Regression)
+	a.Add([]float32{1, 2}, []float32{2, 4})
+	text, _ := a.MarshalBinary()
+	text = text[:len(text)-17] // 16 bytes and a varint
+	text[0] = 1
+	var b Accumulator
+	if err := b.UnmarshalBinary(text); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.Report(); *r.RMSE != *a.Report().RMSE || r.ConstantRMSE != nil {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -108,12 +108,22 @@ func (m *Model) layCross() {
 	m.parts.tail = m.layout.add(Tensor{Name: "out.cross", Rows: in, Cols: 1, Init: InitXavier, Rule: RuleGrad})
 }
 
-// startBias puts the untrained model at the mean label. The clip keeps the
-// logit finite where the data has one class only.
+// startBias puts the untrained model at the mean label; a ctr task without one begins at
+// a probability of 1/2.
 func startBias(s Spec) float32 {
 	if s.Task == Regression || s.MeanLabel == 0 {
 		return float32(s.MeanLabel)
 	}
 	p := min(max(s.MeanLabel, 1e-6), 1-1e-6)
 	return float32(math.Log(p / (1 - p)))
+}
+
+// StartMean is the MeanLabel of a Spec for data whose first rows have this mean. Where all
+// labels of a ctr task are the same it is the estimate (k+1/2)/(rows+1) for k clicks: no
+// number of rows shows that there is only one class, and 0 would stand for no mean at all.
+func StartMean(task string, mean float64, rows int) float64 {
+	if task == CTR && rows > 0 && (mean == 0 || mean == 1) {
+		return (mean*float64(rows) + 0.5) / float64(rows+1)
+	}
+	return mean
 }

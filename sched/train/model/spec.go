@@ -48,7 +48,7 @@ type Spec struct {
 	BatchNorm   bool    `json:"batch_norm,omitempty" yaml:"batch_norm,omitempty"`
 	Task        string  `json:"task" yaml:"task"`
 	Seed        uint64  `json:"seed" yaml:"seed"`
-	MeanLabel   float64 `json:"mean_label,omitempty" yaml:"mean_label,omitempty"` // the bias starts here (ctr: at its logit)
+	MeanLabel   float64 `json:"mean_label,omitempty" yaml:"mean_label,omitempty"` // the bias starts here (ctr: at its logit; 0: at 0); see StartMean
 }
 
 // Deep says whether the kind has an MLP over pooled field embeddings.

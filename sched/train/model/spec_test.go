@@ -107,6 +107,32 @@ func TestBiasStartsAtTheMeanLabel(t *testing.T) {
 	}
 }
 
+// Rows of one class start the model far from 1/2, not at it, and not at certainty.
+func TestStartMean(t *testing.T) {
+	for _, c := range []struct {
+		task       string
+		mean       float64
+		rows       int
+		want, bias float64
+	}{
+		{model.CTR, 0, 999, .0005, math.Log(.0005 / .9995)}, {model.CTR, 1, 999, .9995, math.Log(.9995 / .0005)},
+		{model.CTR, .25, 100, .25, -math.Log(3)}, {model.CTR, 0, 0, 0, 0}, {model.Regression, 0, 100, 0, 0}, {model.Regression, 1, 100, 1, 1},
+	} {
+		got := model.StartMean(c.task, c.mean, c.rows)
+		if math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s, mean %v of %d rows: %v, want %v", c.task, c.mean, c.rows, got, c.want)
+		}
+		m, err := model.New(model.Spec{Kind: model.LR, Task: c.task, MeanLabel: got})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dense := []float32{9}
+		if err := m.InitDense(dense); err != nil || math.Abs(float64(dense[0])-c.bias) > 1e-5 {
+			t.Errorf("%s, mean %v of %d rows: bias %v, %v, want %v", c.task, c.mean, c.rows, dense[0], err, c.bias)
+		}
+	}
+}
+
 // Starting values are a format too: a job restarted by a newer build with the
 // same seed must begin with the same bits.
 func TestInitDenseIsFixedForEver(t *testing.T) {

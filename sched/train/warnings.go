@@ -1,0 +1,158 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"psrt/sched/dataset"
+	"psrt/sched/train/metric"
+)
+
+// extreme is the largest absolute value of a feature that was read, and whose it is.
+// The zero value: none.
+type extreme struct {
+	Value float32 `json:"value,omitempty"`
+	Field uint16  `json:"field,omitempty"`
+	Key   uint64  `json:"key,omitempty"`
+}
+
+// note looks at a leaf's values.
+func (x *extreme) note(b *dataset.Batch) {
+	for i, v := range b.Values {
+		if v < 0 {
+			v = -v
+		}
+		if v > x.Value {
+			*x = extreme{Value: v, Key: b.Keys[i]}
+			if len(b.Fields) > 0 {
+				x.Field = b.Fields[i]
+			}
+		}
+	}
+}
+
+// larger is the larger of two.
+func (x extreme) larger(y extreme) extreme {
+	if y.Value > x.Value {
+		return y
+	}
+	return x
+}
+
+// plainValue is the largest value of a feature that needs no scaling.
+const plainValue = 100
+
+// remedy says what to do about a model that does not fit.
+func (x extreme) remedy(j *Job) string {
+	if x.Value <= plainValue {
+		return fmt.Sprintf("try a --lr below %g", j.Optimizer.LR)
+	}
+	return fmt.Sprintf("the values of %s go up to %g: divide them so that they are about 1, or take their logarithm", j.Reading.NameOf(x.Field, x.Key), x.Value)
+}
+
+// classWarning says why there is no AUC; "" where there is one, or no task that has it.
+func classWarning(of string, r *metric.Report) string {
+	if r == nil || !r.OneClass() {
+		return ""
+	}
+	return fmt.Sprintf("all %d labels of the %s data are %.0f: there is no AUC", r.Counted(), of, *r.ActualCTR)
+}
+
+// rowWarning says which rows are in no figure; "" where all are in.
+func rowWarning(of string, r *metric.Report) string {
+	switch {
+	case r == nil:
+	case r.Examples == 0:
+		return fmt.Sprintf("the %s data have no rows: there are no figures of them", of)
+	case r.Invalid > 0:
+		return fmt.Sprintf("%d of the %d predictions of the %s data are not finite, or too far off to be squared: the figures are of the other %d rows", r.Invalid, r.Examples, of, r.Counted())
+	}
+	return ""
+}
+
+// EvalWarnings are those of figures of some data.
+func EvalWarnings(of string, r *metric.Report) (all []string) {
+	for _, s := range []string{classWarning(of, r), rowWarning(of, r)} {
+		if s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// warn notes in an epoch what misleads in its figures; each kind once, not in every epoch
+// that follows.
+func (j *Job) warn(ep *Epoch, before []Epoch, largest extreme) {
+	last := &Epoch{}
+	if len(before) > 0 {
+		last = &before[len(before)-1]
+	}
+	add := func(now, old string) {
+		if now != "" && old == "" {
+			ep.Warnings = append(ep.Warnings, now)
+		}
+	}
+	add(classWarning("training", ep.Train), classWarning("training", last.Train))
+	add(rowWarning("training", ep.Train), rowWarning("training", last.Train))
+	valid := classWarning("validation", ep.Valid)
+	if valid != "" {
+		valid += "; the epoch with the least log loss is kept"
+	}
+	add(valid, classWarning("validation", last.Valid))
+	add(rowWarning("validation", ep.Valid), rowWarning("validation", last.Valid))
+	add(j.hopeless(ep, largest), j.hopeless(last, largest))
+}
+
+// hopeless says that an epoch's model is worse than the mean label, and what to do.
+func (j *Job) hopeless(ep *Epoch, largest extreme) string {
+	of, r := "training", ep.Train
+	if ep.Valid != nil {
+		of, r = "validation", ep.Valid
+	}
+	if r == nil {
+		return ""
+	}
+	figure, model, constant, yes := r.Hopeless()
+	if !yes {
+		return ""
+	}
+	return fmt.Sprintf("epoch %d: the %s %.4g of %d %s rows is worse than the %.4g of predicting their mean label: %s", ep.Epoch, figure, model, r.Counted(), of, constant, largest.remedy(j))
+}
+
+// warnings are all that a result has to say beside its figures: those of its epochs, and of
+// the rows that it was evaluated on.
+func (j *Job) warnings(res *Result, report *metric.Report) (all []string) {
+	for i := range res.Epochs {
+		all = append(all, res.Epochs[i].Warnings...)
+	}
+	if res.EvaluatedOn == onTest || len(res.Epochs) == 0 {
+		all = append(all, EvalWarnings(res.EvaluatedOn, report)...)
+	}
+	return slices.Compact(all)
+}
+
+// What figures are of.
+const (
+	onTrain = "train"
+	onValid = "valid"
+	onTest  = "test"
+)
+
+// noScore is the score of a model without figures: below every other, and JSON has it.
+const noScore = -math.MaxFloat64
+
+// score is what early stopping maximises, and comparable between epochs: an AUC is above
+// every negative log loss, which stands for it where there is one class only. It must not
+// depend on the number of workers: it comes from counts and sums in fixed point.
+func score(r *metric.Report) float64 {
+	switch {
+	case r.AUC != nil:
+		return *r.AUC
+	case r.LogLoss != nil:
+		return -*r.LogLoss
+	case r.RMSE != nil:
+		return -*r.RMSE
+	}
+	return noScore
+}
