@@ -100,8 +100,15 @@ func (c *Client) Step() uint64 {
 
 // Tick ends this worker's step. Under bsp it returns when every worker has.
 func (c *Client) Tick(limit time.Duration) error {
+	_, err := c.TickCounted(limit)
+	return err
+}
+
+// TickCounted is Tick. Under bsp it returns the rows of the step's pushes, of this worker's
+// own, that servers left as they were since their gradient is not finite.
+func (c *Client) TickCounted(limit time.Duration) (refused uint64, err error) {
 	if err := c.enter(); err != nil {
-		return err
+		return 0, err
 	}
 	defer c.leave()
 	deadline := c.deadline(limit)
@@ -109,7 +116,7 @@ func (c *Client) Tick(limit time.Duration) error {
 	tables, rows := slices.Clone(c.order), c.tick
 	c.mu.Unlock()
 	if rows == nil {
-		return errorf(NoTable, "kv: a step cannot end before a table is open")
+		return 0, errorf(NoTable, "kv: a step cannot end before a table is open")
 	}
 	var ops []*op
 	var pushes []*pulling
@@ -117,7 +124,7 @@ func (c *Client) Tick(limit time.Duration) error {
 		p, err := t.pushStep(deadline)
 		if err != nil {
 			release(pushes)
-			return err
+			return 0, err
 		}
 		if p != nil {
 			pushes, ops = append(pushes, p), append(ops, &p.op)
@@ -126,7 +133,7 @@ func (c *Client) Tick(limit time.Duration) error {
 	dense, err := c.pushStepDense(deadline)
 	if err != nil {
 		release(pushes)
-		return err
+		return 0, err
 	}
 	if dense != nil {
 		ops = append(ops, &dense.op)
@@ -134,13 +141,17 @@ func (c *Client) Tick(limit time.Duration) error {
 	tick := newOp(opTick, deadline)
 	tick.rows = rows
 	err = c.do(append(ops, tick)...)
+	refused, bad := judgeStep(pushes, dense)
+	if err == nil {
+		err = bad
+	}
 	for _, p := range pushes {
 		p.endPush()
 	}
 	if dense != nil {
 		dense.end(nil)
 	}
-	return err
+	return refused, err
 }
 
 // release gives up pushes that were not sent.
@@ -167,6 +178,7 @@ func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
 		}
 	}
 	p := &pulling{op: *newOp(opPush, deadline), t: t, set: t.sets.take()}
+	p.refusal.check = t.checks.Swap(false)
 	p.op.rows = p.set.rows
 	err := p.set.plan(p.set.rows, keys)
 	if err == nil {
@@ -200,8 +212,8 @@ func (t *Table) takeStep() (steps []chunk, keys int) {
 
 func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 	c.dense.mu.Lock()
-	grads := c.dense.step
-	c.dense.step = nil
+	grads, check := c.dense.step, c.dense.check
+	c.dense.step, c.dense.check = nil, false
 	if grads != nil {
 		c.unhold(0)
 	}
@@ -214,7 +226,7 @@ func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 		return nil, err
 	}
 	d := &densing{op: *newOp(opPushDense, deadline), c: c, n: len(grads)}
-	d.op.dense = x
+	d.op.dense, d.refusal.check = x, check
 	copy(x.Grads(), grads)
 	c.copied.Add(uint64(len(grads)) * 4)
 	d.forgotten = d.release
