@@ -18,6 +18,7 @@ func countsView[T float32 | uint32](a address, n C.size_t, name string) ([]T, er
 //export psrtgo_push_counts
 func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err != nil {
@@ -40,6 +41,7 @@ func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots
 //export psrtgo_table_life
 func psrtgo_table_life(h address, day C.int, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	switch {

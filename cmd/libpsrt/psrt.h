@@ -41,6 +41,10 @@
  * PROCESS. The library prints nothing, never ends the process, and leaves the
  * host's handlers for SIGINT, SIGTERM and the like alone.
  *
+ * SIGNALS. Handlers may interrupt any call, with SA_ONSTACK or without. A handler must
+ * not call psrt: a call in a handler that interrupts a psrt call returns PSRT_EBUSY, but in a
+ * handler that interrupts other code the library cannot tell (docs/c-abi.md, "Signals").
+ *
  * ABI. Symbols, numbers and struct layouts of one SONAME (libpsrt.so.1) never
  * change; structs grow at their end only. Set `size` to sizeof the struct: what a
  * caller's older struct lacks has its default, as has everything that is 0.

@@ -45,6 +45,7 @@ func rowsArgs(h, keys address, n C.size_t, matrix, opt address, withKeys bool, n
 //export psrtgo_pull
 func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, values, opt, true, "values")
 	if err != nil {
@@ -72,6 +73,7 @@ func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.
 //export psrtgo_push
 func psrtgo_push(h, keys address, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err == nil {
@@ -83,6 +85,7 @@ func psrtgo_push(h, keys address, n C.size_t, grads, opt address, e *C.psrt_text
 //export psrtgo_push_ticket
 func psrtgo_push_ticket(h address, ticket C.uint64_t, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, 0, n, grads, opt, false, "grads")
 	if err == nil {
@@ -94,6 +97,7 @@ func psrtgo_push_ticket(h address, ticket C.uint64_t, n C.size_t, grads, opt add
 //export psrtgo_plan
 func psrtgo_plan(h, keys address, n C.size_t, unique, index, count address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	if err != nil {
@@ -134,6 +138,7 @@ func psrtgo_plan(h, keys address, n C.size_t, unique, index, count address, e *C
 //export psrtgo_prefetch
 func psrtgo_prefetch(h, keys address, n C.size_t, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	if err != nil {
@@ -152,6 +157,7 @@ func psrtgo_prefetch(h, keys address, n C.size_t, e *C.psrt_text) (result C.int)
 //export psrtgo_dense_size
 func psrtgo_dense_size(h, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -168,6 +174,7 @@ func psrtgo_dense_size(h, out address, e *C.psrt_text) (result C.int) {
 //export psrtgo_dense_range
 func psrtgo_dense_range(h, name, first, n address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -213,6 +220,7 @@ func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v f
 //export psrtgo_dense
 func psrtgo_dense(h, vector address, n C.size_t, push C.int, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, v, o, _, err := denseArgs(h, vector, n, opt)
 	switch {
