@@ -38,7 +38,7 @@ func exported(t *testing.T, file string) (names []string, soname string) {
 	return names, so[0]
 }
 
-var prototype = regexp.MustCompile(`(?m)^(?:int|uint32_t|const char \*) ?(psrt_\w+)\(`)
+var prototype = regexp.MustCompile(`(?m)^(?:int|uint32_t|uint64_t|const char \*) ?(psrt_\w+)\(`)
 
 // The record of a release is what its programs were compiled with: it may not
 // change while the SONAME is the same. A later minor version has a record of its

@@ -109,10 +109,13 @@ func psrtgo_push_async(h, keys address, n C.size_t, grads, opt, req address, e *
 	if err != nil {
 		return fail(e, err)
 	}
+	refused := new(uint64)
+	r.opt.Refused = refused
 	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
-		return r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+		p, err := r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return r.t.t.PushAsync(r.keys, m, r.opt, notify)
 		})
+		return countRefused(refused, p, err)
 	})
 }
 
@@ -125,10 +128,13 @@ func psrtgo_push_ticket_async(h address, ticket C.uint64_t, n C.size_t, grads, o
 	if err != nil {
 		return fail(e, err)
 	}
+	refused := new(uint64)
+	r.opt.Refused = refused
 	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
-		return r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+		p, err := r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return r.t.t.PushTicketAsync(kv.Ticket(ticket), int(n), m, r.opt, notify)
 		})
+		return countRefused(refused, p, err)
 	})
 }
 
@@ -143,9 +149,12 @@ func psrtgo_dense_async(h, vector address, n C.size_t, push C.int, opt, req addr
 	}
 	return launch(c, &how, req, e, func(notify func(error)) (pending, error) {
 		if push != 0 {
-			return v.fromAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+			refused := new(uint64)
+			o.Refused = refused
+			p, err := v.fromAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 				return c.c.PushDenseAsync(m, o, notify)
 			})
+			return countRefused(refused, p, err)
 		}
 		return v.intoAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return c.c.PullDenseAsync(m, o, notify)
@@ -189,6 +198,7 @@ func psrtgo_wait(h address, timeout C.uint64_t, e *C.psrt_text) (result C.int) {
 
 func collect(h address, r pending, e *C.psrt_text) C.int {
 	all.drop(uint64(h))
+	*refusedOf(e) = refusedRows(r)
 	return fail(e, r.Err())
 }
 

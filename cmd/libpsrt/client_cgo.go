@@ -240,7 +240,7 @@ func psrtgo_clock(h address, e *C.psrt_text) (result C.int) {
 	makeRoom()
 	c, err := clientOf(h)
 	if err == nil {
-		err = c.c.Tick(0)
+		*refusedOf(e), err = c.c.TickCounted(0)
 	}
 	return fail(e, err)
 }

@@ -114,6 +114,8 @@ uint32_t psrt_abi_version(void) { return PSRT_ABI_VERSION; }
 
 const char *psrt_last_error(void) { return self.last.text; }
 
+uint64_t psrt_last_refused(void) { return self.last.refused; }
+
 const char *psrt_version(void) {
   static char text[128];
   static volatile int known;
@@ -133,7 +135,8 @@ const char *psrt_strerror(int status) {
       "no such table", "the table is another one", "the ticket is forgotten", "no memory", "a server refused",
       "psrt does not work after fork", "in use", "the buffer is too small", "memory cannot be read or written",
       "files could not be read or written", "the client was closed", "the clock forbids it", "a bug of psrt",
-      "a GPU or its driver is not there, or failed"};
+      "a GPU or its driver is not there, or failed",
+      "gradients are not finite"};
   if (status > 0 || -(long)status >= (long)(sizeof words / sizeof *words)) return "unknown status";
   return words[-status];
 }

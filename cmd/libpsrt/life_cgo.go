@@ -34,7 +34,7 @@ func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots
 	if c.Slots, err = countsView[uint32](slots, n, "slots"); err != nil {
 		return fail(e, err)
 	}
-	r.opt.Counts = &c
+	r.opt.Counts, r.opt.Refused = &c, refusedOf(e)
 	return fail(e, r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) }))
 }
 
