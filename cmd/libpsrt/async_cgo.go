@@ -83,6 +83,7 @@ func launch(c *clientHandle, o *C.psrt_seen_options, out address, e *C.psrt_text
 //export psrtgo_pull_async
 func psrtgo_pull_async(h, keys address, n C.size_t, values, ticket, opt, req address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, values, opt, true, "values")
 	if err != nil {
@@ -102,36 +103,45 @@ func psrtgo_pull_async(h, keys address, n C.size_t, values, ticket, opt, req add
 //export psrtgo_push_async
 func psrtgo_push_async(h, keys address, n C.size_t, grads, opt, req address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err != nil {
 		return fail(e, err)
 	}
+	refused := new(uint64)
+	r.opt.Refused = refused
 	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
-		return r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+		p, err := r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return r.t.t.PushAsync(r.keys, m, r.opt, notify)
 		})
+		return countRefused(refused, p, err)
 	})
 }
 
 //export psrtgo_push_ticket_async
 func psrtgo_push_ticket_async(h address, ticket C.uint64_t, n C.size_t, grads, opt, req address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, 0, n, grads, opt, false, "grads")
 	if err != nil {
 		return fail(e, err)
 	}
+	refused := new(uint64)
+	r.opt.Refused = refused
 	return launch(r.t.of, &r.how, req, e, func(notify func(error)) (pending, error) {
-		return r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+		p, err := r.at.fromAsync(r.opt, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return r.t.t.PushTicketAsync(kv.Ticket(ticket), int(n), m, r.opt, notify)
 		})
+		return countRefused(refused, p, err)
 	})
 }
 
 //export psrtgo_dense_async
 func psrtgo_dense_async(h, vector address, n C.size_t, push C.int, opt, req address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, v, o, how, err := denseArgs(h, vector, n, opt)
 	if err != nil {
@@ -139,9 +149,12 @@ func psrtgo_dense_async(h, vector address, n C.size_t, push C.int, opt, req addr
 	}
 	return launch(c, &how, req, e, func(notify func(error)) (pending, error) {
 		if push != 0 {
-			return v.fromAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
+			refused := new(uint64)
+			o.Refused = refused
+			p, err := v.fromAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 				return c.c.PushDenseAsync(m, o, notify)
 			})
+			return countRefused(refused, p, err)
 		}
 		return v.intoAsync(o, notify, func(m []float32, notify func(error)) (*kv.Request, error) {
 			return c.c.PullDenseAsync(m, o, notify)
@@ -159,6 +172,7 @@ func requestOf(h address) (pending, error) {
 //export psrtgo_wait
 func psrtgo_wait(h address, timeout C.uint64_t, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	r, err := requestOf(h)
 	if err != nil {
 		return fail(e, err)
@@ -184,12 +198,14 @@ func psrtgo_wait(h address, timeout C.uint64_t, e *C.psrt_text) (result C.int) {
 
 func collect(h address, r pending, e *C.psrt_text) C.int {
 	all.drop(uint64(h))
+	*refusedOf(e) = refusedRows(r)
 	return fail(e, r.Err())
 }
 
 //export psrtgo_test
 func psrtgo_test(h, done address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := requestOf(h)
 	if err != nil {
@@ -212,6 +228,7 @@ func psrtgo_test(h, done address, e *C.psrt_text) (result C.int) {
 //export psrtgo_mem_alloc
 func psrtgo_mem_alloc(h address, n C.size_t, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -236,6 +253,7 @@ func psrtgo_mem_alloc(h address, n C.size_t, out address, e *C.psrt_text) (resul
 //export psrtgo_mem_register
 func psrtgo_mem_register(h, addr address, n C.size_t, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -269,6 +287,7 @@ func populated(b []byte, ofGPU func() bool) (err error) {
 //export psrtgo_mem_end
 func psrtgo_mem_end(h, addr address, allocated C.int, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	c, err := clientOf(h)
 	if err != nil {
 		return fail(e, err)
@@ -288,6 +307,7 @@ func psrtgo_mem_end(h, addr address, allocated C.int, e *C.psrt_text) (result C.
 //export psrtgo_mem_is_direct
 func psrtgo_mem_is_direct(h, addr address, n C.size_t, direct address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {

@@ -4,10 +4,11 @@
 
 #include "psrt.h"
 
-/* The message of a thread's last failure. Go writes it during a call. */
+/* A thread's last failure, and the rows refused of its last push. Go writes both during a call. */
 typedef struct psrt_text {
   char text[1024];
-  uint64_t push; /* the push that is in doubt, 0: none */
+  uint64_t push;    /* the push that is in doubt, 0: none */
+  uint64_t refused; /* psrt_last_refused */
 } psrt_text;
 
 /* psrt_call_options with numbers for pointers: Go's runtime ends a process in which a

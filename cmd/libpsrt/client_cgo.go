@@ -57,11 +57,13 @@ func tableOf(h address) (*tableHandle, error) {
 
 //export psrtgo_version
 func psrtgo_version(buf *C.char, n C.size_t) {
+	makeRoom()
 	write(unsafe.Slice((*byte)(unsafe.Pointer(buf)), n), version)
 }
 
 //export psrtgo_noop
 func psrtgo_noop(h address, e *C.psrt_text) C.int {
+	makeRoom()
 	if _, err := clientOf(h); err != nil {
 		return fail(e, err)
 	}
@@ -78,6 +80,7 @@ const (
 //export psrtgo_open
 func psrtgo_open(config, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	at, err := place[C.uint64_t](out, "client", true)
 	if err != nil {
@@ -111,6 +114,7 @@ func psrtgo_open(config, out address, e *C.psrt_text) (result C.int) {
 //export psrtgo_close
 func psrtgo_close(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	c, err := clientOf(h)
 	if err == nil && !all.drop(uint64(h)) {
 		err = noHandle(kindClient, h) // another thread was first
@@ -126,6 +130,7 @@ func psrtgo_close(h address, e *C.psrt_text) (result C.int) {
 //export psrtgo_stats
 func psrtgo_stats(h, buf address, n C.size_t, needed address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -160,6 +165,7 @@ func tooSmall(format string, args ...any) error {
 //export psrtgo_table
 func psrtgo_table(h, name, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -202,6 +208,7 @@ func (c *clientHandle) tableHandle(t *kv.Table) (uint64, error) {
 //export psrtgo_table_info
 func psrtgo_table_info(h, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	if err != nil {
@@ -230,9 +237,10 @@ func psrtgo_table_info(h, out address, e *C.psrt_text) (result C.int) {
 //export psrtgo_clock
 func psrtgo_clock(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	c, err := clientOf(h)
 	if err == nil {
-		err = c.c.Tick(0)
+		*refusedOf(e), err = c.c.TickCounted(0)
 	}
 	return fail(e, err)
 }
@@ -240,6 +248,7 @@ func psrtgo_clock(h address, e *C.psrt_text) (result C.int) {
 //export psrtgo_clock_now
 func psrtgo_clock_now(h, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -256,6 +265,7 @@ func psrtgo_clock_now(h, out address, e *C.psrt_text) (result C.int) {
 //export psrtgo_barrier
 func psrtgo_barrier(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	c, err := clientOf(h)
 	if err == nil {
 		err = c.c.Barrier(0)
@@ -266,6 +276,7 @@ func psrtgo_barrier(h address, e *C.psrt_text) (result C.int) {
 //export psrtgo_save
 func psrtgo_save(h, dir, opt address, load C.int, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {

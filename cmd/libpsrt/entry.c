@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 
 #include "_cgo_export.h"
 #include "calls.h"
+#include "signals.h"
 
 /* A page that is zero in a child however it was forked; loaded is 1 in the process
  * that loaded the library. Where the kernel cannot do that, the pid tells. */
@@ -21,6 +23,7 @@ static volatile int forked_by_fork;
 static void in_child(void) { forked_by_fork = 1; }
 
 __attribute__((constructor)) static void load(void) {
+  psrt_signals_loaded();
   long page = sysconf(_SC_PAGESIZE);
   loader = getpid();
   pthread_atfork(NULL, NULL, in_child);
@@ -41,12 +44,20 @@ static int forked(void) {
   return loaded ? !*loaded : getpid() != loader;
 }
 
-static __thread psrt_text last;
-static __thread int in_callback;
+/* What the library keeps for each thread. A signal handler may interrupt the thread anywhere. */
+static __thread struct {
+  volatile int inside; /* between the entry into Go and the return from it */
+  int in_callback;
+  int prepared; /* psrt_signals_prepare has run */
+  psrt_text last;
+} self;
 
+/* fail copies by hand: it may run in a signal handler. */
 static int fail(int status, const char *message) {
-  snprintf(last.text, sizeof last.text, "%s", message);
-  last.push = 0;
+  size_t i = 0;
+  for (; message[i] && i < sizeof self.last.text - 1; i++) self.last.text[i] = message[i];
+  self.last.text[i] = 0;
+  self.last.push = 0;
   return status;
 }
 
@@ -59,10 +70,18 @@ static int fail_callback(void) {
   return fail(PSRT_EBUSY, "psrt: a callback must not wait: begin _async calls in it, or wait in another thread");
 }
 
+static int fail_inside(void) {
+  return fail(PSRT_EBUSY, "psrt: this thread is inside a psrt call, which a signal handler interrupted: a signal handler "
+                          "must not call psrt; set a flag in it, and call psrt when the handler has returned");
+}
+
 void psrt_run_callback(uintptr_t callback, uintptr_t arg, int status, char *message) {
-  in_callback = 1;
+  int inside = self.inside;
+  self.inside = 0; /* a callback may begin calls, in whichever thread it runs */
+  self.in_callback = 1;
   ((psrt_callback)callback)((void *)arg, status, message);
-  in_callback = 0;
+  self.in_callback = 0;
+  self.inside = inside;
 }
 
 int psrt_ring(int eventfd) {
@@ -73,22 +92,39 @@ int psrt_ring(int eventfd) {
   return n < 0 ? errno : 0;
 }
 
-#define MAY_RUN \
-  if (forked()) return fail_forked()
+static void prepare(void) { self.prepared = psrt_signals_prepare(); }
+
+#define MAY_RUN                           \
+  if (forked()) return fail_forked();     \
+  if (self.inside) return fail_inside();  \
+  if (!self.prepared) prepare()
 #define MAY_WAIT \
   MAY_RUN;       \
-  if (in_callback) return fail_callback()
+  if (self.in_callback) return fail_callback()
+/* Enters Go and returns its status. */
+#define GO(call)             \
+  do {                       \
+    self.inside = 1;         \
+    int status_ = (call);    \
+    self.inside = 0;         \
+    return status_;          \
+  } while (0)
 #define U(p) ((uintptr_t)(p))
 
 uint32_t psrt_abi_version(void) { return PSRT_ABI_VERSION; }
 
-const char *psrt_last_error(void) { return last.text; }
+const char *psrt_last_error(void) { return self.last.text; }
+
+uint64_t psrt_last_refused(void) { return self.last.refused; }
 
 const char *psrt_version(void) {
   static char text[128];
   static volatile int known;
-  if (!known && !forked()) {
+  if (!known && !forked() && !self.inside) {
+    if (!self.prepared) prepare();
+    self.inside = 1;
     psrtgo_version(text, sizeof text);
+    self.inside = 0;
     known = 1;
   }
   return text;
@@ -100,39 +136,42 @@ const char *psrt_strerror(int status) {
       "no such table", "the table is another one", "the ticket is forgotten", "no memory", "a server refused",
       "psrt does not work after fork", "in use", "the buffer is too small", "memory cannot be read or written",
       "files could not be read or written", "the client was closed", "the clock forbids it", "a bug of psrt",
-      "a GPU or its driver is not there, or failed"};
+      "a GPU or its driver is not there, or failed",
+      "gradients are not finite"};
   if (status > 0 || -(long)status >= (long)(sizeof words / sizeof *words)) return "unknown status";
   return words[-status];
 }
 
 int psrt_client_open(const char *config_yaml, psrt_client **client) {
   MAY_WAIT;
-  return psrtgo_open(U(config_yaml), U(client), &last);
+  int cannot = psrt_signals_watch();
+  if (cannot) return fail(PSRT_ENOMEM, "psrt: the thread that looks after signal handlers cannot be started; raise the limit on threads");
+  GO(psrtgo_open(U(config_yaml), U(client), &self.last));
 }
 
 int psrt_client_close(psrt_client *client) {
   MAY_WAIT;
-  return psrtgo_close(U(client), &last);
+  GO(psrtgo_close(U(client), &self.last));
 }
 
 int psrt_noop(psrt_client *client) {
   MAY_RUN;
-  return psrtgo_noop(U(client), &last);
+  GO(psrtgo_noop(U(client), &self.last));
 }
 
 int psrt_stats_json(psrt_client *client, char *buf, size_t buf_bytes, size_t *needed) {
   MAY_WAIT;
-  return psrtgo_stats(U(client), U(buf), buf_bytes, U(needed), &last);
+  GO(psrtgo_stats(U(client), U(buf), buf_bytes, U(needed), &self.last));
 }
 
 int psrt_table_open(psrt_client *client, const char *name, psrt_table **table) {
   MAY_WAIT;
-  return psrtgo_table(U(client), U(name), U(table), &last);
+  GO(psrtgo_table(U(client), U(name), U(table), &self.last));
 }
 
 int psrt_table_get_info(psrt_table *table, psrt_table_info *info) {
   MAY_RUN;
-  return psrtgo_table_info(U(table), U(info), &last);
+  GO(psrtgo_table_info(U(table), U(info), &self.last));
 }
 
 int psrt_pull_sparse(psrt_table *table, const uint64_t *keys, size_t n, float *values, uint64_t *ticket) {
@@ -142,13 +181,13 @@ int psrt_pull_sparse(psrt_table *table, const uint64_t *keys, size_t n, float *v
 int psrt_pull_sparse_opt(psrt_table *table, const uint64_t *keys, size_t n, float *values, uint64_t *ticket,
                          const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_pull(U(table), U(keys), n, U(values), U(ticket), U(options), &last);
+  GO(psrtgo_pull(U(table), U(keys), n, U(values), U(ticket), U(options), &self.last));
 }
 
 int psrt_pull_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, float *values, uint64_t *ticket,
                            const psrt_call_options *options, psrt_req **req) {
   MAY_RUN;
-  return psrtgo_pull_async(U(table), U(keys), n, U(values), U(ticket), U(options), U(req), &last);
+  GO(psrtgo_pull_async(U(table), U(keys), n, U(values), U(ticket), U(options), U(req), &self.last));
 }
 
 int psrt_push_sparse(psrt_table *table, const uint64_t *keys, size_t n, const float *grads) {
@@ -158,30 +197,30 @@ int psrt_push_sparse(psrt_table *table, const uint64_t *keys, size_t n, const fl
 int psrt_push_sparse_opt(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
                          const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_push(U(table), U(keys), n, U(grads), U(options), &last);
+  GO(psrtgo_push(U(table), U(keys), n, U(grads), U(options), &self.last));
 }
 
 int psrt_push_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
                            const psrt_call_options *options, psrt_req **req) {
   MAY_RUN;
-  return psrtgo_push_async(U(table), U(keys), n, U(grads), U(options), U(req), &last);
+  GO(psrtgo_push_async(U(table), U(keys), n, U(grads), U(options), U(req), &self.last));
 }
 
 int psrt_push_sparse_counts(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
                             const float *shows, const float *clicks, const uint32_t *slots,
                             const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_push_counts(U(table), U(keys), n, U(grads), U(shows), U(clicks), U(slots), U(options), &last);
+  GO(psrtgo_push_counts(U(table), U(keys), n, U(grads), U(shows), U(clicks), U(slots), U(options), &self.last));
 }
 
 int psrt_table_shrink(psrt_table *table) {
   MAY_WAIT;
-  return psrtgo_table_life(U(table), 0, &last);
+  GO(psrtgo_table_life(U(table), 0, &self.last));
 }
 
 int psrt_table_end_day(psrt_table *table) {
   MAY_WAIT;
-  return psrtgo_table_life(U(table), 1, &last);
+  GO(psrtgo_table_life(U(table), 1, &self.last));
 }
 
 int psrt_push_sparse_ticket(psrt_table *table, uint64_t ticket, size_t n, const float *grads) {
@@ -191,33 +230,33 @@ int psrt_push_sparse_ticket(psrt_table *table, uint64_t ticket, size_t n, const 
 int psrt_push_sparse_ticket_opt(psrt_table *table, uint64_t ticket, size_t n, const float *grads,
                                 const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_push_ticket(U(table), ticket, n, U(grads), U(options), &last);
+  GO(psrtgo_push_ticket(U(table), ticket, n, U(grads), U(options), &self.last));
 }
 
 int psrt_push_sparse_ticket_async(psrt_table *table, uint64_t ticket, size_t n, const float *grads,
                                   const psrt_call_options *options, psrt_req **req) {
   MAY_RUN;
-  return psrtgo_push_ticket_async(U(table), ticket, n, U(grads), U(options), U(req), &last);
+  GO(psrtgo_push_ticket_async(U(table), ticket, n, U(grads), U(options), U(req), &self.last));
 }
 
 int psrt_plan(psrt_table *table, const uint64_t *keys, size_t n, uint64_t *unique, int32_t *index, size_t *n_unique) {
   MAY_RUN;
-  return psrtgo_plan(U(table), U(keys), n, U(unique), U(index), U(n_unique), &last);
+  GO(psrtgo_plan(U(table), U(keys), n, U(unique), U(index), U(n_unique), &self.last));
 }
 
 int psrt_prefetch(psrt_table *table, const uint64_t *keys, size_t n) {
   MAY_RUN;
-  return psrtgo_prefetch(U(table), U(keys), n, &last);
+  GO(psrtgo_prefetch(U(table), U(keys), n, &self.last));
 }
 
 int psrt_dense_size(psrt_client *client, size_t *n) {
   MAY_RUN;
-  return psrtgo_dense_size(U(client), U(n), &last);
+  GO(psrtgo_dense_size(U(client), U(n), &self.last));
 }
 
 int psrt_dense_range(psrt_client *client, const char *name, size_t *first, size_t *n) {
   MAY_RUN;
-  return psrtgo_dense_range(U(client), U(name), U(first), U(n), &last);
+  GO(psrtgo_dense_range(U(client), U(name), U(first), U(n), &self.last));
 }
 
 int psrt_pull_dense(psrt_client *client, float *values, size_t n) {
@@ -226,13 +265,13 @@ int psrt_pull_dense(psrt_client *client, float *values, size_t n) {
 
 int psrt_pull_dense_opt(psrt_client *client, float *values, size_t n, const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_dense(U(client), U(values), n, 0, U(options), &last);
+  GO(psrtgo_dense(U(client), U(values), n, 0, U(options), &self.last));
 }
 
 int psrt_pull_dense_async(psrt_client *client, float *values, size_t n, const psrt_call_options *options,
                           psrt_req **req) {
   MAY_RUN;
-  return psrtgo_dense_async(U(client), U(values), n, 0, U(options), U(req), &last);
+  GO(psrtgo_dense_async(U(client), U(values), n, 0, U(options), U(req), &self.last));
 }
 
 int psrt_push_dense(psrt_client *client, const float *grads, size_t n) {
@@ -241,96 +280,96 @@ int psrt_push_dense(psrt_client *client, const float *grads, size_t n) {
 
 int psrt_push_dense_opt(psrt_client *client, const float *grads, size_t n, const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_dense(U(client), U(grads), n, 1, U(options), &last);
+  GO(psrtgo_dense(U(client), U(grads), n, 1, U(options), &self.last));
 }
 
 int psrt_push_dense_async(psrt_client *client, const float *grads, size_t n, const psrt_call_options *options,
                           psrt_req **req) {
   MAY_RUN;
-  return psrtgo_dense_async(U(client), U(grads), n, 1, U(options), U(req), &last);
+  GO(psrtgo_dense_async(U(client), U(grads), n, 1, U(options), U(req), &self.last));
 }
 
 int psrt_wait(psrt_req *req, uint64_t timeout_us) {
   MAY_WAIT;
-  return psrtgo_wait(U(req), timeout_us, &last);
+  GO(psrtgo_wait(U(req), timeout_us, &self.last));
 }
 
 int psrt_test(psrt_req *req, int *done) {
   MAY_RUN;
-  return psrtgo_test(U(req), U(done), &last);
+  GO(psrtgo_test(U(req), U(done), &self.last));
 }
 
 int psrt_mem_alloc(psrt_client *client, size_t bytes, void **addr) {
   MAY_RUN;
-  return psrtgo_mem_alloc(U(client), bytes, U(addr), &last);
+  GO(psrtgo_mem_alloc(U(client), bytes, U(addr), &self.last));
 }
 
 int psrt_mem_free(psrt_client *client, void *addr) {
   MAY_RUN;
-  return psrtgo_mem_end(U(client), U(addr), 1, &last);
+  GO(psrtgo_mem_end(U(client), U(addr), 1, &self.last));
 }
 
 int psrt_mem_register(psrt_client *client, void *addr, size_t bytes) {
   MAY_RUN;
-  return psrtgo_mem_register(U(client), U(addr), bytes, &last);
+  GO(psrtgo_mem_register(U(client), U(addr), bytes, &self.last));
 }
 
 int psrt_mem_unregister(psrt_client *client, void *addr) {
   MAY_RUN;
-  return psrtgo_mem_end(U(client), U(addr), 0, &last);
+  GO(psrtgo_mem_end(U(client), U(addr), 0, &self.last));
 }
 
 int psrt_mem_is_direct(psrt_client *client, const void *addr, size_t bytes, int *direct) {
   MAY_RUN;
-  return psrtgo_mem_is_direct(U(client), U(addr), bytes, U(direct), &last);
+  GO(psrtgo_mem_is_direct(U(client), U(addr), bytes, U(direct), &self.last));
 }
 
 int psrt_clock(psrt_client *client) {
   MAY_WAIT;
-  return psrtgo_clock(U(client), &last);
+  GO(psrtgo_clock(U(client), &self.last));
 }
 
 int psrt_clock_now(psrt_client *client, uint64_t *step) {
   MAY_RUN;
-  return psrtgo_clock_now(U(client), U(step), &last);
+  GO(psrtgo_clock_now(U(client), U(step), &self.last));
 }
 
 int psrt_barrier(psrt_client *client) {
   MAY_WAIT;
-  return psrtgo_barrier(U(client), &last);
+  GO(psrtgo_barrier(U(client), &self.last));
 }
 
 int psrt_save(psrt_client *client, const char *dir, const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_save(U(client), U(dir), U(options), 0, &last);
+  GO(psrtgo_save(U(client), U(dir), U(options), 0, &self.last));
 }
 
 int psrt_load(psrt_client *client, const char *dir, const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_save(U(client), U(dir), U(options), 1, &last);
+  GO(psrtgo_save(U(client), U(dir), U(options), 1, &self.last));
 }
 
 /* Since ABI 1.3: steps_cgo.go has them. */
 
 int psrt_finish_steps(psrt_client *client) {
   MAY_WAIT;
-  return psrtgo_finish_steps(U(client), &last);
+  GO(psrtgo_finish_steps(U(client), &self.last));
 }
 
-uint64_t psrt_last_push(void) { return last.push; }
+uint64_t psrt_last_push(void) { return self.last.push; }
 
 int psrt_push_status(psrt_client *client, uint64_t push, psrt_push_part *parts, size_t room, size_t *n) {
   MAY_WAIT;
-  return psrtgo_push_status(U(client), push, U(parts), room, U(n), &last);
+  GO(psrtgo_push_status(U(client), push, U(parts), room, U(n), &self.last));
 }
 
 int psrt_push_states(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, uint8_t *states) {
   MAY_WAIT;
-  return psrtgo_push_states(U(table), push, U(keys), n, U(states), &last);
+  GO(psrtgo_push_states(U(table), push, U(keys), n, U(states), &self.last));
 }
 
 int psrt_push_missing(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, const float *grads,
                       const psrt_call_options *options) {
   MAY_WAIT;
-  return psrtgo_push_missing(U(table), push, U(keys), n, U(grads), U(options), &last);
+  GO(psrtgo_push_missing(U(table), push, U(keys), n, U(grads), U(options), &self.last));
 }

@@ -18,6 +18,7 @@ func countsView[T float32 | uint32](a address, n C.size_t, name string) ([]T, er
 //export psrtgo_push_counts
 func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err != nil {
@@ -33,13 +34,14 @@ func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots
 	if c.Slots, err = countsView[uint32](slots, n, "slots"); err != nil {
 		return fail(e, err)
 	}
-	r.opt.Counts = &c
+	r.opt.Counts, r.opt.Refused = &c, refusedOf(e)
 	return fail(e, r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) }))
 }
 
 //export psrtgo_table_life
 func psrtgo_table_life(h address, day C.int, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	switch {

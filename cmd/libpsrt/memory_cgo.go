@@ -113,7 +113,7 @@ func options(a address) (C.psrt_seen_options, error) {
 			return o, invalid("options of %d bytes ask for something that this library does not know (its own have %d); use a newer libpsrt", n, len(ours))
 		}
 	}
-	const known = C.PSRT_READ_ONLY | C.PSRT_ANY_CLOCK | C.PSRT_WEIGHTS_ONLY | C.PSRT_DEVICE
+	const known = C.PSRT_READ_ONLY | C.PSRT_ANY_CLOCK | C.PSRT_WEIGHTS_ONLY | C.PSRT_DEVICE | C.PSRT_CHECK_FINITE
 	if f := o.flags &^ known; f != 0 {
 		return o, invalid("options.flags has unknown bits %#x", uint32(f))
 	}
@@ -232,6 +232,8 @@ func status(err error) C.int {
 		return C.PSRT_EHANDLE
 	case kv.TooSmall:
 		return C.PSRT_ETOOSMALL
+	case kv.NotFinite:
+		return C.PSRT_ENOTFINITE
 	case kv.Device:
 		return C.PSRT_EDEVICE
 	}

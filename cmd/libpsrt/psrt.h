@@ -41,6 +41,10 @@
  * PROCESS. The library prints nothing, never ends the process, and leaves the
  * host's handlers for SIGINT, SIGTERM and the like alone.
  *
+ * SIGNALS. Handlers may interrupt any call, with SA_ONSTACK or without. A handler must
+ * not call psrt: a call in a handler that interrupts a psrt call returns PSRT_EBUSY, but in a
+ * handler that interrupts other code the library cannot tell (docs/c-abi.md, "Signals").
+ *
  * ABI. Symbols, numbers and struct layouts of one SONAME (libpsrt.so.1) never
  * change; structs grow at their end only. Set `size` to sizeof the struct: what a
  * caller's older struct lacks has its default, as has everything that is 0.
@@ -83,6 +87,9 @@ extern "C" {
 #define PSRT_ECLOCK (-18)  /* the clock forbids it, for instance after a restart */
 #define PSRT_EINTERNAL (-19) /* a bug of psrt, caught; please report the message */
 #define PSRT_EDEVICE (-20) /* a GPU or its driver is not there, or has failed. Since ABI 1.2 */
+
+#define PSRT_ENOTFINITE (-21) /* rows with gradients that are NaN or infinite were left as they
+                                 were, the others changed; see PSRT_CHECK_FINITE. Since ABI 1.3 */
 
 /* A connection to all servers of a job, as one of its workers. */
 typedef struct psrt_client psrt_client;
@@ -213,6 +220,8 @@ int psrt_table_get_info(psrt_table *table, psrt_table_info *info);
 #define PSRT_WEIGHTS_ONLY 4u /* save: leave the optimizer's state out */
 #define PSRT_DEVICE 8u /* values or grads are in a GPU's memory. Since ABI 1.2 */
 
+#define PSRT_CHECK_FINITE 16u /* push: rows that were refused are PSRT_ENOTFINITE. Since ABI 1.3 */
+
 /* psrt_callback is called once, when a request is done, with its status and
  * message ("" on success, valid during the call). It runs on a thread of the
  * library: it must be quick, must not wait (psrt_wait and synchronous calls return
@@ -222,7 +231,8 @@ typedef void (*psrt_callback)(void *arg, int status, const char *message);
 /* How a call shall run. All zero but size is the default; so is a NULL pointer. */
 typedef struct psrt_call_options {
   uint32_t size;       /* sizeof(psrt_call_options), set by the caller */
-  uint32_t flags;      /* PSRT_READ_ONLY, PSRT_ANY_CLOCK, PSRT_WEIGHTS_ONLY, PSRT_DEVICE */
+  uint32_t flags;      /* PSRT_READ_ONLY, PSRT_ANY_CLOCK, PSRT_WEIGHTS_ONLY, PSRT_DEVICE,
+                          PSRT_CHECK_FINITE */
   uint64_t timeout_us; /* from now; 0 means the client's timeout; at most a day */
   uint64_t buffer_bytes; /* the room behind values or grads; 0: as much as needed.
                             Less than n * dim * 4 is refused (PSRT_ETOOSMALL) */
@@ -287,7 +297,9 @@ int psrt_pull_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, fl
 /* psrt_push_sparse sends one gradient for each of n keys: grads[i*dim ..]
  * belongs to keys[i]. Gradients of a key that repeats are added before the
  * optimizer sees them. Rows that do not exist are made first. A row whose gradient
- * is not finite is left as it is. Each call is applied once, also where a
+ * is NaN or infinite is left as it is: psrt_last_refused gives the number of such rows, and
+ * with PSRT_CHECK_FINITE the call returns PSRT_ENOTFINITE after the other rows are
+ * applied. Each call is applied once, also where a
  * connection broke and was made again.
  *
  * It returns when the servers have applied it. Where the servers run bsp they do
@@ -302,6 +314,14 @@ int psrt_push_sparse_opt(psrt_table *table, const uint64_t *keys, size_t n, cons
                          const psrt_call_options *options);
 int psrt_push_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
                            const psrt_call_options *options, psrt_req **req);
+
+/* psrt_last_refused gives the number of rows that the servers left as they were, since
+ * their gradient was not finite, of this thread's latest push. Keys that repeat are one row.
+ * Of the dense vector it counts blocks. The number is valid after a push returned, after
+ * psrt_wait or psrt_test collected an _async push, and after psrt_clock: under bsp a
+ * push returns before it is applied, and psrt_clock gives the number for the step. A push
+ * that failed has 0, but for PSRT_ENOTFINITE. Never fails. Since ABI 1.3. */
+uint64_t psrt_last_refused(void);
 
 /* psrt_push_sparse_counts is psrt_push_sparse to a table with a lifecycle
  * (docs/lifecycle.md), and says of each key how often it was shown and clicked since
@@ -443,7 +463,8 @@ int psrt_mem_is_direct(psrt_client *client, const void *addr, size_t bytes, int 
 /* psrt_clock ends this worker's step: all it pushed belongs to the step, and later
  * pulls are of the next one. With ssp a pull waits while another worker is too far
  * behind; with bsp psrt_clock itself waits until every worker has ended the step
- * and gives the first error of the step's pushes; with asp nothing waits.
+ * and gives the first error of the step's pushes, PSRT_ENOTFINITE too where one of them
+ * had PSRT_CHECK_FINITE; with asp nothing waits.
  * PSRT_ETIMEDOUT names the workers that have not ended the step, or did not come yet.
  * psrt_clock_now tells the step. Calls of other threads that overlap it belong to
  * either step. PSRT_ECLOCK: a worker that has not ended the step waits in a barrier for

@@ -38,13 +38,15 @@ func rowsArgs(h, keys address, n C.size_t, matrix, opt address, withKeys bool, n
 	if withKeys && overlap(keys, uint64(n)*8, matrix, uint64(n)*r.t.dim*4) {
 		return r, invalid("keys and %s overlap", name)
 	}
-	r.opt = kv.Options{Timeout: micros(r.how.timeout_us), ReadOnly: r.how.flags&C.PSRT_READ_ONLY != 0, AnyClock: r.how.flags&C.PSRT_ANY_CLOCK != 0}
+	r.opt = kv.Options{Timeout: micros(r.how.timeout_us), ReadOnly: r.how.flags&C.PSRT_READ_ONLY != 0, AnyClock: r.how.flags&C.PSRT_ANY_CLOCK != 0,
+		CheckFinite: r.how.flags&C.PSRT_CHECK_FINITE != 0}
 	return r, nil
 }
 
 //export psrtgo_pull
 func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, values, opt, true, "values")
 	if err != nil {
@@ -72,8 +74,10 @@ func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.
 //export psrtgo_push
 func psrtgo_push(h, keys address, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
+	r.opt.Refused = refusedOf(e)
 	if err == nil {
 		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) })
 	}
@@ -83,8 +87,10 @@ func psrtgo_push(h, keys address, n C.size_t, grads, opt address, e *C.psrt_text
 //export psrtgo_push_ticket
 func psrtgo_push_ticket(h address, ticket C.uint64_t, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, 0, n, grads, opt, false, "grads")
+	r.opt.Refused = refusedOf(e)
 	if err == nil {
 		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.PushTicket(kv.Ticket(ticket), int(n), m, r.opt) })
 	}
@@ -94,6 +100,7 @@ func psrtgo_push_ticket(h address, ticket C.uint64_t, n C.size_t, grads, opt add
 //export psrtgo_plan
 func psrtgo_plan(h, keys address, n C.size_t, unique, index, count address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	if err != nil {
@@ -134,6 +141,7 @@ func psrtgo_plan(h, keys address, n C.size_t, unique, index, count address, e *C
 //export psrtgo_prefetch
 func psrtgo_prefetch(h, keys address, n C.size_t, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	if err != nil {
@@ -152,6 +160,7 @@ func psrtgo_prefetch(h, keys address, n C.size_t, e *C.psrt_text) (result C.int)
 //export psrtgo_dense_size
 func psrtgo_dense_size(h, out address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -168,6 +177,7 @@ func psrtgo_dense_size(h, out address, e *C.psrt_text) (result C.int) {
 //export psrtgo_dense_range
 func psrtgo_dense_range(h, name, first, n address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -205,7 +215,7 @@ func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v f
 		err = &kv.Error{Code: kv.Mismatch, Err: invalid("the dense vector has %d floats, not %d", want, uint64(n))}
 		return
 	}
-	o = kv.Options{Timeout: micros(how.timeout_us), AnyClock: how.flags&C.PSRT_ANY_CLOCK != 0}
+	o = kv.Options{Timeout: micros(how.timeout_us), AnyClock: how.flags&C.PSRT_ANY_CLOCK != 0, CheckFinite: how.flags&C.PSRT_CHECK_FINITE != 0}
 	v, err = floatsOf(c, vector, uint64(n), &how, "the vector")
 	return
 }
@@ -213,11 +223,13 @@ func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v f
 //export psrtgo_dense
 func psrtgo_dense(h, vector address, n C.size_t, push C.int, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, v, o, _, err := denseArgs(h, vector, n, opt)
 	switch {
 	case err != nil:
 	case push != 0:
+		o.Refused = refusedOf(e)
 		err = v.from(o, func(m []float32) error { return c.c.PushDense(m, o) })
 	default:
 		err = v.into(o, func(m []float32) error { return c.c.PullDense(m, o) })

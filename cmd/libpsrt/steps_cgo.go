@@ -15,6 +15,7 @@ import (
 //export psrtgo_finish_steps
 func psrtgo_finish_steps(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	c, err := clientOf(h)
 	if err == nil {
 		err = c.c.FinishSteps(0)
@@ -28,6 +29,7 @@ const minPart = C.size_t(unsafe.Sizeof(C.psrt_push_part{}))
 //export psrtgo_push_status
 func psrtgo_push_status(h address, push C.uint64_t, parts address, room C.size_t, count address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	c, err := clientOf(h)
 	if err != nil {
@@ -90,6 +92,7 @@ func stateOf(s kv.PushState) C.uint32_t {
 //export psrtgo_push_states
 func psrtgo_push_states(h address, push C.uint64_t, keys address, n C.size_t, states address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	t, err := tableOf(h)
 	if err != nil {
@@ -119,6 +122,7 @@ func psrtgo_push_states(h address, push C.uint64_t, keys address, n C.size_t, st
 //export psrtgo_push_missing
 func psrtgo_push_missing(h address, push C.uint64_t, keys address, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
+	makeRoom()
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err == nil {

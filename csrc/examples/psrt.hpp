@@ -47,6 +47,10 @@ inline void check(int status)
 		throw error(status, psrt_last_error(), psrt_last_push());
 }
 
+// refused gives the rows that the servers left as they were of this thread's latest push,
+// since their gradient was not finite; see psrt_last_refused.
+inline std::uint64_t refused() noexcept { return psrt_last_refused(); }
+
 // How a call shall run; the default is the client's.
 class options {
 public:
@@ -62,6 +66,7 @@ public:
 	options &read_only() noexcept { return flag(PSRT_READ_ONLY); }       // pull: make no rows
 	options &any_clock() noexcept { return flag(PSRT_ANY_CLOCK); }       // pull: wait for nobody
 	options &weights_only() noexcept { return flag(PSRT_WEIGHTS_ONLY); } // save: no optimizer state
+	options &check_finite() noexcept { return flag(PSRT_CHECK_FINITE); } // push: throw where rows were refused
 	// Asynchronous calls: 1 is added to the eventfd when the call is done.
 	options &eventfd(int fd) noexcept
 	{

@@ -62,6 +62,7 @@ DENSE_TABLE = 0xFFFFFFFF
 """PushPart.table of the dense vector."""
 
 _DEVICE = 8
+_CHECK_FINITE = 16
 
 _ABI_MAJOR = 1
 
@@ -69,7 +70,7 @@ _STATUS = {
     -1: "EINVAL", -2: "EHANDLE", -3: "ECONFIG", -4: "ETOKEN", -5: "ECONNECT", -6: "ETIMEDOUT",
     -7: "ENOTABLE", -8: "EMISMATCH", -9: "ESTALE", -10: "ENOMEM", -11: "ESERVER", -12: "EFORKED",
     -13: "EBUSY", -14: "ETOOSMALL", -15: "EFAULT", -16: "EIO", -17: "ECLOSED", -18: "ECLOCK", -19: "EINTERNAL",
-    -20: "EDEVICE",
+    -20: "EDEVICE", -21: "ENOTFINITE",
 }
 _ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL = -6, -5, -13, -14
 
@@ -192,6 +193,8 @@ def _load() -> ctypes.CDLL:
     lib.psrt_last_error.argtypes = []
     lib.psrt_last_push.restype = c_uint64
     lib.psrt_last_push.argtypes = []
+    lib.psrt_last_refused.restype = c_uint64
+    lib.psrt_last_refused.argtypes = []
     major = lib.psrt_abi_version() >> 16
     if major != _ABI_MAJOR:
         raise ImportError(f"psrt: {name} has version {major} of the C interface, this file is for {_ABI_MAJOR}: use the two of one release")
@@ -332,6 +335,21 @@ def _options(flags: int, timeout: Optional[float], eventfd: Optional[int] = None
                     -1 if eventfd is None else eventfd, eventfd is not None, stream)
 
 
+def _push_flags(on_refused: str) -> int:
+    if on_refused == "raise":
+        return _CHECK_FINITE
+    if on_refused != "count":
+        raise ValueError(f'psrt: on_refused is {on_refused!r}, want "count" or "raise"')
+    return 0
+
+
+def _pushed(status: int) -> int:
+    """What a push returns: the rows that the servers refused."""
+    if status:
+        _fail(status)
+    return _lib.psrt_last_refused()
+
+
 def _pointer(options: Optional[_Options]) -> Optional[int]:
     return None if options is None else ctypes.addressof(options)
 
@@ -354,6 +372,7 @@ class Request:
         self._status: Optional[int] = None
         self._message = ""
         self._push = 0
+        self._pushes = False
 
     def _begin(self, status: int) -> "Request":
         if status != 0:
@@ -397,6 +416,8 @@ class Request:
 
     def _settle(self, status: int) -> None:
         self._status, self._keep = status, None
+        if self._pushes and status == 0 and self._handle:
+            self.result = _lib.psrt_last_refused()
         if status != 0:
             self._message = _lib.psrt_last_error().decode(errors="replace")
             self._push = _lib.psrt_last_push()
@@ -500,14 +521,17 @@ class Table:
             _fail(status)
         return out, ticket.value
 
-    def push(self, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> None:
-        """Send a gradient for each key, and return when the servers have applied them."""
+    def push(self, keys: Any, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> int:
+        """Send a gradient for each key, and return when the servers have applied them.
+
+        Servers leave a row as it is where its gradient is not finite (NaN or infinite). The number of
+        these rows is returned, and the other rows change. With on_refused="raise" such rows raise
+        Error ENOTFINITE after that. Under bsp clock() returns the number, or raises.
+        """
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
-        options = _options(0, timeout, at=grads)
-        status = _lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options))
-        if status:
-            _fail(status)
+        options = _options(_push_flags(on_refused), timeout, at=grads)
+        return _pushed(_lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options)))
 
     def push_states(self, push: int, keys: Any) -> bytes:
         """What has become of each key in a push that failed (Error.push): PUSH_APPLIED, PUSH_MISSING, PUSH_UNKNOWN."""
@@ -539,12 +563,12 @@ class Table:
             _fail(status)
 
     def push_counts(self, keys: Any, grads: Any, *, shows: Any = None, clicks: Any = None, slots: Any = None,
-                    timeout: Optional[float] = None) -> None:
+                    timeout: Optional[float] = None, on_refused: str = "count") -> int:
         """push to a table with a lifecycle: how often each key was shown (once) and clicked
         (never), float32, and its slot (0), uint32."""
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
-        options, counts, kept = _options(0, timeout, at=grads), [], []
+        options, counts, kept = _options(_push_flags(on_refused), timeout, at=grads), [], []
         for name, a in (("shows", shows), ("clicks", clicks), ("slots", slots)):
             if a is None:
                 counts.append(None)
@@ -558,9 +582,7 @@ class Table:
                 raise ValueError(f"psrt: {have} {name}, {n} keys of table {self.name} need {n}")
             counts.append(address)
             kept.append(a)
-        status = _lib.psrt_push_sparse_counts(self._h, k, n, g, *counts, _pointer(options))
-        if status:
-            _fail(status)
+        return _pushed(_lib.psrt_push_sparse_counts(self._h, k, n, g, *counts, _pointer(options)))
 
     def shrink(self) -> None:
         """Shows and clicks decay, and rows go that are not worth their place."""
@@ -574,13 +596,11 @@ class Table:
         if status:
             _fail(status)
 
-    def push_ticket(self, ticket: int, grads: Any, *, timeout: Optional[float] = None) -> None:
+    def push_ticket(self, ticket: int, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> int:
         """push for the keys of a pull_ticket, once. Error ESTALE: push with keys."""
         g, floats, keep = _buffer(grads, False, False, True)
-        options = _options(0, timeout, at=grads)
-        status = _lib.psrt_push_sparse_ticket_opt(self._h, ticket, floats // self.dim, g, _pointer(options))
-        if status:
-            _fail(status)
+        options = _options(_push_flags(on_refused), timeout, at=grads)
+        return _pushed(_lib.psrt_push_sparse_ticket_opt(self._h, ticket, floats // self.dim, g, _pointer(options)))
 
     def pull_async(self, keys: Any, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
         """pull that returns at once; the request's result is the rows."""
@@ -590,12 +610,13 @@ class Table:
         options = _options(flags, timeout, r._fd, out)
         return r._begin(_lib.psrt_pull_sparse_async(self._h, k, n, v, None, _pointer(options), byref(r._handle)))
 
-    def push_async(self, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> Request:
-        """push that returns at once. grads must not change until the request is done."""
+    def push_async(self, keys: Any, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> Request:
+        """push that returns at once; the request's result is push's. grads must not change until it is done."""
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
-        r = Request(self.client, (keep, keep_grads), None)
-        options = _options(0, timeout, r._fd, grads)
+        r = Request(self.client, (keep, keep_grads), 0)
+        r._pushes = True
+        options = _options(_push_flags(on_refused), timeout, r._fd, grads)
         return r._begin(_lib.psrt_push_sparse_async(self._h, k, n, g, _pointer(options), byref(r._handle)))
 
     def plan(self, keys: Any) -> Tuple[Any, Any]:
@@ -731,13 +752,11 @@ class Client:
             _fail(status)
         return out
 
-    def push_dense(self, grads: Any, *, timeout: Optional[float] = None) -> None:
+    def push_dense(self, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> int:
         """A gradient for the whole dense vector."""
         g, n, keep = _buffer(grads, False, False, True)
-        options = _options(0, timeout, at=grads)
-        status = _lib.psrt_push_dense_opt(self._handle, g, n, _pointer(options))
-        if status:
-            _fail(status)
+        options = _options(_push_flags(on_refused), timeout, at=grads)
+        return _pushed(_lib.psrt_push_dense_opt(self._handle, g, n, _pointer(options)))
 
     def pull_dense_async(self, out: Any, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
         """pull_dense that returns at once."""
@@ -746,11 +765,12 @@ class Client:
         options = _options(flags, timeout, r._fd, out)
         return r._begin(_lib.psrt_pull_dense_async(self._handle, v, n, _pointer(options), byref(r._handle)))
 
-    def push_dense_async(self, grads: Any, *, timeout: Optional[float] = None) -> Request:
+    def push_dense_async(self, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> Request:
         """push_dense that returns at once."""
         g, n, keep = _buffer(grads, False, False, True)
-        r = Request(self, keep, None)
-        options = _options(0, timeout, r._fd, grads)
+        r = Request(self, keep, 0)
+        r._pushes = True
+        options = _options(_push_flags(on_refused), timeout, r._fd, grads)
         return r._begin(_lib.psrt_push_dense_async(self._handle, g, n, _pointer(options), byref(r._handle)))
 
     # Memory that servers reach themselves.
@@ -804,11 +824,9 @@ class Client:
 
     # All trainers together.
 
-    def clock(self) -> None:
-        """End this trainer's step; see psrt_clock in psrt.h."""
-        status = _lib.psrt_clock(self._handle)
-        if status:
-            _fail(status)
+    def clock(self) -> int:
+        """End this trainer's step; see psrt_clock in psrt.h. Returns the rows of the step that push has not returned yet."""
+        return _pushed(_lib.psrt_clock(self._handle))
 
     def step(self) -> int:
         """The number of the current step."""

@@ -245,9 +245,9 @@ class Test(unittest.TestCase):
         keys = self.keys(100)
         pushes = [self.table.push_async(keys, np.ones((100, 2), np.float32)) for _ in range(20)]
         for r in pushes:
-            self.assertIsNone(r.wait())
+            self.assertEqual(r.wait(), 0)
             self.assertTrue(r.done())
-            self.assertIsNone(r.wait())
+            self.assertEqual(r.wait(), 0)
         r = self.table.pull_async(keys)
         readable, _, _ = select.select([r.fileno], [], [], 20)
         self.assertEqual(len(readable), 1)
@@ -259,6 +259,30 @@ class Test(unittest.TestCase):
         self.table.push_async(keys, np.ones((100, 2), np.float32))  # forgotten: waited for
         gc.collect()
         np.testing.assert_array_equal(self.table.pull(keys), np.full((100, 2), 21))
+
+    def test_refused(self):
+        keys = self.keys(100)
+        grads = np.ones((100, 2), np.float32)
+        grads[:30, 1], grads[30:40, 0] = np.nan, np.inf
+        dense = np.full(8, np.nan, np.float32)
+        self.assertEqual(self.table.push(keys, grads), 40)
+        self.assertEqual(self.table.push(keys, np.ones((100, 2), np.float32)), 0)
+        self.assertEqual(self.table.push_async(keys, grads).wait(), 40)
+        _, ticket = self.table.pull_ticket(keys)
+        self.assertEqual(self.table.push_ticket(ticket, grads), 40)
+        self.assertGreaterEqual(self.client.push_dense(dense), 1)
+        self.assertGreaterEqual(self.client.push_dense_async(dense).wait(), 1)
+        for call in (lambda: self.table.push(keys, grads, on_refused="raise"),
+                     lambda: self.table.push_async(keys, grads, on_refused="raise").wait(),
+                     lambda: self.client.push_dense(dense, on_refused="raise")):
+            with self.assertRaises(psrt.Error) as caught:
+                call()
+            self.assertEqual(caught.exception.name, "ENOTFINITE")
+            self.assertIn("not finite", str(caught.exception))
+        with self.assertRaises(ValueError):
+            self.table.push(keys, grads, on_refused="ignore")
+        np.testing.assert_array_equal(self.table.pull(keys), np.repeat([[1.0, 1.0], [6.0, 6.0]], [40, 60], axis=0))
+        self.assertGreaterEqual(self.client.stats()["client"]["refused_rows"], 200)
 
     def test_await(self):
         keys = self.keys(10)
@@ -318,7 +342,7 @@ class Test(unittest.TestCase):
 
     def test_together(self):
         self.assertEqual(self.client.step(), 0)
-        self.client.clock()
+        self.assertEqual(self.client.clock(), 0)
         self.assertEqual(self.client.step(), 1)
         with self.server.client(workers=2) as a, self.server.client(workers=2) as b:
             t = threading.Thread(target=a.barrier)

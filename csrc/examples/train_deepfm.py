@@ -87,7 +87,11 @@ class Batch:
     def train(self, model: DeepFM, dense: torch.optim.Optimizer) -> None:
         self.rows.requires_grad_()
         table, keys = self.table, self.keys  # not self: it has the rows, which have the hook, and would stay until garbage is looked for
-        self.rows.register_hook(lambda grad: table.push(keys, grad.contiguous()))  # servers update the rows
+
+        def push(grad: torch.Tensor) -> None:  # a hook that returns something replaces the gradient
+            table.push(keys, grad.contiguous(), on_refused="raise")  # servers update the rows
+
+        self.rows.register_hook(push)
         dense.zero_grad()
         logits = model(self.rows, self.index, self.values)
         torch.nn.functional.binary_cross_entropy_with_logits(logits, self.label).backward()

@@ -134,7 +134,11 @@ func (t *Table) pushAsync(p *pulling, err error, notify func(error)) (*Request, 
 		return t.c.finishedAlready(notify), nil
 	}
 	defer t.c.leave()
-	r, err := t.c.start(&p.op, notify, func() error { p.endPush(); return p.err })
+	r, err := t.c.start(&p.op, notify, func() error {
+		err := p.judge()
+		p.endPush()
+		return err
+	})
 	if err != nil {
 		p.release()
 	}
@@ -161,7 +165,14 @@ func (c *Client) denseAsync(d *densing, err error, values []float32, notify func
 		return c.finishedAlready(notify), nil
 	}
 	defer c.leave()
-	r, err := c.start(&d.op, notify, func() error { d.end(values); return d.err })
+	r, err := c.start(&d.op, notify, func() error {
+		err := d.err
+		if d.kind == opPushDense {
+			err = d.judge()
+		}
+		d.end(values)
+		return err
+	})
 	if err != nil {
 		d.release()
 	}

@@ -87,7 +87,9 @@ type Stats struct {
 	Pushes     uint64 `json:"pushes"`
 	PulledRows uint64 `json:"pulled_rows"`
 	PushedRows uint64 `json:"pushed_rows"`
-	Direct     uint64 `json:"direct"` // pulls and pushes without a copy
+	// RefusedRows is rows of pushes, and blocks of dense ones, whose gradient was not finite.
+	RefusedRows uint64 `json:"refused_rows"`
+	Direct      uint64 `json:"direct"` // pulls and pushes without a copy
 	// CopiedBytes is rows and vectors copied between the callers' memory and the
 	// client's; TestCopies holds it against what the calls are.
 	CopiedBytes uint64 `json:"copied_bytes"`

@@ -100,19 +100,26 @@ func (c *Client) Step() uint64 {
 
 // Tick ends this worker's step. Under bsp it returns when every worker has.
 func (c *Client) Tick(limit time.Duration) error {
+	_, err := c.TickCounted(limit)
+	return err
+}
+
+// TickCounted is Tick. Under bsp it returns the rows of the step's pushes, of this worker's
+// own, that servers left as they were since their gradient is not finite.
+func (c *Client) TickCounted(limit time.Duration) (refused uint64, err error) {
 	if err := c.enter(); err != nil {
-		return err
+		return 0, err
 	}
 	defer c.leave()
 	if err := c.steps("step"); err != nil {
-		return err
+		return 0, err
 	}
 	deadline := c.deadline(limit)
 	c.mu.Lock()
 	tables, rows := slices.Clone(c.order), c.tick
 	c.mu.Unlock()
 	if rows == nil {
-		return errorf(NoTable, "kv: a step cannot end before a table is open")
+		return 0, errorf(NoTable, "kv: a step cannot end before a table is open")
 	}
 	var ops []*op
 	var pushes []*pulling
@@ -120,7 +127,7 @@ func (c *Client) Tick(limit time.Duration) error {
 		p, err := t.pushStep(deadline)
 		if err != nil {
 			release(pushes)
-			return err
+			return 0, err
 		}
 		if p != nil {
 			pushes, ops = append(pushes, p), append(ops, &p.op)
@@ -129,7 +136,7 @@ func (c *Client) Tick(limit time.Duration) error {
 	dense, err := c.pushStepDense(deadline)
 	if err != nil {
 		release(pushes)
-		return err
+		return 0, err
 	}
 	if dense != nil {
 		ops = append(ops, &dense.op)
@@ -141,8 +148,12 @@ func (c *Client) Tick(limit time.Duration) error {
 	for _, o := range ops {
 		o.push = number
 	}
-	if err = c.do(ops...); err != nil {
+	err = c.do(ops...)
+	refused, bad := judgeStep(pushes, dense)
+	if err != nil {
 		c.noteWhole(ops, *number)
+	} else {
+		err = bad
 	}
 	for _, p := range pushes {
 		p.endPush()
@@ -150,7 +161,7 @@ func (c *Client) Tick(limit time.Duration) error {
 	if dense != nil {
 		dense.end(nil)
 	}
-	return err
+	return refused, err
 }
 
 // release gives up pushes that were not sent.
@@ -177,6 +188,7 @@ func (t *Table) pushStep(deadline time.Time) (*pulling, error) {
 		}
 	}
 	p := &pulling{op: *newOp(opPush, deadline), t: t, set: t.sets.take()}
+	p.refusal.check = t.checks.Swap(false)
 	p.op.rows, p.table = p.set.rows, t.spec.ID
 	err := p.set.plan(p.set.rows, keys)
 	if err == nil {
@@ -210,8 +222,8 @@ func (t *Table) takeStep() (steps []chunk, keys int) {
 
 func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 	c.dense.mu.Lock()
-	grads := c.dense.step
-	c.dense.step = nil
+	grads, check := c.dense.step, c.dense.check
+	c.dense.step, c.dense.check = nil, false
 	if grads != nil {
 		c.unhold(0)
 	}
@@ -224,7 +236,7 @@ func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 		return nil, err
 	}
 	d := &densing{op: *newOp(opPushDense, deadline), c: c, n: len(grads)}
-	d.op.dense = x
+	d.op.dense, d.refusal.check = x, check
 	copy(x.Grads(), grads)
 	c.copied.Add(uint64(len(grads)) * 4)
 	d.forgotten = d.release

@@ -11,7 +11,8 @@ type denseState struct {
 	mu   sync.Mutex
 	free []*client.Dense
 	// step is what was pushed in a bsp step so far; nil: nothing.
-	step []float32
+	step  []float32
+	check bool // a push of the step has CheckFinite
 }
 
 func (d *denseState) close() {
@@ -96,13 +97,13 @@ func (c *Client) prepareDense(n int, values, grads []float32, o Options) (*densi
 		return nil, err
 	}
 	if grads != nil && c.job.Staleness == 0 {
-		return nil, c.deferDense(grads)
+		return nil, c.deferDenseChecked(grads, o)
 	}
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
 	d := &densing{op: *newOp(opPullDense, c.deadline(o.Timeout)), c: c, n: n}
-	d.opt = o.pull() | c.atAnyClock()
+	d.opt, d.refusal = o.pull()|c.atAnyClock(), o.refusal()
 	vector := values
 	if grads != nil {
 		d.kind, vector = opPushDense, grads
@@ -173,7 +174,9 @@ func (c *Client) PushDense(grads []float32, o Options) error {
 		return err
 	}
 	defer c.leave()
-	err = c.do(&d.op)
+	if err = c.do(&d.op); err == nil {
+		err = d.judge()
+	}
 	d.end(nil)
 	return err
 }

@@ -34,6 +34,7 @@ const (
 	Unreadable // memory of the caller
 	NoHandle   // for those who give out handles
 	TooSmall   // room of the caller
+	NotFinite  // gradients, where Options.CheckFinite asks; the other rows were applied
 	Device     // a GPU of the caller, or its driver: for those who work with one
 )
 

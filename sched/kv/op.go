@@ -24,6 +24,7 @@ const (
 type op struct {
 	kind     opKind
 	rows     *client.Rows
+	refusal  refusal // of a push
 	dense    *client.Dense
 	opt      client.PullOption
 	deadline time.Time

@@ -14,6 +14,12 @@ type Options struct {
 	ReadOnly bool          // pull: make no rows, unknown keys give zeros
 	AnyClock bool          // pull: what is there now
 	Counts   *Counts       // push: what the keys were, of a table with a lifecycle
+	// CheckFinite makes a push fail with NotFinite where servers left rows as they were since
+	// their gradient is not finite. Under bsp the end of the step fails.
+	CheckFinite bool
+	// Refused, where it is not nil, becomes the number of these rows (of the dense vector: of
+	// blocks) before the push returns, or its request is done. Under bsp TickCounted tells.
+	Refused *uint64
 }
 
 func (o *Options) pull() (opt client.PullOption) {

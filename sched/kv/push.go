@@ -27,7 +27,11 @@ func (t *Table) PushTicket(number Ticket, n int, grads []float32, o Options) err
 
 func (p *pulling) run() error {
 	defer p.t.c.leave()
-	err := p.t.c.do(&p.op)
+	if err := p.t.c.do(&p.op); err != nil {
+		p.endPush()
+		return err
+	}
+	err := p.judge()
 	p.endPush()
 	return err
 }
@@ -65,13 +69,13 @@ func (t *Table) preparePush(keys []uint64, grads []float32, o Options) (*pulling
 		return nil, err
 	}
 	if t.c.job.Staleness == 0 {
-		return nil, t.defer_(keys, grads)
+		return nil, t.deferChecked(keys, grads, o)
 	}
 	if err := t.c.enter(); err != nil {
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPush, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
-	p.table = t.spec.ID
+	p.table, p.refusal = t.spec.ID, o.refusal()
 	kept := false
 	defer func() { // what the caller gave may be no memory at all
 		if !kept {
@@ -118,13 +122,13 @@ func (t *Table) prepareTicket(number Ticket, n int, grads []float32, o Options) 
 		}
 		x.gather(rows, grads, t.spec.PushFloats(), t.spec.Optimizer.Adds())
 		x.lastSlots(&t.spec, rows, grads)
-		return nil, t.defer_(kept.plan.Keys, rows)
+		return nil, t.deferChecked(kept.plan.Keys, rows, o)
 	}
 	if err := t.c.enter(); err != nil {
 		return nil, err
 	}
 	p := &pulling{op: *newOp(opPush, t.c.deadline(o.Timeout)), t: t, set: t.sets.take()}
-	p.table = t.spec.ID
+	p.table, p.refusal = t.spec.ID, o.refusal()
 	ready := false
 	defer func() {
 		if !ready {

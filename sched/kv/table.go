@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"psrt/sched/psmsg"
@@ -22,6 +23,8 @@ type Table struct {
 
 	mu    sync.Mutex
 	steps []chunk // of a bsp step, not pushed yet
+
+	checks atomic.Bool // a push of the bsp step has CheckFinite
 }
 
 // Spec is the table as the servers have it.

@@ -102,7 +102,7 @@ func (c *chained) submit(r *request, merge bool) bool {
 	case chain.Duplicate:
 		s.removePush(r)
 		c.l.stats.duplicates++
-		c.l.reply(r, psmsg.CodeDuplicate, 0, 0, 0)
+		c.l.reply(r, psmsg.CodeDuplicate, 0, 0, c.l.refusals.of(r))
 		return true
 	case chain.Elsewhere, chain.Stranger:
 		s.broken = true // whoever looks next drops it
@@ -136,7 +136,7 @@ func (c *chained) done(d chain.Done) {
 		c.waiting[w] = slices.Delete(c.waiting[w], 0, 1)
 		switch {
 		case r.Seq < d.Push:
-			c.l.reply(r, psmsg.CodeDuplicate, 0, 0, 0)
+			c.l.reply(r, psmsg.CodeDuplicate, 0, 0, c.l.refusals.of(r))
 		case c.failed == nil || len(c.m.Config().Chain) == 1:
 			c.l.reply(r, res.code, 0, res.version, res.refused)
 		}

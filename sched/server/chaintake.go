@@ -50,7 +50,7 @@ func (c *chained) take(op *chain.Op) {
 	c.results = append(c.results, result{seq: op.Seq})
 	switch op.Kind {
 	case chain.Push:
-		c.results[at].code = c.takePush(op)
+		c.results[at].code, c.results[at].refused = c.takePush(op)
 	case chain.Order:
 		c.results[at].value, c.results[at].err = c.takeOrder(op)
 	case chain.Leave:
@@ -75,16 +75,17 @@ func (c *chained) applied(due []*request, version uint64, refused []int) {
 
 // takePush counts a push. In BSP it is held until its step is whole, in the op that
 // makes it so; else it is applied now, by itself.
-func (c *chained) takePush(op *chain.Op) psmsg.Code {
+// It returns the refused rows of a push that is held: it is answered before its step is applied.
+func (c *chained) takePush(op *chain.Op) (code psmsg.Code, refused int) {
 	l := c.l
 	r, err := c.decode(&op.Header, op.Body)
 	if err != nil { // others may have done it: the head has read it before it was ordered
 		c.fail(fmt.Errorf("server: group %d: a replica cannot read a push: %w", c.cfg.Group, err))
-		return psmsg.CodeNoMemory
+		return psmsg.CodeNoMemory, 0
 	}
 	w := r.s.worker
 	if !l.clock.MayPush(w, r.Clock) {
-		return psmsg.CodeClock
+		return psmsg.CodeClock, 0
 	}
 	l.stats.pushes++
 	l.parts.count(r)
@@ -92,6 +93,10 @@ func (c *chained) takePush(op *chain.Op) psmsg.Code {
 	case l.notePush(r):
 		l.leaveOut(r)
 	default:
+		if l.syncOf(r).mode.BSP() {
+			refused = c.badOf(r)
+			l.refusals.note(r, refused)
+		}
 		c.hold(r)
 	}
 	if r.Flags&psmsg.FlagTick != 0 {
@@ -99,7 +104,15 @@ func (c *chained) takePush(op *chain.Op) psmsg.Code {
 			c.fail(err)
 		}
 	}
-	return psmsg.CodeOK
+	return psmsg.CodeOK, refused
+}
+
+// badOf counts the rows, or blocks of the dense vector, of a push that are not finite.
+func (c *chained) badOf(r *request) int {
+	if r.Kind == psmsg.KindPush {
+		return badRows(c.l.tables[r.Table].spec.PushFloats())(r)
+	}
+	return c.l.dense.badBlocks(r)
 }
 
 func (c *chained) hold(r *request) {

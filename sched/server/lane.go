@@ -45,13 +45,14 @@ type lane struct {
 	quit   bool
 	gone   chan struct{} // closed when run has returned
 
-	tables  map[uint32]*tableState
-	order   []*tableState // by table ID, for digests and saving
-	dense   denseState
-	clock   *clock.Clock
-	lastSeq []uint64 // by worker: exactly-once
-	parts   denseParts
-	client  []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
+	tables   map[uint32]*tableState
+	order    []*tableState // by table ID, for digests and saving
+	dense    denseState
+	clock    *clock.Clock
+	lastSeq  []uint64 // by worker: exactly-once
+	refusals refusals
+	parts    denseParts
+	client   []uint64 // by worker: whose sequence lastSeq is; 0 = nobody's yet
 	// generation is, by worker, of the newest process that has its number; held counts
 	// the pauses that are on, and released says that one has ended, or that a held push has
 	// its rows.
@@ -114,7 +115,7 @@ func newLane(cfg *Config, index, global int) (*lane, error) {
 		cmds:   make(chan func(), 16),
 		gone:   make(chan struct{}),
 		tables: map[uint32]*tableState{}, sessions: map[uint32]*session{},
-		lastSeq: make([]uint64, cfg.Workers), parts: make(denseParts, cfg.Workers),
+		lastSeq: make([]uint64, cfg.Workers), refusals: refusals{}, parts: make(denseParts, cfg.Workers),
 		client: make([]uint64, cfg.Workers),
 
 		generation: make([]int, cfg.Workers), pauses: make([]hold, cfg.Workers),

@@ -88,7 +88,7 @@ func (l *lane) take(r *request) {
 	if r.Seq <= l.lastSeq[w] {
 		l.stats.duplicates++
 		l.forget(r)
-		l.reply(r, psmsg.CodeDuplicate, 0, 0, 0)
+		l.reply(r, psmsg.CodeDuplicate, 0, 0, l.refusals.of(r))
 		return
 	}
 	if r.Kind == psmsg.KindPush && !l.resolveRows(r) {
@@ -372,6 +372,7 @@ func (l *lane) acknowledge(due []*request, version uint64, refused ...int) {
 	}
 	for i, r := range due {
 		r.grads, r.keys, r.times = nil, nil, nil
+		l.refusals.note(r, refusedOf(refused, i))
 		l.reply(r, psmsg.CodeOK, 0, version, refusedOf(refused, i))
 	}
 }
