@@ -9,6 +9,7 @@ import (
 // Request is an asynchronous call.
 type Request struct {
 	c        *Client
+	op       *op // nil: it was done when it was made
 	done     chan struct{}
 	err      error
 	deadline time.Time
@@ -62,7 +63,7 @@ func (c *Client) background(o *op) error {
 // start runs an op as a request. end is called by a finisher: it delivers and says
 // how it went.
 func (c *Client) start(o *op, notify func(error), end func() error) (*Request, error) {
-	r := &Request{c: c, done: make(chan struct{}), deadline: o.deadline, notify: notify}
+	r := &Request{c: c, op: o, done: make(chan struct{}), deadline: o.deadline, notify: notify}
 	o.finished = func(*op) { r.end(c.explain(guarded(end))) }
 	if err := c.background(o); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -219,29 +218,4 @@ func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 	c.copied.Add(uint64(len(grads)) * 4)
 	d.forgotten = d.release
 	return d, nil
-}
-
-// Barrier returns when every worker of the job waits in it.
-func (c *Client) Barrier(limit time.Duration) error {
-	if err := c.enter(); err != nil {
-		return err
-	}
-	defer c.leave()
-	c.barriers.Lock()
-	defer c.barriers.Unlock()
-	limit = c.timeout(limit)
-	ctx, cancel := context.WithTimeout(c.ctx, limit+leaveWithin) // the server tells who is missing
-	defer cancel()
-	var rep psmsg.BarrierReply
-	if err := c.call(ctx, 0, psmsg.MethodBarrier, psmsg.BarrierRequest{Workers: c.cfg.Workers, TimeoutMicros: limit.Microseconds()}, &rep); err != nil {
-		return err
-	}
-	if !rep.All {
-		of := c.job.Workers
-		if c.job.Open {
-			of = max(rep.Of, c.cfg.Workers)
-		}
-		return errorf(Timeout, "kv: %d of %d workers came to the barrier within %v: %v", len(rep.Came), of, limit, rep.Came)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"sync"
+	"time"
 
 	"psrt/sched/client"
 )
@@ -156,8 +157,20 @@ func (c *Client) PullDense(values []float32, o Options) error {
 		return err
 	}
 	defer c.leave()
-	err = c.do(&d.op)
-	d.end(values)
+	return c.runDense(d, values, o.Linger)
+}
+
+func (c *Client) runDense(d *densing, values []float32, linger time.Duration) error {
+	if linger <= 0 {
+		err := c.do(&d.op)
+		d.end(values)
+		return err
+	}
+	u := &Unfinished{}
+	err := c.doFor(&d.op, linger, u, func() error { d.end(values); return d.err })
+	if u.Request == nil {
+		d.end(values)
+	}
 	return err
 }
 
@@ -168,7 +181,5 @@ func (c *Client) PushDense(grads []float32, o Options) error {
 		return err
 	}
 	defer c.leave()
-	err = c.do(&d.op)
-	d.end(nil)
-	return err
+	return c.runDense(d, nil, o.Linger)
 }

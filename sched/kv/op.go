@@ -2,6 +2,7 @@ package kv
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type op struct {
 	rows     *client.Rows
 	dense    *client.Dense
 	opt      client.PullOption
+	began    time.Time
 	deadline time.Time
 	lent     *Memory // what the servers read or write instead of the client's own
 	call     client.Call
@@ -44,7 +46,20 @@ type op struct {
 }
 
 func newOp(kind opKind, deadline time.Time) *op {
-	return &op{kind: kind, deadline: deadline, wake: make(chan struct{}, 1)}
+	return &op{kind: kind, began: time.Now(), deadline: deadline, wake: make(chan struct{}, 1)}
+}
+
+// within is the op's time for a message. The waiting began later, after keys were planned,
+// maybe after the deadline.
+func (o *op) within() string {
+	limit := o.deadline.Sub(o.began)
+	switch {
+	case limit <= 0:
+		return " in time"
+	case limit < 10*time.Millisecond:
+		return fmt.Sprintf(" within %v", limit.Round(time.Microsecond))
+	}
+	return fmt.Sprintf(" within %v", limit.Round(time.Millisecond))
 }
 
 // answered says that no server knows of the op any more.

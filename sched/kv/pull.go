@@ -14,6 +14,9 @@ type Options struct {
 	ReadOnly bool          // pull: make no rows, unknown keys give zeros
 	AnyClock bool          // pull: what is there now
 	Counts   *Counts       // push: what the keys were, of a table with a lifecycle
+	// Linger is how long a call without Async in its name waits at most; it then returns
+	// Unfinished, if it is not done. 0: until it is done.
+	Linger time.Duration
 }
 
 func (o *Options) pull() (opt client.PullOption) {
@@ -61,11 +64,35 @@ func (t *Table) pull(keys []uint64, values []float32, o Options, ticket bool) (T
 		return 0, err
 	}
 	defer t.c.leave()
+	if o.Linger > 0 {
+		return p.linger(values, ticket, o.Linger)
+	}
 	if err := t.c.do(&p.op); err != nil {
 		p.settle()
 		return 0, err
 	}
 	return p.deliver(values, ticket)
+}
+
+// linger is the rest of a pull that may return Unfinished.
+func (p *pulling) linger(values []float32, ticket bool, limit time.Duration) (Ticket, error) {
+	u := &Unfinished{}
+	end := func() (err error) {
+		if p.err != nil {
+			p.settle()
+			return p.err
+		}
+		u.ticket, err = p.deliver(values, ticket)
+		return err
+	}
+	result := p.t.c.doFor(&p.op, limit, u, end)
+	if u.Request != nil {
+		return 0, result
+	}
+	if err := end(); result == nil {
+		return u.ticket, err
+	}
+	return 0, result
 }
 
 // pulling is one pull on its way.
