@@ -4,9 +4,12 @@
 
 #include "psrt.h"
 
-/* The message of a thread's last failure. Go writes it during a call. */
+/* What the library knows of a thread: the message of its last failure, which Go writes
+ * during a call, and psrt_thread_slice's arguments. */
 typedef struct psrt_text {
   char text[1024];
+  uint64_t slice_us; /* 0: calls return when they are done */
+  uintptr_t slot;    /* where the request of a call that goes on is put */
 } psrt_text;
 
 /* psrt_call_options with numbers for pointers: Go's runtime ends a process in which a

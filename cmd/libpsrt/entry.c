@@ -259,6 +259,16 @@ int psrt_test(psrt_req *req, int *done) {
   return psrtgo_test(U(req), U(done), &last);
 }
 
+int psrt_thread_slice(uint64_t slice_us, psrt_req **req) {
+  MAY_RUN;
+  return psrtgo_thread_slice(slice_us, U(req), &last);
+}
+
+int psrt_cancel(psrt_req *req) {
+  MAY_WAIT;
+  return psrtgo_cancel(U(req), &last);
+}
+
 int psrt_mem_alloc(psrt_client *client, size_t bytes, void **addr) {
   MAY_RUN;
   return psrtgo_mem_alloc(U(client), bytes, U(addr), &last);

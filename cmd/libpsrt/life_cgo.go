@@ -34,7 +34,7 @@ func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots
 		return fail(e, err)
 	}
 	r.opt.Counts = &c
-	return fail(e, r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) }))
+	return r.from(e, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) })
 }
 
 //export psrtgo_table_life
@@ -44,10 +44,9 @@ func psrtgo_table_life(h address, day C.int, e *C.psrt_text) (result C.int) {
 	t, err := tableOf(h)
 	switch {
 	case err != nil:
+		return fail(e, err)
 	case day != 0:
-		err = t.t.EndDay(0)
-	default:
-		err = t.t.Shrink(0)
+		return does(e, t.of, func() error { return t.t.EndDay(0) })
 	}
-	return fail(e, err)
+	return does(e, t.of, func() error { return t.t.Shrink(0) })
 }
