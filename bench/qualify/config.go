@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"psrt/bench/micro"
+	"psrt/rdma/dial"
 	"psrt/rdma/secure"
 )
 
@@ -114,6 +115,8 @@ func (j *Job) Check() error {
 		return fmt.Errorf("qualify: %d ranks, want 2 to %d: a pair is the least there is to measure", j.World, MaxRanks)
 	case j.Rank < 0 || j.Rank >= j.World:
 		return fmt.Errorf("qualify: rank %d of %d, want 0 to %d", j.Rank, j.World, j.World-1)
+	case j.Coordinator != "" && dial.CheckCoordinator(j.Coordinator) != nil:
+		return fmt.Errorf("qualify: coordinator: %w", dial.CheckCoordinator(j.Coordinator))
 	case len(j.Token) < secure.MinToken:
 		return fmt.Errorf("qualify: a token of %d bytes, want at least %d", len(j.Token), secure.MinToken)
 	}

@@ -198,8 +198,10 @@ func psrtgo_wait(h address, timeout C.uint64_t, e *C.psrt_text) (result C.int) {
 
 func collect(h address, r pending, e *C.psrt_text) C.int {
 	all.drop(uint64(h))
-	*refusedOf(e) = refusedRows(r)
-	return fail(e, r.Err())
+	err := r.Err()
+	e.refused = 0
+	tellRefused(e, refusedRows(r))
+	return fail(e, err)
 }
 
 //export psrtgo_test

@@ -4,11 +4,14 @@
 
 #include "psrt.h"
 
-/* A thread's last failure, and the rows refused of its last push. Go writes both during a call. */
+/* The library's knowledge of a thread: its last failure and the rows refused of its last push,
+ * which Go writes during a call, and psrt_thread_slice's arguments. */
 typedef struct psrt_text {
   char text[1024];
-  uint64_t push;    /* the push that is in doubt, 0: none */
-  uint64_t refused; /* psrt_last_refused */
+  uint64_t push;     /* the push that is in doubt, 0: none */
+  uint64_t refused;  /* psrt_last_refused */
+  uint64_t slice_us; /* 0: calls return when they are done */
+  uintptr_t slot;    /* where the request of a call that goes on is put */
 } psrt_text;
 
 /* psrt_call_options with numbers for pointers: Go's runtime ends a process in which a

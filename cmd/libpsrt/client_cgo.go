@@ -98,17 +98,21 @@ func psrtgo_open(config, out address, e *C.psrt_text) (result C.int) {
 		return fail(e, err)
 	}
 	sharing.Do(share)
-	c, err := kv.Open(context.Background(), cfg)
-	if err != nil {
-		return fail(e, err)
-	}
-	handle, err := all.put(kindClient, &clientHandle{c: c, gpus: device.New(c), tables: map[*kv.Table]uint64{}}, nil)
-	if err != nil {
-		c.Close()
-		return fail(e, &kv.Error{Code: kv.Busy, Err: err})
-	}
-	*at = C.uint64_t(handle)
-	return C.PSRT_OK
+	return waits(e, nil, true, func(ctx context.Context) (outcome, error) {
+		c, err := kv.Open(ctx, cfg)
+		if err != nil {
+			return outcome{}, err
+		}
+		handle, err := all.put(kindClient, &clientHandle{c: c, gpus: device.New(c), tables: map[*kv.Table]uint64{}}, nil)
+		if err != nil {
+			c.Close()
+			return outcome{}, &kv.Error{Code: kv.Busy, Err: err}
+		}
+		return outcome{take: func() error { *at = C.uint64_t(handle); return nil }, drop: func() {
+			all.drop(handle)
+			c.Close()
+		}}, nil
+	})
 }
 
 //export psrtgo_close
@@ -122,9 +126,11 @@ func psrtgo_close(h address, e *C.psrt_text) (result C.int) {
 	if err != nil {
 		return fail(e, err)
 	}
-	c.c.Close()
-	all.dropOf(c)
-	return C.PSRT_OK
+	return does(e, nil, func() error {
+		c.c.Close()
+		all.dropOf(c)
+		return nil
+	})
 }
 
 //export psrtgo_stats
@@ -144,18 +150,19 @@ func psrtgo_stats(h, buf address, n C.size_t, needed address, e *C.psrt_text) (r
 	if err != nil {
 		return fail(e, err)
 	}
-	b, err := c.c.StatsJSON(0)
-	if err != nil {
-		return fail(e, err)
-	}
-	if size != nil {
-		*size = C.size_t(len(b) + 1)
-	}
-	if len(room) < len(b)+1 {
-		return fail(e, tooSmall("buf has %d bytes, %d are needed", len(room), len(b)+1))
-	}
-	room[copy(room, b)] = 0
-	return C.PSRT_OK
+	return waits(e, c, false, func(context.Context) (outcome, error) {
+		b, err := c.c.StatsJSON(0)
+		return outcome{take: func() error {
+			if size != nil {
+				*size = C.size_t(len(b) + 1)
+			}
+			if len(room) < len(b)+1 {
+				return tooSmall("buf has %d bytes, %d are needed", len(room), len(b)+1)
+			}
+			room[copy(room, b)] = 0
+			return nil
+		}}, err
+	})
 }
 
 func tooSmall(format string, args ...any) error {
@@ -179,16 +186,14 @@ func psrtgo_table(h, name, out address, e *C.psrt_text) (result C.int) {
 	if err != nil {
 		return fail(e, err)
 	}
-	t, err := c.c.Table(s)
-	if err != nil {
-		return fail(e, err)
-	}
-	handle, err := c.tableHandle(t)
-	if err != nil {
-		return fail(e, err)
-	}
-	*at = C.uint64_t(handle)
-	return C.PSRT_OK
+	return waits(e, c, false, func(context.Context) (outcome, error) {
+		t, err := c.c.Table(s)
+		if err != nil {
+			return outcome{}, err
+		}
+		handle, err := c.tableHandle(t)
+		return outcome{take: func() error { *at = C.uint64_t(handle); return nil }}, err
+	})
 }
 
 func (c *clientHandle) tableHandle(t *kv.Table) (uint64, error) {
@@ -238,11 +243,15 @@ func psrtgo_table_info(h, out address, e *C.psrt_text) (result C.int) {
 func psrtgo_clock(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
+	e.refused = 0
 	c, err := clientOf(h)
-	if err == nil {
-		*refusedOf(e), err = c.c.TickCounted(0)
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	return waits(e, c, false, func(context.Context) (outcome, error) {
+		n, err := c.c.TickCounted(0)
+		return outcome{refused: &n}, err
+	})
 }
 
 //export psrtgo_clock_now
@@ -267,10 +276,10 @@ func psrtgo_barrier(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
 	c, err := clientOf(h)
-	if err == nil {
-		err = c.c.Barrier(0)
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	return waits(e, c, true, func(ctx context.Context) (outcome, error) { return outcome{}, c.c.BarrierContext(ctx, 0) })
 }
 
 //export psrtgo_save
@@ -292,9 +301,9 @@ func psrtgo_save(h, dir, opt address, load C.int, e *C.psrt_text) (result C.int)
 	}
 	how := kv.SaveOptions{Timeout: micros(o.timeout_us), WeightsOnly: o.flags&C.PSRT_WEIGHTS_ONLY != 0}
 	if load != 0 {
-		return fail(e, c.c.Load(s, how))
+		return does(e, c, func() error { return c.c.Load(s, how) })
 	}
-	return fail(e, c.c.Save(s, how))
+	return does(e, c, func() error { return c.c.Save(s, how) })
 }
 
 func micros(n C.uint64_t) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -299,6 +299,16 @@ int psrt_test(psrt_req *req, int *done) {
   GO(psrtgo_test(U(req), U(done), &self.last));
 }
 
+int psrt_thread_slice(uint64_t slice_us, psrt_req **req) {
+  MAY_RUN;
+  GO(psrtgo_thread_slice(slice_us, U(req), &self.last));
+}
+
+int psrt_cancel(psrt_req *req) {
+  MAY_WAIT;
+  GO(psrtgo_cancel(U(req), &self.last));
+}
+
 int psrt_mem_alloc(psrt_client *client, size_t bytes, void **addr) {
   MAY_RUN;
   GO(psrtgo_mem_alloc(U(client), bytes, U(addr), &self.last));

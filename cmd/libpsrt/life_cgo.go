@@ -19,6 +19,7 @@ func countsView[T float32 | uint32](a address, n C.size_t, name string) ([]T, er
 func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
+	e.refused = 0
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
 	if err != nil {
@@ -34,8 +35,8 @@ func psrtgo_push_counts(h, keys address, n C.size_t, grads, shows, clicks, slots
 	if c.Slots, err = countsView[uint32](slots, n, "slots"); err != nil {
 		return fail(e, err)
 	}
-	r.opt.Counts, r.opt.Refused = &c, refusedOf(e)
-	return fail(e, r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) }))
+	r.opt.Counts = &c
+	return r.from(e, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) })
 }
 
 //export psrtgo_table_life
@@ -46,10 +47,9 @@ func psrtgo_table_life(h address, day C.int, e *C.psrt_text) (result C.int) {
 	t, err := tableOf(h)
 	switch {
 	case err != nil:
+		return fail(e, err)
 	case day != 0:
-		err = t.t.EndDay(0)
-	default:
-		err = t.t.Shrink(0)
+		return does(e, t.of, func() error { return t.t.EndDay(0) })
 	}
-	return fail(e, err)
+	return does(e, t.of, func() error { return t.t.Shrink(0) })
 }

@@ -126,7 +126,8 @@ const char *psrt_last_error(void);
  *
  *   servers: [10.0.0.5:7700]   # address of one server of the job, or several of
  *                              #   which the first that answers is asked for the
- *                              #   rest; host:port or unix:/path
+ *                              #   rest; host:port, [IPv6]:port
+ *                              #   or unix:/path
  *   coordinator: 10.0.0.5:7701 # instead of servers: where the servers meet
  *   token_file: /etc/psrt/token # file with the job's secret, as psrt serve has it
  *   worker: 0                  # this client's number, 0 to workers-1 (0). psrt serve,
@@ -304,11 +305,12 @@ int psrt_pull_sparse_async(psrt_table *table, const uint64_t *keys, size_t n, fl
  *
  * It returns when the servers have applied it. Where the servers run bsp they do
  * so when all workers have ended the step: there it returns when the gradients are
- * taken over, and psrt_clock tells what became of them. A step of theirs takes
- * pushes to 7 tables, the dense vector being one; to a further one PSRT_EBUSY.
+ * taken over, and psrt_clock tells what became of them. A step may push to any number
+ * of tables.
  *
- * Errors as psrt_pull_sparse; after PSRT_ETIMEDOUT or PSRT_ECONNECT it is unknown
- * whether the push was applied. */
+ * Errors as psrt_pull_sparse; after PSRT_ETIMEDOUT or PSRT_ECONNECT a push may be there
+ * in part: psrt_last_push names it, psrt_push_status tells, psrt_push_missing repeats
+ * exactly the rest. */
 int psrt_push_sparse(psrt_table *table, const uint64_t *keys, size_t n, const float *grads);
 int psrt_push_sparse_opt(psrt_table *table, const uint64_t *keys, size_t n, const float *grads,
                          const psrt_call_options *options);
@@ -418,6 +420,29 @@ int psrt_wait(psrt_req *req, uint64_t timeout_us);
  * the request is collected, its status being returned; or *done becomes 0 and
  * PSRT_OK is returned. PSRT_EINVAL, PSRT_EHANDLE, PSRT_EFORKED. */
 int psrt_test(psrt_req *req, int *done);
+
+/* psrt_cancel gives a request up, as the end of its timeout would, and collects it: when
+ * it returns PSRT_OK the library has done with what the call was given, and *req's
+ * handle is of no use. A pull's values are undefined then. A push is not taken back: it
+ * may have been applied, as after PSRT_ETIMEDOUT. An open leaves no client. A barrier
+ * counts this worker as there until its timeout; the next psrt_barrier is the same one. What
+ * cannot be given up (psrt_client_close, psrt_clock, psrt_table_open, psrt_save,
+ * psrt_load, psrt_table_shrink, psrt_table_end_day, psrt_stats_json, and calls with
+ * PSRT_DEVICE) goes on to its end: PSRT_EBUSY, the request is to be collected later, and
+ * what the call was given must stay until then. PSRT_EHANDLE, PSRT_EFORKED. Since ABI 1.3. */
+int psrt_cancel(psrt_req *req);
+
+/* psrt_thread_slice is for programs that must look up while a call waits, such as
+ * interpreters that run signal handlers between calls. From then on a call of this
+ * thread that is not done within slice_us (at most a minute) returns PSRT_EBUSY and puts a
+ * request into *req, which goes on: the caller sets *req to NULL and collects it by
+ * psrt_wait, psrt_test or psrt_cancel, as one of an _async call, whose result is the call's.
+ * What the call was given and where its results go must stay until then. While *req
+ * is not NULL calls return when they are done, as they do where slice_us is 0
+ * (the default), of other threads, and with cudaStreamPerThread. A call that is done
+ * in time costs nothing more; PSRT_EBUSY without a request in *req is the call's own.
+ * PSRT_EINVAL, PSRT_EFORKED. Since ABI 1.3. */
+int psrt_thread_slice(uint64_t slice_us, psrt_req **req);
 
 /* ----------------------------------------------------------- registered memory */
 

@@ -5,27 +5,35 @@ package main
 // #include "calls.h"
 import "C"
 
-import "unsafe"
-
-// refusedOf is where psrt_last_refused finds the rows refused of a thread's last push. A
-// call that pushes begins with none.
-func refusedOf(e *C.psrt_text) *uint64 {
-	e.refused = 0
-	return (*uint64)(unsafe.Pointer(&e.refused))
+// tellRefused stores for psrt_last_refused the rows refused of a push that is done; nil: the
+// call was no push.
+func tellRefused(e *C.psrt_text, refused *uint64) {
+	if refused != nil {
+		e.refused = C.uint64_t(*refused)
+	}
 }
 
-// counted is an asynchronous push, with the rows that were refused of it.
+// counted is an asynchronous call, with the rows that were refused of it.
 type counted struct {
 	pending
-	refused *uint64 // valid when the push is done
+	refused *uint64 // valid when the push is done; nil: the call is no push
 }
 
-// refusedRows is the count of a request that is done; 0 of a pull.
-func refusedRows(r pending) uint64 {
-	if c, ok := r.(counted); ok {
-		return *c.refused
+// Cancel gives up a call that can be given up.
+func (c counted) Cancel() {
+	if r, ok := c.pending.(interface{ Cancel() }); ok {
+		r.Cancel()
 	}
-	return 0
+}
+
+func (c counted) Refused() *uint64 { return c.refused }
+
+// refusedRows is the count of a request that is done; nil: it is no push.
+func refusedRows(r pending) *uint64 {
+	if c, ok := r.(interface{ Refused() *uint64 }); ok {
+		return c.Refused()
+	}
+	return nil
 }
 
 // countRefused has an asynchronous push count them.

@@ -53,48 +53,39 @@ func psrtgo_pull(h, keys address, n C.size_t, values, ticket, opt address, e *C.
 		return fail(e, err)
 	}
 	if ticket == 0 {
-		return fail(e, r.at.into(r.opt, func(m []float32) error { return r.t.t.Pull(r.keys, m, r.opt) }))
+		return r.into(e, func(m []float32) error { return r.t.t.Pull(r.keys, m, r.opt) })
 	}
 	at, err := place[kv.Ticket](ticket, "ticket", true)
 	if err != nil {
 		return fail(e, err)
 	}
-	var number kv.Ticket
-	err = r.at.into(r.opt, func(m []float32) (err error) {
-		number, err = r.t.t.PullTicket(r.keys, m, r.opt)
-		return err
-	})
-	if err != nil {
-		return fail(e, err)
-	}
-	*at = number
-	return C.PSRT_OK
+	return r.intoTicket(e, at)
 }
 
 //export psrtgo_push
 func psrtgo_push(h, keys address, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
+	e.refused = 0
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
-	r.opt.Refused = refusedOf(e)
-	if err == nil {
-		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) })
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	return r.from(e, func(m []float32) error { return r.t.t.Push(r.keys, m, r.opt) })
 }
 
 //export psrtgo_push_ticket
 func psrtgo_push_ticket(h address, ticket C.uint64_t, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
+	e.refused = 0
 	begin()
 	r, err := rowsArgs(h, 0, n, grads, opt, false, "grads")
-	r.opt.Refused = refusedOf(e)
-	if err == nil {
-		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.PushTicket(kv.Ticket(ticket), int(n), m, r.opt) })
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	return r.from(e, func(m []float32) error { return r.t.t.PushTicket(kv.Ticket(ticket), int(n), m, r.opt) })
 }
 
 //export psrtgo_plan
@@ -224,15 +215,17 @@ func denseArgs(h, vector address, n C.size_t, opt address) (c *clientHandle, v f
 func psrtgo_dense(h, vector address, n C.size_t, push C.int, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
+	if push != 0 {
+		e.refused = 0
+	}
 	begin()
 	c, v, o, _, err := denseArgs(h, vector, n, opt)
-	switch {
-	case err != nil:
-	case push != 0:
-		o.Refused = refusedOf(e)
-		err = v.from(o, func(m []float32) error { return c.c.PushDense(m, o) })
-	default:
-		err = v.into(o, func(m []float32) error { return c.c.PullDense(m, o) })
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	if push != 0 {
+		o.Refused = new(uint64)
+		return v.sliced(e, c, &o, func() error { return v.from(o, func(m []float32) error { return c.c.PushDense(m, o) }) })
+	}
+	return v.sliced(e, c, &o, func() error { return v.into(o, func(m []float32) error { return c.c.PullDense(m, o) }) })
 }

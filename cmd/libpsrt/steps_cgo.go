@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"context"
 	"unsafe"
 
 	"psrt/sched/kv"
@@ -17,10 +18,10 @@ func psrtgo_finish_steps(h address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
 	c, err := clientOf(h)
-	if err == nil {
-		err = c.c.FinishSteps(0)
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	return does(e, c, func() error { return c.c.FinishSteps(0) })
 }
 
 // minPart is the size of a psrt_push_part that the oldest caller has.
@@ -56,24 +57,28 @@ func psrtgo_push_status(h address, push C.uint64_t, parts address, room C.size_t
 	if err != nil {
 		return fail(e, err)
 	}
-	all, err := c.c.PushStatus(uint64(push), 0)
-	if err != nil {
-		return fail(e, err)
-	}
+	return waits(e, c, false, func(context.Context) (outcome, error) {
+		all, err := c.c.PushStatus(uint64(push), 0)
+		return outcome{take: func() error { return giveParts(all, theirs, int(stride), int(room), n) }}, err
+	})
+}
+
+// giveParts fills the caller's room parts of stride bytes, and n.
+func giveParts(all []kv.PushPart, theirs []byte, stride, room int, n *C.size_t) error {
 	*n = C.size_t(len(all))
-	if len(all) > int(room) {
-		return fail(e, tooSmall("parts has room for %d, the push has %d", uint64(room), len(all)))
+	if len(all) > room {
+		return tooSmall("parts has room for %d, the push has %d", room, len(all))
 	}
 	for i, p := range all {
 		out := C.psrt_push_part{size: C.uint32_t(stride), state: stateOf(p.State), part: C.uint32_t(p.Lane), server: C.uint32_t(p.Server), table: C.uint32_t(p.Table), rows: C.uint64_t(p.Rows)}
 		if p.Ends {
 			out.ends_step = 1
 		}
-		at := theirs[i*int(stride) : (i+1)*int(stride)]
+		at := theirs[i*stride : (i+1)*stride]
 		clear(at)
 		copy(at, unsafe.Slice((*byte)(unsafe.Pointer(&out)), unsafe.Sizeof(out)))
 	}
-	return C.PSRT_OK
+	return nil
 }
 
 // The dense vector has this number among tables; psrt.h says so, too.
@@ -110,23 +115,33 @@ func psrtgo_push_states(h address, push C.uint64_t, keys address, n C.size_t, st
 		return fail(e, err)
 	}
 	found := make([]kv.PushState, len(k))
-	if err := t.t.PushStates(uint64(push), k, found, 0); err != nil {
-		return fail(e, err)
-	}
-	for i, s := range found {
-		out[i] = uint8(stateOf(s))
-	}
-	return C.PSRT_OK
+	return waits(e, t.of, false, func(context.Context) (outcome, error) {
+		err := t.t.PushStates(uint64(push), k, found, 0)
+		return outcome{take: func() error {
+			for i, s := range found {
+				out[i] = uint8(stateOf(s))
+			}
+			return nil
+		}}, err
+	})
 }
 
 //export psrtgo_push_missing
 func psrtgo_push_missing(h address, push C.uint64_t, keys address, n C.size_t, grads, opt address, e *C.psrt_text) (result C.int) {
 	defer caught(e, &result)
 	makeRoom()
+	e.refused = 0
 	begin()
 	r, err := rowsArgs(h, keys, n, grads, opt, true, "grads")
-	if err == nil {
-		err = r.at.from(r.opt, func(m []float32) error { return r.t.t.PushMissing(uint64(push), r.keys, m, r.opt) })
+	if err != nil {
+		return fail(e, err)
 	}
-	return fail(e, err)
+	r.opt.Refused = new(uint64)
+	send := func() error {
+		return r.at.from(r.opt, func(m []float32) error { return r.t.t.PushMissing(uint64(push), r.keys, m, r.opt) })
+	}
+	if r.at.gpus != nil && r.at.place.Stream == perThread {
+		return ended(e, r.t.of, r.opt.Refused, send())
+	}
+	return waits(e, r.t.of, false, func(context.Context) (outcome, error) { return outcome{refused: r.opt.Refused}, send() })
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"net"
 	"strings"
 
 	"psrt/cmd/internal/cli"
+	"psrt/rdma/dial"
 	"psrt/sched/job"
 )
 
@@ -24,15 +24,29 @@ func checkCoordinator(addr string) error {
 
 // checkAddress refuses what is neither HOST:PORT nor a unix socket.
 func checkAddress(flag, addr string) error {
-	if strings.HasPrefix(addr, "unix:") {
+	if err := dial.CheckCoordinator(addr); err != nil {
+		return cli.Usagef("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+// checkAddresses is checkAddress for several with commas.
+func checkAddresses(flag, addrs string) error {
+	for _, a := range paths(addrs) {
+		if err := checkAddress(flag, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkListen refuses a --listen at which nothing can listen; "" is the command's default.
+func checkListen(addr string) error {
+	if addr == "" {
 		return nil
 	}
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(addr, "tcp:"))
-	if err == nil && port != "" {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil || port == "" {
-		return cli.Usagef("--%s %s: want HOST:PORT, such as node0:7000, with a port from 1 to 65535", flag, addr)
+	if err := dial.CheckListen(addr); err != nil {
+		return cli.Usagef("--listen: %w", err)
 	}
 	return nil
 }

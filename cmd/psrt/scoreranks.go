@@ -44,6 +44,9 @@ func (f *scoreRanks) pulls() (*kv.Config, error) {
 	case f.tokenFile == "":
 		return nil, cli.Usagef("--live %s needs --token-file: the secret that psrt serve was given", f.live)
 	}
+	if err := checkAddresses("live", f.live); err != nil {
+		return nil, err
+	}
 	devices, err := f.transport.Devices()
 	if err != nil {
 		return nil, err

@@ -203,6 +203,8 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 		return cfg, cli.Usagef("--rank %d: must be 0 to %d", f.rank, serve.MaxServers-1)
 	case f.rank >= f.servers && !f.replicated():
 		return cfg, cli.Usagef("--rank %d: must be 0 to %d, one less than --servers", f.rank, f.servers-1)
+	case checkListen(f.listen) != nil:
+		return cfg, checkListen(f.listen)
 	case f.coordinator != "" && checkCoordinator(f.coordinator) != nil:
 		return cfg, checkCoordinator(f.coordinator)
 	case f.rank > 0 && f.coordinator == "":

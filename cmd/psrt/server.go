@@ -323,6 +323,9 @@ func addServer(c *cobra.Command, f *serverFlags, own *trainFlags) error {
 	}
 	defer k.Close()
 	if f.coordinator != "" {
+		if err := checkListen(own.listen); err != nil {
+			return err
+		}
 		return own.serveAdded(ctx, k, f)
 	}
 	for _, name := range []string{"listen", "numa", "rack", "host-label", "weight"} {

@@ -51,14 +51,14 @@ func TestNoAddress(t *testing.T) {
 	dir := t.TempDir()
 	data, token := write(t, dir, "train.libffm", rows(10, 1)), write(t, dir, "token", strings.Repeat("secret", 8))
 	tables := write(t, dir, "tables.yaml", serveTables)
-	for _, addr := range []string{"127.0.0.1", "127.0.0.1:", ":99999", "127.0.0.1:x y"} {
+	for _, addr := range []string{"127.0.0.1", "127.0.0.1:", ":99999", "127.0.0.1:x y", "127.0.0.1:0", "::1:7000", "tcp://127.0.0.1:7000", "unix:"} {
 		for _, args := range [][]string{
 			{"train", "--data", data, "--rank", "0", "--world-size", "2", "--servers", "1"},
 			{"serve", "--tables", tables, "--servers", "2"},
 			{"status"}, {"server", "ls"},
 		} {
 			o := psrt(t, append(args, "--coordinator", addr, "--token-file", token)...)
-			if o.code != 2 || !strings.Contains(o.stderr, "--coordinator "+addr+": want HOST:PORT") {
+			if o.code != 2 || !strings.Contains(o.stderr, fmt.Sprintf("--coordinator: address %q", addr)) || !strings.Contains(o.stderr, "want HOST:PORT") {
 				t.Errorf("%s: %v: exit %d: %s", addr, args, o.code, o.stderr)
 			}
 		}

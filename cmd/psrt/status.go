@@ -176,6 +176,9 @@ func (f *statusFlags) targets(ctx context.Context) ([]target, error) {
 		if f.pid != 0 {
 			return nil, cli.Usagef("--pid %d and --at: a job at addresses has no launcher; leave one out", f.pid)
 		}
+		if err := checkAddresses("at", f.at); err != nil {
+			return nil, err
+		}
 		return []target{{places: plain(paths(f.at))}}, nil
 	}
 	if f.reach.coordinator != "" {

@@ -251,6 +251,9 @@ func (f *trainFlags) rankConfig() (cfg job.RankConfig, started bool, err error) 
 	if err != nil {
 		return cfg, started, cli.Usagef("%w", err)
 	}
+	if err := checkListen(f.listen); err != nil {
+		return cfg, started, err
+	}
 	devices, err := f.transport.Devices()
 	return job.RankConfig{Rank: f.rank, World: f.world, Transport: f.transport.kind.Value, Devices: devices, Cover: f.transport.cover(), Listen: f.listen, Node: node, HostLabel: f.replicas.host, Rack: f.replicas.rack, Weight: f.replicas.weight, Events: events, JoinTimeout: f.joinTimeout, StallAfter: f.stallAfter, Seen: !started}, started, err
 }

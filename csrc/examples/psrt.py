@@ -18,6 +18,14 @@ array whose stream is 2, which is each thread's own. Keys stay the host's. A met
 array, or where NumPy is missing an array.array of n * dim floats.
 
 Every object may be used from several threads; calls let other Python threads run.
+Ctrl-C ends a call within .2 s, with what the signal's handler raises (KeyboardInterrupt), in
+the main thread. A push that it ends may have been applied, as after a Timeout. A pull that
+it ends does not touch `out` any more. What cannot be taken back (close, clock, save, load,
+shrink, end_day, the opening of a table, calls with a GPU's memory) goes on in the
+background, and its arrays are kept until it is over. A barrier may be called again.
+
+Clients, tables and requests belong to their process: they are not copied or pickled.
+
 Errors are exceptions: psrt.Error with the status of psrt.h and the library's
 message; psrt.Timeout (a TimeoutError) and psrt.ConnectionLost (a ConnectionError)
 are the ones that a trainer may want to catch and try again.
@@ -34,8 +42,10 @@ import ctypes
 import ctypes.util
 import json
 import os
+import select
 import sys
 import threading
+import time
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Generator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -64,7 +74,7 @@ DENSE_TABLE = 0xFFFFFFFF
 _DEVICE = 8
 _CHECK_FINITE = 16
 
-_ABI_MAJOR = 1
+_ABI_MAJOR, _ABI_MINOR = 1, 3
 
 _STATUS = {
     -1: "EINVAL", -2: "EHANDLE", -3: "ECONFIG", -4: "ETOKEN", -5: "ECONNECT", -6: "ETIMEDOUT",
@@ -72,7 +82,7 @@ _STATUS = {
     -13: "EBUSY", -14: "ETOOSMALL", -15: "EFAULT", -16: "EIO", -17: "ECLOSED", -18: "ECLOCK", -19: "EINTERNAL",
     -20: "EDEVICE", -21: "ENOTFINITE",
 }
-_ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL = -6, -5, -13, -14
+_ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL, _EHANDLE = -6, -5, -13, -14, -2
 
 
 class Error(Exception):
@@ -86,11 +96,15 @@ class Error(Exception):
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
+        self.message = message
         self.status = status
         self.name = _STATUS.get(status, str(status))
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.status, self.message)
+
     def __str__(self) -> str:
-        return f"{self.args[0]} [{self.name}]"
+        return f"{self.message} [{self.name}]"
 
 
 class Timeout(Error, TimeoutError):
@@ -161,6 +175,8 @@ _SIGNATURES = {
     "psrt_push_dense_opt": [_V, _V, _N, _V],
     "psrt_push_dense_async": [_V, _V, _N, _V, _P(_V)],
     "psrt_wait": [_V, c_uint64],
+    "psrt_cancel": [_V],
+    "psrt_thread_slice": [c_uint64, _P(_V)],
     "psrt_test": [_V, _P(c_int)],
     "psrt_mem_alloc": [_V, _N, _P(_V)],
     "psrt_mem_free": [_V, _V],
@@ -195,9 +211,9 @@ def _load() -> ctypes.CDLL:
     lib.psrt_last_push.argtypes = []
     lib.psrt_last_refused.restype = c_uint64
     lib.psrt_last_refused.argtypes = []
-    major = lib.psrt_abi_version() >> 16
-    if major != _ABI_MAJOR:
-        raise ImportError(f"psrt: {name} has version {major} of the C interface, this file is for {_ABI_MAJOR}: use the two of one release")
+    major, minor = divmod(lib.psrt_abi_version(), 1 << 16)
+    if major != _ABI_MAJOR or minor < _ABI_MINOR:
+        raise ImportError(f"psrt: {name} has version {major}.{minor} of the C interface, this file is for {_ABI_MAJOR}.{_ABI_MINOR}: use the two of one release")
     for function, arguments in _SIGNATURES.items():
         f = getattr(lib, function)
         f.restype, f.argtypes = c_int, arguments
@@ -212,16 +228,120 @@ def version() -> str:
     return _lib.psrt_version().decode()
 
 
-def _failure(status: int, message: str, push: int) -> Error:
-    """The exception of a failed call."""
-    kind = {_ETIMEDOUT: Timeout, _ECONNECT: ConnectionLost}.get(status, Error)
-    e = kind(status, message)
+def _fail(status: int, message: Optional[str] = None, push: int = 0) -> None:
+    """Raise what a call failed with; without a message, what the thread's last call failed with."""
+    if message is None:
+        message, push = _why()
+    e = {_ETIMEDOUT: Timeout, _ECONNECT: ConnectionLost}.get(status, Error)(status, message)
     e.push = push
-    return e
+    raise e
 
 
-def _fail(status: int) -> None:
-    raise _failure(status, _lib.psrt_last_error().decode(errors="replace"), _lib.psrt_last_push())
+def _why() -> Tuple[str, int]:
+    """The message of the thread's last failure, and the number of the push that it leaves in doubt."""
+    return _lib.psrt_last_error().decode(errors="replace"), _lib.psrt_last_push()
+
+
+# ----------------------------------------------------------------------- calls
+
+# Python runs signal handlers between calls of C. So calls of the main thread that wait
+# return every _SLICE microseconds, with what goes on in _slot (psrt_thread_slice).
+_SLICE = 50_000
+_slot = c_void_p()
+_sliced = False
+
+# Requests that nobody waits for, by handle, with what the library may touch until they
+# are over. The interpreter must not free it when it ends, while the library still runs.
+_left: dict[int, Any] = {}
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_left))
+
+
+def _slice_main() -> None:
+    global _sliced
+    if not _sliced and threading.current_thread() is threading.main_thread():
+        _sliced = _lib.psrt_thread_slice(_SLICE, byref(_slot)) == 0
+
+
+_slice_main()
+
+
+def _call(keep: Any, function: Any, *arguments: Any) -> None:
+    """Make a call that may wait. keep and arguments live until the library is done with them."""
+    keep = keep, arguments
+    message, push = None, 0
+    try:
+        status = function(*arguments)
+        if status == _EBUSY and _slot.value and threading.current_thread() is threading.main_thread():
+            status, message, push = _go_on(keep)
+    except BaseException:
+        if _slot.value and threading.current_thread() is threading.main_thread():
+            request, _slot.value = _slot.value, None
+            _cancel(request, keep)
+        raise
+    if status:
+        _fail(status, message, push)
+
+
+def _push_call(keep: Any, function: Any, *arguments: Any) -> int:
+    """Make a call that pushes, and return the number of rows that the servers refused."""
+    _call(keep, function, *arguments)
+    return _lib.psrt_last_refused()
+
+
+def _go_on(keep: Any) -> Tuple[int, Optional[str], int]:
+    """Wait for the request in _slot."""
+    request = _slot.value or 0
+    try:
+        _slot.value = None
+        while True:
+            status, message, push = _wait(request, _SLICE)
+            if status is not None:
+                return status, message, push
+    except BaseException:
+        _cancel(request, keep)
+        raise
+
+
+def _wait(request: int, micros: int) -> Tuple[Optional[int], Optional[str], int]:
+    """The status of a request, its message and its push in doubt; None: it is not over yet."""
+    status = _lib.psrt_wait(request, micros)
+    if status == 0:
+        return 0, None, 0
+    message, push = _why()
+    if status == _EBUSY:  # the request's own status, or the time is over
+        over = c_int()
+        now = _lib.psrt_test(request, byref(over))
+        if over.value:
+            return (now, None, 0) if now == 0 else (now, *_why())
+        if now == 0:
+            return None, None, 0
+    return status, message, push
+
+
+def _cancel(request: int, keep: Any) -> None:
+    """Give a request up, or keep what it needs until it is over."""
+    _left[request] = keep
+    if _lib.psrt_cancel(request) != _EBUSY:
+        _left.pop(request, None)
+    _sweep()
+
+
+def _sweep() -> None:
+    """Let go of the requests that are over."""
+    for request in list(_left):
+        over = c_int()
+        status = _lib.psrt_test(request, byref(over))
+        if over.value or status:
+            left = _left.pop(request, None)
+            if isinstance(left, Request):
+                left._settle(status)
+
+
+class _Own:
+    """What belongs to its process and stands for something of the library's."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"psrt: a {type(self).__name__} cannot be copied or pickled: open a Client in each process, and share it among threads")
 
 
 # --------------------------------------------------------------------- buffers
@@ -254,19 +374,40 @@ def _stream(x: Any) -> Optional[int]:
     return None if describe is None else describe.get("stream") or 0
 
 
-def _interface(describe: Any, keys: bool, write: bool, what: str) -> Tuple[int, int]:
-    """The address and the elements that NumPy's interface describes, or CUDA's like it."""
+def _interface(x: Any, describe: Any, keys: bool, write: bool, what: str) -> Tuple[int, int, Any]:
+    """What NumPy's interface describes, or CUDA's like it."""
     if describe["typestr"] not in (_KEY_TYPES if keys else ("<f4",)):
         raise TypeError(f"psrt: {what}, not {describe['typestr']}: use .astype")
+    if describe.get("mask") is not None or _numpy is not None and isinstance(x, _numpy.ma.MaskedArray):
+        raise TypeError(f"psrt: {what}, without a mask: use .filled")
     if describe.get("strides") is not None:
         raise ValueError("psrt: the array is not contiguous: use numpy.ascontiguousarray")
-    address, read_only = describe["data"]
+    data = describe.get("data")
+    if not isinstance(data, tuple):
+        raise TypeError(f"psrt: a {type(x).__name__} does not say where its data are: use numpy.asarray")
+    address, read_only = data
     if write and read_only:
         raise ValueError("psrt: the array is read-only")
     n = 1
     for d in describe["shape"]:
         n *= d
-    return address, n
+    return address, n, (x, describe)
+
+
+def _tensor(x: Any, keys: bool, device: bool, what: str) -> Tuple[int, int, Any]:
+    """A tensor of PyTorch."""
+    if str(x.layout) != "torch.strided":
+        how = "its .coalesce() has keys in .indices()[0] and gradients in .values()" if str(x.layout) == "torch.sparse_coo" else "use .to_dense()"
+        raise TypeError(f"psrt: {what}, not a sparse tensor ({x.layout}): {how}")
+    if x.device.type != "cpu" and not (device and x.device.type == "cuda"):
+        raise ValueError(f"psrt: {what}, and this tensor is on {x.device}: use .cpu()")
+    if str(x.dtype) not in (("torch.int64", "torch.uint64") if keys else ("torch.float32",)):
+        raise TypeError(f"psrt: {what}, not {x.dtype}: use .to(torch.{'int64' if keys else 'float32'})")
+    if not x.is_contiguous():
+        raise ValueError("psrt: the tensor is not contiguous: use .contiguous()")
+    if x.is_neg():
+        raise ValueError("psrt: the tensor is a view with its sign changed: use .resolve_neg()")
+    return x.data_ptr(), x.numel(), x
 
 
 def _buffer(x: Any, keys: bool, write: bool, device: bool = False) -> Tuple[int, int, Any]:
@@ -279,25 +420,28 @@ def _buffer(x: Any, keys: bool, write: bool, device: bool = False) -> Tuple[int,
         if dtype is (_u8 if keys else _f4) or keys and dtype is _i8:
             return _addressof(_byte_at(x)), x.size, x
     what = "keys must be 64-bit integers" if keys else "values and gradients must be 32-bit floats"
+    if x is None:
+        raise TypeError(f"psrt: {what}, not None" + ("" if keys else ": PyTorch's .grad is None before backward(), and of what no loss depends on"))
+    if _numpy is not None and isinstance(x, _numpy.generic):
+        if write:
+            raise TypeError(f"psrt: a NumPy scalar ({type(x).__name__}) cannot be written to: use an array")
+        x = _numpy.array(x)  # a scalar shows the memory of a copy that nobody keeps
+    if hasattr(x, "data_ptr"):
+        return _tensor(x, keys, device, what)
     describe = getattr(x, "__array_interface__", None)
-    if describe is not None and not hasattr(x, "data_ptr"):  # NumPy and its like
-        return (*_interface(describe, keys, write, what), x)
-    if hasattr(x, "data_ptr"):  # a tensor of PyTorch
-        if x.device.type != "cpu" and not (device and x.device.type == "cuda"):
-            raise ValueError(f"psrt: the tensor is on {x.device}: use .cpu()")
-        if x.element_size() != (8 if keys else 4) or x.is_floating_point() == keys:
-            raise TypeError(f"psrt: {what}, not {x.dtype}: use .to(torch.{'int64' if keys else 'float32'})")
-        if not x.is_contiguous():
-            raise ValueError("psrt: the tensor is not contiguous: use .contiguous()")
-        return x.data_ptr(), x.numel(), x
+    if describe is not None:  # NumPy and its like
+        return _interface(x, describe, keys, write, what)
     describe = getattr(x, "__cuda_array_interface__", None)
     if describe is not None:
         if not device:
             raise ValueError("psrt: the array is in a GPU's memory: copy it to the host's")
-        return (*_interface(describe, keys, write, what), x)
+        return _interface(x, describe, keys, write, what)
     if keys and isinstance(x, (list, tuple, range)):
         x = array.array("Q", x)
-    view = memoryview(x)
+    try:
+        view = memoryview(x)
+    except TypeError:
+        raise TypeError(f"psrt: {what} in an array, tensor or buffer, not {type(x).__name__}: use numpy.asarray") from None
     if view.format not in (_KEY_FORMATS if keys else _FLOAT_FORMATS) or view.itemsize != (8 if keys else 4):
         raise TypeError(f"psrt: {what}, not format {view.format!r}")
     if not view.c_contiguous:
@@ -343,27 +487,21 @@ def _push_flags(on_refused: str) -> int:
     return 0
 
 
-def _pushed(status: int) -> int:
-    """What a push returns: the rows that the servers refused."""
-    if status:
-        _fail(status)
-    return _lib.psrt_last_refused()
-
-
 def _pointer(options: Optional[_Options]) -> Optional[int]:
     return None if options is None else ctypes.addressof(options)
 
 
 # -------------------------------------------------------------------- requests
 
-class Request:
+class Request(_Own):
     """A call under way. `wait()` it, `await` it, or ask `done()`; then `result` is what the call gives.
 
-    The arrays of the call are kept alive until then. A request that is forgotten
-    is waited for when it is collected.
+    The arrays of the call are kept alive until then, also where the request is forgotten
+    or its awaiting task is cancelled: it goes on, and must not be taken for done.
     """
 
     def __init__(self, client: "Client", keep: Any, result: Any):
+        _sweep()
         self.result = result
         self._client = client
         self._keep = keep
@@ -402,25 +540,25 @@ class Request:
         Raises what the call failed with, or Timeout where the time has passed; the
         request then goes on and can be waited for again.
         """
-        if self._status is None:
-            status = _lib.psrt_wait(self._handle, _micros(timeout))
-            if status == _EBUSY:
+        end = None if timeout is None else time.monotonic() + _micros(timeout) / 1e6
+        poll = None
+        while not self.done():
+            if end is not None and time.monotonic() >= end:
                 raise Timeout(_ETIMEDOUT, f"psrt: the request is not done after {timeout} seconds; it goes on")
-            self._settle(status)
-        return self._outcome()
-
-    def _outcome(self) -> Any:
-        if self._status == 0:
-            return self.result
-        raise _failure(self._status or 0, self._message, self._push)
+            if poll is None:
+                poll = select.poll()
+                poll.register(self.fileno, select.POLLIN)
+            poll.poll(_SLICE / 1e3 if end is None else min(_SLICE, max(1, 1e6 * (end - time.monotonic()))) / 1e3)
+        if self._status:
+            _fail(self._status, self._message, self._push)
+        return self.result
 
     def _settle(self, status: int) -> None:
-        self._status, self._keep = status, None
         if self._pushes and status == 0 and self._handle:
             self.result = _lib.psrt_last_refused()
         if status != 0:
-            self._message = _lib.psrt_last_error().decode(errors="replace")
-            self._push = _lib.psrt_last_push()
+            self._message, self._push = _why()
+        self._status, self._keep = status, None
         fd, self._fd = self._fd, None
         if fd is not None:
             self._client._give_fd(fd)
@@ -438,11 +576,10 @@ class Request:
         return self.wait()
 
     def __del__(self) -> None:
-        if getattr(self, "_status", 0) is None and self._handle:
-            try:
-                self._settle(_lib.psrt_wait(self._handle, 0))
-            except Exception:  # the interpreter is ending
-                pass
+        if getattr(self, "_status", 0) is None and self._handle.value:
+            _left[self._handle.value] = self  # it lives on, and has its arrays and its eventfd
+        elif getattr(self, "_fd", None) is not None and self._status is None:  # it never began
+            self._client._give_fd(self._fd)
 
 
 # ---------------------------------------------------------------------- tables
@@ -465,21 +602,17 @@ class PushPart(NamedTuple):
     rows: int
 
 
-class Table:
+class Table(_Own):
     """One sparse table, from Client.table. It ends with its client."""
 
     def __init__(self, client: "Client", name: str):
         self.client, self.name = client, name
         self._handle = c_void_p()
         self._h = 0
-        status = _lib.psrt_table_open(client._handle, name.encode(), byref(self._handle))
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_table_open, client._handle, name.encode(), byref(self._handle))
         self._h = self._handle.value
         info = _Info(ctypes.sizeof(_Info))
-        status = _lib.psrt_table_get_info(self._h, byref(info))
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_table_get_info, self._h, byref(info))
         self.info = TableInfo(info.dim, info.id, info.row_bytes, info.optimizer.decode())
         self.dim = self.info.dim
         """Floats in a row."""
@@ -506,9 +639,7 @@ class Table:
         k, n, keep = _buffer(keys, True, False)
         out, v, keep_out = self._values(n, out)
         options = _options(flags, timeout, at=out)
-        status = _lib.psrt_pull_sparse_opt(self._h, k, n, v, None, _pointer(options))
-        if status:
-            _fail(status)
+        _call((keep, keep_out, options), _lib.psrt_pull_sparse_opt, self._h, k, n, v, None, _pointer(options))
         return out
 
     def pull_ticket(self, keys: Any, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Tuple[Any, int]:
@@ -516,9 +647,7 @@ class Table:
         k, n, keep = _buffer(keys, True, False)
         out, v, keep_out = self._values(n, out)
         options, ticket = _options(flags, timeout, at=out), c_uint64()
-        status = _lib.psrt_pull_sparse_opt(self._h, k, n, v, ctypes.addressof(ticket), _pointer(options))
-        if status:
-            _fail(status)
+        _call((keep, keep_out, options, ticket), _lib.psrt_pull_sparse_opt, self._h, k, n, v, ctypes.addressof(ticket), _pointer(options))
         return out, ticket.value
 
     def push(self, keys: Any, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> int:
@@ -531,15 +660,13 @@ class Table:
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
         options = _options(_push_flags(on_refused), timeout, at=grads)
-        return _pushed(_lib.psrt_push_sparse_opt(self._h, k, n, g, _pointer(options)))
+        return _push_call((keep, keep_grads, options), _lib.psrt_push_sparse_opt, self._h, k, n, g, _pointer(options))
 
     def push_states(self, push: int, keys: Any) -> bytes:
         """What has become of each key in a push that failed (Error.push): PUSH_APPLIED, PUSH_MISSING, PUSH_UNKNOWN."""
         k, n, keep = _buffer(keys, True, False)
         states = (ctypes.c_uint8 * n)()
-        status = _lib.psrt_push_states(self._h, push, k, n, ctypes.addressof(states) if n else None)
-        if status:
-            _fail(status)
+        _call((keep, states), _lib.psrt_push_states, self._h, push, k, n, ctypes.addressof(states) if n else None)
         return bytes(states)
 
     def push_missing(self, push: int, keys: Any, grads: Any, *, timeout: Optional[float] = None) -> None:
@@ -558,9 +685,7 @@ class Table:
         k, n, keep = _buffer(keys, True, False)
         g, keep_grads = self._grads(n, grads)
         options = _options(0, timeout, at=grads)
-        status = _lib.psrt_push_missing(self._h, push, k, n, g, _pointer(options))
-        if status:
-            _fail(status)
+        _call((keep, keep_grads, options), _lib.psrt_push_missing, self._h, push, k, n, g, _pointer(options))
 
     def push_counts(self, keys: Any, grads: Any, *, shows: Any = None, clicks: Any = None, slots: Any = None,
                     timeout: Optional[float] = None, on_refused: str = "count") -> int:
@@ -582,25 +707,21 @@ class Table:
                 raise ValueError(f"psrt: {have} {name}, {n} keys of table {self.name} need {n}")
             counts.append(address)
             kept.append(a)
-        return _pushed(_lib.psrt_push_sparse_counts(self._h, k, n, g, *counts, _pointer(options)))
+        return _push_call((keep, keep_grads, options, kept), _lib.psrt_push_sparse_counts, self._h, k, n, g, *counts, _pointer(options))
 
     def shrink(self) -> None:
         """Shows and clicks decay, and rows go that are not worth their place."""
-        status = _lib.psrt_table_shrink(self._h)
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_table_shrink, self._h)
 
     def end_day(self) -> None:
         """A day passes: rows that nobody pushes to grow old."""
-        status = _lib.psrt_table_end_day(self._h)
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_table_end_day, self._h)
 
     def push_ticket(self, ticket: int, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> int:
         """push for the keys of a pull_ticket, once. Error ESTALE: push with keys."""
         g, floats, keep = _buffer(grads, False, False, True)
         options = _options(_push_flags(on_refused), timeout, at=grads)
-        return _pushed(_lib.psrt_push_sparse_ticket_opt(self._h, ticket, floats // self.dim, g, _pointer(options)))
+        return _push_call((keep, options), _lib.psrt_push_sparse_ticket_opt, self._h, ticket, floats // self.dim, g, _pointer(options))
 
     def pull_async(self, keys: Any, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
         """pull that returns at once; the request's result is the rows."""
@@ -632,22 +753,18 @@ class Table:
             unique, index = array.array("Q", bytes(8 * n)), array.array("i", bytes(4 * n))
             u, x = unique.buffer_info()[0], index.buffer_info()[0]
         count = c_size_t()
-        status = _lib.psrt_plan(self._h, k, n, u, x, byref(count))
-        if status:
-            _fail(status)
+        _call((keep, unique, index), _lib.psrt_plan, self._h, k, n, u, x, byref(count))
         return unique[:count.value], index
 
     def prefetch(self, keys: Any) -> None:
         """Tell the servers that the keys will be pulled soon."""
         k, n, keep = _buffer(keys, True, False)
-        status = _lib.psrt_prefetch(self._h, k, n)
-        if status:
-            _fail(status)
+        _call(keep, _lib.psrt_prefetch, self._h, k, n)
 
 
 # ---------------------------------------------------------------------- client
 
-class Client:
+class Client(_Own):
     """A connection to the servers. Close it, or use it in a `with` statement.
 
     The arguments are those of psrt.h's configuration: servers, token_file, worker,
@@ -656,8 +773,9 @@ class Client:
     """
 
     def __init__(self, config: Union[str, Mapping[str, Any], None] = None, **settings: Any):
-        self._closed = False
+        self._closed = True  # until it is open
         self._handle = c_void_p()
+        self._lent: dict[int, Any] = {}  # what servers may reach, by address
         self._fds: list[int] = []
         self._fd_lock = threading.Lock()
         self._tables: dict[str, Table] = {}
@@ -667,23 +785,28 @@ class Client:
             text = config
         else:
             text = json.dumps({**(config or {}), **settings})  # JSON is YAML
-        status = _lib.psrt_client_open(text.encode(), byref(self._handle))
-        if status:
-            self._closed = True
-            _fail(status)
+        _slice_main()
+        try:
+            _call(None, _lib.psrt_client_open, text.encode(), byref(self._handle))
+        finally:
+            self._closed = not self._handle.value
 
     def close(self) -> None:
-        """End the client: requests under way fail, arrays of `empty` must not be touched any more."""
+        """End the client: requests under way fail, arrays of `empty` must not be touched any more.
+
+        Where it is interrupted the library goes on to close it.
+        """
         if self._closed:
             return
         self._closed = True
-        status = _lib.psrt_client_close(self._handle)
-        with self._fd_lock:
-            fds, self._fds = self._fds, []
-        for fd in fds:
-            os.close(fd)
-        if status:
-            _fail(status)
+        try:
+            _call(self._lent, _lib.psrt_client_close, self._handle)
+        finally:
+            with self._fd_lock:
+                fds, self._fds = self._fds, []
+            for fd in fds:
+                os.close(fd)
+            _sweep()
 
     def __enter__(self) -> "Client":
         return self
@@ -727,17 +850,13 @@ class Client:
     def dense_size(self) -> int:
         """Floats of the dense vector; 0 where there is none."""
         n = c_size_t()
-        status = _lib.psrt_dense_size(self._handle, byref(n))
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_dense_size, self._handle, byref(n))
         return n.value
 
     def dense_range(self, name: str) -> slice:
         """Where the part of that name lies in the dense vector."""
         first, n = c_size_t(), c_size_t()
-        status = _lib.psrt_dense_range(self._handle, name.encode(), byref(first), byref(n))
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_dense_range, self._handle, name.encode(), byref(first), byref(n))
         return slice(first.value, first.value + n.value)
 
     def pull_dense(self, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Any:
@@ -747,16 +866,14 @@ class Client:
             out = _numpy.empty(n, _numpy.float32) if _numpy is not None else array.array("f", bytes(4 * n))
         v, n, keep = _buffer(out, False, True, True)
         options = _options(flags, timeout, at=out)
-        status = _lib.psrt_pull_dense_opt(self._handle, v, n, _pointer(options))
-        if status:
-            _fail(status)
+        _call((keep, options), _lib.psrt_pull_dense_opt, self._handle, v, n, _pointer(options))
         return out
 
     def push_dense(self, grads: Any, *, timeout: Optional[float] = None, on_refused: str = "count") -> int:
         """A gradient for the whole dense vector."""
         g, n, keep = _buffer(grads, False, False, True)
         options = _options(_push_flags(on_refused), timeout, at=grads)
-        return _pushed(_lib.psrt_push_dense_opt(self._handle, g, n, _pointer(options)))
+        return _push_call((keep, options), _lib.psrt_push_dense_opt, self._handle, g, n, _pointer(options))
 
     def pull_dense_async(self, out: Any, *, flags: int = 0, timeout: Optional[float] = None) -> Request:
         """pull_dense that returns at once."""
@@ -787,9 +904,7 @@ class Client:
         for d in shape:
             n *= d
         address = c_void_p()
-        status = _lib.psrt_mem_alloc(self._handle, max(4, 4 * n), byref(address))
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_mem_alloc, self._handle, max(4, 4 * n), byref(address))
         held = (ctypes.c_float * n).from_address(address.value or 0)
         held._psrt_client = self  # the array keeps the client, and so the memory
         return _numpy.ctypeslib.as_array(held).reshape(shape)
@@ -797,43 +912,37 @@ class Client:
     def free(self, memory: Any) -> None:
         """Give back what empty() gave, before close() does."""
         address, _, keep = _buffer(memory, False, False)
-        status = _lib.psrt_mem_free(self._handle, address)
-        if status:
-            _fail(status)
+        _call(keep, _lib.psrt_mem_free, self._handle, address)
 
     def register(self, memory: Any) -> "_Registered":
         """Lend an array or tensor to the servers, so that RDMA reaches it without a copy.
 
         It may be in a GPU's memory, which not every network card reaches: see is_direct().
-        Use it in a `with` statement, or call unregister() on what is returned.
+        Use it in a `with` statement, or call unregister() on what is returned. The client
+        keeps the array alive until then.
         """
         address, n, keep = _buffer(memory, False, True, True)
-        status = _lib.psrt_mem_register(self._handle, address, 4 * n)
-        if status:
-            _fail(status)
-        return _Registered(self, address, keep)
+        _call(keep, _lib.psrt_mem_register, self._handle, address, 4 * n)
+        self._lent[address] = keep
+        return _Registered(self, address)
 
     def is_direct(self, memory: Any) -> bool:
         """Whether all servers reach the memory themselves."""
         address, n, keep = _buffer(memory, False, False, True)
         direct = c_int()
-        status = _lib.psrt_mem_is_direct(self._handle, address, 4 * n, byref(direct))
-        if status:
-            _fail(status)
+        _call(keep, _lib.psrt_mem_is_direct, self._handle, address, 4 * n, byref(direct))
         return bool(direct.value)
 
     # All trainers together.
 
     def clock(self) -> int:
         """End this trainer's step; see psrt_clock in psrt.h. Returns the rows of the step that push has not returned yet."""
-        return _pushed(_lib.psrt_clock(self._handle))
+        return _push_call(None, _lib.psrt_clock, self._handle)
 
     def step(self) -> int:
         """The number of the current step."""
         n = c_uint64()
-        status = _lib.psrt_clock_now(self._handle, byref(n))
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_clock_now, self._handle, byref(n))
         return n.value
 
     def finish_steps(self) -> None:
@@ -841,9 +950,7 @@ class Client:
 
         What it pushed counts. It pushes nothing more; pulls and barriers go on.
         """
-        status = _lib.psrt_finish_steps(self._handle)
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_finish_steps, self._handle)
 
     def push_status(self, push: int) -> list[PushPart]:
         """What has become of each part of a push that failed: `Error.push`. With bsp it is all of a step's."""
@@ -851,44 +958,40 @@ class Client:
         while True:
             parts = (_Part * room)()
             parts[0].size = ctypes.sizeof(_Part)
-            status = _lib.psrt_push_status(self._handle, push, ctypes.addressof(parts), room, byref(n))
-            if status == _ETOOSMALL:
+            try:
+                _call((parts, n), _lib.psrt_push_status, self._handle, push, ctypes.addressof(parts), room, byref(n))
+            except Error as e:
+                if e.status != _ETOOSMALL:
+                    raise
                 room = n.value
                 continue
-            if status:
-                _fail(status)
             return [PushPart(p.state, p.part, p.server, p.table, bool(p.ends_step), p.rows) for p in parts[:n.value]]
 
     def barrier(self) -> None:
         """Wait until every trainer of the job is here. One that has no more steps calls finish_steps() before."""
-        status = _lib.psrt_barrier(self._handle)
-        if status:
-            _fail(status)
+        _call(None, _lib.psrt_barrier, self._handle)
 
     def save(self, directory: Union[str, os.PathLike], *, flags: int = 0, timeout: Optional[float] = None) -> None:
         """Have the servers write all tables to a directory of theirs."""
         options = _options(flags, timeout)
-        status = _lib.psrt_save(self._handle, os.fsencode(directory), _pointer(options))
-        if status:
-            _fail(status)
+        _call(options, _lib.psrt_save, self._handle, os.fsencode(directory), _pointer(options))
 
     def load(self, directory: Union[str, os.PathLike], *, timeout: Optional[float] = None) -> None:
         """Have the servers replace their tables by those in a directory."""
         options = _options(0, timeout)
-        status = _lib.psrt_load(self._handle, os.fsencode(directory), _pointer(options))
-        if status:
-            _fail(status)
+        _call(options, _lib.psrt_load, self._handle, os.fsencode(directory), _pointer(options))
 
     def stats(self) -> dict:
         """Counts and facts about client and servers."""
         needed = c_size_t(4096)
         while True:
             text = ctypes.create_string_buffer(needed.value)
-            status = _lib.psrt_stats_json(self._handle, text, len(text), byref(needed))
-            if status == 0:
+            try:
+                _call(None, _lib.psrt_stats_json, self._handle, text, len(text), byref(needed))
                 return json.loads(text.value)
-            if status != _ETOOSMALL:
-                _fail(status)
+            except Error as e:
+                if e.status != _ETOOSMALL:
+                    raise
 
     def noop(self) -> None:
         """What a call costs at least."""
@@ -897,20 +1000,18 @@ class Client:
             _fail(status)
 
 
-class _Registered:
+class _Registered(_Own):
     """Memory lent to the servers."""
 
-    def __init__(self, client: Client, address: int, keep: Any):
-        self._client, self._address, self._keep = client, address, keep
+    def __init__(self, client: Client, address: int):
+        self._client, self._address = client, address
 
     def unregister(self) -> None:
         """Take the memory back: no server reaches it any more."""
-        if self._keep is None:
+        if self._address not in self._client._lent:
             return
-        status = _lib.psrt_mem_unregister(self._client._handle, self._address)
-        if status:
-            _fail(status)
-        self._keep = None
+        _call(None, _lib.psrt_mem_unregister, self._client._handle, self._address)
+        del self._client._lent[self._address]
 
     def __enter__(self) -> "_Registered":
         return self

@@ -4,10 +4,12 @@ PSRT_CUDA_LIBRARY a driver, whose GPU may be a fake."""
 
 import array
 import asyncio
+import copy
 import ctypes
 import gc
 import json
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
 
 import numpy as np
 import torch
@@ -52,6 +55,11 @@ class Server:
         self.process.send_signal(sig)
         self.process.wait(20)
         self.process.stdout.close()
+
+    def stop(self):
+        """It answers nothing until it is sent a SIGCONT."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def client(self, **settings):
         return psrt.Client(servers=[self.address], token_file=self.token, **settings)
@@ -190,6 +198,161 @@ class Test(unittest.TestCase):
             self.table.pull(keys, out=np.frombuffer(bytes(32), np.float32))
         with self.assertRaisesRegex(ValueError, "out has 3 floats"):
             self.table.pull(keys, out=np.zeros(3, np.float32))
+
+    def test_scalars(self):
+        """A NumPy scalar shows memory that is gone when it has been asked for."""
+        keys, filler = self.keys(200), self.keys(1)
+        table, one = self.client.table("last"), np.ones(1, np.float32)
+        for k in keys:
+            address, _, keep = psrt._buffer(k, True, False)
+            again = [np.array(filler) for _ in range(50)]  # takes the memory that is free
+            self.assertEqual(ctypes.c_uint64.from_address(address).value, int(k))
+            del again, keep
+            table.push(k, np.float32(1))
+        np.testing.assert_array_equal(table.pull(keys), np.ones((200, 1)))
+        self.assertEqual(table.pull(filler)[0, 0], 0)
+        self.assertEqual(table.pull(keys[0]).tolist(), [[1]])
+        table.push_async(keys[0], one + 1).wait()
+        self.assertEqual(table.pull_async(keys[0]).wait().tolist(), [[2]])
+        with self.assertRaisesRegex(TypeError, "scalar"):
+            table.pull(keys[0], out=np.float32(0))
+
+    def test_not_an_array(self):
+        keys, fine = self.keys(4), np.zeros((4, 2), np.float32)
+        sparse = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (4,))
+        for message, k, g in [
+            (r"gradients must be .*, not None: PyTorch's .grad is None", keys, None),
+            ("keys must be .*, not None", None, fine),
+            (r"not a sparse tensor \(torch.sparse_coo\).*coalesce", keys, sparse),
+            ("64-bit integers, not torch.complex64", torch.zeros(4, dtype=torch.complex64), fine),
+            ("64-bit integers, not torch.bool", torch.zeros(4, dtype=torch.bool), fine),
+            ("32-bit floats, not torch.complex64", keys, torch.zeros(4, 2, dtype=torch.complex64)),
+            ("32-bit floats, not torch.bfloat16", keys, torch.zeros(4, 2, dtype=torch.bfloat16)),
+            ("64-bit integers, not <c8", np.zeros(4, np.complex64), fine),
+            ("64-bit integers, not >u8", keys.astype(">u8"), fine),
+            ("without a mask: use .filled", keys, np.ma.masked_array(fine, fine == 1)),
+            ("not str: use numpy.asarray", "keys", fine),
+            ("not int: use numpy.asarray", 5, fine),
+        ]:
+            with self.subTest(message), self.assertRaisesRegex(TypeError, message):
+                self.table.push(k, g)
+        with self.assertRaisesRegex(ValueError, "resolve_neg"):
+            self.table.push(keys, torch._neg_view(torch.ones(4, 2)))
+        with self.assertRaisesRegex(ValueError, "on meta"):
+            self.table.push(keys, torch.zeros(4, 2, device="meta"))
+
+    def test_no_copies(self):
+        request = self.table.pull_async(self.keys(1))
+        with self.client.register(np.zeros(8, np.float32)) as lent:
+            for x in (self.client, self.table, request, lent):
+                for f in (copy.copy, copy.deepcopy, pickle.dumps):
+                    with self.assertRaisesRegex(TypeError, f"a {type(x).__name__} cannot be copied or pickled"):
+                        f(x)
+        request.wait()
+        gc.collect()
+        self.client.noop()  # nothing has closed it
+        e = pickle.loads(pickle.dumps(psrt.Timeout(-6, "psrt: late")))
+        self.assertEqual((type(e), e.name, str(e)), (psrt.Timeout, "ETIMEDOUT", "psrt: late [ETIMEDOUT]"))
+
+    def test_arrays_live(self):
+        """What the library may still read or write lives, whatever becomes of the request."""
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server(folder)
+            self.addCleanup(server.end)
+            client = server.client()
+            table, keys = client.table("sum"), self.keys(3)
+            table.pull(keys)
+            server.stop()
+            try:
+                out, kept, lent = np.zeros((3, 2), np.float32), np.zeros((3, 2), np.float32), np.zeros(8, np.float32)
+                seen, seen_kept, seen_lent = map(weakref.ref, (out, kept, lent))
+                table.pull_async(keys, out=out)  # forgotten
+                request = table.pull_async(keys, out=kept)
+                client.register(lent)
+                del out, kept, lent
+
+                async def cancelled():
+                    task = asyncio.ensure_future(awaited())
+                    await asyncio.sleep(0.05)
+                    task.cancel()
+
+                async def awaited():
+                    await table.pull_async(keys, out=np.zeros((3, 2), np.float32))
+
+                asyncio.run(cancelled())
+                gc.collect()
+                for x in (seen, seen_kept, seen_lent):
+                    self.assertIsNotNone(x())
+                self.assertEqual(len(psrt._left), 2)
+                with self.assertRaises(psrt.Timeout):
+                    request.wait(0.01)
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+            client.close()
+            with self.assertRaises(psrt.Error):
+                request.wait()
+            del request
+            gc.collect()
+            self.assertEqual((len(psrt._left), seen()), (0, None))
+
+    def ctrl_c(self, name, call):
+        """Interrupts a call that waits, and returns how long it then takes to end."""
+        sent = []
+
+        def send():
+            time.sleep(0.06)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=send)
+        with self.subTest(name), self.assertRaises(KeyboardInterrupt):
+            thread.start()
+            try:
+                call()
+            finally:
+                took = time.monotonic() - sent[0] if sent else 0
+                thread.join()
+            self.fail("it did not wait")
+        self.assertLess(took, 5, name)  # .2 s, but a busy machine; the calls' timeout is 30 s
+
+    def test_ctrl_c(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server(folder)
+            self.addCleanup(server.end)
+            a, b = server.client(workers=2, worker=0), server.client(workers=2, worker=1)
+            t, life, keys, ones = a.table("sum"), a.table("life"), self.keys(3), np.ones((3, 2), np.float32)
+            t.push(keys, ones)
+            _, ticket = t.pull_ticket(keys)
+            plan, rows = t.plan(keys)[0], a.empty((3, 2))
+            self.ctrl_c("barrier", a.barrier)
+            met = threading.Thread(target=b.barrier)
+            met.start()
+            a.barrier()  # it counts once
+            met.join()
+            server.stop()
+            try:
+                request = t.pull_async(keys)
+                for name, call in {
+                    "pull": lambda: t.pull(keys), "pull_ticket": lambda: t.pull_ticket(keys), "push": lambda: t.push(keys, ones),
+                    "push_ticket": lambda: t.push_ticket(ticket, ones), "push_counts": lambda: life.push_counts(keys, np.ones((3, 3), np.float32)),
+                    "pull_dense": a.pull_dense, "push_dense": lambda: a.push_dense(np.ones(8, np.float32)), "wait": request.wait,
+                    "table": lambda: a.table("last"), "stats": a.stats, "clock": a.clock, "save": lambda: a.save(os.path.join(folder, "model")),
+                    "shrink": life.shrink, "end_day": life.end_day, "open": server.client, "lent": lambda: t.pull(plan, out=rows),
+                }.items():
+                    self.ctrl_c(name, call)
+                b.noop()
+                self.ctrl_c("close", b.close)
+            finally:
+                server.process.send_signal(signal.SIGCONT)
+            self.assertTrue((request.wait() >= 1).all())
+            self.assertIn(t.pull(keys)[0, 0], (1, 2, 3))  # pushes that were interrupted are applied once, or not
+            t.push(keys, ones)
+            a.close()
+            deadline = time.monotonic() + 20
+            while psrt._left and time.monotonic() < deadline:
+                psrt._sweep()
+                time.sleep(0.01)
+            self.assertFalse(psrt._left)
 
     def test_repeated_keys_and_plan(self):
         a, b = self.keys(2)

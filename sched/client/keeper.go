@@ -142,6 +142,7 @@ const refusedFor = time.Second
 // keep connects a group, however often its head is another one, for at most limit.
 func (c *Client) keep(r *Repair, limit time.Duration) {
 	began := time.Now()
+	limit = max(limit, 0) // the opening may be late already
 	defer c.cfg.Stall.Begin(stall.Connection, fmt.Sprintf("the head of group %d", r.Server), r.why(), nil)()
 	var noSince time.Time // the same head has said no
 	var by place.Node

@@ -9,6 +9,7 @@ import (
 // Request is an asynchronous call.
 type Request struct {
 	c        *Client
+	op       *op // nil: it was done when it was made
 	done     chan struct{}
 	err      error
 	deadline time.Time
@@ -62,7 +63,7 @@ func (c *Client) background(o *op) error {
 // start runs an op as a request. end is called by a finisher: it delivers and says
 // how it went.
 func (c *Client) start(o *op, notify func(error), end func() error) (*Request, error) {
-	r := &Request{c: c, done: make(chan struct{}), deadline: o.deadline, notify: notify}
+	r := &Request{c: c, op: o, done: make(chan struct{}), deadline: o.deadline, notify: notify}
 	o.finished = func(*op) { r.end(c.explain(c.blame(o, guarded(end)))) }
 	if err := c.background(o); err != nil {
 		return nil, err
@@ -134,11 +135,7 @@ func (t *Table) pushAsync(p *pulling, err error, notify func(error)) (*Request, 
 		return t.c.finishedAlready(notify), nil
 	}
 	defer t.c.leave()
-	r, err := t.c.start(&p.op, notify, func() error {
-		err := p.judge()
-		p.endPush()
-		return err
-	})
+	r, err := t.c.start(&p.op, notify, p.finishPush)
 	if err != nil {
 		p.release()
 	}
@@ -165,14 +162,7 @@ func (c *Client) denseAsync(d *densing, err error, values []float32, notify func
 		return c.finishedAlready(notify), nil
 	}
 	defer c.leave()
-	r, err := c.start(&d.op, notify, func() error {
-		err := d.err
-		if d.kind == opPushDense {
-			err = d.judge()
-		}
-		d.end(values)
-		return err
-	})
+	r, err := c.start(&d.op, notify, func() error { return d.finish(values) })
 	if err != nil {
 		d.release()
 	}

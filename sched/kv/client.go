@@ -21,18 +21,19 @@ type Client struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 
-	closed   atomic.Bool
-	bug      atomic.Pointer[Error]
-	inside   atomic.Int64  // calls in progress
-	copied   atomic.Uint64 // Stats.CopiedBytes
-	emptied  chan struct{} // capacity 1: inside became 0 after Close began
-	ended    chan struct{} // closed when Close is done
-	helpers  sync.WaitGroup
-	memory   memories
-	finish   chan *op // asynchronous ops whose call is done
-	begin    sync.Once
-	requests requests
-	barriers sync.Mutex // one at a time: the server counts workers, not calls
+	closed    atomic.Bool
+	bug       atomic.Pointer[Error]
+	inside    atomic.Int64  // calls in progress
+	copied    atomic.Uint64 // Stats.CopiedBytes
+	emptied   chan struct{} // capacity 1: inside became 0 after Close began
+	ended     chan struct{} // closed when Close is done
+	helpers   sync.WaitGroup
+	memory    memories
+	finish    chan *op // asynchronous ops whose call is done
+	begin     sync.Once
+	requests  requests
+	lingering atomic.Int64 // unfinished calls: see Options.Linger
+	barriers  barriers
 
 	mu     sync.Mutex
 	c      *client.Client

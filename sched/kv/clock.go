@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -241,33 +240,4 @@ func (c *Client) pushStepDense(deadline time.Time) (*densing, error) {
 	c.copied.Add(uint64(len(grads)) * 4)
 	d.forgotten = d.release
 	return d, nil
-}
-
-// Barrier returns when every worker of the job waits in it.
-func (c *Client) Barrier(limit time.Duration) error {
-	if err := c.enter(); err != nil {
-		return err
-	}
-	defer c.leave()
-	c.barriers.Lock()
-	defer c.barriers.Unlock()
-	limit = c.timeout(limit)
-	ctx, cancel := context.WithTimeout(c.ctx, limit+leaveWithin) // the server tells who is missing
-	defer cancel()
-	var rep psmsg.BarrierReply
-	if err := c.call(ctx, 0, psmsg.MethodBarrier, psmsg.BarrierRequest{Workers: c.cfg.Workers, TimeoutMicros: limit.Microseconds()}, &rep); err != nil {
-		return err
-	}
-	if rep.Stuck != nil {
-		return errorf(Clock, "kv: worker %d waits in a barrier that worker %d cannot reach: worker %d waits for worker %d to end step %d; a worker that has no more steps calls finish_steps (psrt_finish_steps) before the barrier",
-			c.Worker(), rep.Stuck.Worker, rep.Stuck.Worker, c.Worker(), rep.Stuck.Step)
-	}
-	if !rep.All {
-		of := c.job.Workers
-		if c.job.Open {
-			of = max(rep.Of, c.cfg.Workers)
-		}
-		return errorf(Timeout, "kv: %d of %d workers came to the barrier within %v: %v", len(rep.Came), of, limit, rep.Came)
-	}
-	return nil
 }

@@ -176,6 +176,8 @@ func (c *Config) complete() error {
 		return bad("neither servers nor coordinator: say servers: [HOST:PORT], as psrt serve prints it")
 	case len(c.Servers) > 0 && c.Coordinator != "":
 		return bad("both servers and coordinator: one is enough, leave the other out")
+	case addressError(c.Servers, c.Coordinator) != nil:
+		return bad("%w", addressError(c.Servers, c.Coordinator))
 	case c.Worker < 0:
 		return bad("worker %d, must be 0 or more", c.Worker)
 	case c.Workers < 0 || c.Workers > 0 && c.Worker >= c.Workers:
@@ -202,6 +204,22 @@ func (c *Config) complete() error {
 		return bad("token_file: %v", localpath.Check(c.TokenFile))
 	case c.TokenFile == "" && c.Token == nil && c.Host == nil:
 		return bad("token_file is missing: the file with the job's secret that psrt serve was given")
+	}
+	return nil
+}
+
+// addressError says which of the addresses cannot be dialed.
+func addressError(servers []string, coordinator string) error {
+	for _, a := range servers {
+		if err := dial.CheckAddress(a); err != nil {
+			return fmt.Errorf("servers: %w", err)
+		}
+	}
+	if coordinator == "" {
+		return nil
+	}
+	if err := dial.CheckCoordinator(coordinator); err != nil {
+		return fmt.Errorf("coordinator: %w", err)
 	}
 	return nil
 }

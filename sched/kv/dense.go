@@ -2,6 +2,7 @@ package kv
 
 import (
 	"sync"
+	"time"
 
 	"psrt/sched/client"
 )
@@ -162,7 +163,29 @@ func (c *Client) PullDense(values []float32, o Options) error {
 		return err
 	}
 	defer c.leave()
-	err = c.do(&d.op)
+	return c.runDense(d, values, o.Linger)
+}
+
+func (c *Client) runDense(d *densing, values []float32, linger time.Duration) error {
+	var err error
+	if u := (&Unfinished{}); linger <= 0 {
+		err = c.do(&d.op)
+	} else if err = c.doFor(&d.op, linger, u, func() error { return d.finish(values) }); u.Request != nil {
+		return err
+	}
+	if err != nil {
+		d.end(values)
+		return err
+	}
+	return d.finish(values)
+}
+
+// finish ends a dense request whose op is done, and says how it went.
+func (d *densing) finish(values []float32) error {
+	err := d.err
+	if d.kind == opPushDense {
+		err = d.judge()
+	}
 	d.end(values)
 	return err
 }
@@ -174,9 +197,5 @@ func (c *Client) PushDense(grads []float32, o Options) error {
 		return err
 	}
 	defer c.leave()
-	if err = c.do(&d.op); err == nil {
-		err = d.judge()
-	}
-	d.end(nil)
-	return err
+	return c.runDense(d, nil, o.Linger)
 }

@@ -1,9 +1,6 @@
 package kv
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // lookEvery bounds how long a driver waits for the network before it looks at the
 // control connections.
@@ -11,7 +8,6 @@ const lookEvery = 200 * time.Millisecond
 
 // do submits ops together and waits for all. It returns the first error.
 func (c *Client) do(ops ...*op) (err error) {
-	start := time.Now()
 	c.mu.Lock()
 	defer func() { // a bug: the lock must not stay taken
 		if v := recover(); v != nil {
@@ -26,7 +22,7 @@ func (c *Client) do(ops ...*op) (err error) {
 	}
 	c.settle()
 	for _, o := range ops {
-		c.wait(o, start)
+		c.wait(o, time.Time{})
 	}
 	c.passOn()
 	c.mu.Unlock()
@@ -38,19 +34,26 @@ func (c *Client) do(ops ...*op) (err error) {
 	return nil
 }
 
-// wait returns when o is done. With mu, which it gives up meanwhile.
-func (c *Client) wait(o *op, start time.Time) {
+// wait returns when o is done, or when until has passed, if it is not zero. With mu, which
+// it gives up meanwhile.
+func (c *Client) wait(o *op, until time.Time) {
 	for !o.done {
-		now := time.Now()
+		now, next := time.Now(), o.deadline
+		if !until.IsZero() {
+			if !now.Before(until) {
+				return
+			}
+			next = earlier(next, until)
+		}
 		switch {
 		case c.over() != nil:
 			c.giveUp(o, c.over())
 		case !now.Before(o.deadline):
-			c.giveUp(o, c.late(o, fmt.Sprintf(" within %v", o.deadline.Sub(start).Round(time.Millisecond))))
+			c.giveUp(o, c.late(o, o.within()))
 		case c.driving || c.waiting > 0:
-			c.sleep(o, o.deadline.Sub(now))
+			c.sleep(o, next.Sub(now))
 		default:
-			c.drive(earlier(o.deadline, now.Add(lookEvery)))
+			c.drive(earlier(next, now.Add(lookEvery)))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,17 +28,18 @@ type op struct {
 	refusal  refusal // of a push
 	dense    *client.Dense
 	opt      client.PullOption
+	began    time.Time
 	deadline time.Time
 	lent     *Memory // what the servers read or write instead of the client's own
 	call     client.Call
 	announce client.Call // of a prefetch
 	posted   bool
-	began    time.Time // when it was posted
-	step     uint64    // in which
-	table    uint32    // of rows
-	push     *uint64   // the number of a step's pushes, where one is in doubt
-	done     bool      // answered, or given up
-	given    bool      // given up
+	postedAt time.Time
+	step     uint64  // in which
+	table    uint32  // of rows
+	push     *uint64 // the number of a step's pushes, where one is in doubt
+	done     bool    // answered, or given up
+	given    bool    // given up
 	err      error
 	wake     chan struct{} // capacity 1
 	asleep   bool
@@ -49,7 +51,20 @@ type op struct {
 }
 
 func newOp(kind opKind, deadline time.Time) *op {
-	return &op{kind: kind, deadline: deadline, wake: make(chan struct{}, 1)}
+	return &op{kind: kind, began: time.Now(), deadline: deadline, wake: make(chan struct{}, 1)}
+}
+
+// within is the op's time for a message. The waiting began later, after keys were planned,
+// maybe after the deadline.
+func (o *op) within() string {
+	limit := o.deadline.Sub(o.began)
+	switch {
+	case limit <= 0:
+		return " in time"
+	case limit < 10*time.Millisecond:
+		return fmt.Sprintf(" within %v", limit.Round(time.Microsecond))
+	}
+	return fmt.Sprintf(" within %v", limit.Round(time.Millisecond))
 }
 
 // answered says that no server knows of the op any more.
@@ -84,7 +99,7 @@ func (c *Client) post(o *op) bool {
 		}
 	}
 	if o.posted = ok; ok {
-		o.began = time.Now()
+		o.postedAt = time.Now()
 	}
 	return ok
 }

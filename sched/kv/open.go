@@ -26,7 +26,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg, host: cfg.Host, emptied: make(chan struct{}, 1), ended: make(chan struct{}),
-		finish: make(chan *op, cfg.Requests), lost: map[int]error{}, tables: map[string]*Table{},
+		finish: make(chan *op, cfg.Requests+maxLingering), lost: map[int]error{}, tables: map[string]*Table{},
 		pump: pump{wake: make(chan struct{}, 1)}}
 	c.idle = sync.NewCond(&c.mu)
 	c.ctx, c.cancel = context.WithCancel(context.Background())

@@ -20,6 +20,9 @@ type Options struct {
 	// Refused, where it is not nil, becomes the number of these rows (of the dense vector: of
 	// blocks) before the push returns, or its request is done. Under bsp TickCounted tells.
 	Refused *uint64
+	// Linger is how long a call without Async in its name waits at most; it then returns
+	// Unfinished, if it is not done. 0: until it is done.
+	Linger time.Duration
 }
 
 func (o *Options) pull() (opt client.PullOption) {
@@ -67,11 +70,35 @@ func (t *Table) pull(keys []uint64, values []float32, o Options, ticket bool) (T
 		return 0, err
 	}
 	defer t.c.leave()
+	if o.Linger > 0 {
+		return p.linger(values, ticket, o.Linger)
+	}
 	if err := t.c.do(&p.op); err != nil {
 		p.settle()
 		return 0, err
 	}
 	return p.deliver(values, ticket)
+}
+
+// linger is the rest of a pull that may return Unfinished.
+func (p *pulling) linger(values []float32, ticket bool, limit time.Duration) (Ticket, error) {
+	u := &Unfinished{}
+	end := func() (err error) {
+		if p.err != nil {
+			p.settle()
+			return p.err
+		}
+		u.ticket, err = p.deliver(values, ticket)
+		return err
+	}
+	result := p.t.c.doFor(&p.op, limit, u, end)
+	if u.Request != nil {
+		return 0, result
+	}
+	if err := end(); result == nil {
+		return u.ticket, err
+	}
+	return 0, result
 }
 
 // pulling is one pull on its way.

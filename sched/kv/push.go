@@ -13,7 +13,7 @@ func (t *Table) Push(keys []uint64, grads []float32, o Options) error {
 	if err != nil || p == nil {
 		return err
 	}
-	return p.run()
+	return p.run(o.Linger)
 }
 
 // PushTicket is Push for the keys of a pull; n is how many it had.
@@ -22,18 +22,39 @@ func (t *Table) PushTicket(number Ticket, n int, grads []float32, o Options) err
 	if err != nil || p == nil {
 		return err
 	}
-	return p.run()
+	return p.run(o.Linger)
 }
 
-func (p *pulling) run() error {
+func (p *pulling) run(linger time.Duration) error {
 	defer p.t.c.leave()
+	if linger > 0 {
+		return p.lingerPush(linger)
+	}
 	if err := p.t.c.do(&p.op); err != nil {
 		p.endPush()
 		return err
 	}
+	return p.finishPush()
+}
+
+// finishPush ends a push whose op is done, and says how it went.
+func (p *pulling) finishPush() error {
 	err := p.judge()
 	p.endPush()
 	return err
+}
+
+func (p *pulling) lingerPush(limit time.Duration) error {
+	u := &Unfinished{}
+	err := p.t.c.doFor(&p.op, limit, u, p.finishPush)
+	if u.Request != nil {
+		return err
+	}
+	if err != nil {
+		p.endPush()
+		return err
+	}
+	return p.finishPush()
 }
 
 // endPush ends a push that was waited for.

@@ -240,7 +240,7 @@ func (o *op) asksWhom() psmsg.BlockedRequest {
 // overdue are the ops that may have waited for steps of others for long. With mu.
 func (c *Client) overdue(now time.Time) (all []*op) {
 	for _, o := range c.live {
-		if o.waitsForClock() && now.Sub(o.began) >= suspectAfter {
+		if o.waitsForClock() && now.Sub(o.postedAt) >= suspectAfter {
 			all = append(all, o)
 		}
 	}

@@ -274,6 +274,62 @@ static void test_last_error(void) {
   CHECK(psrt_abi_version() == PSRT_ABI_VERSION && psrt_version()[0] != 0);
 }
 
+/* Calls of a thread with a slice are done, or go on as a request. */
+static int sliced(int status, psrt_req **slot) {
+  psrt_req *q = *slot;
+  if (q == NULL) return status;
+  CHECK(status == PSRT_EBUSY);
+  *slot = NULL;
+  return psrt_wait(q, 0);
+}
+
+static void test_slices(const char *config) {
+  psrt_req *slot = NULL, *q;
+  psrt_client *other = NULL;
+  psrt_table *again;
+  uint64_t key = 77, ticket = 0;
+  float v[DIM], g[DIM] = {1};
+  char stats[1 << 16];
+  int given_up = 0;
+  IS(psrt_thread_slice(1, NULL), PSRT_EINVAL);
+  IS(psrt_thread_slice(1ull << 40, &slot), PSRT_EINVAL);
+  OK(psrt_thread_slice(1, &slot));
+  for (int i = 0; i < 100; i++) {
+    OK(sliced(psrt_pull_sparse(table, &key, 1, v, &ticket), &slot));
+    OK(sliced(psrt_push_sparse_ticket(table, ticket, 1, g), &slot));
+    OK(sliced(psrt_table_open(client, "rows", &again), &slot));
+    CHECK(again == table);
+    OK(sliced(psrt_stats_json(client, stats, sizeof stats, NULL), &slot));
+    CHECK(stats[0] == '{');
+    OK(sliced(psrt_barrier(client), &slot));
+    int status = psrt_pull_sparse(table, &key, 1, v, NULL);
+    if ((q = slot) == NULL) {
+      OK(status);
+      continue;
+    }
+    slot = NULL;
+    OK(psrt_cancel(q));
+    IS(psrt_cancel(q), PSRT_EHANDLE);
+    IS(psrt_wait(q, 0), PSRT_EHANDLE);
+    given_up++;
+  }
+  CHECK(given_up > 0);
+  IS(sliced(psrt_table_open(client, "none", &again), &slot), PSRT_ENOTABLE);
+  IS(sliced(psrt_client_open("servers: [127.0.0.1:0]\ntoken_file: t\n", &other), &slot), PSRT_ECONFIG);
+  SAYS("port 0");
+  psrt_client_open(config, &other); /* another worker's, or refused: it goes on, and is given up */
+  CHECK((q = slot) != NULL && other == NULL);
+  slot = NULL;
+  int status = psrt_cancel(q);
+  while (status == PSRT_EBUSY) status = psrt_cancel(q);
+  OK(status);
+  CHECK(other == NULL);
+  OK(psrt_thread_slice(0, NULL));
+  OK(psrt_pull_sparse(table, &key, 1, v, NULL));
+  CHECK(slot == NULL);
+  IS(psrt_cancel(NULL), PSRT_EHANDLE);
+}
+
 static void test_fork(void) {
   pid_t p = fork();
   CHECK(p >= 0);
@@ -324,6 +380,7 @@ int main(int argc, char **argv) {
   test_dense();
   test_rest(argv[2]);
   test_refusals(config);
+  test_slices(config);
   test_fork();
   test_finish();
   OK(psrt_client_close(client));
