@@ -199,7 +199,6 @@ func psrtgo_wait(h address, timeout C.uint64_t, e *C.psrt_text) (result C.int) {
 func collect(h address, r pending, e *C.psrt_text) C.int {
 	all.drop(uint64(h))
 	err := r.Err()
-	e.refused = 0
 	tellRefused(e, refusedRows(r))
 	return fail(e, err)
 }

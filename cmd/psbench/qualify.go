@@ -154,7 +154,10 @@ func (o *options) qualifyLocally(ctx context.Context, f *qualifyFlags) error {
 		return err
 	}
 	args := []string{"qualify", "--led", "--transport", o.transport.Value, "--timeout", f.plan.Timeout.String(),
-		"--join-timeout", f.plan.JoinTimeout.String(), "--delay", f.delay}
+		"--join-timeout", f.plan.JoinTimeout.String()}
+	if f.delay != "" {
+		args = append(args, "--delay", f.delay)
+	}
 	args = append(args, f.rdma.Args()...)
 	progress, over := f.progress()
 	found, err := qualify.RunLocal(ctx, f.ranks, f.plan, qualify.Command{Path: self, Args: args}, progress)

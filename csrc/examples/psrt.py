@@ -82,7 +82,7 @@ _STATUS = {
     -13: "EBUSY", -14: "ETOOSMALL", -15: "EFAULT", -16: "EIO", -17: "ECLOSED", -18: "ECLOCK", -19: "EINTERNAL",
     -20: "EDEVICE", -21: "ENOTFINITE",
 }
-_ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL, _EHANDLE = -6, -5, -13, -14, -2
+_ETIMEDOUT, _ECONNECT, _EBUSY, _ETOOSMALL = -6, -5, -13, -14
 
 
 class Error(Exception):
@@ -936,7 +936,7 @@ class Client(_Own):
     # All trainers together.
 
     def clock(self) -> int:
-        """End this trainer's step; see psrt_clock in psrt.h. Returns the rows of the step that push has not returned yet."""
+        """End this trainer's step; see psrt_clock in psrt.h. Returns the number of rows that the servers refused in this step (bsp), else 0."""
         return _push_call(None, _lib.psrt_clock, self._handle)
 
     def step(self) -> int:

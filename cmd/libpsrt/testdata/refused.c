@@ -39,7 +39,7 @@ static void asp(psrt_client *client, psrt_table *table) {
   while (!is_done) OK(psrt_test(req, &is_done));
   CHECK(psrt_last_refused() == BAD);
   OK(psrt_pull_sparse_async(table, keys, KEYS, rows, NULL, NULL, &req));
-  REFUSED(psrt_wait(req, 0), 0);
+  REFUSED(psrt_wait(req, 0), BAD);
   REFUSED(psrt_push_dense(client, dense, DENSE), 1);
   NOT_FINITE(psrt_push_dense_opt(client, dense, DENSE, &check), 1);
   IS(psrt_push_sparse(table, NULL, KEYS, grads), PSRT_EINVAL);
