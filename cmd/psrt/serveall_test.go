@@ -77,8 +77,11 @@ func TestServeAll(t *testing.T) {
 func TestServeAllTellsOfFailures(t *testing.T) {
 	dir := t.TempDir()
 	tables, token := write(t, dir, "tables.yaml", serveTables), filepath.Join(dir, "token")
-	there := write(t, dir, "file", "no directory")
+	there := filepath.Join(dir, "models")
+	must(t, os.Mkdir(there, 0o755))
 	s := serveProcess(t, "--tables", tables, "--token-file", token, "--threads", "1", "--listen", "127.0.0.1:0", "--servers", "2", "--save", filepath.Join(there, "model"))
+	must(t, os.Remove(there)) // after the start, which would have refused it
+	write(t, dir, "models", "no directory")
 	if _, code := s.end(syscall.SIGTERM); code != 1 || !strings.Contains(s.stderr.String(), there) {
 		t.Errorf("it ended with %d: %s", code, s.stderr)
 	}
