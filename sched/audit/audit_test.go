@@ -415,3 +415,18 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// A record that cannot be created gives no lane: closing it is what a server's lane does next.
+func TestNoPlaceForARecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLane(Config{Dir: dir, Rate: 1}, LaneHeader{})
+	if l != nil || err == nil {
+		t.Fatalf("lane %v, error %v", l, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -22,8 +22,10 @@ func NewLane(cfg Config, h LaneHeader) (*Lane, error) {
 		return nil, err
 	}
 	l := &Lane{sample: sample, rate: cfg.Rate}
-	l.w, err = cfg.create(fmt.Sprintf("lane%d-server%d", h.Lane, h.Server), &Header{Lane: &h})
-	return l, err
+	if l.w, err = cfg.create(fmt.Sprintf("lane%d-server%d", h.Lane, h.Server), &Header{Lane: &h}); err != nil {
+		return nil, err // a lane closes what it has, and a record without a file cannot be closed
+	}
+	return l, nil
 }
 
 // NewBlock describes a dense block as it begins.
