@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -72,6 +74,7 @@ func places(most int) cobra.PositionalArgs {
 
 // splitPlace is PLACE or PLACE@NUMBER; 0 is the newest generation.
 func splitPlace(s string) (location string, number uint64) {
+	s = cmp.Or(strings.TrimRight(s, "/"), s)
 	if i := strings.LastIndexByte(s, '@'); i > 0 {
 		if n, err := strconv.ParseUint(s[i+1:], 10, 64); err == nil && n > 0 {
 			return s[:i], n
@@ -95,5 +98,22 @@ func noNumber(flag, place string) error {
 	if location, number := splitPlace(place); number > 0 {
 		return cli.Usagef("--%s %s: other commands read this as generation %d of %s; give a name that does not end in @%d", flag, place, number, location, number)
 	}
-	return nil
+	return noOddNumber(flag, place)
+}
+
+// noOddNumber refuses PLACE@X where PLACE is there, PLACE@X is not, and X is no generation: a
+// slip of the hand for PLACE@NUMBER, which would begin an empty directory.
+func noOddNumber(flag, place string) error {
+	whole, number := splitPlace(place)
+	i := strings.LastIndexByte(whole, '@')
+	if number > 0 || i <= 0 {
+		return nil
+	}
+	if _, err := os.Stat(whole); err == nil {
+		return nil
+	}
+	if _, err := os.Stat(whole[:i]); err != nil {
+		return nil
+	}
+	return cli.Usagef("--%s %s: %q is no generation of %s; give %s@NUMBER with one that psrt checkpoint ls %s lists, or another name", flag, place, whole[i+1:], whole[:i], whole[:i], whole[:i])
 }

@@ -89,7 +89,7 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.numa, "numa", "auto", "NUMA node of the rows: auto, none or a node's number")
 	fl.StringVar(&f.load, "load", "", "model `directory` to begin with, where there is one")
 	fl.StringVar(&f.save, "save", "", "model `directory` to write when the server ends, and every --save-every: new, empty, or with a model of psrt")
-	fl.BoolVar(&f.beginAnew, "begin-anew", false, "begin with empty tables although --save holds a model, which the first save replaces")
+	fl.BoolVar(&f.beginAnew, "begin-anew", false, "begin with empty tables, or those of --load, although --save holds another model, which the first save replaces")
 	fl.DurationVar(&f.saveEvery, "save-every", 0, "also save so often, such as 10m")
 	fl.IntVar(&f.servers, "servers", 1, "server processes that trainers use as one: on this machine, or with --coordinator one by one")
 	fl.StringVar(&f.coordinator, "coordinator", "", "`address` at which --servers that are started one by one meet: HOST:PORT of --rank 0, which all can reach, or with --replicas https://HOST:PORT[,…], your etcd (PSRT_ETCD_USER, PSRT_ETCD_PASSWORD)")
@@ -261,16 +261,16 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	if err := noNumber("save", f.save); err != nil {
 		return cfg, err
 	}
+	// A server that joins others which serve already has no say in what they began with.
+	joins := launched() || f.replicated() && f.coordinator != ""
+	if f.save != "" && filepath.Clean(f.load) != filepath.Clean(f.save) && !f.beginAnew && !joins {
+		if _, err := os.Stat(filepath.Join(f.save, ckpt.ManifestName)); err == nil {
+			return cfg, cli.Usagef("--save %s holds a model, which the first save would replace: --load %s begins with it, --begin-anew without it; or give another --save", f.save, f.save)
+		}
+	}
 	if f.save != "" {
 		if err := replaceable(c, "save", f.save); err != nil {
 			return cfg, err
-		}
-	}
-	// A server that joins others which serve already has no say in what they began with.
-	joins := launched() || f.replicated() && f.coordinator != ""
-	if f.save != "" && f.load == "" && !f.beginAnew && !joins {
-		if _, err := os.Stat(filepath.Join(f.save, ckpt.ManifestName)); err == nil {
-			return cfg, cli.Usagef("--save %s holds a model, which the first save would replace: --load %s begins with it, --begin-anew with empty tables; or give another --save", f.save, f.save)
 		}
 	}
 	if f.load != "" {

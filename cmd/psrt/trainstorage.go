@@ -91,6 +91,9 @@ func (f *snapshotFlags) describe(c *cobra.Command) (*train.Checkpoint, error) {
 	if f.resume && f.beginAnew {
 		return nil, cli.Usagef("--resume goes on and --begin-anew does not: give one of them")
 	}
+	if err := noOddNumber("checkpoint", f.dir); err != nil {
+		return nil, err
+	}
 	dir, from := splitPlace(f.dir)
 	k := &train.Checkpoint{Dir: dir, From: from, Resume: f.resume, Deltas: train.CheckpointDeltas, Keep: train.CheckpointKeep}
 	switch f.compress {

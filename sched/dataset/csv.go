@@ -322,8 +322,16 @@ func (p *csvParser) label(c *csvColumn, cell []byte, start int) (float32, *lineE
 		return 1, nil
 	case c.Negative != nil && !in(c.Negative):
 		return 0, badLine(start, "%s: label %s is neither in positive %q nor in negative %q", c.Name, quote(cell), c.Positive, c.Negative)
+	case c.Negative == nil && notFinite(cell): // also NaN of a Parquet column, where programs have it for "missing"
+		return 0, badLine(start, "%s: the label is %s; drop the row, or name it in negative", c.Name, cell)
 	}
 	return 0, nil
+}
+
+// notFinite reports whether a cell is NaN or an infinity.
+func notFinite(cell []byte) bool {
+	x, err := strconv.ParseFloat(string(cell), 64)
+	return err == nil && (math.IsNaN(x) || math.IsInf(x, 0))
 }
 
 func (s *Schema) fieldNames() []string {

@@ -3,6 +3,8 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -148,5 +150,29 @@ func TestSchemaErrors(t *testing.T) {
 	}
 	if _, err := ReadSchema(t.TempDir() + "/none.yaml"); err == nil || !strings.Contains(err.Error(), "schema cannot be read") {
 		t.Errorf("missing schema: %v", err)
+	}
+}
+
+// A NaN label is a missing one, as Parquet's writers mean it: not a "no".
+func TestLabelThatIsNoNumber(t *testing.T) {
+	for _, c := range []struct{ columns, row, want string }{
+		{`positive: ["1"]`, "nan", "the label is nan"},
+		{`positive: ["1"]`, "NaN", "the label is NaN"},
+		{`positive: ["1"], negative: ["nan", "0"]`, "nan", ""},
+		{`positive: ["yes"]`, "no", ""},
+	} {
+		schema, err := ParseSchema("y.yaml", []byte("columns:\n- {name: y, kind: label, "+c.columns+"}\n- {name: a, kind: categorical}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		path := filepath.Join(dir, "rows.csv")
+		if err := os.WriteFile(path, []byte("y,a\n"+c.row+",b\n1,c\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(t.Context(), []string{path}, Options{Schema: schema})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, label %s: %v, want %q", c.columns, c.row, err, c.want)
+		}
 	}
 }
