@@ -235,6 +235,12 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 	if w.saver != nil {
 		res.Checkpoints = &w.saver.sum
 	}
+	if valid != nil && p.Best < 0 && p.Epoch > 0 { // the best one was lost, and no epoch followed: see branch
+		p.Best = p.Epoch - 1
+		if err := w.keep(ctx, p.Best); err != nil {
+			return err
+		}
+	}
 	res.BestEpoch = p.Best + 1
 	if p.Best != p.Epoch-1 {
 		return w.restore(ctx)
