@@ -422,10 +422,14 @@ func (w *worker) finish(ctx context.Context, valid, test *dataset.Reader, res *R
 	if err != nil {
 		return err
 	}
-	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, w.job.warnings(res, report)
-	if w.rank.Index == 0 && (test != nil || len(res.Epochs) == 0) {
-		for _, text := range EvalWarnings(res.EvaluatedOn, report) {
-			w.rank.emit(Event{Warning: text})
+	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, res.epochWarnings()
+	if res.EvaluatedOn == onTest || len(res.Epochs) == 0 { // figures that no epoch has
+		own := EvalWarnings(res.EvaluatedOn, report)
+		res.Warnings = slices.Compact(append(res.Warnings, own...))
+		for _, text := range own {
+			if w.rank.Index == 0 {
+				w.rank.emit(Event{Warning: text})
+			}
 		}
 	}
 	res.AUC, res.LogLoss, res.RMSE, res.MAE, res.COPC = report.AUC, report.LogLoss, report.RMSE, report.MAE, report.COPC
