@@ -90,8 +90,11 @@ func checkPaths(c *cobra.Command, args []string) error {
 		}
 	}
 	for i, p := range all {
+		if p.use < writesFile {
+			continue
+		}
 		for k, other := range all {
-			if i == k || p.use < writesFile || other.use >= writesFile && k < i {
+			if i == k || other.use >= writesFile && k < i {
 				continue
 			}
 			if why := p.spoils(other); why != "" {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +63,27 @@ func TestMoreEpochs(t *testing.T) {
 		if want := map[string]int64{"1": 2000, "3": 6000}[epochs]; res.Examples != want {
 			t.Errorf("%s epochs: %d examples, want %d", epochs, res.Examples, want)
 		}
+	}
+}
+
+// TestLostBestWithoutMoreEpochs: a job that goes on from the end of its last epoch, and whose best model is gone, keeps the newest.
+func TestLostBestWithoutMoreEpochs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, ck := write(t, dir, "t.ffm", labelled(600, func(i int) int { return i * 7 % 3 % 2 }, 1)), filepath.Join(dir, "ck")
+	args := []string{"train", "--data", data, "--valid", data, "--sync", "bsp", "--patience", "0", "--checkpoint-every", "1steps", "--quiet", "--json"}
+	if got := psrt(t, append(args, "--checkpoint", ck, "--epochs", "4")...); got.code != 0 {
+		t.Fatalf("exit %d: %s", got.code, got.stderr)
+	}
+	if err := os.RemoveAll(ck + ".best"); err != nil {
+		t.Fatal(err)
+	}
+	var res train.Result
+	got := psrt(t, append(args, "--checkpoint", ck+"@2", "--epochs", "2", "--resume")...)
+	if err := json.Unmarshal([]byte(got.stdout), &res); err != nil || got.code != 0 || res.BestEpoch != 2 || res.LogLoss == nil {
+		t.Fatalf("exit %d, %v, epoch %d: %s", got.code, err, res.BestEpoch, got.stderr)
+	}
+	if got := psrt(t, "eval", "--model", ck+".best", "--data", data, "--json"); got.code != 0 || !strings.Contains(got.stdout, fmt.Sprint(*res.LogLoss)) {
+		t.Errorf("eval of the newest: %d, %s%s; want log loss %v", got.code, got.stdout, got.stderr, *res.LogLoss)
 	}
 }

@@ -275,7 +275,7 @@ func (f *serveFlags) describe(c *cobra.Command) (cfg serve.Config, err error) {
 	}
 	if f.load != "" {
 		// The first start of a server that loads what it saves finds nothing yet.
-		switch _, err := os.Stat(filepath.Join(f.load, "MANIFEST.json")); {
+		switch _, err := os.Stat(filepath.Join(f.load, ckpt.ManifestName)); {
 		case err == nil:
 			cfg.Load = f.load
 		case !errors.Is(err, os.ErrNotExist) || f.load != f.save:

@@ -94,6 +94,13 @@ func TestZeroIsAValue(t *testing.T) {
 	if got := psrt(t, "eval", "--model", model, "--data", data, "--json"); got.code != 0 || !strings.Contains(got.stdout, fmt.Sprint(*first.LogLoss)) {
 		t.Errorf("eval of the first model: %d, %s%s", got.code, got.stdout, got.stderr)
 	}
+	chosen := filepath.Join(dir, "v")
+	if got := run("--epochs", "0", "--valid", data, "--out", chosen); got.Digest != first.Digest || got.EvaluatedOn != "valid" {
+		t.Errorf("--epochs 0 --valid: %+v", got)
+	}
+	if got := psrt(t, "eval", "--model", chosen, "--data", data, "--json"); got.code != 0 || !strings.Contains(got.stdout, fmt.Sprint(*first.LogLoss)) {
+		t.Errorf("eval of the first model with --valid: %d, %s%s", got.code, got.stdout, got.stderr)
+	}
 	once, twice := run("--lr", "0", "--epochs", "1"), run("--lr", "0", "--epochs", "2")
 	if *once.LogLoss != *twice.LogLoss || *once.AUC != *twice.AUC {
 		t.Errorf("--lr 0: log loss %v after an epoch, %v after two", *once.LogLoss, *twice.LogLoss)

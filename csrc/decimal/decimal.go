@@ -33,6 +33,13 @@ func IsWhole[T string | []byte](s T) bool {
 	return from < len(s) && digits(s, from) == len(s)
 }
 
+// IsPlain reports whether s is a decimal number for every reader. A whole number with a leading
+// zero, such as 010, is none: YAML and C read it as octal.
+func IsPlain[T string | []byte](s T) bool {
+	from := sign(s, 0)
+	return Is(s) && !(IsWhole(s) && len(s)-from > 1 && s[from] == '0')
+}
+
 // Float is strconv.ParseFloat of decimal numbers; anything else is strconv.ErrSyntax.
 func Float(s string, bits int) (float64, error) {
 	if !Is(s) {

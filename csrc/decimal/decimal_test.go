@@ -32,6 +32,14 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	for s, want := range map[string]bool{"0": true, "-0": true, "10": true, "0.5": true, "00.5": true, "010": false, "+010": false, "00": false, "1_0": false, "0x1": false, "": false} {
+		if IsPlain(s) != want || IsPlain([]byte(s)) != want {
+			t.Errorf("%q plain: %v", s, !want)
+		}
+	}
+}
+
 // FuzzIs: every number is one for strconv too, and what strconv alone takes is one of its literals.
 func FuzzIs(f *testing.F) {
 	for _, s := range []string{"1", "-1.5e3", "1_0", "0x1p1", "inf", "."} {

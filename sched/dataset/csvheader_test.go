@@ -121,6 +121,22 @@ func TestStreamNotes(t *testing.T) {
 	}
 }
 
+// Comment lines of a stream's files without a header are told of, too.
+func TestStreamComments(t *testing.T) {
+	for format, text := range map[Format]string{LibSVM: "# by a dump\n1 7:1\n", LibFFM: "#1 0:7:1\n1 0:7:1\n", Criteo: "# x\n" + criteoLine("1", nil) + "\n"} {
+		feed := given{{File: file(t, "data", []byte(text)), Size: int64(len(text))}}
+		src, err := NewStream(feed, 0, Options{Format: format, Fields: 39})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		rows, err := rowsIn(t, src, Whole(2, 2), ReaderOptions{Note: func(s string) { notes = append(notes, s) }})
+		if want := []string{"1 comment line(s) skipped in " + feed[0].File}; err != nil || len(rows) != 1 || !slices.Equal(notes, want) {
+			t.Errorf("%v: %d rows, %q, %v", format, len(rows), notes, err)
+		}
+	}
+}
+
 // Formats without headers say that the first line looks like one, whatever they are told of labels.
 func TestHeaderWhereThereIsNone(t *testing.T) {
 	criteo := "label\t" + strings.Join(criteoNames(), "\t") + "\n" + criteoLine("1", map[string]string{"I1": "5", "C1": "68fd1e64"}) + "\n"

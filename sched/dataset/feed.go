@@ -281,9 +281,12 @@ func (s *scanner) entry(h *held, e Entry) error {
 	if err := h.open(s.reader, s.src, e, s.at.Rows, s.buf); err != nil {
 		return err
 	}
-	s.note(h)
-	for e.Rows == 0 || s.at.Rows < e.Rows {
+	for noted := false; e.Rows == 0 || s.at.Rows < e.Rows; {
 		line, err := h.next()
+		if !noted { // comments are skipped by the first next
+			s.note(h)
+			noted = true
+		}
 		if err == io.EOF {
 			if l, ok := h.rows.(*lines); ok {
 				s.buf = l.buf

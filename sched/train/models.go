@@ -102,7 +102,7 @@ func (w *worker) restore(ctx context.Context) error {
 // finalModel fills in the digest and writes the model if it was asked for and
 // is not there already.
 func (w *worker) finalModel(ctx context.Context, res *Result) error {
-	if w.job.Out != "" && len(w.job.Valid) == 0 {
+	if w.job.Out != "" && (len(w.job.Valid) == 0 || len(res.Epochs) == 0) { // no epoch has kept one
 		digest, err := w.save(ctx, res.BestEpoch-1)
 		res.Digest = digest
 		return err

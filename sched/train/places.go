@@ -105,7 +105,7 @@ func (w *worker) branch(ctx context.Context, m *ckpt.Model, p *position) {
 		err = json.Unmarshal(best.Meta, &info)
 	}
 	if err != nil || info.Epoch != p.Best+1 || p.BestModel != "" && p.BestModel != best.Digest {
-		w.rank.emit(Event{Warning: fmt.Sprintf("the model of the best epoch so far (%d) is not in %s any more: the best is chosen among the epochs that come", p.Best+1, w.modelDir())})
+		w.rank.emit(Event{Warning: fmt.Sprintf("the model of the best epoch so far (%d) is not in %s any more: the best is chosen among the epochs that come, and the newest is kept where none comes", p.Best+1, w.modelDir())})
 		p.Best, p.Since, p.BestModel = -1, 0, ""
 	}
 }

@@ -235,6 +235,12 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 	if w.saver != nil {
 		res.Checkpoints = &w.saver.sum
 	}
+	if valid != nil && p.Best < 0 && p.Epoch > 0 { // the best one was lost, and no epoch followed: see branch
+		p.Best = p.Epoch - 1
+		if err := w.keep(ctx, p.Best); err != nil {
+			return err
+		}
+	}
 	res.BestEpoch = p.Best + 1
 	if p.Best != p.Epoch-1 {
 		return w.restore(ctx)
@@ -416,10 +422,14 @@ func (w *worker) finish(ctx context.Context, valid, test *dataset.Reader, res *R
 	if err != nil {
 		return err
 	}
-	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, w.job.warnings(res, report)
-	if w.rank.Index == 0 && (test != nil || len(res.Epochs) == 0) {
-		for _, text := range EvalWarnings(res.EvaluatedOn, report) {
-			w.rank.emit(Event{Warning: text})
+	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, res.epochWarnings()
+	if res.EvaluatedOn == onTest || len(res.Epochs) == 0 { // figures that no epoch has
+		own := EvalWarnings(res.EvaluatedOn, report)
+		res.Warnings = slices.Compact(append(res.Warnings, own...))
+		for _, text := range own {
+			if w.rank.Index == 0 {
+				w.rank.emit(Event{Warning: text})
+			}
 		}
 	}
 	res.AUC, res.LogLoss, res.RMSE, res.MAE, res.COPC = report.AUC, report.LogLoss, report.RMSE, report.MAE, report.COPC

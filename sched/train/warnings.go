@@ -120,14 +120,10 @@ func (j *Job) hopeless(ep *Epoch, largest extreme) string {
 	return fmt.Sprintf("epoch %d: the %s %.4g of %d %s rows is worse than the %.4g of predicting their mean label: %s", ep.Epoch, figure, model, r.Counted(), of, constant, largest.remedy(j))
 }
 
-// warnings are all that a result has to say beside its figures: those of its epochs, and of
-// the rows that it was evaluated on.
-func (j *Job) warnings(res *Result, report *metric.Report) (all []string) {
-	for i := range res.Epochs {
-		all = append(all, res.Epochs[i].Warnings...)
-	}
-	if res.EvaluatedOn == onTest || len(res.Epochs) == 0 {
-		all = append(all, EvalWarnings(res.EvaluatedOn, report)...)
+// epochWarnings lists the warnings of the result's epochs, without repetitions in a row.
+func (r *Result) epochWarnings() (all []string) {
+	for i := range r.Epochs {
+		all = append(all, r.Epochs[i].Warnings...)
 	}
 	return slices.Compact(all)
 }

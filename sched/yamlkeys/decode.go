@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,14 +77,13 @@ func written(n *yaml.Node, t reflect.Type) bool {
 	}
 	switch kind := t.Kind(); {
 	case kind == reflect.Float32 || kind == reflect.Float64:
-		return decimal.Is(n.Value) || strings.ContainsAny(n.Value, "nN") // not .inf and .nan, which have messages of their own
+		return decimal.IsPlain(n.Value) || strings.ContainsAny(n.Value, "nN") // not .inf and .nan, which have messages of their own
 	case kind < reflect.Int || kind > reflect.Uint64:
 		return true
 	}
 	if decimal.IsWhole(n.Value) {
-		digits := strings.TrimLeft(n.Value, "+-")
-		return len(digits) == 1 || digits[0] != '0'
+		return decimal.IsPlain(n.Value) // whatever its size: the decoder bounds it
 	}
-	x, err := strconv.ParseFloat(n.Value, 64)
-	return decimal.Is(n.Value) && err == nil && x == math.Trunc(x)
+	x, err := decimal.Float(n.Value, 64)
+	return err == nil && x == math.Trunc(x)
 }

@@ -36,6 +36,7 @@ func TestWrong(t *testing.T) {
 		"hosts: [{cores: 010}]":                     `line 1: there is "010" where a whole number should be`,
 		"hosts: [{cores: 0x10}]":                    `line 1: there is "0x10" where a whole number should be`,
 		"hosts: [{cores: 1.7}]":                     `line 1: there is "1.7" where a whole number should be`,
+		"job: {share: 010}":                         `line 1: there is "010" where a number should be`,
 		"job: {share: 1_0.5}":                       `line 1: there is "1_0.5" where a number should be`,
 		"job: {share: 1e-3, cores: 2e3, name: 1_0}": "",
 		"job: {share: 7, cores: -3, name: 010}":     "",

@@ -118,7 +118,7 @@ func oneDocument(text []byte) (map[string]any, error) {
 	err := d.Decode(&root)
 	if err == nil {
 		if n := notDecimal(&root); n != nil {
-			return nil, fmt.Errorf("lifecycle: line %d: %s is not a decimal number; write it with digits, a point and an exponent alone", n.Line, n.Value)
+			return nil, fmt.Errorf("lifecycle: line %d: %s is not a decimal number; write it with digits, a point and an exponent alone, and no leading zero", n.Line, n.Value)
 		}
 		err = root.Decode(&given)
 	}
@@ -131,10 +131,10 @@ func oneDocument(text []byte) (map[string]any, error) {
 	return given, refuseZeros(given)
 }
 
-// notDecimal finds a number that YAML takes and people may mean otherwise, such as 1_000 or 0x10.
+// notDecimal finds a number that YAML takes and people may mean otherwise, such as 1_000, 0x10 or 010, which is eight for YAML.
 func notDecimal(n *yaml.Node) *yaml.Node {
 	tag := n.ShortTag()
-	if n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && !decimal.Is(n.Value) && !strings.ContainsAny(n.Value, "nN") {
+	if n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && !decimal.IsPlain(n.Value) && !strings.ContainsAny(n.Value, "nN") {
 		return n
 	}
 	for _, c := range n.Content {

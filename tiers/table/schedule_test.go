@@ -37,6 +37,7 @@ func TestParseAccessor(t *testing.T) {
 func TestBadAccessor(t *testing.T) {
 	for text, want := range map[string]string{
 		"day: 1_000":                    "line 1: 1_000 is not a decimal number",
+		"shrink_every: 010":             "line 1: 010 is not a decimal number",
 		"delta_keep_days: 0x10":         "line 1: 0x10 is not a decimal number",
 		"embed: {bound: 1_0.5}":         "line 1: 1_0.5 is not a decimal number",
 		"day: soon":                     `day "soon", must be pass, a time above 0 such as 1h, or a number of examples above 0`,

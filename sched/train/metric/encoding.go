@@ -10,17 +10,21 @@ import (
 // The binary form: a version byte, a task byte, varints of the three counts,
 // the five sums (16 bytes each, little-endian), the number of buckets that
 // hold something, and for each the distance from the one before, positives
-// and negatives as varints. Empty buckets cost nothing. A regression's counts end with the
-// sum of its labels' squares and a varint of those left out, which version 1 did not have.
-const encodingVersion = 2
+// and negatives as varints. Empty buckets cost nothing. From version 2 on a regression's counts
+// end with the sum of its labels' squares and a varint of those left out. Counts of the task ctr
+// are the same in both versions, and have version 1, so that an older psrt reads them.
+const (
+	ctrVersion        = 1
+	regressionVersion = 2
+)
 
 // MarshalBinary encodes the counts.
 func (a *Accumulator) MarshalBinary() ([]byte, error) {
-	task := byte(0)
+	version, task := byte(ctrVersion), byte(0)
 	if a.task == Regression {
-		task = 1
+		version, task = regressionVersion, 1
 	}
-	out := []byte{encodingVersion, task}
+	out := []byte{version, task}
 	for _, n := range []uint64{a.examples, a.invalid, a.right} {
 		out = binary.AppendUvarint(out, n)
 	}
@@ -50,8 +54,8 @@ func (a *Accumulator) MarshalBinary() ([]byte, error) {
 func (a *Accumulator) UnmarshalBinary(data []byte) error {
 	r := reader{data: data}
 	version, task := r.byte(), r.byte()
-	if r.bad == "" && (version < 1 || version > encodingVersion) {
-		return fmt.Errorf("metric: encoded counts have version %d, this build reads 1 to %d", version, encodingVersion)
+	if r.bad == "" && (version < 1 || version > regressionVersion) {
+		return fmt.Errorf("metric: encoded counts have version %d, this build reads 1 to %d", version, regressionVersion)
 	}
 	if task > 1 {
 		r.fail("unknown task")
