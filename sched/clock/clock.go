@@ -92,12 +92,13 @@ func (c *Clock) Tick(worker int, step uint64) error {
 }
 
 // Leave takes a worker out: nobody waits for it any more. It may leave twice. When the
-// last worker that came has left, nobody waits either for those that Expect waited for.
+// last worker that came has left, nobody waits either for those that Expect waited for. A
+// worker that has not come cannot leave: its place stays expected.
 func (c *Clock) Leave(worker int) {
-	if worker < 0 || worker >= len(c.next) {
+	if worker < 0 || worker >= len(c.next) || c.quorum.expected[worker] {
 		return
 	}
-	c.quorum.end[worker], c.quorum.expected[worker] = None, false
+	c.quorum.end[worker] = None
 	c.out(worker)
 	c.dissolve()
 }

@@ -92,6 +92,25 @@ func TestQuorumGivenUp(t *testing.T) {
 	}
 }
 
+// TestQuorumRefused: a client that is refused says goodbye under a number that is expected.
+// The others still wait for that worker.
+func TestQuorumRefused(t *testing.T) {
+	c := vacated(8)
+	come(t, c, 0, 3)
+	come(t, c, 1, 3)
+	if c.CheckQuorum(2, 4) == nil {
+		t.Fatal("a client of another number of workers is taken")
+	}
+	c.Leave(2)
+	tick(t, c, 0)
+	if tick(t, c, 1); c.Min() != 0 || !slices.Equal(c.Expected(), []int{2}) {
+		t.Fatalf("min %d, expected %v", c.Min(), c.Expected())
+	}
+	if at := come(t, c, 2, 3); at != 0 {
+		t.Fatalf("worker 2 begins in step %d", at)
+	}
+}
+
 // TestQuorumLost: a worker that dies before all have come is waited for again, one that
 // dies later is not.
 func TestQuorumLost(t *testing.T) {

@@ -46,6 +46,7 @@ type Client struct {
 	// suspecting: that is being looked at.
 	suspected  time.Time
 	suspecting bool
+	blames     blames
 	queue      []*op // not posted yet, in order
 	live       []*op // posted
 	zombies    []*op // given up by their callers, not yet answered

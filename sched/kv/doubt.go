@@ -265,6 +265,7 @@ func (t *Table) PushMissing(push uint64, keys []uint64, grads []float32, o Optio
 	if len(again) == 0 {
 		return nil
 	}
+	o.Linger = 0 // its result is noted below
 	err := t.Push(again, values, o)
 	t.c.repeated(push, t.spec.ID, err)
 	if next := PushOf(err); next != 0 {
@@ -303,8 +304,8 @@ func (t *Table) missing(states []PushState, keys []uint64, grads []float32, o *O
 // repeated notes that what was missing of a push was pushed again, or is in doubt again.
 func (c *Client) repeated(push uint64, table uint32, err error) {
 	next := PushOf(err)
-	if err != nil && next == 0 {
-		return // nothing was sent
+	if err != nil && next == 0 && CodeOf(err) != NotFinite {
+		return // nothing was sent; of NotFinite the servers have applied the other rows
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

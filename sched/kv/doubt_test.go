@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,6 +69,16 @@ func TestPushStatus(t *testing.T) {
 	wantCode(t, err, Invalid, "the last 64 are remembered")
 }
 
+// awaitLoss returns when a table's client knows that its only server is gone.
+func awaitLoss(t *testing.T, tab *Table) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); CodeOf(tab.Pull([]uint64{1}, make([]float32, 1), Options{Timeout: 50 * time.Millisecond})) != Connect; {
+		if time.Now().After(end) {
+			t.Fatal("the client does not see that its server is gone")
+		}
+	}
+}
+
 // Nothing of a push was sent that found its server down: all of it is missing.
 func TestPushStatusOfWhatWasNotSent(t *testing.T) {
 	t.Parallel()
@@ -75,11 +86,7 @@ func TestPushStatusOfWhatWasNotSent(t *testing.T) {
 	c := w.open(0, counting("t", 1))
 	tab := w.table(c, "t")
 	w.Kill(0)
-	for end := time.Now().Add(2 * time.Minute); CodeOf(tab.Pull([]uint64{1}, make([]float32, 1), Options{Timeout: 50 * time.Millisecond})) != Connect; {
-		if time.Now().After(end) {
-			t.Fatal("the client does not see that its server is gone")
-		}
-	}
+	awaitLoss(t, tab)
 	err := tab.Push([]uint64{1}, []float32{1}, Options{Timeout: 50 * time.Millisecond})
 	wantCode(t, err, Connect)
 	states := make([]PushState, 1)
@@ -97,6 +104,79 @@ func TestPushStatusOfWhatWasNotSent(t *testing.T) {
 	if v := make([]float32, 1); tab.Pull([]uint64{1}, v, Options{}) != nil || v[0] != -1 {
 		t.Errorf("value %v", v)
 	}
+}
+
+// What is pushed again and is not finite is pushed again once: its other rows count.
+func TestPushMissingThatIsNotFinite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 1, staleness: server.Async})
+	c := w.open(0, counting("t", 1))
+	tab := w.table(c, "t")
+	w.Kill(0)
+	awaitLoss(t, tab) // the push is not sent then
+	keys, grads := []uint64{1, 2}, []float32{1, float32(math.NaN())}
+	push := PushOf(tab.Push(keys, grads, Options{Timeout: 100 * time.Millisecond}))
+	if push == 0 {
+		t.Fatal("the push is not in doubt")
+	}
+	w.Start(0)
+	wantCode(t, tab.PushMissing(push, keys, grads, Options{CheckFinite: true, Linger: time.Nanosecond}), NotFinite)
+	must(t, tab.PushMissing(push, keys, grads, Options{CheckFinite: true}))
+	if v := make([]float32, 2); tab.Pull(keys, v, Options{}) != nil || v[0] != -1 || v[1] != 0 {
+		t.Errorf("values %v", v)
+	}
+}
+
+// A push that was given up and is still sent keeps finish_steps waiting: a server would
+// refuse it afterwards, and it could never be repeated.
+func TestFinishStepsWaitsForPushesThatAreSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 1, staleness: server.Async})
+	c := w.open(0, counting("t", 1))
+	tab := w.table(c, "t")
+	must(t, tab.Push([]uint64{1}, []float32{1}, Options{}))
+	w.Kill(0)
+	push := PushOf(tab.Push([]uint64{1}, []float32{1}, Options{Timeout: 100 * time.Millisecond}))
+	if push == 0 {
+		t.Fatal("the push is not in doubt")
+	}
+	c.mu.Lock()
+	sent := len(c.zombies)
+	c.mu.Unlock()
+	if err := c.FinishSteps(100 * time.Millisecond); sent > 0 && CodeOf(err) != Timeout || c.finished.Load() != (sent == 0) {
+		t.Fatalf("%d pushes are sent still, finish_steps: %v", sent, err)
+	}
+	w.Start(0)
+	if sent > 0 {
+		must(t, tab.PushMissing(push, []uint64{1}, []float32{1}, Options{}))
+	}
+	must(t, c.FinishSteps(0))
+	if v := make([]float32, 1); tab.Pull([]uint64{1}, v, Options{}) != nil || sent > 0 && v[0] != -1 {
+		t.Errorf("value %v", v)
+	}
+}
+
+// An op that was planned before finish_steps and comes after it is refused, and is no push
+// in doubt.
+func TestPushAfterFinishSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 1, staleness: server.Async})
+	c := w.open(0, counting("t", 1))
+	tab := w.table(c, "t")
+	waited, err := tab.preparePush([]uint64{1}, []float32{1}, Options{})
+	must(t, err)
+	asynchronous, err := tab.preparePush([]uint64{1}, []float32{1}, Options{})
+	must(t, err)
+	must(t, c.FinishSteps(0))
+	err = waited.run(0)
+	wantCode(t, err, Clock, "has finished its steps")
+	if PushOf(err) != 0 {
+		t.Errorf("in doubt: %v", err)
+	}
+	r, err := tab.pushAsync(asynchronous, nil, nil)
+	must(t, err)
+	<-r.Done()
+	wantCode(t, r.Err(), Clock, "has finished its steps")
 }
 
 // A push from lent memory that is given up is taken back; the server says whether it came

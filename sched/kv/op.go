@@ -109,6 +109,10 @@ func (c *Client) submit(o *op) {
 	if o.finished != nil {
 		c.async++
 	}
+	if o.pushes() && c.finished.Load() { // finish_steps came between its check and this
+		c.finishOp(o, c.hasFinished(c.step, "push"))
+		return
+	}
 	if len(c.queue) == 0 && c.post(o) {
 		c.live = append(c.live, o)
 		return
@@ -156,8 +160,11 @@ func (c *Client) settle() {
 }
 
 // complete ends an op for its caller. With mu.
-func (c *Client) complete(o *op, err error) {
-	o.done, o.err = true, c.inDoubt(o, err)
+func (c *Client) complete(o *op, err error) { c.finishOp(o, c.inDoubt(o, err)) }
+
+// finishOp ends an op with an error that leaves nothing in doubt but what it says. With mu.
+func (c *Client) finishOp(o *op, err error) {
+	o.done, o.err = true, err
 	switch {
 	case o.finished != nil:
 		c.async--

@@ -103,11 +103,14 @@ func (c *Client) lastStep() (step uint64, finished bool) {
 
 // steps refuses what only a worker does that takes steps.
 func (c *Client) steps(what string) error {
-	if c.finished.Load() {
-		step, _ := c.lastStep()
-		return errorf(Clock, "kv: worker %d has finished its steps (finish_steps in step %d): there is no %s after it; pulls and barriers go on, and a new client takes part again", c.Worker(), step, what)
+	if step, finished := c.lastStep(); finished {
+		return c.hasFinished(step, what)
 	}
 	return nil
+}
+
+func (c *Client) hasFinished(step uint64, what string) error {
+	return errorf(Clock, "kv: worker %d has finished its steps (finish_steps in step %d): there is no %s after it; pulls and barriers go on, and a new client takes part again", c.Worker(), step, what)
 }
 
 // atAnyClock is how a client pulls that has finished its steps: what is there now.
@@ -165,7 +168,8 @@ func (c *Client) tellFinished(ctx context.Context, server int, step uint64) erro
 // lookAgain is between two looks at what is to be answered.
 const lookAgain = 20 * time.Millisecond
 
-// endPushes waits for pushes that are under way; from then on there is none.
+// endPushes waits for pushes that are under way, those given up by their callers too; from
+// then on there is none.
 func (c *Client) endPushes(deadline time.Time) (step uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,9 +181,9 @@ func (c *Client) endPushes(deadline time.Time) (step uint64, err error) {
 			return 0, errorf(Busy, "kv: what worker %d has pushed in step %d waits for the end of the step: call clock (psrt_clock) before finish_steps", c.Worker(), c.step)
 		}
 		n := 0
-		for _, list := range [2][]*op{c.live, c.queue} {
+		for _, list := range [3][]*op{c.live, c.queue, c.zombies} {
 			for _, o := range list {
-				if o.kind == opPush || o.kind == opPushDense || o.kind == opTick {
+				if o.pushes() {
 					n++
 				}
 			}
@@ -269,6 +273,7 @@ func (c *Client) lookForDeadlock(r psmsg.BlockedRequest) {
 	ctx, cancel := context.WithTimeout(c.ctx, askedWithin)
 	defer cancel()
 	var rep psmsg.BlockedReply
+	r.Detect = true
 	err := c.call(ctx, 0, psmsg.MethodBlocked, r, &rep)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,18 +296,51 @@ func (c *Client) lookForDeadlock(r psmsg.BlockedRequest) {
 	c.passOn()
 }
 
-// blameWithin bounds what is asked beyond a call's time.
+// blameWithin bounds what is asked beyond a call's time, and how long an answer is used.
 const blameWithin = time.Second
+
+// blames is the last question of blame. It is guarded by Client.mu.
+type blames struct {
+	asking bool
+	at     time.Time // of the answer, or of the failure
+	ok     bool
+	of     psmsg.BlockedRequest
+	reply  psmsg.BlockedReply
+}
+
+// askBlocked asks server 0 whom a request waits for. One caller asks at a time, and after a
+// failure nobody asks for blameWithin: many late requests together do not each wait for a
+// server that does not answer.
+func (c *Client) askBlocked(of psmsg.BlockedRequest) (rep psmsg.BlockedReply, ok bool) {
+	b := &c.blames
+	c.mu.Lock()
+	recent := !b.at.IsZero() && time.Since(b.at) < blameWithin
+	switch {
+	case b.asking || recent && !b.ok:
+		c.mu.Unlock()
+		return rep, false
+	case recent && b.of == of:
+		defer c.mu.Unlock()
+		return b.reply, true
+	}
+	b.asking = true
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(c.ctx, blameWithin)
+	defer cancel()
+	err := c.call(ctx, 0, psmsg.MethodBlocked, of, &rep)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*b = blames{at: time.Now(), ok: err == nil, of: of, reply: rep}
+	return rep, err == nil
+}
 
 // blame adds to an op that was late whose steps it waited for. Without mu: it asks a server.
 func (c *Client) blame(o *op, err error) error {
-	if err == nil || CodeOf(err) != Timeout || !o.posted || !o.waitsForClock() || c.over() != nil || !c.c.Speak(psmsg.QuorumSince) {
+	if err == nil || CodeOf(err) != Timeout || errors.Is(err, errCanceled) || !o.posted || !o.waitsForClock() || c.over() != nil || !c.c.Speak(psmsg.QuorumSince) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, blameWithin)
-	defer cancel()
-	var rep psmsg.BlockedReply
-	if c.call(ctx, 0, psmsg.MethodBlocked, o.asksWhom(), &rep) != nil || len(rep.By) == 0 {
+	rep, ok := c.askBlocked(o.asksWhom())
+	if !ok || len(rep.By) == 0 {
 		return err
 	}
 	late := slices.DeleteFunc(slices.Clone(rep.By), func(w int) bool { return slices.Contains(rep.Expected, w) })

@@ -60,7 +60,8 @@ func parseMoved(text string) (m Moved, ok bool) {
 // given up, and begun anew), and a barrier (it may have let the others go).
 func Repeatable(method string) bool {
 	switch method {
-	case MethodDigest, MethodStats, MethodLives, MethodDescribe, MethodMap, MethodMembers, MethodSwept, MethodBlocked, MethodPushed, // change nothing
+	case MethodDigest, MethodStats, MethodLives, MethodDescribe, MethodMap, MethodMembers, MethodSwept, MethodPushed, // change nothing
+		MethodBlocked,                                                                              // ends a barrier once, and that only where it is asked to
 		MethodLeave, MethodCarry, MethodEnter, MethodTable, MethodHappen, MethodGoOn, MethodFinish, // say what shall be
 		MethodSave, MethodLoad: // do all of it again
 		return true

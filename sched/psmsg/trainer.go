@@ -96,17 +96,20 @@ type FinishRequest struct {
 }
 
 // BlockedRequest asks whom a request of the caller waits for: a pull of Step from Table
-// (DenseLead: the dense vector), or where Pull is false the end of Step. Since QuorumSince.
+// (DenseLead: the dense vector), or where Pull is false the end of Step. Detect has the
+// server end the barriers of workers that wait for the caller; without it the call changes
+// nothing. Since QuorumSince.
 type BlockedRequest struct {
-	Step  uint64 `json:"step"`
-	Pull  bool   `json:"pull,omitempty"`
-	Table uint32 `json:"table,omitempty"`
+	Step   uint64 `json:"step"`
+	Pull   bool   `json:"pull,omitempty"`
+	Table  uint32 `json:"table,omitempty"`
+	Detect bool   `json:"detect,omitempty"`
 }
 
 // BlockedReply names the workers that have not ended Step: nobody, where the clocks keep
 // nothing back. Expected are those of them that have not come, of Quorum workers. Barrier
-// are those that wait in a barrier, so that neither they nor the caller can go on; the
-// server ends their wait.
+// is set where Detect was: those that wait in a barrier, so that neither they nor the caller
+// can go on; the server has ended their wait.
 type BlockedReply struct {
 	Step     uint64 `json:"step"`
 	By       []int  `json:"by,omitempty"`

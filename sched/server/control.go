@@ -118,14 +118,14 @@ func (s *Server) open(ctx context.Context, sessions []*session, req psmsg.OpenRe
 func (s *Server) leave(worker int) error {
 	s.mu.Lock()
 	s.left[worker] = true
-	looks := s.vacated && s.lookers[worker]
+	steps := s.takesSteps(worker)
 	s.mu.Unlock()
 	defer s.barrier.look()
 	if s.cfg.Chain != nil {
 		return s.lanes[0].chain.leave(worker)
 	}
 	return s.each(func(l *lane) error {
-		if !looks {
+		if steps {
 			l.clock.Leave(worker)
 		}
 		l.release(worker)

@@ -88,7 +88,8 @@ func (l *lane) take(r *request) {
 	if r.Seq <= l.lastSeq[w] {
 		l.stats.duplicates++
 		l.forget(r)
-		l.reply(r, psmsg.CodeDuplicate, 0, 0, l.refusals.of(r))
+		code, rows := l.refusals.answer(r)
+		l.reply(r, code, 0, 0, rows)
 		return
 	}
 	if r.Kind == psmsg.KindPush && !l.resolveRows(r) {

@@ -77,7 +77,7 @@ func (s *Server) pushed(worker int) (psmsg.PushedReply, error) {
 const barrierSettled = 500 * time.Millisecond
 
 // blocked names the workers that a request of worker waits for. Where one of them waits in
-// a barrier, which worker does not reach, neither can go on: that barrier ends. The clock
+// a barrier, which worker does not reach, neither can go on: that barrier ends if r.Detect. The clock
 // of any lane does: a worker ends its steps at all.
 func (s *Server) blocked(worker int, r psmsg.BlockedRequest) (rep psmsg.BlockedReply, err error) {
 	l := s.lanes[0]
@@ -85,7 +85,9 @@ func (s *Server) blocked(worker int, r psmsg.BlockedRequest) (rep psmsg.BlockedR
 	if err != nil {
 		return rep, err
 	}
-	rep.Barrier = s.barrier.stuck(rep.By, psmsg.BarrierStuck{Worker: worker, Step: rep.Step})
+	if r.Detect {
+		rep.Barrier = s.barrier.stuck(rep.By, psmsg.BarrierStuck{Worker: worker, Step: rep.Step})
+	}
 	return rep, nil
 }
 

@@ -51,3 +51,24 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// The end of a step that is sent again is answered with the error, and the rows, of the
+// step's pushes that were acknowledged before it.
+func TestRefusalsOfStepEnd(t *testing.T) {
+	l, s, _ := newDoorOf(t, mapped, 2, 0)
+	s.version = psmsg.QuorumSince
+	end := &request{s: s}
+	end.Kind, end.Seq, end.Clock, end.Flags = psmsg.KindPush, 9, 4, psmsg.FlagTick
+	l.spills.at(s.worker, 4).code, l.spills.at(s.worker, 4).refused = psmsg.CodeNoMemory, 2
+	l.spills.at(s.worker, 5).refused = 7 // of the next step, before this one is applied
+	l.spills.ending = true
+	l.refusals.note(end, 1)
+	l.reply(end, psmsg.CodeOK, 0, 3, 1)
+	l.endSpills(4)
+	if code, rows := l.refusals.answer(end); code != psmsg.CodeNoMemory || rows != 3 {
+		t.Errorf("sent again it is answered with code %v and %d rows", code, rows)
+	}
+	if n := l.spills.at(s.worker, 5).refused; n != 7 || len(l.spills.of) != 1 {
+		t.Errorf("of the next step %d rows are left, %d steps", n, len(l.spills.of))
+	}
+}

@@ -13,13 +13,17 @@ import (
 
 // spills are the pushes that were acknowledged before their step was over.
 type spills struct {
-	of     map[int]*spill // by worker: of the step that it has not ended, or that is not over
-	ending bool           // a step is being applied: answers to its ends wait
+	of     map[spillKey]*spill // of the steps that are not over
+	ending bool                // a step is being applied: answers to its ends wait
 	late   []lateEnd
 }
 
+type spillKey struct {
+	worker int
+	step   uint64
+}
+
 type spill struct {
-	step    uint64
 	bytes   int64 // copied
 	code    psmsg.Code
 	refused int // rows
@@ -105,17 +109,18 @@ func (l *lane) spillOldest(s *session) bool {
 
 func (p *spills) at(worker int, step uint64) *spill {
 	if p.of == nil {
-		p.of = map[int]*spill{}
+		p.of = map[spillKey]*spill{}
 	}
-	if sp := p.of[worker]; sp == nil || sp.step != step {
-		p.of[worker] = &spill{step: step}
+	key := spillKey{worker, step}
+	if p.of[key] == nil {
+		p.of[key] = &spill{}
 	}
-	return p.of[worker]
+	return p.of[key]
 }
 
 // keep takes an answer that nobody waits for, or that has to wait for others.
 func (p *spills) keep(r *request, code psmsg.Code, ticket, version uint64, rows int) bool {
-	sp := p.of[r.s.worker]
+	sp := p.of[spillKey{r.s.worker, r.Clock}]
 	switch {
 	case r.spilled:
 		if sp != nil {
@@ -138,19 +143,18 @@ func (l *lane) endSpills(step uint64) {
 	p := &l.spills
 	p.ending = false
 	for _, e := range p.late {
-		sp := p.of[e.r.s.worker]
-		delete(p.of, e.r.s.worker)
-		if sp != nil {
+		if sp := p.of[spillKey{e.r.s.worker, e.r.Clock}]; sp != nil {
 			e.rows += sp.refused
 			if e.code == psmsg.CodeOK {
 				e.code = sp.code
 			}
+			l.refusals.noteEnd(e.r, e.code, e.rows) // the answer may be lost
 		}
 		l.reply(e.r, e.code, e.ticket, e.version, e.rows)
 	}
-	for w, sp := range p.of {
-		if sp.step <= step {
-			delete(p.of, w)
+	for key := range p.of {
+		if key.step <= step {
+			delete(p.of, key)
 		}
 	}
 	clear(p.late)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"psrt/sched/psmsg"
 	"psrt/tiers/table"
@@ -106,12 +105,12 @@ var errNotBack = errors.New("server: the group has another head, and it did not 
 func (s *Server) Lost(worker int) error {
 	s.mu.Lock()
 	s.left[worker] = true
-	looks := s.lookers[worker]
+	steps := s.takesSteps(worker)
 	s.mu.Unlock()
 	defer s.barrier.look()
 	if s.cfg.Chain == nil {
 		return s.each(func(l *lane) error {
-			if !looks {
+			if steps {
 				l.clock.Lose(worker)
 			}
 			l.release(worker)
@@ -126,6 +125,10 @@ func (s *Server) Lost(worker int) error {
 	_, err := s.lanes[0].chain.order(context.Background(), commandTimeout, gone)
 	return err
 }
+
+// takesSteps says whether a worker has a place in the clocks: of a job whose workers come
+// and go, one that only looks has none. With mu.
+func (s *Server) takesSteps(worker int) bool { return !s.vacated || !s.lookers[worker] }
 
 // vacant: nobody has the number, or only the connection of one that has said
 // goodbye, and nobody is expected back. With mu.
@@ -157,14 +160,6 @@ func (s *Server) meeting(asked int) func() int {
 		}
 		return max(1, len(here))
 	}
-}
-
-// Leave takes a worker out of the clocks, so that nobody waits for it.
-func (s *Server) Leave(worker int) error {
-	if worker < 0 || worker >= s.cfg.Workers {
-		return fmt.Errorf("%s: no worker %d leaves, there are %d", s.cfg.name(), worker, s.cfg.Workers)
-	}
-	return s.leave(worker)
 }
 
 // OpenTable finds a table by name, or makes it; see psmsg.TableRequest.
