@@ -424,7 +424,10 @@ func (w *worker) finish(ctx context.Context, valid, test *dataset.Reader, res *R
 	}
 	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, res.epochWarnings()
 	if res.EvaluatedOn == onTest || len(res.Epochs) == 0 { // figures that no epoch has
-		own := EvalWarnings(res.EvaluatedOn, report)
+		own := figureWarnings(res.EvaluatedOn, report)
+		if len(res.Epochs) > 0 {
+			own = EvalWarnings(res.EvaluatedOn, report)
+		}
 		res.Warnings = slices.Compact(append(res.Warnings, own...))
 		for _, text := range own {
 			if w.rank.Index == 0 {

@@ -71,8 +71,17 @@ func rowWarning(of string, r *metric.Report) string {
 	return ""
 }
 
-// EvalWarnings are those of figures of some data.
-func EvalWarnings(of string, r *metric.Report) (all []string) {
+// EvalWarnings lists the warnings about a trained model's figures on some data.
+func EvalWarnings(of string, r *metric.Report) []string {
+	all := figureWarnings(of, r)
+	if s := worseThanConstant(of, r); s != "" {
+		all = append(all, s+": look for values that training scaled otherwise, or a model that diverged")
+	}
+	return all
+}
+
+// figureWarnings lists the warnings about figures that are missing or of few rows.
+func figureWarnings(of string, r *metric.Report) (all []string) {
 	for _, s := range []string{classWarning(of, r), rowWarning(of, r)} {
 		if s != "" {
 			all = append(all, s)
@@ -104,12 +113,8 @@ func (j *Job) warn(ep *Epoch, before []Epoch, largest extreme) {
 	add(j.hopeless(ep, largest), j.hopeless(last, largest))
 }
 
-// hopeless says that an epoch's model is worse than the mean label, and what to do.
-func (j *Job) hopeless(ep *Epoch, largest extreme) string {
-	of, r := "training", ep.Train
-	if ep.Valid != nil {
-		of, r = "validation", ep.Valid
-	}
+// worseThanConstant says that a model is worse than predicting the mean label; "" where it is not.
+func worseThanConstant(of string, r *metric.Report) string {
 	if r == nil {
 		return ""
 	}
@@ -117,7 +122,20 @@ func (j *Job) hopeless(ep *Epoch, largest extreme) string {
 	if !yes {
 		return ""
 	}
-	return fmt.Sprintf("epoch %d: the %s %.4g of %d %s rows is worse than the %.4g of predicting their mean label: %s", ep.Epoch, figure, model, r.Counted(), of, constant, largest.remedy(j))
+	return fmt.Sprintf("the %s %.4g of %d %s rows is worse than the %.4g of predicting their mean label", figure, model, r.Counted(), of, constant)
+}
+
+// hopeless says that an epoch's model is worse than the mean label, and what to do. An epoch
+// that validation does not keep is overfitted where it fits the training data: early stop sees to it.
+func (j *Job) hopeless(ep *Epoch, largest extreme) string {
+	worse := worseThanConstant("training", ep.Train)
+	if ep.Valid != nil && (ep.Best || worse != "") {
+		worse = worseThanConstant("validation", ep.Valid)
+	}
+	if worse == "" {
+		return ""
+	}
+	return fmt.Sprintf("epoch %d: %s: %s", ep.Epoch, worse, largest.remedy(j))
 }
 
 // epochWarnings lists the warnings of the result's epochs, without repetitions in a row.

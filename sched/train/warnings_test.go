@@ -48,7 +48,8 @@ func TestWarnings(t *testing.T) {
 		{"said before", Epoch{Train: both, Valid: one}, []Epoch{{Train: both, Valid: one}}, extreme{}, nil},
 		{"no rows", Epoch{Train: both, Valid: reportOf(metric.CTR, nil, nil)}, nil, extreme{}, []string{"the validation data have no rows"}},
 		{"hopeless", Epoch{Epoch: 2, Train: bad}, []Epoch{{Train: both}}, large, []string{"epoch 2: the log loss 6.908 of 4 training rows is worse than the 0.6931 of predicting their mean label: the values of field 3 go up to 1e+06"}},
-		{"hopeless by rate", Epoch{Epoch: 1, Train: both, Valid: bad}, nil, extreme{Value: 1}, []string{"try a --lr below 0.005"}},
+		{"overfitted, not kept", Epoch{Epoch: 4, Train: both, Valid: bad}, nil, large, nil},
+		{"hopeless by rate", Epoch{Epoch: 1, Train: both, Valid: bad, Best: true}, nil, extreme{Value: 1}, []string{"try a --lr below 0.005"}},
 	} {
 		j.warn(&c.epoch, c.before, c.largest)
 		if len(c.epoch.Warnings) != len(c.want) {
