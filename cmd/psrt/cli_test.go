@@ -196,7 +196,7 @@ func TestBadInput(t *testing.T) {
 		{"stream, early: valid", []string{"--stream", "--data", t.TempDir(), "--valid", good}, 2, []string{"--valid"}},
 		{"stream, early: dim", []string{"--stream", "--data", t.TempDir(), "--dim", "100000"}, 2, []string{"dimension 100000"}},
 		{"stream, early: serving", []string{"--stream", "--data", t.TempDir(), "--serving", "x"}, 2, []string{"--serving x", "--accessor"}},
-		{"stream of nothing", []string{"--stream", "--data", t.TempDir(), "--stream-idle", "1s", "--quiet"}, 2, []string{"psrt: no file has come into", "--stream-idle 1s"}},
+		{"stream of nothing", []string{"--stream", "--data", t.TempDir(), "--stream-idle", "1s", "--quiet"}, 2, []string{"psrt: no file with rows has come into", "--stream-idle 1s"}},
 		{"bad test file", []string{"--data", good, "--test", dir + "/nope"}, 2, []string{"nope"}},
 		{"staleness without ssp", []string{"--data", good, "--staleness", "3"}, 2, []string{"ssp"}},
 		{"out is a file", []string{"--data", good, "--out", good}, 2, []string{"--out", "good.libffm"}},

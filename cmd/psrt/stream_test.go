@@ -267,7 +267,7 @@ func TestStreamRefused(t *testing.T) {
 		{[]string{"--stream", "--valid", data}, "--valid with --stream"},
 		{[]string{"--stream", "--stream-settle", "0s"}, "--stream-settle"},
 		{[]string{"--stream", "--checkpoint", "s3://bucket/x"}, "--stream-log"},
-		{[]string{"--stream", "--checkpoint", filepath.Join(dir, "h"), "--stream-log", other, "--resume"}, "no log of a stream"},
+		{[]string{"--stream", "--checkpoint", filepath.Join(t.TempDir(), "h"), "--stream-log", other, "--resume"}, "no log of a stream"},
 		{[]string{"--stream", "--data", filepath.Join(dir, "nowhere")}, "cannot be watched"},
 	} {
 		o := psrt(t, append([]string{"train", "--data", dir, "--stream-settle", "50ms", "--stream-idle", "1s"}[:3], c.args...)...)

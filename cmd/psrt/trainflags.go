@@ -227,9 +227,6 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	if err := snapshots.Check(); err != nil {
 		return nil, "", cli.Usagef("%w", err)
 	}
-	if err := j.CheckPlaces(ctx); err != nil {
-		return nil, "", err
-	}
 	var d dataset.Description
 	var src *dataset.Source // nil: a stream
 	if stream != nil {
@@ -238,6 +235,11 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 		if err := f.build(ctx, c, &early, opts, dataset.Description{Fields: max(1, opts.Fields)}, nil); err != nil {
 			return nil, "", err
 		}
+	}
+	if err := j.CheckPlaces(ctx); err != nil {
+		return nil, "", err
+	}
+	if stream != nil {
 		opts, d, err = f.stream.look(ctx, stream, snapshots != nil && snapshots.Resume, paths(f.data), opts, newDisplay(os.Stderr, f.quiet).note)
 	} else if src, err = dataset.Open(ctx, paths(f.data), opts); err == nil {
 		opts, d = src.Options(), src.Describe()

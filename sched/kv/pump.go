@@ -63,7 +63,7 @@ func (c *Client) pumped() (over bool) {
 				case c.over() != nil:
 					c.giveUp(o, c.over())
 				case !now.Before(o.deadline):
-					c.giveUp(o, c.late(o, " in time"))
+					c.giveUp(o, c.late(o, o.within()))
 				default:
 					next = earlier(next, o.deadline)
 				}
