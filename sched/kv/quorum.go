@@ -297,7 +297,7 @@ func (c *Client) lookForDeadlock(r psmsg.BlockedRequest) {
 }
 
 // blameWithin bounds what is asked beyond a call's time, and how long an answer is used.
-const blameWithin = time.Second
+const blameWithin = 250 * time.Millisecond
 
 // blames is the last question of blame. It is guarded by Client.mu.
 type blames struct {
@@ -336,7 +336,7 @@ func (c *Client) askBlocked(of psmsg.BlockedRequest) (rep psmsg.BlockedReply, ok
 
 // blame adds to an op that was late whose steps it waited for. Without mu: it asks a server.
 func (c *Client) blame(o *op, err error) error {
-	if err == nil || CodeOf(err) != Timeout || errors.Is(err, errCanceled) || !o.posted || !o.waitsForClock() || c.over() != nil || !c.c.Speak(psmsg.QuorumSince) {
+	if err == nil || CodeOf(err) != Timeout || errors.Is(err, errCanceled) || !o.posted || !o.waitsForClock() || o.pulls() && c.job.Staleness < 0 || c.over() != nil || !c.c.Speak(psmsg.QuorumSince) {
 		return err
 	}
 	rep, ok := c.askBlocked(o.asksWhom())
