@@ -427,8 +427,8 @@ int psrt_test(psrt_req *req, int *done);
  * may have been applied, as after PSRT_ETIMEDOUT. An open leaves no client. A barrier
  * counts this worker as there until its timeout; the next psrt_barrier is the same one. What
  * cannot be given up (psrt_client_close, psrt_clock, psrt_table_open, psrt_save,
- * psrt_load, psrt_table_shrink, psrt_table_end_day, psrt_stats_json, and calls with
- * PSRT_DEVICE) goes on to its end: PSRT_EBUSY, the request is to be collected later, and
+ * psrt_load, psrt_table_shrink, psrt_table_end_day, psrt_stats_json, psrt_finish_steps,
+ * psrt_push_status, _states and _missing, and calls with PSRT_DEVICE) goes on to its end: PSRT_EBUSY, the request is to be collected later, and
  * what the call was given must stay until then. PSRT_EHANDLE, PSRT_EFORKED. Since ABI 1.3. */
 int psrt_cancel(psrt_req *req);
 
@@ -556,7 +556,9 @@ uint64_t psrt_last_push(void);
 int psrt_push_status(psrt_client *client, uint64_t push, psrt_push_part *parts, size_t room, size_t *n);
 
 /* psrt_push_states tells of each of n keys of such a push what has become of it:
- * states[i] is a PSRT_PUSH_*. Errors as psrt_push_status. Since ABI 1.3. */
+ * states[i] is a PSRT_PUSH_*. keys are keys of the push: another key has the state of its
+ * lane, or is PSRT_EINVAL where the push has no part there. Errors as psrt_push_status.
+ * Since ABI 1.3. */
 int psrt_push_states(psrt_table *table, uint64_t push, const uint64_t *keys, size_t n, uint8_t *states);
 
 /* psrt_push_missing repeats exactly what is missing of such a push: it waits until every

@@ -60,7 +60,7 @@ func NewWatch(paths []string, settle time.Duration) *Watch {
 
 // Look gives the files that are whole and not done, in the order of the paths and then
 // of their names. A file is whole when its size and its time of change have stayed as
-// they are for the settle time; names that asideByName leaves out are not looked at.
+// they are for the settle time; one without bytes has not come yet; names that asideByName leaves out are not looked at.
 func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, error) {
 	var ready []Arrival
 	seen, unsettled := make(map[string]sight), ""
@@ -85,6 +85,9 @@ func (w *Watch) Look(now time.Time, done func(path string) bool) ([]Arrival, err
 				s = sight{info.Size(), info.ModTime(), now}
 			}
 			seen[path] = s
+			if s.size == 0 {
+				continue // its writer has opened it, and writes later
+			}
 			if now.Sub(s.since) >= w.settle || now.Sub(s.mtime) >= max(longAgo, w.settle) {
 				ready = append(ready, Arrival{path, s.size, s.mtime})
 			} else if unsettled == "" {

@@ -94,3 +94,28 @@ func TestWatchOverlaps(t *testing.T) {
 		t.Error("a name that is not UTF-8 was taken")
 	}
 }
+
+// A file that was seen without bytes is whole once it has some.
+func TestWatchEmptyFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "part-1")
+	w, now := NewWatch([]string{dir}, time.Second), time.Now().Add(time.Hour)
+	look := func() []Arrival {
+		t.Helper()
+		now = now.Add(2 * time.Second)
+		got, err := w.Look(now, func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, text := range []string{"", "1 1:1\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		look()
+		if got := look(); (len(got) == 1) != (text != "") {
+			t.Errorf("%d bytes: %v", len(text), got)
+		}
+	}
+}

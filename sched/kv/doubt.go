@@ -217,13 +217,12 @@ func (t *Table) PushStates(push uint64, keys []uint64, states []PushState, limit
 	if err != nil {
 		return err
 	}
-	t.statesOf(parts, keys, states)
-	return nil
+	return t.statesOf(push, parts, keys, states)
 }
 
 // statesOf tells keys apart by their lane. Where a table's lanes are told of more than once,
-// by a push that was repeated, the last counts.
-func (t *Table) statesOf(parts []PushPart, keys []uint64, states []PushState) {
+// by a push that was repeated, the last counts. A key of a lane without a part was not pushed.
+func (t *Table) statesOf(push uint64, parts []PushPart, keys []uint64, states []PushState) error {
 	of := map[int]PushState{}
 	for _, p := range parts {
 		if p.Table == t.spec.ID && p.Rows > 0 {
@@ -233,10 +232,11 @@ func (t *Table) statesOf(parts []PushPart, keys []uint64, states []PushState) {
 	for i, k := range keys {
 		state, in := of[t.c.c.LaneOf(k)]
 		if !in {
-			state = PushCounts
+			return errorf(Invalid, "kv: table %q: key %d was not in push %d: give the keys and gradients of that push", t.spec.Name, k, push)
 		}
 		states[i] = state
 	}
+	return nil
 }
 
 // PushMissing repeats of a push that failed exactly what is missing: it waits until every
