@@ -3,6 +3,8 @@ package dataset
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -280,4 +282,24 @@ func splitLines(text []byte) (lines [][]byte) {
 		}
 	}
 	return lines
+}
+
+// split(1) leaves a header in the first part only: the other parts have its order, not the schema's.
+func TestHeaderInTheFirstPartOnly(t *testing.T) {
+	schema, err := ParseSchema("clicks.yaml", []byte(clicksYAML))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header, want := range map[string]string{"item,user,click": "is not in the schema's order", "click,user,item": ""} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"part-0": header + "\n1,u1,0\n0,u2,1\n", "part-1": "1,u1,0\n0,u2,1\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Open(t.Context(), []string{dir}, Options{Schema: schema})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", header, err, want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 type found struct {
 	headerless count // csv files without a header, where the schema leaves it open
 	order      []string
+	reordered  count // csv files whose header has another order than the schema
 	commented  count // files that begin with comment lines
 	comments   int
 }
@@ -42,12 +44,27 @@ func (s *sniffer) note(h *head, in *input) {
 		s.found.commented.add(h.path)
 		s.found.comments += h.comments
 	}
-	if s.csv == nil || h.columns || in.header || !s.src.opts.Schema.headerOpen() {
+	if s.csv == nil || h.columns || !s.src.opts.Schema.headerOpen() {
+		return
+	}
+	if in.header {
+		if !slices.Equal(in.layout, s.csv.inOrder) {
+			s.found.reordered.add(h.path)
+		}
 		return
 	}
 	if s.found.headerless.add(h.path); s.found.headerless.files == 1 {
 		s.found.order = s.csv.columnNames(in.layout)
 	}
+}
+
+// oneOrder refuses files without a header beside files whose header has another order than the
+// schema: the former are parts of the latter, as split(1) cuts them, and the schema's order is not theirs.
+func (f *found) oneOrder() error {
+	if f.headerless.files == 0 || f.reordered.files == 0 {
+		return nil
+	}
+	return fileError(f.headerless.first, nil, "the file has no header, and that of %s is not in the schema's order: which column is which here cannot be told; give each file its header, or have the schema's columns in the files' order", f.reordered.first)
 }
 
 // columnNames are the columns of a layout.

@@ -158,6 +158,9 @@ func (s *Source) sniff(ctx context.Context, files []listed, skip *skips) error {
 	if len(s.files) == 0 {
 		return &Error{Msg: "no data file has come", Err: ErrNoRows}
 	}
+	if err := look.found.oneOrder(); err != nil {
+		return err
+	}
 	s.settle(&look)
 	return nil
 }
