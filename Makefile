@@ -23,7 +23,8 @@ LDFLAGS = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 BUILD   = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS)'
 
 # Packages whose tests run in the lab, too, where there are two RDMA devices.
-LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/kv/device/verbstest ./sched/probe ./sched/relay ./cmd/psbench ./nccl/ring:TestConformance
+LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doctor/verbstest ./sched/job/verbstest ./sched/kv/device/verbstest ./sched/probe ./sched/relay \
+	'./cmd/psbench:^Test(Suites|FanIn|Qualify|Perftest)$$' ./nccl/ring:TestConformance
 
 # Packages whose tests run with the race detector: those where goroutines of one process meet.
 # The pure ones have none (bench/repolint's pure.go), and three others simulate for minutes.
