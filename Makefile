@@ -27,7 +27,7 @@ LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doct
 	'./cmd/psbench:^Test(Suites|FanIn|Qualify|Perftest)$$' ./nccl/ring:TestConformance
 
 # Packages whose tests run with the race detector: those where goroutines of one process meet.
-# The pure ones have none (bench/repolint's pure.go), and three others simulate for minutes.
+# The pure ones have none (bench/repolint's pure.go), and two others simulate for minutes.
 # All other packages run without it, and none runs twice.
 PURE := place clock chain member fanin tree pipe/settle compress/span plan ledger densesplit
 RACE  = $(filter-out $(PURE:%=psrt/sched/%) $(SLOW_RACE:%=psrt/sched/%),$(shell $(GO) list ./rdma/... ./sched/...))
