@@ -168,7 +168,7 @@ func (f *exportFlags) compare(ctx context.Context, res *exported) error {
 			return err
 		}
 		defer s.Close()
-		src, err := open(ctx, f.data, s.Info.Reading, false)
+		src, err := open(ctx, f.data, s.Info.Reading, f.quiet)
 		if err != nil {
 			return err
 		}

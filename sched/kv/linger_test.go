@@ -46,22 +46,24 @@ func TestLinger(t *testing.T) {
 			must(t, a.Tick(0))
 		}
 		values := []float32{-1, -1}
-		pull := func(ticket bool) *Unfinished { // b is too far behind
+		pull := func(into []float32, ticket bool) *Unfinished { // b is too far behind
 			t.Helper()
-			_, err := ta.pull([]uint64{5}, values, Options{Linger: time.Millisecond}, ticket)
+			_, err := ta.pull([]uint64{5}, into, Options{Linger: time.Millisecond}, ticket)
 			var u *Unfinished
 			if !errors.As(err, &u) {
 				t.Fatalf("%v, want an unfinished call", err)
 			}
 			return u
 		}
-		given := pull(false)
+		given := pull(values, false)
 		given.Request.Cancel()
 		<-given.Request.Done()
 		wantCode(t, given.Request.Err(), Timeout, "given up")
 		var kept []*Unfinished
-		for range maxLingering {
-			kept = append(kept, pull(true))
+		rows := make([][]float32, maxLingering) // what a call was given is the library's until it is done
+		for i := range rows {
+			rows[i] = []float32{-1, -1}
+			kept = append(kept, pull(rows[i], true))
 		}
 		begin := time.Now()
 		_, err := ta.pull([]uint64{5}, values, Options{Linger: time.Millisecond, Timeout: 50 * time.Millisecond}, false)
@@ -75,15 +77,15 @@ func TestLinger(t *testing.T) {
 			must(t, b.Tick(0))
 		}
 		must(t, tb.Push([]uint64{6}, []float32{0, 0}, Options{}))
-		for _, u := range kept {
+		for i, u := range kept {
 			<-u.Request.Done()
 			must(t, u.Request.Err())
 			if u.Ticket() == 0 {
 				t.Error("no ticket")
 			}
-		}
-		if !slices.Equal(values, []float32{-3, -4}) { // the rule subtracts
-			t.Errorf("%v, want -3 -4", values)
+			if !slices.Equal(rows[i], []float32{-3, -4}) { // the rule subtracts
+				t.Errorf("%v, want -3 -4", rows[i])
+			}
 		}
 		must(t, ta.Pull([]uint64{5}, values, Options{Linger: time.Minute}))
 	})
