@@ -87,7 +87,7 @@ func (t ticketed) Err() error {
 	return err
 }
 
-// outcome is what a call gives: take hands it to the caller, drop frees it.
+// outcome holds a call's results: take hands them to the caller, drop frees them.
 type outcome struct {
 	take    func() error
 	drop    func()

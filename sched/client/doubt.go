@@ -6,7 +6,7 @@ import (
 	"psrt/sched/psmsg"
 )
 
-// PushState is what is known of one lane's part of a push.
+// PushState is the known state of one lane's part of a push.
 type PushState uint8
 
 const (
