@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"psrt/sched/psmsg"
@@ -11,8 +10,8 @@ import (
 // barriers are the client's calls of Barrier: one at a time, since the server counts
 // workers, not calls.
 type barriers struct {
-	mu   sync.Mutex
-	left *meeting // one that its caller did not wait for; the next call joins it
+	turn chan struct{} // of one slot: who puts something in it has its turn
+	left *meeting      // one that its caller did not wait for; the next call joins it. With the turn.
 }
 
 // meeting is one barrier at the server.
@@ -34,9 +33,11 @@ func (c *Client) BarrierContext(ctx context.Context, limit time.Duration) error 
 	}
 	defer c.leave()
 	b := &c.barriers
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	limit = c.timeout(limit)
+	if err := b.takeTurn(ctx, limit); err != nil {
+		return err
+	}
+	defer func() { <-b.turn }()
 	if m := b.left; m != nil {
 		b.left = nil
 		if err := b.join(ctx, m); err == nil || ctx.Err() != nil {
@@ -54,7 +55,24 @@ func (c *Client) BarrierContext(ctx context.Context, limit time.Duration) error 
 	return b.join(ctx, m)
 }
 
-// join waits for a meeting, which stays for the next call where ctx ends first. With mu.
+// takeTurn waits for the barriers that others of this client have begun, at most limit.
+func (b *barriers) takeTurn(ctx context.Context, limit time.Duration) error {
+	if ctx.Err() != nil {
+		return coded(ctx.Err(), Timeout)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case b.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return coded(ctx.Err(), Timeout)
+	case <-timer.C:
+		return errorf(Timeout, "kv: another call of this client has been in a barrier for %v: barriers of one client are one after the other", limit)
+	}
+}
+
+// join waits for a meeting, which stays for the next call where ctx ends first. With the turn.
 func (b *barriers) join(ctx context.Context, m *meeting) error {
 	select {
 	case <-m.done:

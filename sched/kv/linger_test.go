@@ -108,3 +108,22 @@ func TestBarrierIsLeft(t *testing.T) {
 	must(t, a.Barrier(0)) // the one after
 	must(t, <-done)
 }
+
+// A call behind another barrier of its client ends by its own limit and context, and does not come to the barrier.
+func TestBarrierBehindAnother(t *testing.T) {
+	w := newWorld(t, shape{transport: "tcp", servers: 1, lanes: 1, workers: 2, staleness: -1})
+	a, b := w.open(0, counting("rows", 2)), w.open(1, counting("rows", 2))
+	w.table(a, "rows")
+	done := make(chan error, 1)
+	go func() { done <- a.Barrier(0) }()
+	for len(a.barriers.turn) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	wantCode(t, a.Barrier(20*time.Millisecond), Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	wantCode(t, a.BarrierContext(ctx, 0), Timeout)
+	wantCode(t, a.BarrierContext(ctx, 0), Timeout)
+	must(t, b.Barrier(0))
+	must(t, <-done)
+}
