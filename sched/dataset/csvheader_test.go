@@ -123,6 +123,23 @@ func TestStreamNotes(t *testing.T) {
 	}
 }
 
+// A stream's file without a header is refused beside one whose header has another order than the schema, whichever comes first.
+func TestStreamOneOrder(t *testing.T) {
+	for _, texts := range [][]string{{"item,user,click\ni,u,1\n", "i,u,1\n"}, {"1,u,i\n", "item,user,click\ni,u,1\n"}} {
+		var feed given
+		for i, text := range texts {
+			feed = append(feed, Entry{File: file(t, fmt.Sprint("f", i), []byte(text)), Size: int64(len(text))})
+		}
+		src, err := NewStream(feed, 0, Options{Format: CSV, Fields: 2, Schema: schemaOf(t, clicksYAML)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := rowsIn(t, src, Whole(2, 2), ReaderOptions{}); err == nil || !strings.Contains(err.Error(), "give each file its header") || len(rows) > 1 {
+			t.Errorf("%q: %d rows, %v", texts, len(rows), err)
+		}
+	}
+}
+
 // Comment lines of a stream's files without a header are told of, too.
 func TestStreamComments(t *testing.T) {
 	for format, text := range map[Format]string{LibSVM: "# by a dump\n1 7:1\n", LibFFM: "#1 0:7:1\n1 0:7:1\n", Criteo: "# x\n" + criteoLine("1", nil) + "\n"} {

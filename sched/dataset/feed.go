@@ -116,13 +116,14 @@ type held struct {
 	at    int   // of ahead's lines, the next
 	err   error // that ended ahead
 	form  form  // of the file before, or of this one once it was noted
+	found found // of the files until now
 }
 
 func (h *held) close() {
 	if h.rows != nil {
 		h.rows.Close()
 	}
-	*h = held{form: h.form}
+	*h = held{form: h.form, found: h.found}
 }
 
 // next is the file's next row.
@@ -191,6 +192,10 @@ func (h *held) open(ctx context.Context, src *Source, e Entry, skip int64, buf [
 		}
 		if h.input.layout, h.input.header, h.input.first = layout, isHeader, h.ahead.numbers[0]; isHeader {
 			h.at = 1
+		}
+		h.found.noteOrder(e.File, src.opts.Schema, csv, h.input)
+		if err := h.found.oneOrder(); err != nil {
+			return err
 		}
 	}
 	return h.skip(e.File, skip, trained)

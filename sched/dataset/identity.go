@@ -136,9 +136,9 @@ func (id *Identity) when() string {
 	return " of " + time.Unix(0, id.MTime).Format("2006-01-02 15:04:05")
 }
 
-// CompareFiles says in words in which file two lists in reading order differ first, "" for
+// compareFiles says in words in which file two lists in reading order differ first, "" for
 // none: a file that is gone, one that has come, another order, or another content.
-func CompareFiles(was, now []Identity) string {
+func compareFiles(was, now []Identity) string {
 	places := func(list []Identity) map[string]int {
 		at := make(map[string]int, len(list))
 		for i := range list {
@@ -204,7 +204,7 @@ func (s *FileSet) Compare(files []Identity) string {
 	if s.Files == nil {
 		return fmt.Sprintf("they are %d files whose sizes and samples differ from the %d that the job began with; compare them with sha256sum", len(files), s.Count)
 	}
-	if what := CompareFiles(s.Files, files); what != "" {
+	if what := compareFiles(s.Files, files); what != "" {
 		return what
 	}
 	return "they are read in another order"

@@ -160,7 +160,7 @@ func TestCompareFiles(t *testing.T) {
 		{[]Identity{a, b}, []Identity{a, id("b", 2, "w")}, "b has changed: it had 2 bytes of "},
 		{[]Identity{a, b}, []Identity{a, id("b", 5, "y")}, "and has 5 now"},
 	} {
-		for _, got := range []string{CompareFiles(x.was, x.now), NewFileSet(x.was).Compare(x.now)} {
+		for _, got := range []string{compareFiles(x.was, x.now), NewFileSet(x.was).Compare(x.now)} {
 			if (got == "") != (x.want == "") || !strings.Contains(got, x.want) {
 				t.Errorf("%+v, %+v: %q, want %q", x.was, x.now, got, x.want)
 			}

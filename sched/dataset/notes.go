@@ -44,17 +44,21 @@ func (s *sniffer) note(h *head, in *input) {
 		s.found.commented.add(h.path)
 		s.found.comments += h.comments
 	}
-	if s.csv == nil || h.columns || !s.src.opts.Schema.headerOpen() {
-		return
+	if s.csv != nil && !h.columns {
+		s.found.noteOrder(h.path, s.src.opts.Schema, s.csv, in)
 	}
-	if in.header {
-		if !slices.Equal(in.layout, s.csv.inOrder) {
-			s.found.reordered.add(h.path)
+}
+
+// noteOrder gathers whether a csv file has a header, and in which order.
+func (f *found) noteOrder(path string, schema *Schema, csv *csvParser, in *input) {
+	switch {
+	case !schema.headerOpen():
+	case !in.header:
+		if f.headerless.add(path); f.headerless.files == 1 {
+			f.order = csv.columnNames(in.layout)
 		}
-		return
-	}
-	if s.found.headerless.add(h.path); s.found.headerless.files == 1 {
-		s.found.order = s.csv.columnNames(in.layout)
+	case !slices.Equal(in.layout, csv.inOrder):
+		f.reordered.add(path)
 	}
 }
 

@@ -102,6 +102,7 @@ type saver struct {
 	begun   bool         // one was, ever; or it was told why none is
 	running chan outcome // of the one under way, nil if there is none
 	giveUp  func()       // has servers end what they have not begun of it
+	files   *Files       // that the job reads; nil: of a stream, whose log has them
 	sum     Checkpoints
 	pace    pace
 }
@@ -118,7 +119,11 @@ func newSaver(ctx context.Context, w *worker) (*saver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &saver{w: w, h: h, cfg: w.job.Checkpoint, deltas: -1, when: time.Now(), sum: Checkpoints{Location: w.job.Checkpoint.Dir}}, nil
+	s := &saver{w: w, h: h, cfg: w.job.Checkpoint, deltas: -1, when: time.Now(), sum: Checkpoints{Location: w.job.Checkpoint.Dir}}
+	if w.job.Stream == nil {
+		s.files = w.files.sets()
+	}
+	return s, nil
 }
 
 // due says whether a checkpoint should be begun before a step.
@@ -227,9 +232,7 @@ func (s *saver) commit(ctx context.Context, k *client.Caller, next *ckpt.Next, p
 	if err == nil {
 		m.Step, pos.Ahead = int64(pos.Steps), s.w.job.ahead(replies, s.w.carriers)
 		pos.Top = s.w.job.Compress.Keeps()
-		if s.w.job.Stream == nil {
-			pos.Files = &s.w.files
-		}
+		pos.Files = s.files
 		m.Position, err = json.Marshal(pos)
 	}
 	files, unsaved := s.unsent(ctx, next.Ticket()) // of one that has failed, too: workers write theirs nevertheless

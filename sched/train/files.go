@@ -24,18 +24,24 @@ func sameFiles(src *dataset.Source, known *dataset.FileSet) error {
 	return &InputError{fmt.Errorf("train: this rank reads other files than the job began with: %s; give all hosts the same files, and leave them as they are until the job has ended", what)}
 }
 
-// trainedOn are the files that a checkpoint's rows come from.
-type trainedOn struct {
-	Data  []dataset.Identity `json:"data,omitempty"`
-	Valid []dataset.Identity `json:"valid,omitempty"`
+// trainedOn are the files that this process reads rows from.
+type trainedOn struct{ data, valid []dataset.Identity }
+
+// sets is how a checkpoint tells which they are. Its size is bounded, whatever the number of files.
+func (t *trainedOn) sets() *Files {
+	f := &Files{Data: dataset.NewFileSet(t.data)}
+	if len(t.valid) > 0 {
+		f.Valid = dataset.NewFileSet(t.valid)
+	}
+	return f
 }
 
-// differs says in words in which file a checkpoint's files are not those of now, "" for none.
-func (t *trainedOn) differs(now *trainedOn) string {
-	if what := dataset.CompareFiles(t.Data, now.Data); what != "" {
+// differ says in words in which file they are not those of a checkpoint, "" for none.
+func (t *trainedOn) differ(from *Files) string {
+	if what := from.Data.Compare(t.data); what != "" {
 		return what
 	}
-	if what := dataset.CompareFiles(t.Valid, now.Valid); what != "" {
+	if what := from.Valid.Compare(t.valid); what != "" {
 		return "--valid: " + what
 	}
 	return ""
@@ -49,7 +55,7 @@ func (w *worker) compareFiles(p *position, number uint64) error {
 	case p.Files == nil:
 		w.rank.emit(Event{Note: fmt.Sprintf("checkpoint %d in %s does not say which files it was trained on, as an older psrt wrote it: they are taken to be the same", number, dir)})
 	default:
-		if what := p.Files.differs(&w.files); what != "" {
+		if what := w.files.differ(p.Files); what != "" {
 			return &InputError{fmt.Errorf("train: the data are not those that checkpoint %d in %s was trained on: %s; put them back as they were, or begin anew with another --checkpoint", number, dir, what)}
 		}
 	}

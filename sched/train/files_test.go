@@ -14,17 +14,17 @@ import (
 func TestCheckpointWithoutFiles(t *testing.T) {
 	var notes []string
 	w := &worker{job: &Job{Checkpoint: &Checkpoint{Dir: "ck"}}, rank: &Rank{Events: func(e Event) { notes = append(notes, e.Note) }},
-		files: trainedOn{Data: []dataset.Identity{{Path: "a", Size: 1, Sample: "x"}}}}
+		files: trainedOn{data: []dataset.Identity{{Path: "a", Size: 1, Sample: "x"}}}}
 	if err := w.compareFiles(&position{}, 3); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "checkpoint 3 in ck does not say which files") {
 		t.Errorf("%q, %v", notes, err)
 	}
 	notes = nil
-	was := position{Files: &trainedOn{Data: []dataset.Identity{{Path: "a", Size: 2, Sample: "y"}}}}
+	was := position{Files: &Files{Data: dataset.NewFileSet([]dataset.Identity{{Path: "a", Size: 2, Sample: "y"}})}}
 	var bad *InputError
 	if err := w.compareFiles(&was, 3); !errors.As(err, &bad) || !strings.Contains(err.Error(), "a has changed: it had 2 bytes") || len(notes) > 0 {
 		t.Errorf("%q, %v", notes, err)
 	}
-	b, err := json.Marshal(position{Files: &w.files})
+	b, err := json.Marshal(position{Files: w.files.sets()})
 	var back position
 	if err = errors.Join(err, json.Unmarshal(b, &back)); err != nil || back.Files == nil || w.compareFiles(&back, 3) != nil {
 		t.Errorf("%s: %v", b, err)

@@ -45,7 +45,7 @@ type position struct {
 	Ahead *ahead `json:"ahead,omitempty"`
 
 	// Files are those that were read, of a job without a stream; nil: an older psrt wrote it.
-	Files *trainedOn `json:"files,omitempty"`
+	Files *Files `json:"file_sets,omitempty"`
 
 	// Top: workers had topk, and what they had not sent belongs to this.
 	Top bool `json:"topk,omitempty"`

@@ -36,7 +36,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		defer w.rows.Close() // behind the reader, which asks it
-		data, w.files.Data, err = w.open(ctx, w.job.Data, w.job.Files.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io, Limit: w.limit})
+		data, w.files.data, err = w.open(ctx, w.job.Data, w.job.Files.Data, dataset.ReaderOptions{Global: w.job.GlobalShuffle, Parts: parts, Busy: &w.meter.io, Limit: w.limit})
 	}
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 	defer data.Close()
 	var valid, test *dataset.Reader
 	if len(w.job.Valid) > 0 {
-		if valid, w.files.Valid, err = w.open(ctx, w.job.Valid, w.job.Files.Valid, dataset.ReaderOptions{}); err != nil {
+		if valid, w.files.valid, err = w.open(ctx, w.job.Valid, w.job.Files.Valid, dataset.ReaderOptions{}); err != nil {
 			return nil, err
 		}
 		defer valid.Close()
