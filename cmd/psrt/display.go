@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"psrt/sched/train"
+	"psrt/sched/train/metric"
 )
 
 // display shows a running job on stderr: a line that is overwritten on a
@@ -56,6 +57,14 @@ func (d *display) warn(s string) {
 	}
 	d.mu.Unlock()
 	d.line(d.label + "warning: " + strings.ReplaceAll(s, "\n", "\n"+d.label))
+}
+
+// warnFigures warns of what misleads in a model's figures on some data. It returns all warnings.
+func (d *display) warnFigures(of string, r *metric.Report) []string {
+	for _, text := range train.EvalWarnings(of, r) {
+		d.warn(text)
+	}
+	return d.warnings(nil)
 }
 
 // warnings lists a result's own warnings and those that warn printed, once each.

@@ -93,24 +93,19 @@ func (f *modelFlags) source(ctx context.Context, c *cobra.Command, m *train.Mode
 	if opts.Fields == 0 {
 		opts.Fields = known.Fields
 	}
-	return openData(ctx, f.data, opts, f.ranks.quiet)
+	return openData(ctx, f.data, opts, f.ranks.display())
 }
 
-func openSilently(ctx context.Context, data string, opts dataset.Options, _ bool) (*dataset.Source, error) {
-	return dataset.Open(ctx, paths(data), opts)
-}
-
-// openData opens files for a command without a job's display, and prints what they lack.
-func openData(ctx context.Context, data string, opts dataset.Options, quiet bool) (*dataset.Source, error) {
-	src, err := openSilently(ctx, data, opts, quiet)
+// openData opens files for a command without a job, and shows what they lack.
+func openData(ctx context.Context, data string, opts dataset.Options, show *display) (*dataset.Source, error) {
+	src, err := dataset.Open(ctx, paths(data), opts)
 	if err != nil {
 		return nil, err
 	}
-	to := newDisplay(os.Stderr, quiet)
 	for _, note := range src.Describe().Notes {
-		to.note("--data: " + note)
+		show.note("--data: " + note)
 	}
-	src.OnWarning(to.warn)
+	src.OnWarning(show.warn)
 	return src, nil
 }
 
@@ -175,10 +170,7 @@ func newEval() *cobra.Command {
 		if err != nil || r == nil {
 			return err
 		}
-		r.Warnings = train.EvalWarnings("evaluated", r.Report)
-		for _, text := range r.Warnings {
-			newDisplay(os.Stderr, f.ranks.quiet).warn(text)
-		}
+		r.Warnings = f.ranks.display().warnFigures("evaluated", r.Report)
 		if asJSON != "" {
 			out, err := cli.OpenOutput("json", asJSON)
 			if err != nil {

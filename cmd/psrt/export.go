@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 
@@ -112,6 +113,8 @@ type exported struct {
 	// Full and Export are the figures on --data.
 	Full   *metric.Report `json:"evaluated_model,omitempty"`
 	Export *metric.Report `json:"evaluated_export,omitempty"`
+	// Warnings are lines for people about the data and these figures.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func (f *exportFlags) run() error {
@@ -142,7 +145,7 @@ func (f *exportFlags) run() error {
 	res.Content, err = export.Write(ctx, m, f.out, o)
 	show.end()
 	if err == nil && f.data != "" {
-		err = f.compare(ctx, &res)
+		err = f.compare(ctx, show, &res)
 	}
 	if err != nil {
 		return cli.InterruptedOr(ctx, err)
@@ -155,9 +158,8 @@ func (f *exportFlags) run() error {
 }
 
 // compare evaluates the model and its export on the same rows.
-func (f *exportFlags) compare(ctx context.Context, res *exported) error {
+func (f *exportFlags) compare(ctx context.Context, show *display, res *exported) error {
 	location, number := splitPlace(f.checkpoint)
-	open := openData
 	for _, e := range []struct {
 		place  string
 		number uint64
@@ -168,16 +170,19 @@ func (f *exportFlags) compare(ctx context.Context, res *exported) error {
 			return err
 		}
 		defer s.Close()
-		src, err := open(ctx, f.data, s.Info.Reading, f.quiet)
+		src, err := openData(ctx, f.data, s.Info.Reading, show)
 		if err != nil {
 			return err
 		}
-		open = openSilently // the first reading has told what the data lack
 		r, err := evaluate(ctx, s, src, f.threads, "")
 		if err != nil {
 			return err
 		}
 		*e.into = r.Report
+		if e.into == &res.Full { // the second reading tells the same
+			res.Warnings = show.warnFigures("evaluated", r.Report)
+			show = &display{w: io.Discard, quiet: true}
+		}
 	}
 	return nil
 }

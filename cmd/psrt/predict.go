@@ -71,6 +71,9 @@ and the sum of value times embedding over its features (of --emit-fields).`,
 		} else if scored, err = f.alone(ctx, c, p.Emit); err != nil {
 			return cli.InterruptedOr(ctx, err)
 		}
+		if text := scored.Warning(); text != "" {
+			f.ranks.display().warn(text)
+		}
 		if f.json == "" {
 			return nil
 		}
@@ -114,6 +117,7 @@ func (f *predictFlags) alone(ctx context.Context, c *cobra.Command, emit *train.
 	if err := out.End(s.Score(ctx, src, train.ScoreOptions{Threads: f.threads}, out.Add)); err != nil {
 		return nil, err
 	}
+	scored.NotFinite = out.NotFinite()
 	scored.Rows, scored.Seconds = out.Rows(), time.Since(begin).Seconds()
 	scored.FeaturesAfter, err = s.Rows()
 	return scored, err

@@ -19,6 +19,15 @@ import (
 type scoreRanks struct {
 	trainFlags // of which those are registered that are about ranks
 	live       string
+	shown      *display
+}
+
+// display is the one of the command: it keeps its warnings.
+func (f *scoreRanks) display() *display {
+	if f.shown == nil {
+		f.shown = newDisplay(os.Stderr, f.quiet)
+	}
+	return f.shown
 }
 
 func (f *scoreRanks) register(c *cobra.Command) {
@@ -51,7 +60,7 @@ func (f *scoreRanks) pulls() (*kv.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	show := newDisplay(os.Stderr, f.quiet)
+	show := f.display()
 	cfg := &kv.Config{Servers: paths(f.live), TokenFile: f.tokenFile, Looks: true, StallAfter: kv.StallsAfter(f.stallAfter),
 		Say: func(line string) { show.event(train.Event{Stall: line}) }}
 	cfg.Reach(f.transport.kind.Value, devices, f.transport.cover())
@@ -87,7 +96,7 @@ func (f *scoreRanks) together(ctx context.Context, c *cobra.Command, rank bool, 
 		return nil, err
 	}
 	defer j.Predict.RemoveParts(j.Workers)
-	show := newDisplay(os.Stderr, f.quiet)
+	show := f.display()
 	endpoint, begin, err := f.jobMetrics(show.note)
 	if err != nil {
 		return nil, err
@@ -112,7 +121,7 @@ func (f *scoreRanks) one(ctx context.Context, c *cobra.Command, describe func() 
 	if err != nil {
 		return nil, err
 	}
-	show := newDisplay(os.Stderr, f.quiet)
+	show := f.display()
 	show.label = f.label()
 	described := func() (*train.Job, error) {
 		j, err := describe()

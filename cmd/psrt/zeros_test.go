@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -54,6 +57,20 @@ func TestOneClassHasNoAUC(t *testing.T) {
 	}
 	if got = psrt(t, "eval", "--model", model, "--data", valid); !strings.Contains(got.stdout, "AUC          -") || !strings.Contains(got.stdout, "rows         50") {
 		t.Errorf("eval: %s", got.stdout)
+	}
+	got = psrt(t, "export", "--checkpoint", model, "--out", filepath.Join(dir, "e"), "--data", valid, "--json")
+	r.Warnings = nil
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || len(r.Warnings) != 1 || strings.Count(got.stderr, "warning: all 50 labels") != 1 {
+		t.Errorf("export: %v, %s; stderr %s", err, got.stdout, got.stderr)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(labelled(50, func(i int) int { return i % 2 }, 1)))
+	must(t, errors.Join(err, z.Close()))
+	got = psrt(t, "eval", "--model", model, "--data", write(t, dir, "v.ffm.gz", packed.String()+"behind it"), "--json")
+	r.Warnings = nil
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "no gzip data") {
+		t.Errorf("eval of a file with bytes behind its end: %v, %s; stderr %s", err, got.stdout, got.stderr)
 	}
 }
 

@@ -28,6 +28,7 @@ type Outputs struct {
 	buf  [streams][]byte // of a leaf, or of a run
 	run  bool            // buf is written run by run
 	rows int64
+	bad  int64 // scores that are not finite
 	ends []ending
 }
 
@@ -100,6 +101,11 @@ func openIndex(emit *Emit, dim int, give func(stream int, f *npyFile)) error {
 
 // Add takes a leaf.
 func (o *Outputs) Add(l *ScoredLeaf) (err error) {
+	for _, p := range l.Preds {
+		if p-p != 0 { // of NaN and the infinite it is NaN
+			o.bad++
+		}
+	}
 	if o.to[streamScores] != nil {
 		for _, p := range l.Preds {
 			o.buf[streamScores] = append(strconv.AppendFloat(o.buf[streamScores], float64(p), 'g', -1, 32), '\n')
@@ -117,6 +123,9 @@ func (o *Outputs) Add(l *ScoredLeaf) (err error) {
 
 // Rows is how many were added.
 func (o *Outputs) Rows() int64 { return o.rows }
+
+// NotFinite is how many of their scores are NaN or infinite.
+func (o *Outputs) NotFinite() int64 { return o.bad }
 
 // flush writes what was added.
 func (o *Outputs) flush() error {

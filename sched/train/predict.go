@@ -73,8 +73,18 @@ type Scored struct {
 	// Features is the number of rows of the model, or at the servers: before and after.
 	Features      int64 `json:"features"`
 	FeaturesAfter int64 `json:"features_after"`
+	// NotFinite is how many scores are NaN or infinite.
+	NotFinite int64 `json:"not_finite,omitempty"`
 	// Figures say how good the scores are; nil: nobody asked.
 	Figures *metric.Report `json:"figures,omitempty"`
+}
+
+// Warning says what is wrong with the scores, "" for nothing.
+func (s *Scored) Warning() string {
+	if s.NotFinite == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d scores are not finite: the model has rows that are not, or the data have values too large for it", s.NotFinite, s.Rows)
 }
 
 // validatePredict checks a job that scores.

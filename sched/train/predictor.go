@@ -68,7 +68,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	if err != nil {
 		return nil, err
 	}
-	all, err := gather(ctx, w, "scored", passReport{Metrics: acc, Examples: out.rows})
+	all, err := gather(ctx, w, "scored", passReport{Metrics: acc, Examples: out.rows, NotFinite: out.bad})
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +80,13 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 		return nil, err
 	}
 	total, rows := metric.NewAccumulator(job.Model.Task), int64(0)
+	notFinite := int64(0)
 	for _, r := range all {
 		if err := total.Merge(r.Metrics); err != nil {
 			return nil, err
 		}
 		rows += r.Examples
+		notFinite += r.NotFinite
 	}
 	// Everybody has counted before the servers end.
 	if _, err := gather(ctx, w, leavingName, true); err != nil {
@@ -94,7 +96,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 		return nil, err
 	}
 	r := &Result{Model: job.Model.Kind, Servers: job.Servers, Workers: job.Workers, Threads: job.Threads, Slots: slots, Features: after,
-		Scored: &Scored{Rows: rows, Seconds: time.Since(begin).Seconds(), Features: before, FeaturesAfter: after}}
+		Scored: &Scored{Rows: rows, NotFinite: notFinite, Seconds: time.Since(begin).Seconds(), Features: before, FeaturesAfter: after}}
 	if job.Predict.Labelled {
 		r.Scored.Figures = total.Report()
 	}

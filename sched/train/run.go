@@ -117,6 +117,8 @@ type passReport struct {
 	Metrics  *metric.Accumulator `json:"metrics"`
 	Seconds  float64             `json:"seconds"`
 	Examples int64               `json:"examples"`
+	// NotFinite is how many scores of a job that scores are not finite.
+	NotFinite int64 `json:"not_finite,omitempty"`
 	// Before are the examples, of all workers, that the pass had when the job was
 	// resumed; Clock and Steps are where the worker stands behind the pass.
 	Before int64  `json:"before,omitempty"`

@@ -1,6 +1,9 @@
 package train
 
 import (
+	"bytes"
+	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -80,5 +83,21 @@ func TestExtreme(t *testing.T) {
 		if got := c.of.NameOf(x.Field, x.Key); got != c.want {
 			t.Errorf("%s: %q, want %q", c.of.Format, got, c.want)
 		}
+	}
+}
+
+// Scores that are not finite are counted, and one line says how many.
+func TestScoresNotFinite(t *testing.T) {
+	var to bytes.Buffer
+	s := &Scorer{}
+	o, err := s.NewOutputs("", &to, nil)
+	if err == nil {
+		err = o.Add(&ScoredLeaf{Preds: []float32{.5, float32(math.NaN()), float32(math.Inf(-1))}, Rows: &dataset.Batch{Labels: make([]float32, 3)}})
+	}
+	if err = errors.Join(err, o.End(nil)); err != nil || o.NotFinite() != 2 || strings.Count(to.String(), "\n") != 3 {
+		t.Fatalf("%d of %q, %v", o.NotFinite(), to.String(), err)
+	}
+	if text := (&Scored{Rows: 3, NotFinite: 2}).Warning(); !strings.HasPrefix(text, "2 of 3 scores are not finite") || (&Scored{Rows: 3}).Warning() != "" {
+		t.Error(text)
 	}
 }
