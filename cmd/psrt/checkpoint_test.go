@@ -46,7 +46,7 @@ func TestCheckpointList(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "MANIFEST-0000000002.json")); err != nil {
 		t.Fatal(err)
 	}
-	if o := psrt(t, "checkpoint", "ls", dir); o.code != 1 || strings.Count(o.stdout, "\n") != 4 || !strings.Contains(o.stderr, "MANIFEST-0000000002.json") {
+	if o := psrt(t, "checkpoint", "ls", dir); o.code != 2 || strings.Count(o.stdout, "\n") != 4 || !strings.Contains(o.stderr, "MANIFEST-0000000002.json") {
 		t.Errorf("without generation 2: exit %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 }
@@ -78,11 +78,11 @@ func TestCheckpointVerify(t *testing.T) {
 	if err := os.WriteFile(found[0], b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	v := decoded[verdict](t, psrt(t, "checkpoint", "verify", dir, "--json"), 1)
+	v := decoded[verdict](t, psrt(t, "checkpoint", "verify", dir, "--json"), 2)
 	if v.OK || len(v.Problems) != 1 || v.Problems[0].Generation != 2 || v.Problems[0].Path != found[0] {
 		t.Errorf("a flipped bit in %s: %+v", found[0], v)
 	}
-	if o := psrt(t, "checkpoint", "verify", dir); o.code != 1 || !strings.Contains(o.stderr, found[0]) || o.stdout != "" {
+	if o := psrt(t, "checkpoint", "verify", dir); o.code != 2 || !strings.Contains(o.stderr, found[0]) || o.stdout != "" {
 		t.Errorf("exit %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 }

@@ -21,7 +21,7 @@ func newCheckpointVerify() *cobra.Command {
 		Long: `Read everything and compare: manifests and the chain of their digests, checksums
 and SHA-256 of every part, that the parts cover every slot once, and that the
 rows of each chain are as many, and have the digest, as was stated when it was
-written. All problems are named; any makes the exit code 1.
+written. All problems are named; any makes the exit code 2.
 
 ` + locationHelp,
 		Example: `  psrt checkpoint verify history
@@ -55,7 +55,7 @@ written. All problems are named; any makes the exit code 1.
 			}
 		}
 		if n := len(r.Problems); err == nil && n > 0 {
-			err = fmt.Errorf("%s: %d problems in %d generations; what does not descend from a damaged generation can be used, psrt checkpoint ls shows what follows what", args[0], n, r.Generations)
+			err = cli.Usagef("%s: %d problems in %d generations; what does not descend from a damaged generation can be used, psrt checkpoint ls shows what follows what", args[0], n, r.Generations)
 		}
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -144,7 +143,10 @@ func (f *exportFlags) run() error {
 	res := exported{Out: f.out, Format: o.Kind}
 	res.Content, err = export.Write(ctx, m, f.out, o)
 	show.end()
-	if err == nil && f.data != "" {
+	if err != nil {
+		return cli.InterruptedOr(ctx, m.Explain(ctx, err))
+	}
+	if f.data != "" {
 		err = f.compare(ctx, show, &res)
 	}
 	if err != nil {
@@ -190,7 +192,7 @@ func (f *exportFlags) compare(ctx context.Context, show *display, res *exported)
 func newExportVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify DIR", Short: "Read all of an export: is it as it was written?",
-		Long: "Compares every file with the SHA-256 in EXPORT.json, and of an inference model\nevery block with its checksum and every key with its place. Exit 1 if not.",
+		Long: "Compares every file with the SHA-256 in EXPORT.json, and of an inference model\nevery block with its checksum and every key with its place. Exit 2 if not.",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Usagef("%s: %d directories are named, want 1", c.CommandPath(), len(args))
@@ -201,10 +203,7 @@ func newExportVerify() *cobra.Command {
 			ctx, stop := cli.Interruptible()
 			defer stop()
 			kind, content, err := export.Verify(ctx, args[0])
-			var damaged *outdir.CorruptError
 			switch {
-			case errors.As(err, &damaged):
-				return fmt.Errorf("%s", damaged.Error()) // the answer, not a mistake of the user's: exit 1
 			case errors.Is(err, outdir.ErrNone):
 				return cli.Usagef("%w", err)
 			case err != nil:

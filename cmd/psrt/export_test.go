@@ -140,7 +140,7 @@ func TestExportMistakes(t *testing.T) {
 		{2, "has the command verify", []string{"export", model}},
 		{2, "0 directories", []string{"export", "verify"}},
 		{2, "no export there", []string{"export", "verify", model}},
-		{1, "embedding.rows is damaged", []string{"export", "verify", broken}},
+		{2, "embedding.rows is damaged", []string{"export", "verify", broken}},
 		{2, "embedding.rows is damaged: the checksum of block 0", []string{"predict", "--model", broken, "--data", data}},
 		{2, "psrt import --text", []string{"predict", "--model", text, "--data", data}},
 		{2, "--text is missing", []string{"import", "--out", to}},

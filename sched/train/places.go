@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"psrt/tiers/ckpt"
 )
@@ -67,19 +66,14 @@ func (c *Checkpoint) open(ctx context.Context) (*ckpt.Model, error) {
 	return m, nil
 }
 
-// verifyWithin bounds the search for a checkpoint that is whole, after one could not be loaded.
-const verifyWithin = 30 * time.Second
-
 // explainLoad adds to the error of a load that a checkpoint is damaged, where it is, and the newest
 // one before it that is whole.
 func (c *Checkpoint) explainLoad(ctx context.Context, m *ckpt.Model, failed error) error {
-	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
-	defer cancel()
-	verify := func(ctx context.Context, m *ckpt.Model) error { return m.Verify(ctx, 2) }
-	if !ckpt.Damaged(verify(ctx, m)) {
+	n, damaged := m.Before(ctx)
+	if !damaged {
 		return failed
 	}
-	if n := ckpt.Earlier(ctx, c.Dir, m.Number, verify); n > 0 {
+	if n > 0 {
 		return fmt.Errorf("%w; checkpoint %d before it is whole: --checkpoint %s@%d --resume goes on from that", failed, n, c.Dir, n)
 	}
 	return fmt.Errorf("%w; psrt checkpoint verify %s says which others are whole, --checkpoint %s@N --resume goes on from number N", failed, c.Dir, c.Dir)

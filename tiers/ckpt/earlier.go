@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 )
+
+// verifyWithin bounds the search for a generation that is whole, after one could not be read.
+const verifyWithin = 30 * time.Second
 
 // mostEarlier bounds the generations that are tried in place of a damaged one.
 const mostEarlier = 64
@@ -48,9 +52,40 @@ func advise(ctx context.Context, location string, err error) error {
 	if !Damaged(err) || errors.Is(err, ErrNoModel) {
 		return err
 	}
-	newest, _ := Used(ctx, location)
+	newest, damaged := Used(ctx, location)
+	if damaged != nil { // HEAD is, and the generations may be whole
+		return err
+	}
 	if n := Earlier(ctx, location, max(newest, 1), func(context.Context, *Model) error { return nil }); n > 0 {
 		return fmt.Errorf("%w; generation %d before it is there: give %s@%d in place of %s", err, n, location, n, location)
+	}
+	return err
+}
+
+// Before is the newest whole generation of the model's run before it, 0 for none. damaged reports whether the model
+// itself is; nothing is looked for otherwise. It reads all bytes, for at most 30 s.
+func (m *Model) Before(ctx context.Context) (number uint64, damaged bool) {
+	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
+	defer cancel()
+	verify := func(ctx context.Context, o *Model) error {
+		if o.Run != m.Run {
+			return errors.New("ckpt: of another run")
+		}
+		return o.Verify(ctx, 2)
+	}
+	if !Damaged(verify(ctx, m)) {
+		return 0, false
+	}
+	return Earlier(ctx, m.dir, m.Number, verify), true
+}
+
+// Explain adds to the error of a model that could not be read which generation before it is whole, where it is damaged.
+func (m *Model) Explain(ctx context.Context, err error) error {
+	if !Damaged(err) || m.Number == 0 {
+		return err
+	}
+	if n, _ := m.Before(ctx); n > 0 {
+		return fmt.Errorf("%w; generation %d before it is whole: give %s@%d in place of %s", err, n, m.dir, n, m.dir)
 	}
 	return err
 }

@@ -16,19 +16,27 @@ var (
 
 // CorruptError names what is damaged and how.
 type CorruptError struct {
-	Path string
-	Why  string
+	Path   string
+	Why    string
+	Remedy string // "": a copy, or another training
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("ckpt: %s is damaged: %s; restore it from a copy or train again", e.Path, e.Why)
+	remedy := e.Remedy
+	if remedy == "" {
+		remedy = "restore it from a copy or train again"
+	}
+	return fmt.Sprintf("ckpt: %s is damaged: %s; %s", e.Path, e.Why, remedy)
 }
 
 // Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
+// BadInput: the files that the user named are at fault.
+func (e *CorruptError) BadInput() bool { return true }
+
 func corrupt(path, format string, args ...any) error {
-	return &CorruptError{path, fmt.Sprintf(format, args...)}
+	return &CorruptError{Path: path, Why: fmt.Sprintf(format, args...)}
 }
 
 // explain adds what to do next to an error of the file system.

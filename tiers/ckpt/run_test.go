@@ -2,6 +2,7 @@ package ckpt
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,5 +180,33 @@ func TestOlderGenerationWithoutTheNewest(t *testing.T) {
 	check(t, err)
 	if m.Number != 3 {
 		t.Errorf("generation %d", m.Number)
+	}
+}
+
+// TestExplain: where a generation's parts are damaged, the error names the one before it that is whole; where HEAD is,
+// it says what to do with HEAD.
+func TestExplain(t *testing.T) {
+	dir, _ := chainOf(t)
+	m, err := Open(dir)
+	check(t, err)
+	failed := corrupt("x", "y")
+	if err := m.Explain(t.Context(), failed); err != failed {
+		t.Errorf("all is whole: %v", err)
+	}
+	parts, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("parts-%010d-*", m.Number), "*"))
+	if check(t, err); len(parts) == 0 {
+		parts, err = filepath.Glob(filepath.Join(dir, "parts", fmt.Sprintf("*%d*", m.Number)))
+		check(t, err)
+	}
+	b, err := os.ReadFile(parts[0])
+	check(t, err)
+	b[len(b)-1] ^= 1
+	check(t, os.WriteFile(parts[0], b, 0o666))
+	if err := m.Explain(t.Context(), failed); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("give %s@3 in place of", dir)) {
+		t.Errorf("generation 4 is damaged: %v", err)
+	}
+	check(t, os.WriteFile(filepath.Join(dir, headName), []byte("x"), 0o666))
+	if _, err := Open(dir); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "remove this file") || strings.Contains(err.Error(), "@") {
+		t.Errorf("HEAD is damaged: %v", err)
 	}
 }

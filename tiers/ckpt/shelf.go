@@ -86,7 +86,7 @@ func readHead(ctx context.Context, f files.FS) (*Ref, error) {
 	line, sum, _ := strings.Cut(string(b), "\n")
 	var r Ref
 	if want := sha256.Sum256([]byte(line)); sum != hex.EncodeToString(want[:])+"\n" || json.Unmarshal([]byte(line), &r) != nil || !r.valid() {
-		return nil, corrupt(f.Path(headName), "it is not what psrt wrote; psrt checkpoint verify checks the generations, and without %s the newest of them is used", headName)
+		return nil, &CorruptError{Path: f.Path(headName), Why: "it is not what psrt wrote", Remedy: "psrt checkpoint verify checks the generations; remove this file, and the newest of them is used"}
 	}
 	return &r, nil
 }

@@ -36,6 +36,9 @@ func (e *CorruptError) Error() string {
 // Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
+// BadInput: the files on the user's disk are at fault.
+func (e *CorruptError) BadInput() bool { return true }
+
 // FullError says what takes the room. All are bytes on all devices together.
 type FullError struct {
 	Limit       int64 // that the store may take
