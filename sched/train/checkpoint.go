@@ -104,6 +104,8 @@ type saver struct {
 	giveUp  func()       // has servers end what they have not begun of it
 	files   *Files       // that the job reads; nil: of a stream, whose log has them
 	sum     Checkpoints
+	untold  int    // failures since the last one that was told
+	trouble string // the last one that was told of a checkpoint that is whole
 	pace    pace
 }
 
@@ -270,11 +272,17 @@ func (s *saver) over(o outcome) {
 		if errors.Is(o.err, context.Canceled) {
 			return // the job ends
 		}
+		if s.sum.LastFailure == "" { // the first in a row
+			s.w.rank.emit(Event{Warning: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
+		} else {
+			s.untold++
+		}
 		s.sum.LastFailure = o.err.Error()
-		s.w.rank.emit(Event{Warning: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
 		return
 	}
-	if err := s.h.Trouble(); err != nil {
+	s.tellFailed()
+	if err := s.h.Trouble(); err != nil && err.Error() != s.trouble {
+		s.trouble = err.Error()
 		s.w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
 	}
 	s.sum.Written++
@@ -284,6 +292,14 @@ func (s *saver) over(o outcome) {
 	s.sum.WriteSeconds = max(s.sum.WriteSeconds, o.seconds)
 }
 
+// tellFailed tells of the failures that followed one that was told: on a full disk each checkpoint fails.
+func (s *saver) tellFailed() {
+	if s.untold > 0 {
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("%d more checkpoint(s) in %s failed, the last: %s", s.untold, s.cfg.Dir, s.sum.LastFailure)})
+	}
+	s.untold = 0
+}
+
 // settle waits for the checkpoint under way.
 func (s *saver) settle() {
 	if s != nil && s.running != nil {
@@ -291,6 +307,7 @@ func (s *saver) settle() {
 	}
 	if s != nil {
 		s.tellMissed(1)
+		s.tellFailed()
 		s.sum.Steps, s.sum.While = s.pace.of[0].Times(), s.pace.of[1].Times()
 	}
 }

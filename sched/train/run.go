@@ -425,6 +425,9 @@ func (w *worker) finish(ctx context.Context, valid, test *dataset.Reader, res *R
 		return err
 	}
 	res.Evaluated, res.Invalid, res.Warnings = report.Counted(), report.Invalid, res.epochWarnings()
+	if res.Epochs == nil {
+		res.Epochs = []Epoch{} // in JSON a list
+	}
 	if res.EvaluatedOn == onTest || len(res.Epochs) == 0 { // figures that no epoch has
 		own := figureWarnings(res.EvaluatedOn, report)
 		if len(res.Epochs) > 0 {

@@ -108,14 +108,19 @@ func (w *worker) endStreamPass(ctx context.Context, next dataset.Cursor) error {
 	return w.feed.forget(ctx, before)
 }
 
-// lastSave writes the checkpoint of a stream that is over, and repeats the last one of a job if that
-// failed. It does not where workers save what they have not sent: they have no step left to do it at.
+// lastSave writes the checkpoint of a stream that is over, or of a job of no epochs, and repeats the last one of a job
+// if that failed. It does not where workers save what they have not sent: they have no step left to do it at.
 func (w *worker) lastSave(ctx context.Context) {
 	s := w.saver
-	if s == nil || w.job.Stream == nil && (s.sum.LastFailure == "" || w.job.savesUnsent()) {
+	untrained := s != nil && w.job.Stream == nil && w.job.Epochs == 0 && s.sum.Newest == 0
+	if s == nil || w.job.Stream == nil && (s.sum.LastFailure == "" && !untrained || w.job.savesUnsent()) {
 		return
 	}
 	s.settle()
+	if untrained {
+		s.write(ctx, w.pos)
+		s.settle()
+	}
 	if w.job.Stream != nil {
 		s.step(ctx, w.pos)
 		s.settle()
