@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -72,17 +70,6 @@ func places(most int) cobra.PositionalArgs {
 	}
 }
 
-// splitPlace is PLACE or PLACE@NUMBER; 0 is the newest generation.
-func splitPlace(s string) (location string, number uint64) {
-	s = cmp.Or(strings.TrimRight(s, "/"), s)
-	if i := strings.LastIndexByte(s, '@'); i > 0 {
-		if n, err := strconv.ParseUint(s[i+1:], 10, 64); err == nil && n > 0 {
-			return s[:i], n
-		}
-	}
-	return s, 0
-}
-
 // badPlace makes the user's fault what is one.
 func badPlace(err error) error {
 	var held *ckpt.LockedError
@@ -95,7 +82,7 @@ func badPlace(err error) error {
 // noNumber refuses PLACE@NUMBER where something is to be written: who reads it would look for
 // generation NUMBER of PLACE.
 func noNumber(flag, place string) error {
-	if location, number := splitPlace(place); number > 0 {
+	if location, number := ckpt.SplitPlace(place); number > 0 {
 		return cli.Usagef("--%s %s: other commands read this as generation %d of %s; give a name that does not end in @%d", flag, place, number, location, number)
 	}
 	return noOddNumber(flag, place)
@@ -104,7 +91,7 @@ func noNumber(flag, place string) error {
 // noOddNumber refuses PLACE@X where PLACE is there, PLACE@X is not, and X is no generation: a
 // slip of the hand for PLACE@NUMBER, which would begin an empty directory.
 func noOddNumber(flag, place string) error {
-	whole, number := splitPlace(place)
+	whole, number := ckpt.SplitPlace(place)
 	i := strings.LastIndexByte(whole, '@')
 	if number > 0 || i <= 0 {
 		return nil

@@ -68,12 +68,12 @@ func name(m *ckpt.Model) string {
 }
 
 func openTwo(ctx context.Context, args []string) (before, after *ckpt.Model, err error) {
-	location, number := splitPlace(args[len(args)-1])
+	location, number := ckpt.SplitPlace(args[len(args)-1])
 	if after, err = ckpt.OpenAt(ctx, location, number); err != nil {
 		return nil, nil, err
 	}
 	if len(args) == 2 {
-		location, number = splitPlace(args[0])
+		location, number = ckpt.SplitPlace(args[0])
 	} else {
 		entries, err := ckpt.List(ctx, location)
 		if err != nil {

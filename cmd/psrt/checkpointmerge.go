@@ -37,7 +37,7 @@ A job removes old chains of its own run only; --keep 1 removes those of all runs
 		}
 		ctx, stop := cli.Interruptible()
 		defer stop()
-		location, number := splitPlace(args[0])
+		location, number := ckpt.SplitPlace(args[0])
 		if is, err := ckpt.IsHistory(ctx, location); err != nil {
 			return cli.InterruptedOr(ctx, err)
 		} else if !is {

@@ -16,6 +16,8 @@ import (
 	"psrt/sched/dataset"
 	"psrt/sched/train"
 	"psrt/sched/train/metric"
+
+	"psrt/tiers/ckpt"
 )
 
 // modelFlags are what eval and predict share.
@@ -57,7 +59,7 @@ func (f *modelFlags) open(ctx context.Context, c *cobra.Command, labelled bool) 
 	if err != nil {
 		return nil, nil, err
 	}
-	location, number := splitPlace(f.model)
+	location, number := ckpt.SplitPlace(f.model)
 	var s *train.Scorer
 	if pulls != nil {
 		s, err = train.LoadScorerOver(ctx, location, number, *pulls)
@@ -126,7 +128,7 @@ func (f *modelFlags) together(ctx context.Context, c *cobra.Command, p train.Pre
 			}
 			p.Live, p.TokenFile = paths(f.ranks.live), f.ranks.tokenFile
 		}
-		location, number := splitPlace(f.model)
+		location, number := ckpt.SplitPlace(f.model)
 		info, number, serves, err := train.ModelAt(ctx, location, number)
 		if err != nil {
 			return nil, err

@@ -122,7 +122,7 @@ func (f *exportFlags) run() error {
 	}
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	location, number := splitPlace(f.checkpoint)
+	location, number := ckpt.SplitPlace(f.checkpoint)
 	m, err := ckpt.OpenAt(ctx, location, number)
 	if err != nil {
 		return badPlace(cli.InterruptedOr(ctx, err))
@@ -161,7 +161,7 @@ func (f *exportFlags) run() error {
 
 // compare evaluates the model and its export on the same rows.
 func (f *exportFlags) compare(ctx context.Context, show *display, res *exported) error {
-	location, number := splitPlace(f.checkpoint)
+	location, number := ckpt.SplitPlace(f.checkpoint)
 	for _, e := range []struct {
 		place  string
 		number uint64

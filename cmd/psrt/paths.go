@@ -122,7 +122,7 @@ func pathsOf(c *cobra.Command, args []string) (all []*givenPath) {
 			p := &givenPath{flag: flag, name: name, use: use, place: place}
 			at := name
 			if place {
-				at, _ = splitPlace(name)
+				at, _ = ckpt.SplitPlace(name)
 			}
 			p.find(at)
 			all = append(all, p)

@@ -94,7 +94,7 @@ func (f *snapshotFlags) describe(c *cobra.Command) (*train.Checkpoint, error) {
 	if err := noOddNumber("checkpoint", f.dir); err != nil {
 		return nil, err
 	}
-	dir, from := splitPlace(f.dir)
+	dir, from := ckpt.SplitPlace(f.dir)
 	k := &train.Checkpoint{Dir: dir, From: from, Resume: f.resume, Deltas: train.CheckpointDeltas, Keep: train.CheckpointKeep}
 	switch f.compress {
 	case compressNone:

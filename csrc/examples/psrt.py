@@ -437,7 +437,11 @@ def _buffer(x: Any, keys: bool, write: bool, device: bool = False) -> Tuple[int,
             raise ValueError("psrt: the array is in a GPU's memory: copy it to the host's")
         return _interface(x, describe, keys, write, what)
     if keys and isinstance(x, (list, tuple, range)):
-        x = array.array("Q", x)
+        try:
+            x = array.array("Q", x)
+        except (OverflowError, TypeError):
+            bad = next((k for k in x if not hasattr(k, "__index__") or not 0 <= k < 1 << 64), None)
+            raise (ValueError if hasattr(bad, "__index__") else TypeError)(f"psrt: {what} of 0 to 2**64-1, not {bad!r}") from None
     try:
         view = memoryview(x)
     except TypeError:
@@ -465,9 +469,23 @@ def _floats(n: int, dim: int) -> Any:
 def _micros(seconds: Optional[float]) -> int:
     if seconds is None:
         return 0
-    if not seconds > 0:
-        raise ValueError(f"psrt: a timeout of {seconds} seconds, want more than 0")
-    return max(1, int(seconds * 1e6))
+    try:
+        micros = float(seconds) * 1e6 if not isinstance(seconds, str) else None
+    except (TypeError, ValueError):
+        micros = None
+    if micros is None:
+        raise TypeError(f"psrt: a timeout of {seconds!r}, want a number of seconds, such as 3.5")
+    if not 0 < micros < 1 << 63:
+        raise ValueError(f"psrt: a timeout of {seconds} seconds, want more than 0 and less than 9e12")
+    return max(1, int(micros))
+
+
+def _text(value: Union[str, bytes, os.PathLike], what: str) -> bytes:
+    """A text for C, which ends at the first zero byte."""
+    text = os.fsencode(value)
+    if b"\0" in text:
+        raise ValueError(f"psrt: {what} {value!r} has a zero byte in it")
+    return text
 
 
 def _options(flags: int, timeout: Optional[float], eventfd: Optional[int] = None, at: Any = None) -> Optional[_Options]:
@@ -609,7 +627,7 @@ class Table(_Own):
         self.client, self.name = client, name
         self._handle = c_void_p()
         self._h = 0
-        _call(None, _lib.psrt_table_open, client._handle, name.encode(), byref(self._handle))
+        _call(None, _lib.psrt_table_open, client._handle, _text(name, "the table's name"), byref(self._handle))
         self._h = self._handle.value
         info = _Info(ctypes.sizeof(_Info))
         _call(None, _lib.psrt_table_get_info, self._h, byref(info))
@@ -784,10 +802,13 @@ class Client(_Own):
                 raise TypeError("psrt: YAML text and keyword arguments at once: use one of them")
             text = config
         else:
-            text = json.dumps({**(config or {}), **settings})  # JSON is YAML
+            given = {**(config or {}), **settings}
+            if isinstance(given.get("servers"), str):
+                raise TypeError(f"psrt: servers is a list of addresses, [{given['servers']!r}], not a text")
+            text = json.dumps(given)  # JSON is YAML
         _slice_main()
         try:
-            _call(None, _lib.psrt_client_open, text.encode(), byref(self._handle))
+            _call(None, _lib.psrt_client_open, _text(text, "the configuration"), byref(self._handle))
         finally:
             self._closed = not self._handle.value
 
@@ -856,7 +877,7 @@ class Client(_Own):
     def dense_range(self, name: str) -> slice:
         """Where the part of that name lies in the dense vector."""
         first, n = c_size_t(), c_size_t()
-        _call(None, _lib.psrt_dense_range, self._handle, name.encode(), byref(first), byref(n))
+        _call(None, _lib.psrt_dense_range, self._handle, _text(name, "the name"), byref(first), byref(n))
         return slice(first.value, first.value + n.value)
 
     def pull_dense(self, out: Any = None, *, flags: int = 0, timeout: Optional[float] = None) -> Any:
@@ -974,12 +995,12 @@ class Client(_Own):
     def save(self, directory: Union[str, os.PathLike], *, flags: int = 0, timeout: Optional[float] = None) -> None:
         """Have the servers write all tables to a directory of theirs."""
         options = _options(flags, timeout)
-        _call(options, _lib.psrt_save, self._handle, os.fsencode(directory), _pointer(options))
+        _call(options, _lib.psrt_save, self._handle, _text(directory, "the directory"), _pointer(options))
 
     def load(self, directory: Union[str, os.PathLike], *, timeout: Optional[float] = None) -> None:
         """Have the servers replace their tables by those in a directory."""
         options = _options(0, timeout)
-        _call(options, _lib.psrt_load, self._handle, os.fsencode(directory), _pointer(options))
+        _call(options, _lib.psrt_load, self._handle, _text(directory, "the directory"), _pointer(options))
 
     def stats(self) -> dict:
         """Counts and facts about client and servers."""

@@ -396,6 +396,14 @@ class Test(unittest.TestCase):
             psrt.Client("servers: [x]", worker=1)
         with self.assertRaisesRegex(ValueError, "timeout"):
             self.table.pull(self.keys(1), timeout=0)
+        for error, timeout in [(TypeError, "3s"), (TypeError, []), (ValueError, float("inf")), (ValueError, -1)]:
+            with self.subTest(timeout), self.assertRaisesRegex(error, "psrt: a timeout of"):
+                self.table.pull(self.keys(1), timeout=timeout)
+        for error, bad in [(ValueError, -1), (ValueError, 1 << 64), (TypeError, "x"), (TypeError, 1.5)]:
+            with self.subTest(bad), self.assertRaisesRegex(error, f"psrt: keys must be 64-bit integers of 0 to .*, not {bad!r}"):
+                self.table.pull([np.int64(1), 2, bad])
+        with self.assertRaisesRegex(TypeError, "servers is a list"):
+            psrt.Client(servers="127.0.0.1:1")
         closed = self.server.client()
         table = closed.table("sum")
         closed.close()
@@ -525,6 +533,10 @@ class Test(unittest.TestCase):
         self.client.save(model)
         self.table.push(keys, np.full((2, 2), 5, np.float32))
         self.client.load(model)
+        with self.assertRaisesRegex(ValueError, "zero byte"):
+            self.client.save(model + "\0of today")
+        with self.assertRaisesRegex(psrt.Error, "generation 3 of"):
+            self.client.save(model + "@3")
         np.testing.assert_array_equal(self.table.pull(keys), np.full((2, 2), 5))
 
     def test_lifecycle(self):

@@ -69,6 +69,9 @@ func (c *Client) Save(dir string, o SaveOptions) error {
 	if err != nil {
 		return err
 	}
+	if location, number := ckpt.SplitPlace(dir); number > 0 {
+		return errorf(Invalid, "kv: psrt reads the name %s as generation %d of %s: save to a name that does not end in @%d", dir, number, location, number)
+	}
 	ctx, cancel := o.context(c)
 	defer cancel()
 	in, err := ckpt.Begin(dir)

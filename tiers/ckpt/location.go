@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"psrt/tiers/ckpt/files"
@@ -29,6 +31,17 @@ func openFS(ctx context.Context, location string) (files.FS, error) {
 		return nil, &PlaceError{fmt.Errorf("ckpt: %s: want a directory or s3://bucket/prefix, not %s:// (a directory of this name is ./%s)", location, scheme, location)}
 	}
 	return files.NewDir(location), nil
+}
+
+// SplitPlace cuts what people name: PLACE or PLACE@NUMBER; 0 is the newest generation.
+func SplitPlace(s string) (location string, number uint64) {
+	s = cmp.Or(strings.TrimRight(s, "/"), s)
+	if i := strings.LastIndexByte(s, '@'); i > 0 {
+		if n, err := strconv.ParseUint(s[i+1:], 10, 64); err == nil && n > 0 {
+			return s[:i], n
+		}
+	}
+	return s, 0
 }
 
 // PlaceError is a place that cannot hold what it was named for.
