@@ -575,8 +575,9 @@ int psrt_push_missing(psrt_table *table, uint64_t push, const uint64_t *keys, si
  * servers must see (a local path, or a shared file system), in the format of
  * docs/model-format.md. dir holds the old model or the new one, whole, whatever
  * happens. A name with a scheme (s3://..., hdfs://..., file://...) and a directory that
- * holds an export or a history are PSRT_EINVAL: save to a directory and copy it. One worker calls it, while no pushes are under way. options may be NULL;
- * flags PSRT_WEIGHTS_ONLY; the timeout defaults to 10 minutes.
+ * holds an export or a history are PSRT_EINVAL: save to a directory and copy it. So is a
+ * name that ends in @NUMBER, which commands read as a generation. Other files in dir stay.
+ * One worker calls it, while no pushes are under way. options may be NULL; flags PSRT_WEIGHTS_ONLY; the timeout defaults to 10 minutes.
  * PSRT_EINVAL, PSRT_EHANDLE, PSRT_EIO, PSRT_ESERVER, PSRT_ETIMEDOUT, PSRT_ECONNECT,
  * PSRT_EFORKED. */
 int psrt_save(psrt_client *client, const char *dir, const psrt_call_options *options);

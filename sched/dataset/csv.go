@@ -98,7 +98,7 @@ func (p *csvParser) each(line []byte, layout []int, visit func(column int, cell 
 	i := 0
 	for at, column := range layout {
 		if i > len(line) {
-			return badLine(len(line), "the line has %d cells, the schema has %d; mend the line or the schema", at, len(layout))
+			return badLine(len(line), "the line has %d cells, the schema has %d; mend the line or the schema%s", at, len(layout), otherSeparator(line, len(layout)))
 		}
 		cell, start, next, e := p.cut(line, i)
 		if e != nil {
@@ -113,9 +113,19 @@ func (p *csvParser) each(line []byte, layout []int, visit func(column int, cell 
 		}
 	}
 	if i <= len(line) {
-		return badLine(i, "the line has %d cells, the schema has %d; mend the line or the schema", p.count(line), len(layout))
+		return badLine(i, "the line has %d cells, the schema has %d; mend the line or the schema%s", p.count(line), len(layout), otherSeparator(line, len(layout)))
 	}
 	return nil
+}
+
+// otherSeparator says by which other separator a line has so many cells, "" for none.
+func otherSeparator(line []byte, cells int) string {
+	for _, sep := range []string{"\t", ",", ";", "|"} {
+		if cells > 1 && bytes.Count(line, []byte(sep)) == cells-1 {
+			return fmt.Sprintf(", or set separator: %q in the schema, by which it has %d", sep, cells)
+		}
+	}
+	return ""
 }
 
 // cut takes the cell that begins at i, without blanks and quotes around it.

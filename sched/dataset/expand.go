@@ -17,7 +17,7 @@ type listed struct{ path, from string }
 // to read. Arguments keep their order; what one glob or directory yields is
 // sorted by name, so that every worker on every machine numbers rows alike.
 // Directories give their plain files, no sub-folders. What directories and globs bring and
-// asideByName leaves out is noted in skip.
+// is left out by its name or kind is noted in skip.
 func expand(paths []string, skip *skips) ([]listed, error) {
 	var files []listed
 	for _, arg := range paths {
@@ -83,11 +83,12 @@ func expandOne(p string, skip *skips) ([]listed, error) {
 func regular(from, pattern string, paths []string, skip *skips) (files []listed, err error) {
 	left := len(skip.files)
 	for _, path := range paths {
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
 		skip.seen++
-		if why := asideByName(filepath.Base(path), pattern); why != "" {
+		why := asideByName(filepath.Base(path), pattern)
+		if why == "" {
+			why = asideByKind(path)
+		}
+		if why != "" {
 			skip.add(listed{path, from}, why)
 			continue
 		}
@@ -100,11 +101,8 @@ func regular(from, pattern string, paths []string, skip *skips) (files []listed,
 	if pattern != "" {
 		none = "the pattern matches no file"
 	}
-	switch aside := skip.files[left:]; {
-	case len(aside) > 0:
+	if aside := skip.files[left:]; len(aside) > 0 {
 		none += " but " + byReason(aside) + "; name a file itself to read it"
-	case pattern == "":
-		none += " (sub-directories are not looked at)"
 	}
 	return nil, fileError(from, nil, "%s", none)
 }

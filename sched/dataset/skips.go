@@ -3,6 +3,8 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +20,9 @@ const (
 	asidePipe       = "no row from the pipe command"
 	asideUnfinished = "unfinished by the name"
 	asideHidden     = "hidden or a marker by the name"
+	asideDirectory  = "a directory, which is not looked into"
+	asideGone       = "a link to nothing"
+	asideSpecial    = "a pipe, socket or device"
 )
 
 // unfinished are the endings under which files are customarily written.
@@ -38,6 +43,19 @@ func asideByName(name, pattern string) string {
 		}
 	}
 	return ""
+}
+
+// asideByKind returns the reason why what is no plain file is not read, "" for a plain file.
+func asideByKind(path string) string {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return asideGone
+	case err != nil || info.Mode().IsRegular(): // reading it says what is wrong
+		return ""
+	case info.IsDir():
+		return asideDirectory
+	}
+	return asideSpecial
 }
 
 // skips are the files that directories and patterns have brought and nobody reads.
@@ -73,7 +91,7 @@ func (s *skips) line() string {
 // byReason names files under the reason for which they are left out.
 func byReason(files []skipped) string {
 	var parts []string
-	for _, why := range []string{asideEmpty, asideHeader, asidePipe, asideUnfinished, asideHidden} {
+	for _, why := range []string{asideEmpty, asideHeader, asidePipe, asideUnfinished, asideHidden, asideDirectory, asideGone, asideSpecial} {
 		var names []string
 		for _, f := range files {
 			if f.why == why {

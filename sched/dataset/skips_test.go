@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -127,6 +128,35 @@ func TestSkipsNoBadFile(t *testing.T) {
 		src, err := Open(t.Context(), []string{filepath.Join(dir, c.path)}, Options{})
 		if err != nil || !slices.Equal(src.Describe().Files, []string{filepath.Join(dir, c.want)}) || len(src.Describe().Notes) != 0 {
 			t.Errorf("%s: %v", c.path, err)
+		}
+	}
+}
+
+// What a directory has that is no plain file is counted and named.
+func TestSkipsKinds(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{os.WriteFile(at("a"), []byte("1 0:1:1\n"), 0o600), os.Mkdir(at("day=1"), 0o700), os.Symlink("nowhere", at("l")), syscall.Mkfifo(at("p"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	src, err := Open(t.Context(), []string{dir}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "skipped 3 of the 4 file(s) in " + dir + ": day=1 (a directory, which is not looked into); l (a link to nothing); p (a pipe, socket or device)"
+	if got := src.Describe(); len(got.Files) != 1 || !slices.Equal(got.Notes, []string{want}) {
+		t.Errorf("%q, %q", got.Files, got.Notes)
+	}
+}
+
+// The error about a line names the separator by which it has the schema's cells, and that about a file of comments says so.
+func TestWhatALineLacks(t *testing.T) {
+	for text, want := range map[string]string{"1;u;i\n0;u;i\n": `set separator: ";" in the schema, by which it has 3`, "1,u;i\n": "mend the line or the schema", "# a\n#b\n": "the file has 2 comment line(s)"} {
+		_, err := Open(t.Context(), []string{file(t, "x", []byte(text))}, Options{Schema: schemaOf(t, clicksYAML)})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.HasPrefix(want, "mend") && !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

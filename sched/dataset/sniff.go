@@ -71,6 +71,9 @@ func readHead(ctx context.Context, path string, rows, size int, o *Options) (*he
 	if len(h.lines) == 0 {
 		h.without = asideEmpty
 		h.refusal = fileError(path, ErrNoRows, "the file is empty; leave it out or put rows in it")
+		if h.comments > 0 {
+			h.refusal = fileError(path, ErrNoRows, "the file has %d comment line(s), which begin with #, and no row; leave it out or put rows in it", h.comments)
+		}
 		if l, ok := in.(*lines); ok {
 			if p, ok := l.in.(*piped); ok {
 				h.without = asidePipe
