@@ -139,6 +139,11 @@ func (c *Clock) dissolve() {
 		return
 	}
 	c.quorum.of = 0
+	c.GiveUpExpected()
+}
+
+// GiveUpExpected ends the wait for those that have not come.
+func (c *Clock) GiveUpExpected() {
 	left := c.left
 	for w, expected := range c.quorum.expected {
 		if expected {

@@ -271,6 +271,31 @@ func TestFinishedReconnects(t *testing.T) {
 	wantCode(t, at.Push([]uint64{7}, []float32{1}, Options{}), Clock, "has finished")
 }
 
+// A server that is started again waits for the workers of before as long as for one that broke its connection: those that
+// are back first end no step without the others, and one that left before is not waited for beyond that.
+func TestRestartedServerWaits(t *testing.T) {
+	t.Parallel()
+	const back = 700 * time.Millisecond
+	w := kvtest.New(t, kvtest.Shape{Transport: "tcp", Servers: 1, Lanes: 1, Workers: 4, Open: true, ReconnectFor: back})
+	j := job{t: t, addr: w.Listen[0], token: w.Token}
+	a, at := j.open(0, 2)
+	b, bt := j.open(1, 2)
+	var both sync.WaitGroup
+	both.Go(func() { step(t, a, at) })
+	both.Go(func() { step(t, b, bt) })
+	both.Wait()
+	b.Close() // in good order: the server of before does not wait for it
+	step(t, a, at)
+	w.Kill(0)
+	began := time.Now()
+	w.Start(0)
+	step(t, a, at)
+	if took := time.Since(began); took < back {
+		t.Errorf("a step was over %v after the server was started again; it waits %v for the others", took, back)
+	}
+	step(t, a, at)
+}
+
 // A worker in a barrier ends no step: it and the one that waits for its step are told, by
 // name, long before their time is over.
 func TestBarrierThatCannotOpen(t *testing.T) {

@@ -85,8 +85,11 @@ func (c *Client) attempt(r *client.Repair) error {
 			return err
 		}
 	default:
-		if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step}, &at); err != nil {
+		if err := r.Call(ctx, psmsg.MethodEnter, psmsg.EnterRequest{Step: &step, Workers: c.quorum(), Back: true}, &at); err != nil {
 			return err
+		}
+		if at.Refused != "" {
+			return c.refusal(&refusedEnter{at})
 		}
 	}
 	for _, t := range tables {

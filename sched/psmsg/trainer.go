@@ -65,6 +65,9 @@ type EnterRequest struct {
 	// Workers is how many workers the job has, where workers come and go: no step is over
 	// before so many were there. 0: the worker waits for nobody. Since QuorumSince.
 	Workers int `json:"workers,omitempty"`
+	// Back: the worker was in the steps before the server was started again. Those that are not
+	// back after the server's ReconnectFor are not waited for: they may have left before.
+	Back bool `json:"back,omitempty"`
 }
 
 // EnterReply answers it. Refused says that the worker does not take part, and why.

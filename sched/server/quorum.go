@@ -42,6 +42,15 @@ func (s *Server) refuseEnter(e *clock.QuorumError) psmsg.EnterReply {
 	return rep
 }
 
+// giveUpExpected ends the wait for workers that have not come. A server that has ended has none.
+func (s *Server) giveUpExpected() {
+	_ = s.each(func(l *lane) error {
+		l.clock.GiveUpExpected()
+		l.settle()
+		return nil
+	})
+}
+
 // finish has a worker take no more steps. It keeps its number, and barriers wait for it.
 func (s *Server) finish(worker int, r psmsg.FinishRequest) error {
 	if c := s.cfg.Chain; c != nil {

@@ -132,30 +132,35 @@ func (s *Server) enterClocks(worker int, r psmsg.EnterRequest) (psmsg.EnterReply
 	}
 	var mu sync.Mutex
 	var rep psmsg.EnterReply
+	waits := false // for workers that may have left before the server was started again
 	err := s.each(func(l *lane) error {
 		if r.Workers > 0 {
 			if err := l.clock.CheckQuorum(worker, r.Workers); err != nil {
 				return err
 			}
 		}
-		at := l.clock.EnterAt(worker)
+		at, expects := l.clock.EnterAt(worker), false
 		if r.Step != nil {
 			if *r.Step == clock.None {
 				return errors.New("server: a worker cannot enter at no step")
 			}
-			l.clock.Expect(worker, r.Workers, *r.Step)
+			expects = l.clock.Expect(worker, r.Workers, *r.Step)
 			at = l.clock.Enter(worker, *r.Step)
 			l.settle()
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		rep.Step = max(rep.Step, at)
+		waits = waits || expects && r.Back
 		return nil
 	})
 	if err == nil && r.Step != nil {
 		s.mu.Lock()
 		delete(s.left, worker)
 		s.mu.Unlock()
+	}
+	if waits {
+		time.AfterFunc(s.cfg.ReconnectFor, s.giveUpExpected)
 	}
 	return rep, err
 }
