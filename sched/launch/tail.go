@@ -2,6 +2,8 @@ package launch
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -10,10 +12,12 @@ const (
 	tailLineSize = 500
 )
 
-// tail keeps the last lines written to it, bounded in number and length.
+// tail keeps the last lines written to it, and the first one that gives the reason of a death; bounded
+// in number and length.
 type tail struct {
 	mu      sync.Mutex
 	lines   []string
+	first   string // that gives a reason and is not among the lines any more
 	partial []byte
 	forward func(line string) // may be nil; called with complete lines
 }
@@ -42,6 +46,9 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) add(line string) {
 	if len(t.lines) == tailLines {
+		if t.first == "" && givesReason(t.lines[0]) {
+			t.first = t.lines[0]
+		}
 		t.lines = append(t.lines[:0], t.lines[1:]...)
 	}
 	t.lines = append(t.lines, line)
@@ -50,11 +57,22 @@ func (t *tail) add(line string) {
 	}
 }
 
-// last returns what is kept, an unfinished line included.
+// reasons are how lines begin with which a Go or C program says why it ends; a trace of any length follows.
+var reasons = []string{"panic: ", "fatal error: ", "runtime: ", "unexpected fault address", "terminate called", "*** ", "psrt: "}
+
+func givesReason(line string) bool {
+	return slices.ContainsFunc(reasons, func(r string) bool { return strings.HasPrefix(line, r) })
+}
+
+// last returns what is kept, the reason first, an unfinished line included.
 func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := append([]string(nil), t.lines...)
+	var out []string
+	if t.first != "" {
+		out = append(out, t.first, "…")
+	}
+	out = append(out, t.lines...)
 	if len(t.partial) > 0 {
 		out = append(out, string(t.partial))
 	}
