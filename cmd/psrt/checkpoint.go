@@ -39,7 +39,7 @@ func (f *checkpointFlags) check() error {
 func newCheckpoint() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Look at the history of a model: list, verify, compare, merge",
+		Short: "Look at the history of a model: list, verify, diff, merge",
 		Long:  "Work with the bases and deltas that psrt train --checkpoint writes.\n\n" + locationHelp,
 		Example: `  psrt checkpoint ls history
   psrt checkpoint verify history

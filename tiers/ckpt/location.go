@@ -79,6 +79,9 @@ func vacant(dir string) error {
 	return nil
 }
 
+// systemNames are what systems put into each disk or directory.
+var systemNames = []string{"lost+found", ".DS_Store", ".snapshot"}
+
 // Replaceable refuses a directory for a model unless it is missing, empty, or holds a
 // model of ours, which is replaced; what lies beside a model stays. known are names in
 // it that its user means to be there.
@@ -101,8 +104,9 @@ func Replaceable(dir string, known ...string) error {
 				return &PlaceError{fmt.Errorf("%w (or remove %s)", err, filepath.Join(dir, name))}
 			}
 			return nil
-		case name == files.LockName, name == manifestTemp, strings.HasPrefix(name, incomingPrefix), ours(dir, name), slices.Contains(known, name):
-			// Of a model that was never whole, or the user's.
+		case name == files.LockName, name == manifestTemp, strings.HasPrefix(name, incomingPrefix), ours(dir, name), slices.Contains(known, name),
+			slices.Contains(systemNames, name):
+			// Of a model that was never whole, or the user's, or the system's.
 		default:
 			stranger = name
 		}

@@ -57,6 +57,8 @@ func TestPlaces(t *testing.T) {
 	put("foreign/notes.txt")
 	refused(Replaceable("foreign"), "foreign has notes.txt in it")
 	check(t, Replaceable("foreign", "notes.txt"))
+	check(t, os.MkdirAll(filepath.Join("disk", "lost+found"), 0o777))
+	check(t, Replaceable("disk"))
 	put("damaged/" + ManifestName)
 	refused(Replaceable("damaged"), "or remove damaged")
 	check(t, Replaceable("missing"))
