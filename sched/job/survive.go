@@ -24,6 +24,10 @@ const (
 	steadyFor  = time.Minute // and one that lived so long, at once
 )
 
+// mostBeforeMap bounds how often a server is started again before the servers know of each other: one that dies each time
+// would do so for ever.
+const mostBeforeMap = 3
+
 // storeTimeout bounds what the launcher asks the store about a death: the others do
 // not wait for its answer.
 const storeTimeout = 2 * time.Second
@@ -97,8 +101,10 @@ func (l *launcher) serverDied(ctx context.Context, d *launch.Death, number int, 
 	switch {
 	case errors.Is(err, errOver):
 		return launch.Verdict{}
-	case errors.Is(err, coord.ErrNotFound): // there is no map as yet: nothing was to survive
-		return launch.Verdict{End: d}
+	case errors.Is(err, coord.ErrNotFound): // there is no map as yet: no server has anything
+		if l.said(d.Rank) != nil || l.started(d.Rank) == mostBeforeMap {
+			return launch.Verdict{End: d} // it ended by itself, or would do so again
+		}
 	case len(groups) > 0:
 		return launch.Verdict{End: &LostError{Death: d, Why: l.why(d), Groups: groups, Replicas: max(1, l.job.Replicas), Saved: lastSaved(ctx, l.job)}}
 	}
@@ -106,7 +112,11 @@ func (l *launcher) serverDied(ctx context.Context, d *launch.Death, number int, 
 	if ending {
 		goesOn = "until the end"
 	}
-	l.tell(fmt.Sprintf("%s; its groups go on with their other replicas, %s", l.why(d), goesOn))
+	if errors.Is(err, coord.ErrNotFound) {
+		l.tell(fmt.Sprintf("%s, before training had begun: it is started again", l.why(d)))
+	} else {
+		l.tell(fmt.Sprintf("%s; its groups go on with their other replicas, %s", l.why(d), goesOn))
+	}
 	l.mu.Lock()
 	delete(l.failures, d.Rank)
 	l.starts[d.Rank]++ // bury takes it for dead from now on

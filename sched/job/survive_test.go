@@ -96,6 +96,28 @@ func TestAServerThatDiesIsStartedAgain(t *testing.T) {
 	}
 }
 
+// A server that is killed before the servers know of each other is started again, a few times. One that gives a reason ends
+// the job.
+func TestAServerThatDiesBeforeTraining(t *testing.T) {
+	l, told := chainedLauncher(t, 2, []uint64{11, 12, 13}, nil)
+	if _, err := l.store.Delete(t.Context(), replica.KeyMap); err != nil {
+		t.Fatal(err)
+	}
+	deaths := l.deaths(t.Context())
+	for i := range mostBeforeMap {
+		if v := deaths(killed(l, 1)); v.End != nil || v.Again == nil || len(*told) != i+1 || !strings.Contains((*told)[i], "before training had begun: it is started again") {
+			t.Fatalf("death %d: %+v, told %q", i+1, v, *told)
+		}
+	}
+	if v := deaths(killed(l, 1)); v.End == nil || v.Again != nil {
+		t.Errorf("once more: %+v", v)
+	}
+	l.failures[2] = &train.Failure{Message: "no memory"}
+	if v := deaths(killed(l, 2)); v.End == nil || v.Again != nil {
+		t.Errorf("with a reason: %+v", v)
+	}
+}
+
 // While all servers end, one that dies is missed only where nobody else has its rows.
 func TestAServerThatDiesAtTheEnd(t *testing.T) {
 	l, told := chainedLauncher(t, 2, []uint64{11, 12, 13}, []uint64{11, 12, 13})
