@@ -18,9 +18,9 @@ type aheads struct {
 	c  *Client
 	mu sync.Mutex
 	on bool // the client is open: it has its number
-	// epoch is of the map that is followed.
-	epoch uint64
-	by    map[int]*ahead
+	// job and epoch are of the map that is followed.
+	job, epoch uint64
+	by         map[int]*ahead
 	// dialing bounds those that are made at a time.
 	dialing chan struct{}
 }
@@ -63,10 +63,10 @@ func (a *aheads) begin(m *place.Chains) {
 func (a *aheads) follow(m *place.Chains) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.on || a.c.ctx.Err() != nil || m.Epoch < a.epoch {
+	if !a.on || a.c.ctx.Err() != nil || m.Job <= a.job && m.Epoch < a.epoch {
 		return
 	}
-	a.epoch = m.Epoch
+	a.job, a.epoch = m.Job, m.Epoch
 	for g, x := range a.by {
 		heir, _, ok := m.Heir(g)
 		head, _ := m.Head(g) // a repair takes it in a moment

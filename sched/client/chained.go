@@ -28,6 +28,7 @@ func (c *Client) chained() {
 		c.homes.follow(m)
 		c.aheads.follow(m)
 	})
+	c.resolver.restarts = c.cfg.Restarts
 	c.asking.Go(rdma.Guarded(c.cfg.Host.OnPanic(), func() { c.resolver.run(c.ctx) }))
 	if c.cfg.Generation == 0 {
 		c.id = risingID(time.Now())
@@ -161,10 +162,20 @@ func (c *Client) arrived(r *Repair) error {
 	l := c.lanes[r.s.firstLane]
 	if len(r.rep.Standing) > 0 {
 		last := r.rep.Standing[0].Last
-		if !l.known {
+		restarted := l.job != 0 && r.to.job > l.job
+		l.job = max(l.job, r.to.job)
+		had := l.nextToSend() - 1
+		switch {
+		case !l.known:
 			l.seq, l.known = last, true
-		} else if had := l.nextToSend() - 1; last < had {
-			return &LostPushesError{c.worker, r.s.index, had, last}
+		case last+l.base >= had:
+		case restarted: // the job that acknowledged them has ended
+			l.base = had - last
+		default:
+			return &LostPushesError{c.worker, r.s.index, had, last + l.base}
+		}
+		if restarted {
+			clear(l.floor)
 		}
 	}
 	c.homes.set(r.s.index, r.to.node, r.conn)

@@ -265,6 +265,56 @@ func TestLostPushes(t *testing.T) {
 	}
 }
 
+// A client that allows it goes on with a job that was started again, whose epochs and sequences begin anew; another client
+// refuses it.
+func TestRestartedJob(t *testing.T) {
+	cl := newCluster(t, 2, 1)
+	first, _ := cl.now()
+	later := *first
+	later.Epoch, later.Job = 0, first.Job+1
+	later.Servers = nil
+	cfg := cl.config(0)
+	cfg.Restarts = true
+	c, err := Open(context.Background(), cfg)
+	must(t, err)
+	t.Cleanup(c.Close)
+	r, err := c.NewRows(sumTable(1, 1))
+	must(t, err)
+	t.Cleanup(r.Close)
+	round := func(step uint64, want float32) {
+		t.Helper()
+		index := plan(t, r, []uint64{1})
+		pull(t, c, r, step, 0)
+		if got := r.Values()[index[0]]; got != want {
+			t.Errorf("step %d: it pulls %v, want %v", step, got, want)
+		}
+		r.Grads()[index[0]] = 1
+		push(t, c, r, step)
+	}
+	round(0, 0)
+	cl.cut(cl.headOf(0).node) // epoch 2
+	round(1, 1)
+	for _, s := range first.Servers {
+		cl.mu.Lock()
+		f := cl.servers[place.Node{Server: s.ID, Gen: s.Gen}]
+		cl.mu.Unlock()
+		f.stop()
+		s.Gen++
+		s.Addr = cl.startAt(place.Node{Server: s.ID, Gen: s.Gen}, s.Addr).l.Addr()
+		later.Servers = append(later.Servers, s)
+	}
+	g := cl.groups[0]
+	g.mu.Lock()
+	g.last, g.client = map[int]uint64{}, map[int]uint64{}
+	g.mu.Unlock()
+	cl.publish(&later, 1)
+	round(2, 2)
+	round(3, 3)
+	if strict := newResolver(cfg.Host, first, func(*place.Chains) {}); strict.take(&later) == nil {
+		t.Error("a client that allows no restart takes the map")
+	}
+}
+
 // Another process of the worker goes on after the pushes of the one before.
 func TestNextProcess(t *testing.T) {
 	cl := newCluster(t, 2, 3)

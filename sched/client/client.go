@@ -102,11 +102,14 @@ type laneConn struct {
 	standIns  [psmsg.Slots]*standIn
 	copyBytes int // of the client's for this transport
 	free      []int
-	known     bool // l.seq goes on after what a group has
-	floor     floors
-	life      int  // counts the endpoints that the lane had
-	void      Call // of pushes without rows, for which nobody waits
-	voids     int
+	known     bool   // l.seq goes on after what a group has
+	job       uint64 // of the map with which the group was reached last
+	// base is the last sequence that a job before this one acknowledged: this job's sequences begin after it.
+	base  uint64
+	floor floors
+	life  int  // counts the endpoints that the lane had
+	void  Call // of pushes without rows, for which nobody waits
+	voids int
 	// let is where the server may still put answers that nobody waits for any more.
 	let []*shared
 }

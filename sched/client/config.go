@@ -51,6 +51,9 @@ type Config struct {
 	Audit func(worker int, client uint64, m *place.Map) (*audit.Worker, error)
 	// Shared: control calls are made beside the goroutine that pulls and pushes.
 	Shared bool
+	// Restarts: a job with replicas that was started again is gone on with. What the one before acknowledged is taken for
+	// loaded, as from a server without replicas.
+	Restarts bool
 	// Stepped: the owner never calls what waits for servers, but Step; see step.go.
 	Stepped bool
 	// Turn runs f, by any goroutine, while nobody uses a stepped client that reads from

@@ -104,7 +104,7 @@ func (c *Client) Heard(d *Doubt, server int, last []uint64) {
 		// A void that was made since may be what the server has taken.
 		l := c.lanes[k.Lane]
 		void := slices.ContainsFunc(l.parts, func(p part) bool { return p.active && p.seq == k.Seq && p.void })
-		if at := k.Lane - first; !void && at >= 0 && at < len(last) && last[at] >= k.Seq {
+		if at := k.Lane - first; !void && at >= 0 && at < len(last) && last[at]+l.base >= k.Seq {
 			k.State = PushCounts
 		}
 	}

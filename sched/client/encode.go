@@ -36,6 +36,9 @@ func (l *laneConn) encode(p *part, slot int, copied *CopiedBytes) error {
 	l.dismiss(slot)
 	s := slotPayload{l: l, slot: slot, head: psmsg.RequestBytes, end: psmsg.RequestBytes}
 	req := psmsg.Request{Kind: p.kind, Flags: p.flags, Slot: uint32(slot), Seq: p.seq, Clock: p.clock, Table: p.of}
+	if p.seq != 0 {
+		req.Seq -= l.base
+	}
 	if p.seq == 0 && l.floor != nil && (p.kind == psmsg.KindPull || p.kind == psmsg.KindPullDense) {
 		req.Seq = l.floor[floorOf(p)]
 		p.least = req.Seq

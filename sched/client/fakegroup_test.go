@@ -168,12 +168,14 @@ func (cl *cluster) open(worker int) *Client {
 	return c
 }
 
-func (cl *cluster) start(node place.Node) *fake {
+func (cl *cluster) start(node place.Node) *fake { return cl.startAt(node, "127.0.0.1:0") }
+
+func (cl *cluster) startAt(node place.Node, addr string) *fake {
 	h, err := dial.New(dial.Config{Transport: cl.transport, Token: cl.token, Listen: "127.0.0.1:0"})
 	must(cl.t, err)
 	f := &fake{cl: cl, node: node, host: h, frozen: make(chan struct{}), calls: map[string]int{}, asked: map[string]int{}, came: map[psmsg.Hello]int{}}
 	close(f.frozen)
-	f.l, err = h.Listen("127.0.0.1:0")
+	f.l, err = h.Listen(addr)
 	must(cl.t, err)
 	f.ctx, f.kill = context.WithCancel(context.Background())
 	cl.mu.Lock()

@@ -21,6 +21,8 @@ import (
 type resolver struct {
 	host *dial.Host
 	news func(*place.Chains) // told of each newer map, one at a time
+	// restarts: the map of a job that was started again replaces the one before.
+	restarts bool
 
 	telling sync.Mutex // held around news
 
@@ -80,12 +82,13 @@ func (r *resolver) take(c *place.Chains) error {
 	defer r.telling.Unlock()
 	r.mu.Lock()
 	was := r.newest
-	if c.Slots != was.Slots || len(c.Groups) != len(was.Groups) || c.Began != was.Began {
+	same := c.Job == was.Job || c.Job == 0 || was.Job == 0
+	if c.Slots != was.Slots || len(c.Groups) != len(was.Groups) || same && c.Began != was.Began || !same && !r.restarts {
 		r.mu.Unlock()
 		return fmt.Errorf("client: it has the map of another job (%d slots in %d groups since epoch %d, this one has %d in %d since %d)",
 			c.Slots, len(c.Groups), c.Began, was.Slots, len(was.Groups), was.Began)
 	}
-	if c.Epoch <= was.Epoch {
+	if same && c.Epoch <= was.Epoch || !same && c.Job < was.Job {
 		r.mu.Unlock()
 		return nil
 	}
@@ -105,6 +108,7 @@ type head struct {
 	chain []place.Node
 	epoch uint64 // of the map
 	since uint64 // of the group's chain
+	job   uint64 // of the map
 	// until is closed when there is a newer map.
 	until <-chan struct{}
 }
@@ -118,7 +122,7 @@ func (r *resolver) latest() *place.Chains {
 func (r *resolver) head(group int) head {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := head{epoch: r.newest.Epoch, until: r.changed}
+	h := head{epoch: r.newest.Epoch, job: r.newest.Job, until: r.changed}
 	h.node, h.addr = r.newest.Head(group)
 	h.since = r.newest.Groups[group].Since
 	for _, m := range r.newest.Groups[group].Chain {

@@ -117,7 +117,7 @@ func (c *Client) connect() (err error) {
 	}
 	for give := time.Now().Add(goneWithin); ; {
 		k, e := client.Open(c.ctx, client.Config{Worker: c.cfg.Worker, Any: c.job.Open && !c.cfg.Aside, Looks: c.cfg.Looks || c.cfg.Aside, Map: c.job.Map, Chains: c.job.Chains, Host: c.host,
-			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record, Read: read, Turn: c.turn,
+			Timeout: time.Duration(c.cfg.ConnectTimeout), Node: -1, Stepped: true, Restarts: true, Lost: c.noticeLoss, Stall: c.stall, Audit: record, Read: read, Turn: c.turn,
 			Hot: client.Hot{Rows: c.cfg.HotRows, Staleness: c.cfg.HotStaleness}})
 		if err = e; err == nil {
 			c.mu.Lock()

@@ -47,8 +47,11 @@ type Group struct {
 // a new one, to be compared and swapped in the store, whose revision is then its
 // epoch (Decode).
 type Chains struct {
-	Epoch         uint64 // 0: not stored yet
-	Began         uint64 // the job's first epoch: who is in a chain since then began with nothing
+	Epoch uint64 // 0: not stored yet
+	Began uint64 // the job's first epoch: who is in a chain since then began with nothing
+	// Job is the latest generation among the job's first servers. A job that is started again has a greater one. 0: an older
+	// program wrote the map.
+	Job           uint64
 	Slots         int
 	Replicas      int // wanted
 	AllowSameHost bool
@@ -91,6 +94,9 @@ func NewChains(cfg ChainsConfig, servers []Server) (*Chains, error) {
 		cfg.Groups = GroupsFor(len(servers), cfg.Slots)
 	}
 	c := &Chains{Slots: cfg.Slots, Replicas: max(1, cfg.Replicas), AllowSameHost: cfg.AllowSameHost, Groups: make([]Group, max(0, cfg.Groups))}
+	for _, s := range servers {
+		c.Job = max(c.Job, s.Gen)
+	}
 	if err := c.checkShape(); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ type chainsJSON struct {
 	Version  int         `json:"version"`
 	Epoch    uint64      `json:"epoch,omitempty"`
 	Began    uint64      `json:"began,omitempty"`
+	Job      uint64      `json:"job,omitempty"`
 	Slots    int         `json:"slots"`
 	Replicas int         `json:"replicas"`
 	SameHost bool        `json:"allowSameHost,omitempty"`
@@ -27,7 +28,7 @@ type groupJSON struct {
 
 // MarshalJSON writes the whole map.
 func (c *Chains) MarshalJSON() ([]byte, error) {
-	j := chainsJSON{chainsVersion, c.Epoch, c.Began, c.Slots, c.Replicas, c.AllowSameHost, c.Servers, make([]groupJSON, len(c.Groups)), c.Aim}
+	j := chainsJSON{chainsVersion, c.Epoch, c.Began, c.Job, c.Slots, c.Replicas, c.AllowSameHost, c.Servers, make([]groupJSON, len(c.Groups)), c.Aim}
 	for i, g := range c.Groups {
 		j.Groups[i] = groupJSON{Since: g.Since, Chain: make([][3]uint64, len(g.Chain))}
 		for k, m := range g.Chain {
@@ -60,7 +61,7 @@ func (c *Chains) UnmarshalJSON(b []byte) error {
 	if j.Version != chainsVersion {
 		return fmt.Errorf("place: shard map of version %d, this program reads %d; use the program that wrote it, or a newer one", j.Version, chainsVersion)
 	}
-	n := Chains{Epoch: j.Epoch, Began: j.Began, Slots: j.Slots, Replicas: j.Replicas, AllowSameHost: j.SameHost, Groups: make([]Group, len(j.Groups)), Aim: j.Aim}
+	n := Chains{Epoch: j.Epoch, Began: j.Began, Job: j.Job, Slots: j.Slots, Replicas: j.Replicas, AllowSameHost: j.SameHost, Groups: make([]Group, len(j.Groups)), Aim: j.Aim}
 	for i, g := range j.Groups {
 		n.Groups[i] = Group{Since: g.Since}
 		for _, t := range g.Chain {
