@@ -114,7 +114,7 @@ func TestTopGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want.Sync == train.BSP {
-				if o := run(1, saving, history, "--epochs", "3", "--resume"); !strings.Contains(o.stderr, "give --compress fp16, int8 or none") {
+				if o := run(2, saving, history, "--epochs", "3", "--resume"); !strings.Contains(o.stderr, "give --compress fp16, int8 or none") {
 					t.Error(o.stderr)
 				}
 			} else if o := psrt(t, slices.Concat(job, strings.Fields(saving), []string{history, "--compress", "topk:0.1", "--epochs", "3", "--resume"})...); o.code != 0 || !strings.Contains(o.stderr, "what worker 0 had not sent yet is left out") {

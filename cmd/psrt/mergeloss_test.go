@@ -73,6 +73,7 @@ func TestWorkersDieThatMerge(t *testing.T) {
 // TestWorkersDieThatFindHowManyToMerge: where workers find out how many steps to merge, and try
 // other numbers all the time, they are killed again and again; each row's gradient counts once.
 func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
+	longForm(t)
 	t.Parallel()
 	data := write(t, t.TempDir(), "train.libffm", evenRows(1<<16))
 	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "25", "--merge-pushes", "auto",
@@ -80,9 +81,6 @@ func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
 	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--sync", "asp"})...).stdout)
 	taken, merged := 0, uint64(0)
 	for run, flags := range []string{"--sync asp", "--sync ssp --staleness 6 --checkpoint DIR --checkpoint-every 50steps"} {
-		if testing.Short() && run == 0 {
-			continue
-		}
 		t.Run(flags, func(t *testing.T) {
 			got := dyingOften(t, run, 3, slices.Concat(args, strings.Fields(strings.ReplaceAll(flags, "DIR", filepath.Join(t.TempDir(), "history"))))...)
 			taken += len(got.Takeovers)
@@ -118,6 +116,7 @@ func dyingOften(t *testing.T, run, workers int, args ...string) *train.Result {
 // had merged; with topk it goes on behind them. Batches are whole at the ends of ranges and files,
 // so that sums are exact.
 func TestWorkersDieThatMergeWhatTheyAreDealt(t *testing.T) {
+	longForm(t)
 	t.Parallel()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
@@ -133,9 +132,6 @@ func TestWorkersDieThatMergeWhatTheyAreDealt(t *testing.T) {
 	want := resultOf(t, psrt(t, slices.Concat(args, []string{"--data", data, "--epochs", "100", "--out", whole})...).stdout)
 	dynamic, stream := []string{"--sharding", "dynamic", "--no-shuffle", "--data", data, "--epochs", "100"}, []string{"--stream", "--data", in, "--pass", "16384", "--stream-settle", "100ms", "--stream-idle", "2s"}
 	for run, form := range [][]string{append(dynamic, "--merge-pushes", "3"), append(stream, "--merge-pushes", "3"), append(dynamic, "--compress", "topk:0.3"), append(stream, "--compress", "topk:0.3"), append(dynamic, "--merge-pushes", "auto"), append(stream, "--checkpoint", filepath.Join(dir, "history"), "--checkpoint-every", "30steps", "--stream-log", filepath.Join(dir, "log"), "--merge-pushes", "auto")} {
-		if testing.Short() && run%3 != 0 { // one of each source
-			continue
-		}
 		t.Run(fmt.Sprint(form[0], form[len(form)-1]), func(t *testing.T) {
 			must(t, os.RemoveAll(model))
 			got := dyingOften(t, run, 2, slices.Concat(args, form, []string{"--out", model})...)

@@ -71,7 +71,6 @@ func TestAllReduceWithStaleRows(t *testing.T) {
 // TestSameDigestInBuckets: a vector that is added in many calls is the vector that is added
 // in one, and what is measured is agreed on.
 func TestSameDigestInBuckets(t *testing.T) {
-	t.Parallel()
 	base := sampleJob(t, model.DeepFM)
 	base.Batch, base.Model.Hidden = 512, []int{512, 256}
 	want := run(t, *base, "shm")
@@ -115,7 +114,6 @@ func TestAllReduceIsRefused(t *testing.T) {
 // Blocks that workers add and blocks that servers add make the same model, however the
 // vector is split: measured, and as told.
 func TestSameDigestMixed(t *testing.T) {
-	t.Parallel()
 	base := sampleJob(t, model.DeepFM)
 	base.Batch, base.Model.Hidden = 512, []int{512, 128}
 	want := run(t, *base, "shm")

@@ -49,7 +49,6 @@ func kept(t *testing.T, dir string) []*judge.Run {
 // Jobs of every mode, with running averages, evaluation in the middle and the best
 // epoch's model brought back, keep their promise, to the last float.
 func TestAuditOfJobs(t *testing.T) {
-	t.Parallel()
 	modes := []struct{ mode, transport string }{{train.BSP, "shm"}, {train.ASP, "shm"}, {train.SSP, "tcp"}}
 	if testing.Short() {
 		modes = modes[:2]
@@ -108,7 +107,6 @@ func TestAuditOfAResumedJob(t *testing.T) {
 // Tables with a lifecycle, also resumed and on a disk, and rows that workers keep, are
 // judged to the last value.
 func TestAuditOfLivesAndHotRows(t *testing.T) {
-	t.Parallel()
 	for _, mode := range some([]string{train.BSP, train.ASP}) {
 		dir := t.TempDir()
 		j := *livingJob(t, "640")
@@ -238,7 +236,6 @@ func compareAudited(b *testing.B, base train.Job) {
 // Tables with promises of their own are judged each by its own: one that kept a looser
 // one does not keep the stricter.
 func TestAuditOfTableSync(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		sync  string
 		table map[string]clock.Mode

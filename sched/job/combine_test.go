@@ -13,7 +13,6 @@ import (
 
 // That a host pulls and pushes as one changes nothing in the model.
 func TestSameDigestCombined(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{model.DeepFM, model.FM} {
 		base := sampleJob(t, kind)
 		base.Batch = 512 // the last has 440 rows: an eighth worker has none of them
@@ -46,7 +45,6 @@ func TestSameDigestCombined(t *testing.T) {
 // The workers of a host give their part of the dense sums as one: the model is that of each
 // for itself, of servers that add, and of a job that goes on from a checkpoint.
 func TestSameDigestCombinedAndReduced(t *testing.T) {
-	t.Parallel()
 	base := sampleJob(t, model.DeepFM)
 	base.Batch = 512
 	want := run(t, *base, "shm")

@@ -76,7 +76,6 @@ func run(t *testing.T, j train.Job, transport string) *train.Result {
 // The same seed gives the same model, bit for bit, whatever the number of
 // servers, lanes, workers and threads, and whatever the transport.
 func TestSameDigestWhateverTheLayout(t *testing.T) {
-	t.Parallel()
 	layouts := []struct {
 		servers, lanes, workers, threads int
 		transport                        string

@@ -30,7 +30,6 @@ func livingJob(t *testing.T, day string) *train.Job {
 // Days, shrinks, saves for serving and capacity give the same model whatever the
 // layout: they happen at one point of the training, at every server.
 func TestLifeIsTheSameWhateverTheLayout(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name, day string
 		capacity  uint64
@@ -67,7 +66,6 @@ func TestLifeIsTheSameWhateverTheLayout(t *testing.T) {
 // A job that ends at any moment, between days or while it writes a model for
 // serving, goes on with the same history: in memory, and with rows on a disk.
 func TestResumedLifeIsTheSame(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		ssd      bool

@@ -16,7 +16,6 @@ import (
 // Of many processes that want a worker's number at once one gets it, and not before the
 // one that had it is silent; the next one after it.
 func TestOneClaims(t *testing.T) {
-	t.Parallel()
 	c := local.New()
 	defer c.Close()
 	j := &train.Job{Servers: 1, Workers: 1, OnWorkerLoss: train.LossRestart, WorkerTimeout: 60}

@@ -44,7 +44,6 @@ func shows(t *testing.T, dir string, seed uint64) (sum float64) {
 // its newest checkpoint in the same layout, trains each example as often as one
 // that does not end; in another layout, none less often.
 func TestResumedAsyncCountsOnce(t *testing.T) {
-	t.Parallel()
 	rng := seedtest.Rand(t)
 	for i, sync := range []string{train.ASP, train.ASP, train.SSP, train.SSP} {
 		another := i%2 == 1 // the last time

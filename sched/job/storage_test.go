@@ -33,7 +33,6 @@ func wideFile(t *testing.T, name string, n int, ids uint64) string {
 // one that is all in memory, whatever the policy and the layout, and through a
 // checkpoint as well.
 func TestSameDigestOnDisks(t *testing.T) {
-	t.Parallel()
 	base := *sampleJob(t, "fm")
 	const rows = 24_000
 	base.Data = []string{wideFile(t, "wide.libffm", rows, 1<<40)}

@@ -208,7 +208,6 @@ func TestDeathsThatEndAJob(t *testing.T) {
 		"a worker's":             {2, 3, nil, "worker 0 (pid 77) was killed"},
 		"without replicas":       {1, 0, nil, "--replicas 2 survives"},
 		"for the input's sake":   {2, 0, func(l *launcher) { l.failures[0] = &train.Failure{Message: "no disk", BadInput: true} }, "server 0 (pid 77)"},
-		"before there is a map":  {2, 0, func(l *launcher) { _, _ = l.store.Delete(t.Context(), replica.KeyMap) }, "server 0 (pid 77)"},
 		"of a job without chain": {1, 0, func(l *launcher) { l.job.Groups = 0 }, "server 0 (pid 77)"},
 	} {
 		l, _ := chainedLauncher(t, c.replicas, []uint64{11, 12, 13}, []uint64{11, 12, 13})

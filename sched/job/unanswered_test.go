@@ -46,7 +46,6 @@ func TestUnansweredByItsStore(t *testing.T) {
 
 // A coordinator that says nothing is told of by the addresses that do not answer.
 func TestUnanswered(t *testing.T) {
-	t.Parallel()
 	token := []byte(strings.Repeat("token", 8))
 	var stopped []string
 	for range 2 { // as of a stopped process: connections are made, and nobody takes them

@@ -65,7 +65,6 @@ func waysOf(ctx context.Context, t *testing.T, c coord.Coordinator) (ranks []int
 // Of five keepers four die, one after the other, and others take their places while
 // there are some. What was said stays, and who asks finds those that live.
 func TestKeepersAreReplaced(t *testing.T) {
-	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	all := keepTogether(t, 7)
@@ -102,7 +101,6 @@ func TestKeepersAreReplaced(t *testing.T) {
 // A keeper that the others went on without, as it was only away, asks them, and is one
 // again: first of those from the beginning, then in another's place.
 func TestKeeperComesBack(t *testing.T) {
-	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	all := keepTogether(t, 5)
@@ -138,7 +136,6 @@ func TestKeeperComesBack(t *testing.T) {
 // However many ranks there are, few are ready to be keepers, and hold what that takes;
 // where one of them goes, another is.
 func TestFewOffer(t *testing.T) {
-	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	store := local.New()
@@ -260,7 +257,6 @@ func TestKeeperMayLeave(t *testing.T) {
 // One that is taken out of the job leaves the others as many votes as they need, at
 // once; and one that was thought dead asks those that live.
 func TestKeeperResigns(t *testing.T) {
-	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	all := keepTogether(t, 5)

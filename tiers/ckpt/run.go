@@ -50,7 +50,7 @@ func Used(ctx context.Context, location string) (newest uint64, err error) {
 }
 
 func holdsModel(f files.FS) error {
-	return fmt.Errorf("ckpt: %s holds a model of psrt train --out; choose another directory for checkpoints", f.Path(""))
+	return &PlaceError{fmt.Errorf("ckpt: %s holds a model of psrt train --out; choose another directory for checkpoints", f.Path(""))}
 }
 
 // listedAtOnce bounds the listings by which one delta's chain is checked: those of the base, the
