@@ -34,6 +34,9 @@ RACE  = $(filter-out $(PURE:%=psrt/sched/%) $(SLOW_RACE:%=psrt/sched/%),$(shell 
 SLOW_RACE := fanin/fanintest audit/judge
 PLAIN = $(filter-out $(RACE),$(shell $(GO) list ./...))
 
+# Tests of cmd/psrt that combine deaths of which each has a test of its own: make full runs them.
+LONG := TestMixedFaultsAcrossHosts|TestCoordinatorAndServerKilled|TestWorkersDieThatFindHowManyToMerge|TestWorkersDieThatMergeWhatTheyAreDealt|TestServersKilledOverDevice|TestStrangerEnds/who_writes_checkpoints
+
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
 
@@ -83,7 +86,7 @@ test: build bin/pslab ## what a change can break, RDMA in the lab included (docs
 		bin/pslab test --numa --short --timeout 45m $(LAB_TESTS) && wait
 	@.ci/gpu-check.sh --list
 	$(GO) test -short -vet=off -race -timeout 30m $(RACE)
-	$(GO) test -short -vet=off -timeout 30m $(PLAIN)
+	$(GO) test -short -vet=off -timeout 30m -skip '$(LONG)' $(PLAIN)
 
 lab: build bin/pslab ## make lab CMD="bin/psbench lat": run it where there are two RDMA devices (docs/lab.md)
 	@[ -n "$$LAB_COMMAND" ] || { echo 'make lab wants a command: make lab CMD="ibv_devinfo"' >&2; exit 2; }

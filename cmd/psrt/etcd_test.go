@@ -120,7 +120,6 @@ func TestCoordinatorKilled(t *testing.T) {
 // do without the other goes on, changes wait, and when the coordinator is back all of it
 // ends with the undisturbed model.
 func TestCoordinatorAndServerKilled(t *testing.T) {
-	longForm(t)
 	t.Parallel()
 	flags, digest, g := gatedJob(t)
 	where, url := t.TempDir(), "http://"+freeAddr(t)

@@ -418,18 +418,9 @@ func isOut(v *job.View, was *job.ServerInfo) bool {
 	return is == nil || is.Generation != was.Generation || is.Groups == 0
 }
 
-// longForm leaves a test to make full: the short form has each of its mechanisms in a test of its own.
-func longForm(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("make full plays it (docs/testing.md)")
-	}
-}
-
 // Rows of coming batches lie on a device, by its twin in the host's memory, while servers
 // are killed: the model is the one that is made in memory.
 func TestServersKilledOverDevice(t *testing.T) {
-	longForm(t)
 	t.Parallel()
 	flags, digest := faultJob(t)
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)

@@ -73,7 +73,6 @@ func TestWorkersDieThatMerge(t *testing.T) {
 // TestWorkersDieThatFindHowManyToMerge: where workers find out how many steps to merge, and try
 // other numbers all the time, they are killed again and again; each row's gradient counts once.
 func TestWorkersDieThatFindHowManyToMerge(t *testing.T) {
-	longForm(t)
 	t.Parallel()
 	data := write(t, t.TempDir(), "train.libffm", evenRows(1<<16))
 	args := []string{"train", "--data", data, "--model", "lr", "--optimizer", "sgd", "--lr", "8.673617379884035e-19", "--batch", "512", "--epochs", "25", "--merge-pushes", "auto",
@@ -116,7 +115,6 @@ func dyingOften(t *testing.T, run, workers int, args ...string) *train.Result {
 // had merged; with topk it goes on behind them. Batches are whole at the ends of ranges and files,
 // so that sums are exact.
 func TestWorkersDieThatMergeWhatTheyAreDealt(t *testing.T) {
-	longForm(t)
 	t.Parallel()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")

@@ -25,7 +25,6 @@ const (
 // Links between hosts are cut while servers and workers are killed and stopped, in all modes:
 // every push counts once. A host whose server has died gets another.
 func TestMixedFaultsAcrossHosts(t *testing.T) {
-	longForm(t)
 	t.Parallel()
 	cluster.Need(t, cluster.Namespaces)
 	flags, digest, g := sumJob(t, acrossPasses)

@@ -284,7 +284,6 @@ func TestStrangerEnds(t *testing.T) {
 	t.Run("the last worker", func(t *testing.T) { strangerEnds(t, 2, "goes on for it, too") })
 	// The first one has the lock of the checkpoints until it ends.
 	t.Run("who writes checkpoints", func(t *testing.T) {
-		longForm(t)
 		strangerEnds(t, 0, "goes on when the process before it has ended", "--checkpoint", filepath.Join(t.TempDir(), "history"), "--checkpoint-every", "40steps")
 	})
 }
