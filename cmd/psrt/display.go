@@ -26,7 +26,7 @@ type display struct {
 	mu     sync.Mutex // guards what follows, and w
 	dirty  bool
 	warned []string // distinct warnings, oldest first, at most mostWarnings
-	more   int      // distinct warnings beyond those
+	more   int      // warnings beyond those, each time that one comes
 }
 
 // mostWarnings bounds the warnings that the closing summary repeats.
@@ -59,7 +59,7 @@ func (d *display) warn(s string) {
 	d.line(d.label + "warning: " + strings.ReplaceAll(s, "\n", "\n"+d.label))
 }
 
-// warnFigures warns of what misleads in a model's figures on some data. It returns all warnings.
+// warnFigures prints the warnings about a model's figures on some data, and returns all that were printed.
 func (d *display) warnFigures(of string, r *metric.Report) []string {
 	for _, text := range train.EvalWarnings(of, r) {
 		d.warn(text)

@@ -144,7 +144,7 @@ func (f *exportFlags) run() error {
 	res.Content, err = export.Write(ctx, m, f.out, o)
 	show.end()
 	if err != nil {
-		return cli.InterruptedOr(ctx, m.Explain(ctx, err))
+		return cli.InterruptedOr(ctx, m.Advise(ctx, err))
 	}
 	if f.data != "" {
 		err = f.compare(ctx, show, &res)

@@ -142,7 +142,7 @@ func (c *Clock) dissolve() {
 	c.GiveUpExpected()
 }
 
-// GiveUpExpected ends the wait for those that have not come.
+// GiveUpExpected removes the expected workers from the clock: nobody waits for them any more.
 func (c *Clock) GiveUpExpected() {
 	left := c.left
 	for w, expected := range c.quorum.expected {

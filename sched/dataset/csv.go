@@ -118,7 +118,7 @@ func (p *csvParser) each(line []byte, layout []int, visit func(column int, cell 
 	return nil
 }
 
-// otherSeparator says by which other separator a line has so many cells, "" for none.
+// otherSeparator suggests a separator that cuts the line into the schema's number of cells, "" for none.
 func otherSeparator(line []byte, cells int) string {
 	for _, sep := range []string{"\t", ",", ";", "|"} {
 		if cells > 1 && bytes.Count(line, []byte(sep)) == cells-1 {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -123,6 +124,13 @@ func TestStreamNotes(t *testing.T) {
 	}
 }
 
+// refusedFile reports whether an error is about the file without a header.
+func refusedFile(err error, feed given, texts []string) bool {
+	var bad *Error
+	i := slices.IndexFunc(texts, func(text string) bool { return !strings.HasPrefix(text, "item") })
+	return errors.As(err, &bad) && bad.Path == feed[i].File
+}
+
 // A stream's file without a header is refused beside one whose header has another order than the schema, whichever comes first.
 func TestStreamOneOrder(t *testing.T) {
 	for _, texts := range [][]string{{"item,user,click\ni,u,1\n", "i,u,1\n"}, {"1,u,i\n", "item,user,click\ni,u,1\n"}} {
@@ -134,7 +142,7 @@ func TestStreamOneOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rows, err := rowsIn(t, src, Whole(2, 2), ReaderOptions{}); err == nil || !strings.Contains(err.Error(), "give each file its header") || len(rows) > 1 {
+		if rows, err := rowsIn(t, src, Whole(2, 2), ReaderOptions{}); !refusedFile(err, feed, texts) || len(rows) > 1 {
 			t.Errorf("%q: %d rows, %v", texts, len(rows), err)
 		}
 	}

@@ -16,8 +16,8 @@ type listed struct{ path, from string }
 // expand turns files, comma lists, globs and directories into the list of files
 // to read. Arguments keep their order; what one glob or directory yields is
 // sorted by name, so that every worker on every machine numbers rows alike.
-// Directories give their plain files, no sub-folders. What directories and globs bring and
-// is left out by its name or kind is noted in skip.
+// A directory gives its plain files, no sub-folders. skip gets the entries of directories and globs that
+// are left out for their name or kind.
 func expand(paths []string, skip *skips) ([]listed, error) {
 	var files []listed
 	for _, arg := range paths {

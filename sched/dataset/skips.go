@@ -45,7 +45,7 @@ func asideByName(name, pattern string) string {
 	return ""
 }
 
-// asideByKind returns the reason why what is no plain file is not read, "" for a plain file.
+// asideByKind returns the reason why an entry is not read, "" for a plain file.
 func asideByKind(path string) string {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):

@@ -24,9 +24,9 @@ const (
 	steadyFor  = time.Minute // and one that lived so long, at once
 )
 
-// mostBeforeMap bounds how often a server is started again before the servers know of each other: one that dies each time
-// would do so for ever.
-const mostBeforeMap = 3
+// maxEarlyRestarts bounds the restarts of a server before there is a shard map: one that dies each time
+// would be restarted for ever.
+const maxEarlyRestarts = 3
 
 // storeTimeout bounds what the launcher asks the store about a death: the others do
 // not wait for its answer.
@@ -102,21 +102,21 @@ func (l *launcher) serverDied(ctx context.Context, d *launch.Death, number int, 
 	case errors.Is(err, errOver):
 		return launch.Verdict{}
 	case errors.Is(err, coord.ErrNotFound): // there is no map as yet: no server has anything
-		if l.said(d.Rank) != nil || l.started(d.Rank) == mostBeforeMap {
+		if l.said(d.Rank) != nil || l.started(d.Rank) == maxEarlyRestarts {
 			return launch.Verdict{End: d} // it ended by itself, or would do so again
 		}
 	case len(groups) > 0:
 		return launch.Verdict{End: &LostError{Death: d, Why: l.why(d), Groups: groups, Replicas: max(1, l.job.Replicas), Saved: lastSaved(ctx, l.job)}}
 	}
-	goesOn, ending := "and it is started again", l.ending != nil && l.ending()
-	if ending {
-		goesOn = "until the end"
+	ending := l.ending != nil && l.ending()
+	what := "; its groups go on with their other replicas, and it is started again"
+	switch {
+	case ending:
+		what = "; its groups go on with their other replicas, until the end"
+	case errors.Is(err, coord.ErrNotFound):
+		what = ", before training had begun: it is started again"
 	}
-	if errors.Is(err, coord.ErrNotFound) {
-		l.tell(fmt.Sprintf("%s, before training had begun: it is started again", l.why(d)))
-	} else {
-		l.tell(fmt.Sprintf("%s; its groups go on with their other replicas, %s", l.why(d), goesOn))
-	}
+	l.tell(l.why(d) + what)
 	l.mu.Lock()
 	delete(l.failures, d.Rank)
 	l.starts[d.Rank]++ // bury takes it for dead from now on

@@ -104,7 +104,7 @@ func TestAServerThatDiesBeforeTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	deaths := l.deaths(t.Context())
-	for i := range mostBeforeMap {
+	for i := range maxEarlyRestarts {
 		if v := deaths(killed(l, 1)); v.End != nil || v.Again == nil || len(*told) != i+1 || !strings.Contains((*told)[i], "before training had begun: it is started again") {
 			t.Fatalf("death %d: %+v, told %q", i+1, v, *told)
 		}

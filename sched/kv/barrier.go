@@ -10,8 +10,8 @@ import (
 // barriers are the client's calls of Barrier: one at a time, since the server counts
 // workers, not calls.
 type barriers struct {
-	turn chan struct{} // of one slot: who puts something in it has its turn
-	left *meeting      // one that its caller did not wait for; the next call joins it. With the turn.
+	sem  chan struct{} // of capacity 1; it holds a value while a call is in a barrier
+	left *meeting      // one that its caller did not wait for; the next call joins it. sem guards it.
 }
 
 // meeting is one barrier at the server.
@@ -34,10 +34,10 @@ func (c *Client) BarrierContext(ctx context.Context, limit time.Duration) error 
 	defer c.leave()
 	b := &c.barriers
 	limit = c.timeout(limit)
-	if err := b.takeTurn(ctx, limit); err != nil {
+	if err := b.acquire(ctx, limit); err != nil {
 		return err
 	}
-	defer func() { <-b.turn }()
+	defer func() { <-b.sem }()
 	if m := b.left; m != nil {
 		b.left = nil
 		if err := b.join(ctx, m); err == nil || ctx.Err() != nil {
@@ -55,15 +55,15 @@ func (c *Client) BarrierContext(ctx context.Context, limit time.Duration) error 
 	return b.join(ctx, m)
 }
 
-// takeTurn waits for the barriers that others of this client have begun, at most limit.
-func (b *barriers) takeTurn(ctx context.Context, limit time.Duration) error {
+// acquire waits until no other call of this client is in a barrier, at most limit.
+func (b *barriers) acquire(ctx context.Context, limit time.Duration) error {
 	if ctx.Err() != nil {
 		return coded(ctx.Err(), Timeout)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case b.turn <- struct{}{}:
+	case b.sem <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return coded(ctx.Err(), Timeout)
@@ -72,7 +72,7 @@ func (b *barriers) takeTurn(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// join waits for a meeting, which stays for the next call where ctx ends first. With the turn.
+// join waits for a meeting, which stays for the next call where ctx ends first. The caller holds sem.
 func (b *barriers) join(ctx context.Context, m *meeting) error {
 	select {
 	case <-m.done:

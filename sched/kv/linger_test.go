@@ -116,7 +116,7 @@ func TestBarrierBehindAnother(t *testing.T) {
 	w.table(a, "rows")
 	done := make(chan error, 1)
 	go func() { done <- a.Barrier(0) }()
-	for len(a.barriers.turn) == 0 {
+	for len(a.barriers.sem) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	wantCode(t, a.Barrier(20*time.Millisecond), Timeout)

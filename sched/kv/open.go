@@ -27,7 +27,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, host: cfg.Host, emptied: make(chan struct{}, 1), ended: make(chan struct{}),
 		finish: make(chan *op, cfg.Requests+maxLingering), lost: map[int]error{}, tables: map[string]*Table{},
-		barriers: barriers{turn: make(chan struct{}, 1)},
+		barriers: barriers{sem: make(chan struct{}, 1)},
 		pump:     pump{wake: make(chan struct{}, 1)}}
 	c.idle = sync.NewCond(&c.mu)
 	c.ctx, c.cancel = context.WithCancel(context.Background())

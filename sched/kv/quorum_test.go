@@ -397,3 +397,36 @@ func TestManyTablesAStep(t *testing.T) {
 		}
 	})
 }
+
+// The bound of the wait after a restart does not end the wait of the next job's workers.
+func TestNextJobAfterRestartWaits(t *testing.T) {
+	t.Parallel()
+	const back = 400 * time.Millisecond
+	w := kvtest.New(t, kvtest.Shape{Transport: "tcp", Servers: 1, Lanes: 1, Workers: 4, Open: true, ReconnectFor: back})
+	j := job{t: t, addr: w.Listen[0], token: w.Token}
+	a, at := j.open(0, 2)
+	b, bt := j.open(1, 2)
+	var both sync.WaitGroup
+	both.Go(func() { step(t, a, at) })
+	both.Go(func() { step(t, b, bt) })
+	both.Wait()
+	b.Close()
+	w.Kill(0)
+	w.Start(0)
+	value(t, at, Options{AnyClock: true}) // it is connected again, and waits for worker 1
+	a.Close()
+	c, ct := j.open(0, 2) // the next job
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		step(t, c, ct)
+	}()
+	select {
+	case <-over:
+		t.Error("a step of the next job was over before its second worker came")
+	case <-time.After(2 * back):
+	}
+	d, dt := j.open(1, 2)
+	step(t, d, dt)
+	<-over
+}

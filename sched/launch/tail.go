@@ -17,7 +17,7 @@ const (
 type tail struct {
 	mu      sync.Mutex
 	lines   []string
-	first   string // that gives a reason and is not among the lines any more
+	reason  string // the first line that gives one, once it is not among lines any more
 	partial []byte
 	forward func(line string) // may be nil; called with complete lines
 }
@@ -46,8 +46,8 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) add(line string) {
 	if len(t.lines) == tailLines {
-		if t.first == "" && givesReason(t.lines[0]) {
-			t.first = t.lines[0]
+		if t.reason == "" && givesReason(t.lines[0]) {
+			t.reason = t.lines[0]
 		}
 		t.lines = append(t.lines[:0], t.lines[1:]...)
 	}
@@ -57,11 +57,11 @@ func (t *tail) add(line string) {
 	}
 }
 
-// reasons are how lines begin with which a Go or C program says why it ends; a trace of any length follows.
-var reasons = []string{"panic: ", "fatal error: ", "runtime: ", "unexpected fault address", "terminate called", "*** ", "psrt: "}
+// reasonPrefixes begin the line in which a Go or C program gives the reason of its end; a trace of any length follows.
+var reasonPrefixes = []string{"panic: ", "fatal error: ", "runtime: ", "unexpected fault address", "terminate called", "*** ", "psrt: "}
 
 func givesReason(line string) bool {
-	return slices.ContainsFunc(reasons, func(r string) bool { return strings.HasPrefix(line, r) })
+	return slices.ContainsFunc(reasonPrefixes, func(r string) bool { return strings.HasPrefix(line, r) })
 }
 
 // last returns what is kept, the reason first, an unfinished line included.
@@ -69,8 +69,8 @@ func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []string
-	if t.first != "" {
-		out = append(out, t.first, "…")
+	if t.reason != "" {
+		out = append(out, t.reason, "…")
 	}
 	out = append(out, t.lines...)
 	if len(t.partial) > 0 {

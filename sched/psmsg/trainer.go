@@ -65,8 +65,8 @@ type EnterRequest struct {
 	// Workers is how many workers the job has, where workers come and go: no step is over
 	// before so many were there. 0: the worker waits for nobody. Since QuorumSince.
 	Workers int `json:"workers,omitempty"`
-	// Back: the worker was in the steps before the server was started again. Those that are not
-	// back after the server's ReconnectFor are not waited for: they may have left before.
+	// Back: the worker took steps before the server was started again. The server waits at most its
+	// ReconnectFor for the others of Workers: one may have left before.
 	Back bool `json:"back,omitempty"`
 }
 

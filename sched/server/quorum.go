@@ -42,13 +42,33 @@ func (s *Server) refuseEnter(e *clock.QuorumError) psmsg.EnterReply {
 	return rep
 }
 
-// giveUpExpected ends the wait for workers that have not come. A server that has ended has none.
-func (s *Server) giveUpExpected() {
-	_ = s.each(func(l *lane) error {
-		l.clock.GiveUpExpected()
-		l.settle()
-		return nil
+// boundRejoin bounds the wait for expected workers by ReconnectFor where they were there before the server was started
+// again: one may have left. It ends the bound of an earlier wait, so that the workers of a new job are not affected.
+func (s *Server) boundRejoin(back bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rejoin != nil {
+		s.rejoin.Stop()
+		s.rejoin = nil
+	}
+	if !back || s.closed {
+		return
+	}
+	var t *time.Timer
+	t = time.AfterFunc(s.cfg.ReconnectFor, func() {
+		s.mu.Lock()
+		current := s.rejoin == t
+		s.mu.Unlock()
+		if !current {
+			return
+		}
+		_ = s.each(func(l *lane) error { // fails only when the server has ended
+			l.clock.GiveUpExpected()
+			l.settle()
+			return nil
+		})
 	})
+	s.rejoin = t
 }
 
 // finish has a worker take no more steps. It keeps its number, and barriers wait for it.

@@ -43,6 +43,7 @@ type Server struct {
 	mu     sync.Mutex
 	conns  map[*dial.Conn]int // to the worker's number
 	away   map[int]*time.Timer
+	rejoin *time.Timer // bounds the wait for workers of before a restart; see boundRejoin
 	left   map[int]bool
 	closed bool
 	// joining counts each worker's connections from hello to open; holder is

@@ -132,7 +132,7 @@ func (s *Server) enterClocks(worker int, r psmsg.EnterRequest) (psmsg.EnterReply
 	}
 	var mu sync.Mutex
 	var rep psmsg.EnterReply
-	waits := false // for workers that may have left before the server was started again
+	expectsAny := false
 	err := s.each(func(l *lane) error {
 		if r.Workers > 0 {
 			if err := l.clock.CheckQuorum(worker, r.Workers); err != nil {
@@ -151,7 +151,7 @@ func (s *Server) enterClocks(worker int, r psmsg.EnterRequest) (psmsg.EnterReply
 		mu.Lock()
 		defer mu.Unlock()
 		rep.Step = max(rep.Step, at)
-		waits = waits || expects && r.Back
+		expectsAny = expectsAny || expects
 		return nil
 	})
 	if err == nil && r.Step != nil {
@@ -159,8 +159,8 @@ func (s *Server) enterClocks(worker int, r psmsg.EnterRequest) (psmsg.EnterReply
 		delete(s.left, worker)
 		s.mu.Unlock()
 	}
-	if waits {
-		time.AfterFunc(s.cfg.ReconnectFor, s.giveUpExpected)
+	if expectsAny {
+		s.boundRejoin(r.Back)
 	}
 	return rep, err
 }

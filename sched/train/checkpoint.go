@@ -89,24 +89,24 @@ type Checkpoints struct {
 // saver is worker 0's: it has servers cut and write, and commits what they wrote,
 // while training goes on.
 type saver struct {
-	w       *worker
-	h       *ckpt.History
-	cfg     *Checkpoint
-	deltas  int           // since the base; -1: there is none that a delta could follow
-	heads   []client.Head // that wrote the last one
-	at      uint64
-	pass    int // in which the last one was begun
-	when    time.Time
-	first   bool         // of the steps to be pushed is the next one: none may begin before it (see hold)
-	missed  int          // that were due there, since the last one was begun
-	begun   bool         // one was, ever; or it was told why none is
-	running chan outcome // of the one under way, nil if there is none
-	giveUp  func()       // has servers end what they have not begun of it
-	files   *Files       // that the job reads; nil: of a stream, whose log has them
-	sum     Checkpoints
-	untold  int    // failures since the last one that was told
-	trouble string // the last one that was told of a checkpoint that is whole
-	pace    pace
+	w          *worker
+	h          *ckpt.History
+	cfg        *Checkpoint
+	deltas     int           // since the base; -1: there is none that a delta could follow
+	heads      []client.Head // that wrote the last one
+	at         uint64
+	pass       int // in which the last one was begun
+	when       time.Time
+	first      bool         // of the steps to be pushed is the next one: none may begin before it (see hold)
+	missed     int          // that were due there, since the last one was begun
+	begun      bool         // one was, ever; or it was told why none is
+	running    chan outcome // of the one under way, nil if there is none
+	giveUp     func()       // has servers end what they have not begun of it
+	files      *Files       // that the job reads; nil: of a stream, whose log has them
+	sum        Checkpoints
+	unreported int    // failures since the last one that a warning named
+	trouble    string // the last warning about a checkpoint that is whole
+	pace       pace
 }
 
 type outcome struct {
@@ -275,12 +275,12 @@ func (s *saver) over(o outcome) {
 		if s.sum.LastFailure == "" { // the first in a row
 			s.w.rank.emit(Event{Warning: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
 		} else {
-			s.untold++
+			s.unreported++
 		}
 		s.sum.LastFailure = o.err.Error()
 		return
 	}
-	s.tellFailed()
+	s.reportFailures()
 	if err := s.h.Trouble(); err != nil && err.Error() != s.trouble {
 		s.trouble = err.Error()
 		s.w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
@@ -292,12 +292,12 @@ func (s *saver) over(o outcome) {
 	s.sum.WriteSeconds = max(s.sum.WriteSeconds, o.seconds)
 }
 
-// tellFailed tells of the failures that followed one that was told: on a full disk each checkpoint fails.
-func (s *saver) tellFailed() {
-	if s.untold > 0 {
-		s.w.rank.emit(Event{Warning: fmt.Sprintf("%d more checkpoint(s) in %s failed, the last: %s", s.untold, s.cfg.Dir, s.sum.LastFailure)})
+// reportFailures emits one warning for the failures that followed the first in a row: on a full disk each checkpoint fails.
+func (s *saver) reportFailures() {
+	if s.unreported > 0 {
+		s.w.rank.emit(Event{Warning: fmt.Sprintf("%d more checkpoint(s) in %s failed, the last: %s", s.unreported, s.cfg.Dir, s.sum.LastFailure)})
 	}
-	s.untold = 0
+	s.unreported = 0
 }
 
 // settle waits for the checkpoint under way.
@@ -307,7 +307,7 @@ func (s *saver) settle() {
 	}
 	if s != nil {
 		s.tellMissed(1)
-		s.tellFailed()
+		s.reportFailures()
 		s.sum.Steps, s.sum.While = s.pace.of[0].Times(), s.pace.of[1].Times()
 	}
 }

@@ -27,7 +27,7 @@ func sameFiles(src *dataset.Source, known *dataset.FileSet) error {
 // trainedOn are the files that this process reads rows from.
 type trainedOn struct{ data, valid []dataset.Identity }
 
-// sets is how a checkpoint tells which they are. Its size is bounded, whatever the number of files.
+// sets returns the form that a checkpoint keeps. Its size is bounded, whatever the number of files.
 func (t *trainedOn) sets() *Files {
 	f := &Files{Data: dataset.NewFileSet(t.data)}
 	if len(t.valid) > 0 {
@@ -36,7 +36,7 @@ func (t *trainedOn) sets() *Files {
 	return f
 }
 
-// differ says in words in which file they are not those of a checkpoint, "" for none.
+// differ names the first file that differs from a checkpoint's, and how; "" for none.
 func (t *trainedOn) differ(from *Files) string {
 	if what := from.Data.Compare(t.data); what != "" {
 		return what

@@ -69,7 +69,7 @@ func (c *Checkpoint) open(ctx context.Context) (*ckpt.Model, error) {
 // explainLoad adds to the error of a load that a checkpoint is damaged, where it is, and the newest
 // one before it that is whole.
 func (c *Checkpoint) explainLoad(ctx context.Context, m *ckpt.Model, failed error) error {
-	n, damaged := m.Before(ctx)
+	n, damaged := m.LastIntact(ctx)
 	if !damaged {
 		return failed
 	}

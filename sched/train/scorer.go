@@ -52,7 +52,7 @@ func LoadScorer(ctx context.Context, dir string, number uint64) (*Scorer, error)
 	}
 	rows, err := loadRows(ctx, saved, saved.Spec(tableID))
 	if err != nil {
-		return nil, saved.Explain(ctx, err)
+		return nil, saved.Advise(ctx, err)
 	}
 	s.rows = rows
 	return s, nil

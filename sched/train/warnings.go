@@ -115,7 +115,7 @@ func (j *Job) warn(ep *Epoch, before []Epoch, largest extreme) {
 
 // worseThanConstant says that a model is worse than predicting the mean label; "" where it is not.
 func worseThanConstant(of string, r *metric.Report) string {
-	if r == nil {
+	if r == nil || r.OneClass() { // the constant has no loss on one class, so that each model is worse
 		return ""
 	}
 	figure, model, constant, yes := r.Hopeless()

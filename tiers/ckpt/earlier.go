@@ -62,9 +62,9 @@ func advise(ctx context.Context, location string, err error) error {
 	return err
 }
 
-// Before is the newest whole generation of the model's run before it, 0 for none. damaged reports whether the model
-// itself is; nothing is looked for otherwise. It reads all bytes, for at most 30 s.
-func (m *Model) Before(ctx context.Context) (number uint64, damaged bool) {
+// LastIntact returns the newest intact generation before the model's, of the same run, 0 for none. It looks for one only where
+// the model itself is damaged. It reads all bytes, for at most 30 s.
+func (m *Model) LastIntact(ctx context.Context) (number uint64, damaged bool) {
 	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
 	verify := func(ctx context.Context, o *Model) error {
@@ -79,12 +79,12 @@ func (m *Model) Before(ctx context.Context) (number uint64, damaged bool) {
 	return Earlier(ctx, m.dir, m.Number, verify), true
 }
 
-// Explain adds to the error of a model that could not be read which generation before it is whole, where it is damaged.
-func (m *Model) Explain(ctx context.Context, err error) error {
+// Advise adds the number of the last intact generation to the error of a damaged model.
+func (m *Model) Advise(ctx context.Context, err error) error {
 	if !Damaged(err) || m.Number == 0 {
 		return err
 	}
-	if n, _ := m.Before(ctx); n > 0 {
+	if n, _ := m.LastIntact(ctx); n > 0 {
 		return fmt.Errorf("%w; generation %d before it is whole: give %s@%d in place of %s", err, n, m.dir, n, m.dir)
 	}
 	return err

@@ -33,7 +33,7 @@ func openFS(ctx context.Context, location string) (files.FS, error) {
 	return files.NewDir(location), nil
 }
 
-// SplitPlace cuts what people name: PLACE or PLACE@NUMBER; 0 is the newest generation.
+// SplitPlace splits PLACE@NUMBER, the name of a generation in commands. number is 0, the newest, where there is no @NUMBER.
 func SplitPlace(s string) (location string, number uint64) {
 	s = cmp.Or(strings.TrimRight(s, "/"), s)
 	if i := strings.LastIndexByte(s, '@'); i > 0 {
@@ -79,7 +79,7 @@ func vacant(dir string) error {
 	return nil
 }
 
-// systemNames are what systems put into each disk or directory.
+// systemNames lists entries that an operating system or file server creates in a directory unasked.
 var systemNames = []string{"lost+found", ".DS_Store", ".snapshot"}
 
 // Replaceable refuses a directory for a model unless it is missing, empty, or holds a

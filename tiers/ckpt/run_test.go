@@ -183,14 +183,14 @@ func TestOlderGenerationWithoutTheNewest(t *testing.T) {
 	}
 }
 
-// TestExplain: where a generation's parts are damaged, the error names the one before it that is whole; where HEAD is,
+// TestAdvise: where a generation's parts are damaged, the error names the one before it that is whole; where HEAD is,
 // it says what to do with HEAD.
-func TestExplain(t *testing.T) {
+func TestAdvise(t *testing.T) {
 	dir, _ := chainOf(t)
 	m, err := Open(dir)
 	check(t, err)
 	failed := corrupt("x", "y")
-	if err := m.Explain(t.Context(), failed); err != failed {
+	if err := m.Advise(t.Context(), failed); err != failed {
 		t.Errorf("all is whole: %v", err)
 	}
 	parts, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("parts-%010d-*", m.Number), "*"))
@@ -202,7 +202,10 @@ func TestExplain(t *testing.T) {
 	check(t, err)
 	b[len(b)-1] ^= 1
 	check(t, os.WriteFile(parts[0], b, 0o666))
-	if err := m.Explain(t.Context(), failed); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), fmt.Sprintf("give %s@3 in place of", dir)) {
+	if n, damaged := m.LastIntact(t.Context()); n != 3 || !damaged {
+		t.Errorf("generation 4 is damaged: %v, and %d before it is whole", damaged, n)
+	}
+	if err := m.Advise(t.Context(), failed); !errors.Is(err, ErrCorrupt) || err == failed {
 		t.Errorf("generation 4 is damaged: %v", err)
 	}
 	check(t, os.WriteFile(filepath.Join(dir, headName), []byte("x"), 0o666))
