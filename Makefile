@@ -27,15 +27,16 @@ LAB_TESTS := ./bench/lab ./bench/lab/pair ./csrc/verbs ./rdma/verbs ./sched/doct
 	'./cmd/psbench:^Test(Suites|FanIn|Qualify|Perftest)$$' ./nccl/ring:TestConformance
 
 # Packages whose tests run with the race detector: those where goroutines of one process meet.
-# The pure ones have none (bench/repolint's pure.go), and two others simulate for minutes.
+# The pure ones have none (bench/repolint's pure.go). Two others simulate for minutes. Whole jobs (sched/job) take
+# five minutes more with it; the packages that they consist of have it here, and make full runs them with it.
 # All other packages run without it, and none runs twice.
 PURE := place clock chain member fanin tree pipe/settle compress/span plan ledger densesplit
 RACE  = $(filter-out $(PURE:%=psrt/sched/%) $(SLOW_RACE:%=psrt/sched/%),$(shell $(GO) list ./rdma/... ./sched/...))
-SLOW_RACE := fanin/fanintest audit/judge
+SLOW_RACE := fanin/fanintest audit/judge job
 PLAIN = $(filter-out $(RACE),$(shell $(GO) list ./...))
 
 # Tests of cmd/psrt that combine deaths of which each has a test of its own: make full runs them.
-LONG := TestMixedFaultsAcrossHosts|TestCoordinatorAndServerKilled|TestWorkersDieThatFindHowManyToMerge|TestWorkersDieThatMergeWhatTheyAreDealt|TestServersKilledOverDevice|TestStrangerEnds/who_writes_checkpoints
+LONG := TestMixedFaults|TestCoordinatorAndServerKilled|TestWorkersDieThatFindHowManyToMerge|TestWorkersDieThatMergeWhatTheyAreDealt|TestServersKilledOverDevice|TestStrangerEnds/who_writes_checkpoints
 
 # All but pslab, which is made only where the lab is wanted.
 COMMANDS = $(addprefix ./,$(filter-out cmd/pslab/,$(dir $(wildcard cmd/*/main.go))))
