@@ -271,4 +271,17 @@ func TestCSVFirstLines(t *testing.T) {
 			t.Errorf("%q: exit %d, %s\nwant exit %d, %s … %s", c.args, o.code, o.stderr, c.code, c.first, c.has)
 		}
 	}
+	for _, args := range [][]string{
+		append(slices.Clone(train), bare, "--json", "--quiet"),
+		{"eval", "--model", model, "--data", bare, "--json"},
+		{"eval", "--model", model, "--data", bare, "--json", "--workers", "2"},
+	} {
+		o := psrt(t, args...)
+		var res struct {
+			Notes []string `json:"data_notes"`
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &res); err != nil || len(res.Notes) != 1 {
+			t.Errorf("%q: %v, data_notes %q, want one of the missing header; %s", args, err, res.Notes, o.stderr)
+		}
+	}
 }

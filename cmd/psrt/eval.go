@@ -143,6 +143,7 @@ func (f *modelFlags) together(ctx context.Context, c *cobra.Command, p train.Pre
 		}
 		j, err := f.ranks.job(f, info, src, &p)
 		if err == nil {
+			j.DataNotes = src.Describe().Notes
 			err = fields(j, src.Describe().FieldNames)
 		}
 		return j, err
@@ -204,7 +205,7 @@ func (f *modelFlags) evaluate(ctx context.Context, c *cobra.Command, by string) 
 		return nil, err
 	}
 	if yes {
-		return &evaluation{Report: res.Scored.Figures, Slots: res.Slots}, nil
+		return &evaluation{Report: res.Scored.Figures, Slots: res.Slots, DataNotes: res.DataNotes}, nil
 	}
 	s, src, err := f.open(ctx, c, true)
 	if err != nil {
@@ -212,6 +213,9 @@ func (f *modelFlags) evaluate(ctx context.Context, c *cobra.Command, by string) 
 	}
 	defer s.Close()
 	r, err := evaluate(ctx, s, src, f.threads, by)
+	if err == nil {
+		r.DataNotes = src.Describe().Notes
+	}
 	return r, cli.InterruptedOr(ctx, err)
 }
 
@@ -219,6 +223,8 @@ func (f *modelFlags) evaluate(ctx context.Context, c *cobra.Command, by string) 
 type evaluation struct {
 	*metric.Report
 	Slots []metric.SlotReport `json:"slots,omitempty"`
+	// DataNotes are lines for people on how the files are read.
+	DataNotes []string `json:"data_notes,omitempty"`
 	// Warnings are lines for people about figures that are missing or mislead.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -255,7 +255,7 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	if src != nil {
 		j.Files.Data = dataset.NewFileSet(src.Identities())
 	}
-	found := d.Notes
+	j.DataNotes = d.Notes
 	for _, more := range []struct {
 		flag  string
 		paths []string
@@ -270,7 +270,7 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 		}
 		*more.files = dataset.NewFileSet(src.Identities())
 		for _, note := range src.Describe().Notes {
-			found = append(found, more.flag+": "+note)
+			j.DataNotes = append(j.DataNotes, more.flag+": "+note)
 		}
 	}
 	if j.Out != "" {
@@ -293,8 +293,8 @@ func (f *trainFlags) describe(ctx context.Context, c *cobra.Command) (*train.Job
 	if j.Chained() {
 		note += fmt.Sprintf("; %d replica(s) of %d groups", max(1, j.Replicas), j.Groups)
 	}
-	if len(found) > 0 {
-		note += "; " + strings.Join(found, "; ")
+	if len(j.DataNotes) > 0 {
+		note += "; " + strings.Join(j.DataNotes, "; ")
 	}
 	return j, note, nil
 }

@@ -41,6 +41,8 @@ type Job struct {
 	Reading dataset.Options `json:"reading"`
 	// Files are those that Data, Valid and Test stand for.
 	Files Files `json:"files,omitzero"`
+	// DataNotes are lines for people on how those files are read: skipped files, no header.
+	DataNotes []string `json:"data_notes,omitempty"`
 	// Dataset is "memory" (read once, kept, shuffled every epoch) or "queue"
 	// (read anew each epoch in file order).
 	Dataset string `json:"dataset"`

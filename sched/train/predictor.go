@@ -95,7 +95,7 @@ func runPredictor(ctx context.Context, job *Job, rank Rank) (res *Result, err er
 	if _, err := rank.Coord.Put(ctx, KeyDone, []byte("1"), 0); err != nil {
 		return nil, err
 	}
-	r := &Result{Model: job.Model.Kind, Servers: job.Servers, Workers: job.Workers, Threads: job.Threads, Slots: slots, Features: after,
+	r := &Result{Model: job.Model.Kind, Servers: job.Servers, Workers: job.Workers, Threads: job.Threads, Slots: slots, Features: after, DataNotes: job.DataNotes,
 		Scored: &Scored{Rows: rows, NotFinite: notFinite, Seconds: time.Since(begin).Seconds(), Features: before, FeaturesAfter: after}}
 	if job.Predict.Labelled {
 		r.Scored.Figures = total.Report()

@@ -66,6 +66,8 @@ type Result struct {
 	Pipeline pipe.Summary `json:"pipeline"`
 	Digest   string       `json:"digest"`
 
+	// DataNotes are the job's.
+	DataNotes []string `json:"data_notes,omitempty"`
 	// Warnings are lines for people: about figures that are missing or mislead, and failures that
 	// the job outlived. The process that shows the events adds theirs.
 	Warnings []string `json:"warnings,omitempty"`

@@ -55,7 +55,8 @@ func (w *worker) run(ctx context.Context) (*Result, error) {
 		}
 		defer test.Close()
 	}
-	res := &Result{Sync: w.job.Sync, Model: w.job.Model.Kind, Servers: w.job.Servers, Workers: w.job.Workers, Threads: w.job.Threads}
+	res := &Result{Sync: w.job.Sync, Model: w.job.Model.Kind, Servers: w.job.Servers, Workers: w.job.Workers, Threads: w.job.Threads,
+		DataNotes: w.job.DataNotes}
 	if w.job.Sync == SSP {
 		res.Staleness = &w.job.Staleness
 	}
