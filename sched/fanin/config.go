@@ -1,6 +1,9 @@
 package fanin
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 const (
 	MinChunk = 4 << 10   // bytes; below, the cost of a message exceeds its transfer
@@ -8,7 +11,7 @@ const (
 	// ChunkNanos is the link time of a chunk between these two.
 	ChunkNanos = 10_000
 
-	maxRTTNanos  = 50_000_000      // rate x RTT stays in an int64
+	maxRTTNanos  = 1_000_000_000
 	maxRate      = 100_000_000_000 // bytes/s, 800 Gb/s
 	minRate      = 1_000_000       // bytes/s: a chunk in 4 ms
 	maxTransfers = 1 << 10         // of one worker: they are searched one by one
@@ -107,6 +110,13 @@ func Chunk(rate int64) int64 {
 
 // Chunks is k: how many chunks may be outstanding.
 func Chunks(rate, rttNanos, chunk int64) int64 {
-	flight := min(max(rate, 0), maxRate) * min(max(rttNanos, 0), maxRTTNanos) / 1e9
+	flight := bytesIn(min(max(rate, 0), maxRate), min(max(rttNanos, 0), maxRTTNanos))
 	return 1 + (flight+chunk-1)/chunk
+}
+
+// bytesIn is what a rate, in bytes/s, carries in nanos. The product exceeds 64 bits on a fast and long link.
+func bytesIn(rate, nanos int64) int64 {
+	high, low := bits.Mul64(uint64(rate), uint64(nanos))
+	bytes, _ := bits.Div64(high, low, 1e9)
+	return int64(bytes)
 }

@@ -47,6 +47,11 @@
 // estimates that fall, may leave more outstanding than the window: then nothing
 // is granted until it has drained.
 //
+// A belief in too short a round trip would make every worker late for ever, and the window too
+// small for any sample to correct it. So the first grant on an empty link is a measurement as long
+// as the round trip is a guess, after a worker was set aside, and while one is on trial; and late
+// workers do not count as a pause, after which drains wait for a full window again.
+//
 // So on their way are at most two windows, and what workers owe that have been
 // silent for SilenceNanos: at most a window each, since they get no more.
 //

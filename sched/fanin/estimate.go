@@ -66,6 +66,8 @@ type estimator struct {
 	rtts   [medianOf]int64 // the last drains', in a circle
 	drains int
 	guess  int64 // Config.RTTNanos
+	// doubted: a worker was set aside since the last round trip that was measured.
+	doubted bool
 }
 
 func newEstimator(cfg Config) estimator {
@@ -100,7 +102,7 @@ func (e *estimator) granted(worker int32, id uint64, end, now int64) {
 // its way as a round trip at the believed rate carries. If the belief is too
 // high, the next sample says so. If it is too low, it holds back grants, which
 // are spread by a quarter more than it.
-func (e *estimator) look(held bool, onWay int64) { e.full = held || onWay >= e.rate*e.least/1e9 }
+func (e *estimator) look(held bool, onWay int64) { e.full = held || onWay >= bytesIn(e.rate, e.least) }
 
 // landed takes a worker's bytes.
 func (e *estimator) landed(worker int32, id uint64, landed, bytes, now int64) {
@@ -138,6 +140,7 @@ func (e *estimator) sampleRate(rate int64) {
 func (e *estimator) sampleRTT(rtt int64) {
 	e.rtts[e.drains%medianOf] = min(max(rtt, 100), maxRTTNanos)
 	e.drains++
+	e.doubted = false
 	sorted := e.rtts
 	known := sorted[:min(e.drains, medianOf)]
 	slices.Sort(known)

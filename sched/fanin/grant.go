@@ -22,13 +22,16 @@ func (p *Policy) grantAll(dst []Grant) (_ []Grant, held bool) {
 		}
 		at, k, trial := p.pick()
 		if at == out {
-			p.est.idle(p.outstanding)
+			if p.lent+p.aside == 0 { // else announcements wait for workers that are silent
+				p.est.idle(p.outstanding)
+			}
 			return dst, false
 		}
 		w := &p.workers[at]
 		t := w.first(k)
 		n := p.part(t.size - t.granted)
-		if p.drain.state == alone {
+		lone := p.drain.state == alone || p.lone(w)
+		if lone {
 			n = min(n, MinChunk)
 		}
 		if p.outstanding+n > p.allowed() || !p.pace(n) {
@@ -39,10 +42,22 @@ func (p *Policy) grantAll(dst []Grant) (_ []Grant, held bool) {
 		}
 		dst = append(dst, Grant{Worker: int(at), ID: t.id, Offset: t.granted, Bytes: n})
 		p.owe(at, t, n)
+		if lone {
+			p.est.granted(at, t.id, t.granted, p.now)
+		}
 		if trial && p.trial.has(at) {
 			p.trial.rotate()
 		}
 	}
+}
+
+// lone reports whether the next grant to w measures the round trip without a drain: nothing is on
+// its way, and the believed round trip is a guess or in doubt. It is in doubt when a worker was set
+// aside since the last measurement, or is on trial: such a worker is granted too little for drains,
+// and would stay where it is as long as the belief is too short.
+func (p *Policy) lone(w *worker) bool {
+	return (p.est.drains < trusted || p.est.doubted || w.trial) &&
+		!p.est.fixed && !p.est.lone.active && p.outstanding+p.lent+p.aside+p.answers == 0
 }
 
 // part is how much of the rest of a transfer goes into the next grant. The last
@@ -115,9 +130,6 @@ func (p *Policy) turn(at int32, k Kind, n int64) {
 func (p *Policy) owe(at int32, t *transfer, n int64) {
 	w, k := &p.workers[at], t.kind
 	t.granted += n
-	if p.drain.state == alone {
-		p.est.granted(at, t.id, t.granted, p.now)
-	}
 	p.outstanding += n
 	if w.trial {
 		p.onTrial += n

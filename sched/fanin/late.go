@@ -19,7 +19,7 @@ const (
 // does not hold the window. Only a window's worth may be late, since late bytes
 // do come. silence is when it is set aside, late or not.
 func (p *Policy) patience() int64 {
-	return max((p.est.rtt+p.allowed()*1e9/p.est.rate)*3/2, p.cfg.LateNanos)
+	return max((p.est.rtt+int64(float64(p.allowed())*1e9/float64(p.est.rate)))*3/2, p.cfg.LateNanos)
 }
 func (p *Policy) silence() int64 { return max(p.cfg.SilenceNanos, 4*p.patience()) }
 
@@ -55,6 +55,7 @@ func (p *Policy) judge() {
 		p.aside += w.owed
 		w.standing = aside
 		p.stats.SetAside++
+		p.est.doubted = true
 	}
 	for p.owing.front != out {
 		at := p.owing.front
@@ -65,6 +66,7 @@ func (p *Policy) judge() {
 			w.standing = aside
 			p.aside += w.owed
 			p.stats.SetAside++
+			p.est.doubted = true
 		case quiet >= p.patience() && p.lent+w.owed <= p.allowed():
 			w.standing = late
 			p.lent += w.owed
