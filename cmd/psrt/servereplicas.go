@@ -120,7 +120,10 @@ func (f *serveFlags) serveReplicas(ctx context.Context, c *cobra.Command, cfg se
 		defer outfile.Remove(f.readyFile)
 	}
 	all := f.group(cfg.Token)
-	all.Exe, all.Grace = exe, endingFor
+	all.Exe, all.Grace, all.Saved = exe, endingFor, "nothing was saved: --save DIR and --save-every keep a model to begin with"
+	if save.save != "" {
+		all.Saved = fmt.Sprintf("start psrt serve again with --load %s, where it saves: it begins with the last save", save.save)
+	}
 	all.Log = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	all.Note = cfg.Log
 	all.Flags = func(number, _ int, coordinator, shown string) []string {
@@ -138,7 +141,7 @@ func (f *serveFlags) serveReplicas(ctx context.Context, c *cobra.Command, cfg se
 		if json.Unmarshal(line, &r) != nil || r.Event != "failed" {
 			return nil
 		}
-		return &train.Failure{Message: r.Error, BadInput: r.BadInput}
+		return &train.Failure{Message: r.failure(f.servers), BadInput: r.BadInput}
 	}
 	all.Keep = func(ctx context.Context, store coord.Coordinator, dir string) error {
 		var shown *metrics.Endpoint
@@ -185,11 +188,7 @@ func (f *serveFlags) readyAll(v *job.View, cfg serve.Config, save serveSaves, sh
 
 // serveReplica is one server with replicas in this process.
 func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err error) {
-	defer func() {
-		if err != nil && launched() {
-			err = errors.Join(err, f.announceFailure(err))
-		}
-	}()
+	defer func() { err = f.toLauncher(err) }()
 	save := takeSaves(&cfg)
 	all := f.group(cfg.Token)
 	store, first, end, err := f.meet(ctx, all, cfg)

@@ -209,7 +209,7 @@ func (r *Replica) Servers() (all []*server.Server) {
 func (r *Replica) Addr() string { return r.member.Addr() }
 
 // Run serves until ctx ends, the servers are over, or this one was asked to leave and
-// has. ready is called when there is a map.
+// has. ready is called when trainers may come.
 func (r *Replica) Run(ctx context.Context, ready func()) (err error) {
 	defer r.refused.Close()
 	defer r.host.Close()
@@ -223,12 +223,7 @@ func (r *Replica) Run(ctx context.Context, ready func()) (err error) {
 		}
 		return err
 	}
-	go r.follow(ctx, stop)
-	go func() {
-		if _, err := coord.AwaitThrough(ctx, r.cfg.Replicated.Coord, replica.KeyMap); err == nil {
-			ready()
-		}
-	}()
+	go r.follow(ctx, ready, stop)
 	return r.member.Run(ctx)
 }
 
@@ -264,12 +259,13 @@ func (r *Replica) agree(ctx context.Context) error {
 
 // follow does what whoever keeps the servers wants: let trainers in, end their
 // connections, end.
-func (r *Replica) follow(ctx context.Context, stop context.CancelFunc) {
+func (r *Replica) follow(ctx context.Context, ready func(), stop context.CancelFunc) {
 	k := r.cfg.Replicated
 	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyOpen); err != nil {
 		return
 	}
 	close(r.open)
+	ready()
 	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyClosing); err != nil {
 		return
 	}

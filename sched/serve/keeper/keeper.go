@@ -60,6 +60,9 @@ func Begin(ctx context.Context, cfg Config) (*Keeper, error) {
 	if _, err := coord.Await(meeting, cfg.Coord, replica.KeyMap); err != nil {
 		return nil, fmt.Errorf("keeper: the servers have not all come: %w; start all of them with the same --coordinator", err)
 	}
+	if err := k.reach(meeting); err != nil {
+		return nil, err
+	}
 	if cfg.Load != "" {
 		if err := k.load(ctx); err != nil {
 			return nil, err
@@ -165,6 +168,24 @@ func (k *Keeper) chains(ctx context.Context) (*place.Chains, error) {
 		return nil, err
 	}
 	return place.Decode(kv.Value, uint64(kv.Revision))
+}
+
+// reach returns when every group serves: a client has connected to the head of each.
+func (k *Keeper) reach(ctx context.Context) error {
+	for {
+		c, err := k.client(ctx, nil)
+		switch {
+		case err == nil:
+			c.Close()
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("keeper: not every group serves within %v: %w", meetWithin, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
+	}
 }
 
 // client is one beside the trainers, which knows some tables that the servers may lack.
