@@ -81,6 +81,9 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	if err := cfg.checkReplicated(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkFiles(); err != nil {
+		return nil, err
+	}
 	r := &Replica{cfg: cfg, open: make(chan struct{}), refused: dial.NewRefusals(cfg.Log)}
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	if r.cfg.Storage, r.leave, err = cfg.Storage.Own(cfg.Replicated.Number); err != nil {

@@ -125,6 +125,9 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkFiles(); err != nil {
+		return nil, err
+	}
 	s := &Server{cfg: cfg, orders: make(chan numbered, 1)}
 	defer func() {
 		if err != nil {
