@@ -101,7 +101,7 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its key")
 	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a request that waits for so long is told: for whom, why, and since when (0: never)")
-	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
+	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090; it answers /healthz and /readyz, too")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
 	cli.ZeroIsUnset(fl, "save-every")
 	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c, f) }
@@ -153,12 +153,15 @@ func (f *serveFlags) serveOne(ctx context.Context, cfg serve.Config) error {
 		}
 		defer func() { _ = shown.Close() }()
 	}
+	r := metrics.NewRank()
+	r.Name(fmt.Sprintf("server %d", f.rank))
+	if cfg.Save != "" && f.rank == 0 {
+		cfg.OnSave = r.Saves().Note
+	}
 	s, err := serve.New(cfg)
 	if err != nil {
 		return err
 	}
-	r := metrics.NewRank()
-	r.Name(fmt.Sprintf("server %d", f.rank))
 	r.Server(s.Server())
 	watch := stall.New(stall.Config{Rank: fmt.Sprintf("server %d", f.rank), After: f.stallAfter, Say: cfg.Log})
 	watch.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Server().Waits(ctx, -1, after) })
@@ -173,7 +176,9 @@ func (f *serveFlags) serveOne(ctx context.Context, cfg serve.Config) error {
 	running, cancel := context.WithCancel(ctx)
 	go watch.Run(running)
 	defer cancel()
+	defer context.AfterFunc(running, func() { r.NotReady("it is ending") })()
 	err = s.Run(running, func() {
+		r.Ready()
 		if err := f.ready(s, cfg, shown); err != nil {
 			failed <- err
 			cancel()

@@ -24,9 +24,10 @@ import (
 type Config struct {
 	Coord coord.Coordinator
 	Host  *dial.Host
-	// Load, Save and SaveEvery are serve.Config's.
+	// Load, Save, SaveEvery and OnSave are serve.Config's.
 	Load, Save string
 	SaveEvery  time.Duration
+	OnSave     func(error)
 	// Tables are what the servers begin with; nil: nothing.
 	Tables *serve.Tables
 	Log    func(string)
@@ -50,6 +51,9 @@ type Keeper struct{ cfg Config }
 func Begin(ctx context.Context, cfg Config) (*Keeper, error) {
 	if cfg.Log == nil {
 		cfg.Log = func(string) {}
+	}
+	if cfg.OnSave == nil {
+		cfg.OnSave = func(error) {}
 	}
 	if cfg.Tables == nil {
 		cfg.Tables = &serve.Tables{Seed: 1}
@@ -233,7 +237,8 @@ func (k *Keeper) load(ctx context.Context) error {
 
 // save writes the model as it is. Each group is written as it is at one moment; the
 // trainers go on meanwhile, so a push that spans groups may be in some of them.
-func (k *Keeper) save(ctx context.Context) error {
+func (k *Keeper) save(ctx context.Context) (err error) {
+	defer func() { k.cfg.OnSave(err) }()
 	c, err := k.client(ctx, nil)
 	if err != nil {
 		return err
