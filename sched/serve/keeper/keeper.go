@@ -36,8 +36,10 @@ type Config struct {
 const (
 	// meetWithin bounds the wait for all servers at the start.
 	meetWithin = time.Minute
-	loadWithin = 30 * time.Minute
-	saveWithin = 10 * time.Minute
+	// reachWithin bounds the wait for their groups' servers, which may empty disks first.
+	reachWithin = 3 * time.Minute
+	loadWithin  = 30 * time.Minute
+	saveWithin  = 10 * time.Minute
 	// closeWithin bounds the wait for the servers to let their trainers go: one that
 	// does not answer is dead, and its groups are others'.
 	closeWithin = 10 * time.Second
@@ -64,8 +66,10 @@ func Begin(ctx context.Context, cfg Config) (*Keeper, error) {
 	if _, err := coord.Await(meeting, cfg.Coord, replica.KeyMap); err != nil {
 		return nil, fmt.Errorf("keeper: the servers have not all come: %w; start all of them with the same --coordinator", err)
 	}
-	if err := k.reach(meeting); err != nil {
-		return nil, err
+	if _, err := cfg.Coord.Get(ctx, serve.KeyOpen); errors.Is(err, coord.ErrNotFound) { // else trainers are there, and it comes back
+		if err := k.reach(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Load != "" {
 		if err := k.load(ctx); err != nil {
@@ -176,6 +180,8 @@ func (k *Keeper) chains(ctx context.Context) (*place.Chains, error) {
 
 // reach returns when every group serves: a client has connected to the head of each.
 func (k *Keeper) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
 	for {
 		c, err := k.client(ctx, nil)
 		switch {
@@ -183,7 +189,7 @@ func (k *Keeper) reach(ctx context.Context) error {
 			c.Close()
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("keeper: not every group serves within %v: %w", meetWithin, err)
+			return fmt.Errorf("keeper: not every group serves within %v: %w", reachWithin, err)
 		}
 		select {
 		case <-ctx.Done():
