@@ -81,6 +81,9 @@ func (s *space) plan(spec table.Spec, cfg Config) error {
 	return nil
 }
 
+// Fits reports, as an error, that a table has no room in cfg.MaxBytes. It allocates nothing.
+func Fits(spec table.Spec, cfg Config) error { return new(space).plan(spec, cfg.withDefaults()) }
+
 // walkRows is how many records a walk has in flight.
 func (s *space) walkRows(row int) int { return max(1, min(walkRows, s.slabBytes/row)) }
 

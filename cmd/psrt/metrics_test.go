@@ -120,8 +120,16 @@ func TestMetricsOfARunningJob(t *testing.T) {
 	const passes = 6
 	flags, g := gated(t, rows(60000, 1), passes)
 	g.let(t, passes/2)
-	r := runShown(t, append(flags[1:], "--servers", "2", "--workers", "2", "--batch", "512", "--json")...)
+	r := runShown(t, append(flags[1:], "--servers", "2", "--workers", "2", "--batch", "512", "--lr", "0.01", "--checkpoint", filepath.Join(t.TempDir(), "ck"), "--checkpoint-every", "100steps", "--json")...)
 	first := r.whole()
+	eventually(t, "the job is ready", func() bool {
+		resp, err := http.Get("http://" + r.addr + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 	g.let(t, passes-1)
 	examples := func(s map[string]float64) float64 {
 		return s[`psrt_worker_examples_total{rank="worker 0"}`] + s[`psrt_worker_examples_total{rank="worker 1"}`]
@@ -178,6 +186,13 @@ func TestMetricsOfARunningJob(t *testing.T) {
 	}
 	if n := examples(last); n > float64(res.Examples) || n == 0 {
 		t.Errorf("%g examples, at the end %d", n, res.Examples)
+	}
+	model := `{rank="worker 0",rows="train"}`
+	if auc, loss, age := last["psrt_train_auc"+model], last["psrt_train_logloss"+model], last[`psrt_checkpoint_age_seconds{rank="worker 0"}`]; auc <= 0 || auc > 1 || loss <= 0 || age <= 0 {
+		t.Errorf("AUC %g, log loss %g, a checkpoint %g s old", auc, loss, age)
+	}
+	if rate := last[`psrt_train_learning_rate{parameters="sparse",rank="worker 0"}`]; rate != .01 {
+		t.Errorf("the learning rate is %g", rate)
 	}
 	for _, rank := range []string{"server 0", "server 1", "worker 0", "worker 1", "launcher"} {
 		if last[fmt.Sprintf("go_goroutines{rank=%q}", rank)] < 1 {

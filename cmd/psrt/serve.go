@@ -101,7 +101,7 @@ says, and nothing is left behind.`,
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` with its key")
 	fl.StringVar(&f.readyFile, "ready-file", "", "write the readiness line to this `file`, too; removed at the end")
 	fl.DurationVar(&f.stallAfter, "stall-after", 10*time.Second, "a request that waits for so long is told: for whom, why, and since when (0: never)")
-	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090")
+	fl.StringVar(&f.metrics, "metrics", "", "show the server to Prometheus at this `address`, such as 127.0.0.1:9090; it answers /healthz and /readyz, too")
 	fl.StringVar(&f.config, "config", "", "YAML `file` with these flags; flags win")
 	cli.ZeroIsUnset(fl, "save-every")
 	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c, f) }
@@ -129,6 +129,11 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	case f.servers > 1 && f.coordinator == "":
 		return f.serveAll(ctx, c)
 	}
+	return f.toLauncher(f.serveOne(ctx, cfg))
+}
+
+// serveOne is one server without replicas in this process.
+func (f *serveFlags) serveOne(ctx context.Context, cfg serve.Config) error {
 	if f.coordinator != "" {
 		group, leave, err := f.join(ctx, cfg.Token)
 		switch {
@@ -142,17 +147,21 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	}
 	var shown *metrics.Endpoint
 	if f.metrics != "" {
+		var err error
 		if shown, err = metrics.Listen(f.metrics); err != nil {
 			return cli.Usagef("--metrics: %w", err)
 		}
 		defer func() { _ = shown.Close() }()
 	}
+	r := metrics.NewRank()
+	r.Name(fmt.Sprintf("server %d", f.rank))
+	if cfg.Save != "" && f.rank == 0 {
+		cfg.OnSave = r.Saves().Note
+	}
 	s, err := serve.New(cfg)
 	if err != nil {
 		return err
 	}
-	r := metrics.NewRank()
-	r.Name(fmt.Sprintf("server %d", f.rank))
 	r.Server(s.Server())
 	watch := stall.New(stall.Config{Rank: fmt.Sprintf("server %d", f.rank), After: f.stallAfter, Say: cfg.Log})
 	watch.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Server().Waits(ctx, -1, after) })
@@ -167,7 +176,9 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	running, cancel := context.WithCancel(ctx)
 	go watch.Run(running)
 	defer cancel()
+	defer context.AfterFunc(running, func() { r.NotReady("it is ending") })()
 	err = s.Run(running, func() {
+		r.Ready()
 		if err := f.ready(s, cfg, shown); err != nil {
 			failed <- err
 			cancel()
@@ -180,9 +191,6 @@ func runServe(c *cobra.Command, f *serveFlags) error {
 	case bad := <-failed:
 		err = errors.Join(bad, err)
 	default:
-	}
-	if err != nil && launched() {
-		err = errors.Join(err, f.announceFailure(err))
 	}
 	return err // a signal is how a server ends: it is no failure
 }
@@ -310,6 +318,8 @@ type readiness struct {
 	Replicas  int      `json:"replicas,omitempty"`
 	Error     string   `json:"error,omitempty"` // of a server that serveAll has started
 	BadInput  bool     `json:"bad_input,omitempty"`
+
+	Memory *server.MemoryError `json:"memory,omitempty"` // likewise
 }
 
 // readiness is what is known of it before.
@@ -356,10 +366,26 @@ func (f *serveFlags) announce(r readiness) error {
 	return err
 }
 
-// announceFailure tells the launcher why this server ends.
-func (f *serveFlags) announceFailure(err error) error {
+// toLauncher tells the launcher, where there is one, why this server ends: it shows that.
+func (f *serveFlags) toLauncher(err error) error {
 	var bad interface{ BadInput() bool }
-	return f.announce(readiness{Event: "failed", Error: err.Error(), BadInput: errors.As(err, &bad) && bad.BadInput()})
+	if err == nil || !launched() {
+		return err
+	}
+	r := readiness{Event: "failed", Error: err.Error(), BadInput: errors.As(err, &bad) && bad.BadInput()}
+	errors.As(err, &r.Memory)
+	if said := f.announce(r); said != nil {
+		return errors.Join(err, said)
+	}
+	return &cli.Reported{Err: err}
+}
+
+// failure is why a server has ended that is one of several processes, which share --mem-budget.
+func (r *readiness) failure(servers int) string {
+	if m := r.Memory; m != nil && m.Table == "" {
+		return (&server.MemoryError{Bytes: m.Bytes * int64(servers), Least: m.Least * int64(servers)}).Error()
+	}
+	return r.Error
 }
 
 // oneSignal takes signals that come within a second of the first for the same

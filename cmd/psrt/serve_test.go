@@ -144,7 +144,12 @@ func TestServe(t *testing.T) {
 	if got := scrape(t, s.ready.Metrics); !strings.Contains(got, `psrt_server_rows{rank="server 0",table="sum"} 1`) {
 		t.Errorf("the metrics have no line of the table's rows:\n%s", got)
 	}
-	_, err := kv.Open(context.Background(), kv.Config{Servers: []string{s.ready.Address}, Token: []byte("not the token of this server")})
+	res, err := http.Get("http://" + s.ready.Metrics + "/readyz")
+	must(t, err)
+	if res.Body.Close(); res.StatusCode != http.StatusOK {
+		t.Errorf("it has said that it is ready, and answers %s", res.Status)
+	}
+	_, err = kv.Open(context.Background(), kv.Config{Servers: []string{s.ready.Address}, Token: []byte("not the token of this server")})
 	var coded *kv.Error
 	if !errors.As(err, &coded) || coded.Code != kv.Token {
 		t.Errorf("another token gives %v", err)

@@ -187,6 +187,12 @@ func (f *serveFlags) serveAll(ctx context.Context, c *cobra.Command) error {
 	var death *launch.Death
 	switch {
 	case len(failures) > 0:
+		var bad interface{ BadInput() bool }
+		for _, err := range failures {
+			if errors.As(err, &bad) {
+				return err // the others have the same fault, or ended for it
+			}
+		}
 		return errors.Join(failures...)
 	case errors.As(err, &death) && len(death.Tail) > 0:
 		return fmt.Errorf("%w; its last words:\n  %s", death, strings.Join(death.Tail, "\n  "))
@@ -203,7 +209,7 @@ func (f *serveFlags) whenAllAre(shown string, failed context.CancelCauseFunc, fa
 	return func(rank int, line []byte) {
 		var r readiness
 		if json.Unmarshal(line, &r) != nil || r.Event == "failed" {
-			err := fmt.Errorf("server %d: %s", rank, r.Error)
+			err := fmt.Errorf("server %d: %s", rank, r.failure(f.servers))
 			if r.BadInput {
 				err = cli.Usagef("%w", err)
 			}

@@ -58,13 +58,14 @@ func (f *serveFlags) checkReplicas(c *cobra.Command) error {
 }
 
 // keep begins, saves and ends the servers that meet in store.
-func (f *serveFlags) keep(ctx context.Context, store coord.Coordinator, cfg serve.Config, save serveSaves, ready func(*job.View) error) error {
+func (f *serveFlags) keep(ctx context.Context, store coord.Coordinator, cfg serve.Config, save serveSaves, own *metrics.Rank, ready func(*job.View) error) error {
+	defer context.AfterFunc(ctx, func() { own.NotReady("it is ending") })()
 	host, err := dial.New(dial.Config{Transport: f.transport.kind.Value, Token: cfg.Token, Devices: cfg.Devices, Cover: f.transport.cover()})
 	if err != nil {
 		return err
 	}
 	defer host.Close()
-	k, err := keeper.Begin(ctx, keeper.Config{Coord: store, Host: host, Load: save.load, Save: save.save, SaveEvery: save.every, Tables: cfg.Tables, Log: cfg.Log})
+	k, err := keeper.Begin(ctx, keeper.Config{Coord: store, Host: host, Load: save.load, Save: save.save, SaveEvery: save.every, OnSave: save.note(own), Tables: cfg.Tables, Log: cfg.Log})
 	gone := context.Cause(ctx)
 	switch {
 	case errors.Is(gone, job.ErrServersGone):
@@ -77,6 +78,7 @@ func (f *serveFlags) keep(ctx context.Context, store coord.Coordinator, cfg serv
 	v, err := (&job.Control{Coord: store}).View(ctx)
 	switch {
 	case err == nil:
+		own.Ready()
 		err = ready(v)
 	case ctx.Err() != nil:
 		err = nil
@@ -94,6 +96,14 @@ func (f *serveFlags) keep(ctx context.Context, store coord.Coordinator, cfg serv
 type serveSaves struct {
 	load, save string
 	every      time.Duration
+}
+
+// note counts saves for the metrics, where there are any.
+func (s *serveSaves) note(r *metrics.Rank) func(error) {
+	if s.save == "" {
+		return nil
+	}
+	return r.Saves().Note
 }
 
 // takeSaves takes from a server what the keeper does.
@@ -120,7 +130,10 @@ func (f *serveFlags) serveReplicas(ctx context.Context, c *cobra.Command, cfg se
 		defer outfile.Remove(f.readyFile)
 	}
 	all := f.group(cfg.Token)
-	all.Exe, all.Grace = exe, endingFor
+	all.Exe, all.Grace, all.Saved = exe, endingFor, "nothing was saved: --save DIR and --save-every keep a model to begin with"
+	if save.save != "" {
+		all.Saved = fmt.Sprintf("start psrt serve again with --load %s, where it saves: it begins with the last save", save.save)
+	}
 	all.Log = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	all.Note = cfg.Log
 	all.Flags = func(number, _ int, coordinator, shown string) []string {
@@ -138,21 +151,22 @@ func (f *serveFlags) serveReplicas(ctx context.Context, c *cobra.Command, cfg se
 		if json.Unmarshal(line, &r) != nil || r.Event != "failed" {
 			return nil
 		}
-		return &train.Failure{Message: r.Error, BadInput: r.BadInput}
+		return &train.Failure{Message: r.failure(f.servers), BadInput: r.BadInput}
 	}
 	all.Keep = func(ctx context.Context, store coord.Coordinator, dir string) error {
 		var shown *metrics.Endpoint
+		own := metrics.NewRank()
+		own.Name("launcher")
+		own.NotReady("the servers are starting")
 		if f.metrics != "" {
 			var err error
 			if shown, err = metrics.Listen(f.metrics); err != nil {
 				return cli.Usagef("--metrics: %w", err)
 			}
 			defer func() { _ = shown.Close() }()
-			own := metrics.NewRank()
-			own.Name("launcher")
 			shown.Serve(metrics.NewJob(own, f.sockets(dir)))
 		}
-		return f.keep(ctx, store, cfg, save, func(v *job.View) error { return f.readyAll(v, cfg, save, shown) })
+		return f.keep(ctx, store, cfg, save, own, func(v *job.View) error { return f.readyAll(v, cfg, save, shown) })
 	}
 	return job.RunServers(ctx, all)
 }
@@ -185,11 +199,7 @@ func (f *serveFlags) readyAll(v *job.View, cfg serve.Config, save serveSaves, sh
 
 // serveReplica is one server with replicas in this process.
 func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err error) {
-	defer func() {
-		if err != nil && launched() {
-			err = errors.Join(err, f.announceFailure(err))
-		}
-	}()
+	defer func() { err = f.toLauncher(err) }()
 	save := takeSaves(&cfg)
 	all := f.group(cfg.Token)
 	store, first, end, err := f.meet(ctx, all, cfg)
@@ -243,7 +253,7 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 			save.load = "" // they have it
 		}
 		go func() {
-			err := f.keep(keeping, store, cfg, save, func(v *job.View) error { return f.readyAll(v, cfg, save, nil) })
+			err := f.keep(keeping, store, cfg, save, r, func(v *job.View) error { return f.readyAll(v, cfg, save, nil) })
 			kept <- err
 			cancel(err)
 		}()
@@ -257,6 +267,7 @@ func (f *serveFlags) serveReplica(ctx context.Context, cfg serve.Config) (err er
 		})()
 	}
 	err = s.Run(running, func() {
+		r.Ready()
 		if f.rank > 0 && !launched() {
 			one := f.readiness(cfg)
 			one.Address, one.Tables = s.Addr(), s.Tables()

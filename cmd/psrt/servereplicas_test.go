@@ -260,6 +260,7 @@ func TestReplicasRefused(t *testing.T) {
 		"--groups 0: must be at least": "--groups 0",
 		"has no effect without":        "--servers 2 --allow-same-host",
 		"describe all of them":         "--new-tables --servers 2 --groups 4 --mem-budget 64MiB --ssd " + dir,
+		"raise --mem-budget to ":       "--servers 2 --groups 4 --mem-budget 4MiB --ssd " + dir,
 		"one less than --servers":      "--servers 2 --coordinator 127.0.0.1:1 --rank 2",
 		"--rank 256":                   "--servers 2 --groups 2 --coordinator 127.0.0.1:1 --rank 256",
 	} {

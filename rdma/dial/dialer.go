@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/openfiles"
 	"psrt/rdma/secure"
 	"psrt/rdma/wire"
 )
@@ -40,7 +41,7 @@ func (h *Host) dial(ctx context.Context, addr string, hello []byte, count int, t
 	network, address := splitAddr(addr)
 	control, err := h.control(ctx, network, address)
 	if err != nil {
-		return nil, nil, fmt.Errorf("dial: %s: open control connection: %w", addr, err)
+		return nil, nil, fmt.Errorf("dial: %s: open control connection: %w", addr, openfiles.Explain(err))
 	}
 	// The end of ctx ends whatever the handshake waits for.
 	stop := context.AfterFunc(ctx, func() { _ = control.Close() })

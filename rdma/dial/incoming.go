@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/openfiles"
 )
 
 // Incoming is a peer that said hello and waits for Finish or Reject.
@@ -91,7 +92,7 @@ func (in *Incoming) finish(attach func(i int, d rdma.Domain) rdma.EndpointConfig
 			if failure != "" {
 				failure += "; "
 			}
-			failure += fmt.Sprintf("%s could not be set up%s: %v", ch.name, onDevices(domains, pairs), err)
+			failure += fmt.Sprintf("%s could not be set up%s: %v", ch.name, onDevices(domains, pairs), openfiles.Explain(err))
 		}
 	}
 	err = fmt.Errorf("%w works: %s", ErrNoTransport, failure)

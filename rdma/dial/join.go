@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/openfiles"
 )
 
 type attachFunc func(i int, d rdma.Domain) (rdma.EndpointConfig, error)
@@ -77,5 +78,5 @@ func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	return openfiles.Explain(err).Error()
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"psrt/rdma/openfiles"
 	"psrt/rdma/wire"
 )
 
@@ -131,6 +132,9 @@ func (l *Listener) acceptLoop() {
 				return
 			}
 			// Out of descriptors or memory: others may give some back.
+			if pause == 0 {
+				l.report(l.inner.Addr(), openfiles.Explain(err))
+			}
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			if l.pausing(pause) {
 				return
@@ -199,6 +203,11 @@ func (l *Listener) handshake(raw net.Conn) {
 func (l *Listener) reject(raw net.Conn, err error) {
 	addr := raw.RemoteAddr()
 	_ = raw.Close()
+	l.report(addr, err)
+}
+
+// report tells OnReject's function, while the listener is open.
+func (l *Listener) report(addr net.Addr, err error) {
 	l.mu.Lock()
 	fn, closed := l.onReject, l.closed
 	l.mu.Unlock()

@@ -171,11 +171,11 @@ func remedied(refusal string) string {
 	case deviceFailed(refusal):
 		return refusal + "; what was checkpointed or saved before is safe: resume from that; give --hbm-journal, or leave --hbm-budget out"
 	case strings.Contains(refusal, "growing failed"): // the disk, not the limit
-		return refusal + "; free room on the disks of --ssd, add servers or lower --dim"
+		return refusal + "; free room on the disks of --ssd, add servers or use a smaller dimension"
 	case strings.Contains(refusal, "ssd: the store is full"), strings.Contains(refusal, "of --ssd-limit"):
-		return refusal + "; raise --ssd-limit, add servers or lower --dim"
+		return refusal + "; raise --ssd-limit, add servers or use a smaller dimension"
 	}
-	return refusal + "; raise --mem-budget, add servers or lower --dim"
+	return refusal + "; raise --mem-budget, add servers or use a smaller dimension"
 }
 
 // refusalTimeout bounds asking a server why it refused.

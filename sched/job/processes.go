@@ -127,6 +127,7 @@ type launcher struct {
 	dir   string
 	store coord.Coordinator
 	flags func(rank, n int) []string // of servers that are not psrt train's; else nil
+	saved string                     // what such servers can begin with again, in words
 	// ending: nobody is started any more, and those that live are needed until what they
 	// have is saved. nil: no.
 	ending func() bool

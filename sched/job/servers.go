@@ -24,6 +24,10 @@ type ServersConfig struct {
 	AllowSameHost                    bool
 	Token                            []byte
 
+	// Saved tells a user, in words, from which model the servers can begin again after
+	// all replicas of a group have died.
+	Saved string
+
 	// What follows is for servers as processes of this machine. Flags are those of a
 	// server that is started for the n-th time, from 0.
 	Exe   string
@@ -66,7 +70,7 @@ func RunServers(ctx context.Context, cfg ServersConfig) error {
 		return err
 	}
 	defer end()
-	l := &launcher{job: cfg.job(), dir: dir, store: store, failures: map[int]*train.Failure{}, starts: map[int]int{}, lost: map[int]bool{}, waiting: map[int]time.Time{}}
+	l := &launcher{job: cfg.job(), saved: cfg.Saved, dir: dir, store: store, failures: map[int]*train.Failure{}, starts: map[int]int{}, lost: map[int]bool{}, waiting: map[int]time.Time{}}
 	l.cfg.Events = func(e train.Event) { cfg.Note(cmp.Or(e.Warning, e.Note)) }
 	l.flags = func(rank, n int) []string {
 		if n > 0 {

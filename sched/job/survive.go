@@ -106,7 +106,7 @@ func (l *launcher) serverDied(ctx context.Context, d *launch.Death, number int, 
 			return launch.Verdict{End: d} // it ended by itself, or would do so again
 		}
 	case len(groups) > 0:
-		return launch.Verdict{End: &LostError{Death: d, Why: l.why(d), Groups: groups, Replicas: max(1, l.job.Replicas), Saved: lastSaved(ctx, l.job)}}
+		return launch.Verdict{End: &LostError{Death: d, Why: l.why(d), Groups: groups, Replicas: max(1, l.job.Replicas), Saved: l.lastSaved(ctx)}}
 	}
 	ending := l.ending != nil && l.ending()
 	what := "; its groups go on with their other replicas, and it is started again"
@@ -251,8 +251,12 @@ func numbers(all []int) string {
 }
 
 // lastSaved says what a job can go on from.
-func lastSaved(ctx context.Context, j *train.Job) string {
-	if j.Checkpoint == nil {
+func (l *launcher) lastSaved(ctx context.Context) string {
+	j := l.job
+	switch {
+	case l.saved != "":
+		return l.saved
+	case j.Checkpoint == nil:
 		return "nothing was saved: --checkpoint DIR keeps snapshots to go on from"
 	}
 	asking, cancel := context.WithTimeout(ctx, storeTimeout)

@@ -207,6 +207,7 @@ func TestDeathsThatEndAJob(t *testing.T) {
 	}{
 		"a worker's":             {2, 3, nil, "worker 0 (pid 77) was killed"},
 		"without replicas":       {1, 0, nil, "--replicas 2 survives"},
+		"of psrt serve":          {1, 0, func(l *launcher) { l.saved = "flags of serve" }, "death of a server); flags of serve"},
 		"for the input's sake":   {2, 0, func(l *launcher) { l.failures[0] = &train.Failure{Message: "no disk", BadInput: true} }, "server 0 (pid 77)"},
 		"of a job without chain": {1, 0, func(l *launcher) { l.job.Groups = 0 }, "server 0 (pid 77)"},
 	} {

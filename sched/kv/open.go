@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"psrt/rdma"
 	"psrt/rdma/dial"
+	"psrt/rdma/openfiles"
 	"psrt/rdma/secure"
 	"psrt/sched/client"
 	"psrt/sched/coord"
@@ -56,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		if bug := c.bug.Load(); bug != nil {
 			return nil, bug
 		}
-		return nil, coded(err, Connect)
+		return nil, coded(openfiles.Explain(err), Connect)
 	}
 	return c, nil
 }
@@ -87,6 +89,9 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	} else if c.cfg.Worker >= c.job.Workers {
 		return errorf(BadConfig, "kv: worker %d, the servers expect workers 0 to %d", c.cfg.Worker, c.job.Workers-1)
 	}
+	if err := openfiles.Room(c.files()); err != nil {
+		return &Error{NoMemory, fmt.Errorf("kv: the connections to the servers: %w", err)}
+	}
 	stop := context.AfterFunc(ctx, c.cancel) // opening ends with ctx, and the client with Close
 	err := c.join(ctx)
 	if err == nil {
@@ -94,6 +99,9 @@ func (c *Client) open(ctx context.Context, token []byte) error {
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()
+	} else if err != nil && ctx.Err() != nil {
+		err = coded(err, openCode(err))
+		err = &Error{CodeOf(err), fmt.Errorf("kv: not all connections stand within %v (connect_timeout): %w", time.Duration(c.cfg.ConnectTimeout), err)}
 	}
 	if err != nil {
 		return coded(err, openCode(err))
@@ -256,4 +264,20 @@ func (c *Client) enterSteps(ctx context.Context) error {
 		step = &high
 	}
 	return errorf(Clock, "kv: worker %d cannot agree with %d servers on its step; is another process this worker?", c.c.Worker(), c.c.Servers())
+}
+
+// files is the least number of files that the connections to all servers take, by TCP
+// where any transport may be chosen.
+func (c *Client) files() (n int) {
+	transport := cmp.Or(c.cfg.Transport, dial.Auto)
+	if transport == dial.Auto {
+		transport = "tcp"
+	}
+	if c.job.Chains != nil {
+		return len(c.job.Chains.Groups) * dial.PeerFiles("tcp", 1)
+	}
+	for i := range c.job.Map.Servers {
+		n += dial.PeerFiles(transport, c.job.Map.Servers[i].Lanes)
+	}
+	return n
 }

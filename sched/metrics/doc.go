@@ -1,8 +1,8 @@
 // Package metrics shows a rank's counts to Prometheus.
 //
 // It owns the names (docs/metrics.md has each), the bound on how many series
-// there can be, the endpoint, and how the ranks of one machine's job are shown
-// as one. It must not know how anything is counted, nor where ranks come from.
+// there can be, the endpoint with its probes (/healthz, /readyz), and how the
+// ranks of one machine's job are shown as one. It must not know how anything is counted, nor where ranks come from.
 //
 // # The life of a scrape
 //

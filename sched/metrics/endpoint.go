@@ -32,7 +32,7 @@ func (e *AddressError) Unwrap() error { return e.Cause }
 // BadInput says whose fault it is.
 func (e *AddressError) BadInput() bool { return true }
 
-// Endpoint is an HTTP server that answers /metrics.
+// Endpoint is an HTTP server that answers /metrics, /healthz and /readyz.
 type Endpoint struct {
 	listener net.Listener
 	server   *http.Server
@@ -116,6 +116,7 @@ func (e *Endpoint) Serve(g prometheus.Gatherer) {
 	if who, ok := g.(waiter); ok {
 		mux.HandleFunc("GET "+stallsPath, func(w http.ResponseWriter, r *http.Request) { showWaits(w, who.Waits(r.Context())) })
 	}
+	serveHealth(mux, g)
 	for path, page := range e.pages {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { showJSON(w, page(r.Context())) })
 	}

@@ -347,6 +347,10 @@ func TestNamesAreDocumented(t *testing.T) {
 	r.Worker(func() Worker {
 		return Worker{Calls: map[psmsg.Kind]usage.Counts{psmsg.KindPush: {}}, Pipeline: pipe.Summary{Stages: []pipe.Stage{{Name: "read"}}}}
 	})
+	half := .5
+	r.Training().Set("train", Figures{&half, &half, &half})
+	r.Training().Rate("sparse", half)
+	r.Saves()
 	all, err := NewJob(r, nil).Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -20,18 +20,23 @@ type Rank struct {
 	labelled prometheus.Registerer
 	stall    atomic.Pointer[stall.Watch]
 	worker   atomic.Pointer[func() Worker]
-	beside   bool // another one shows the process
+	training atomic.Pointer[Training]
+	saves    atomic.Pointer[Saves]
+	ready    *readiness // of the process
+	beside   bool       // another one shows the process
 }
 
 // NewRank shows nothing before it has a name.
-func NewRank() *Rank { return &Rank{registry: prometheus.NewRegistry()} }
+func NewRank() *Rank {
+	return &Rank{registry: prometheus.NewRegistry(), ready: &readiness{why: map[*Rank]string{}}}
+}
 
 // Beside is another rank in the same process. A worker's, beside a server's.
 func (r *Rank) Beside() *Rank {
 	if r == nil {
 		return nil
 	}
-	return &Rank{registry: r.registry, beside: true}
+	return &Rank{registry: r.registry, ready: r.ready, beside: true}
 }
 
 // Name says who it is, and begins with Go's own figures and the process's. It
@@ -40,6 +45,7 @@ func (r *Rank) Name(name string) {
 	if r == nil {
 		return
 	}
+	r.ready.set(r, "it is starting")
 	r.labelled = prometheus.WrapRegistererWith(prometheus.Labels{RankLabel: name}, r.registry)
 	if r.beside {
 		return

@@ -63,7 +63,7 @@ func TestRequestRefusals(t *testing.T) {
 	}{
 		{"kind", func(r *Request) { r.Kind = kindEnd }, "unknown request kind"},
 		{"flags", func(r *Request) { r.Flags = flagsEnd }, "unknown request flags"},
-		{"rows", func(r *Request) { r.Rows = MaxRows + 1 }, "lower --batch"},
+		{"rows", func(r *Request) { r.Rows = MaxRows + 1 }, "use smaller batches"},
 	}
 	for _, c := range cases {
 		r, b := sample(), make([]byte, RequestBytes)

@@ -160,7 +160,7 @@ func (r *Request) Decode(b []byte) error {
 	r.Table = le.Uint32(b[24:])
 	r.Rows = le.Uint32(b[28:])
 	if r.Rows > MaxRows {
-		return fmt.Errorf("psmsg: request of %d rows, at most %d: lower --batch", r.Rows, MaxRows)
+		return fmt.Errorf("psmsg: request of %d rows, at most %d: use smaller batches", r.Rows, MaxRows)
 	}
 	r.Ticket = le.Uint64(b[32:])
 	r.Keys = rdma.RemoteRange{Key: le.Uint64(b[40:]), Addr: le.Uint64(b[48:]), Len: uint64(r.Rows) * 8}

@@ -127,7 +127,7 @@ func (m *Member) serveWorker(ctx context.Context, server Group, in *dial.Incomin
 	}
 	m.mu.Unlock()
 	if full {
-		_ = in.Reject(fmt.Errorf("server %d, group %d: %d queue pairs of workers are open, at most %d may be: have fewer --groups, more servers, or --read head", m.cfg.ID, group, n, m.cfg.QueuePairs))
+		_ = in.Reject(fmt.Errorf("server %d, group %d: %d queue pairs of workers are open, at most %d may be: have fewer --groups, more servers, or workers that read from heads alone", m.cfg.ID, group, n, m.cfg.QueuePairs))
 		return
 	}
 	defer func() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,7 +80,12 @@ func (tr *trainer) rowsOf(name string, dim int, keys ...uint64) (*client.Rows, [
 func TestSaveNowAndThen(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model")
 	lines := make(chan string, 100)
-	s := start(t, Config{Tables: tables(t, sums), Staleness: asp, Save: model, SaveEvery: 100 * time.Millisecond, Log: func(l string) {
+	var saved atomic.Int32
+	s := start(t, Config{Tables: tables(t, sums), Staleness: asp, Save: model, SaveEvery: 100 * time.Millisecond, OnSave: func(err error) {
+		if saved.Add(1); err != nil {
+			t.Errorf("a save is told as failed: %v", err)
+		}
+	}, Log: func(l string) {
 		select {
 		case lines <- l:
 		default:
@@ -101,6 +107,9 @@ func TestSaveNowAndThen(t *testing.T) {
 	}
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
+	}
+	if saved.Load() < 2 { // once meanwhile, and at the end
+		t.Errorf("%d saves are told", saved.Load())
 	}
 	if got := start(t, Config{Tables: tables(t, sums), Staleness: asp, Load: model}).join(t).pull("sum", 8); got[0] != 3 {
 		t.Errorf("the loaded sum is %v", got)

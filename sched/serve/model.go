@@ -25,9 +25,10 @@ type Meta struct {
 // save writes the model as it is. Each lane is written as it is at one moment;
 // the trainers go on meanwhile, so a push that spans lanes may be in some of them.
 // last: no trainer is connected any more.
-func (s *Server) save(dir string, last bool) error {
+func (s *Server) save(dir string, last bool) (err error) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
+	defer func() { s.cfg.OnSave(err) }()
 	in, err := ckpt.Begin(dir)
 	if err != nil {
 		return err

@@ -81,6 +81,9 @@ func NewReplica(cfg Config) (_ *Replica, err error) {
 	if err := cfg.checkReplicated(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkFiles(); err != nil {
+		return nil, err
+	}
 	r := &Replica{cfg: cfg, open: make(chan struct{}), refused: dial.NewRefusals(cfg.Log)}
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	if r.cfg.Storage, r.leave, err = cfg.Storage.Own(cfg.Replicated.Number); err != nil {
@@ -209,7 +212,7 @@ func (r *Replica) Servers() (all []*server.Server) {
 func (r *Replica) Addr() string { return r.member.Addr() }
 
 // Run serves until ctx ends, the servers are over, or this one was asked to leave and
-// has. ready is called when there is a map.
+// has. ready is called when trainers may come.
 func (r *Replica) Run(ctx context.Context, ready func()) (err error) {
 	defer r.refused.Close()
 	defer r.host.Close()
@@ -223,12 +226,7 @@ func (r *Replica) Run(ctx context.Context, ready func()) (err error) {
 		}
 		return err
 	}
-	go r.follow(ctx, stop)
-	go func() {
-		if _, err := coord.AwaitThrough(ctx, r.cfg.Replicated.Coord, replica.KeyMap); err == nil {
-			ready()
-		}
-	}()
+	go r.follow(ctx, ready, stop)
 	return r.member.Run(ctx)
 }
 
@@ -264,12 +262,13 @@ func (r *Replica) agree(ctx context.Context) error {
 
 // follow does what whoever keeps the servers wants: let trainers in, end their
 // connections, end.
-func (r *Replica) follow(ctx context.Context, stop context.CancelFunc) {
+func (r *Replica) follow(ctx context.Context, ready func(), stop context.CancelFunc) {
 	k := r.cfg.Replicated
 	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyOpen); err != nil {
 		return
 	}
 	close(r.open)
+	ready()
 	if _, err := coord.AwaitThrough(ctx, k.Coord, KeyClosing); err != nil {
 		return
 	}

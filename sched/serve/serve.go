@@ -55,6 +55,8 @@ type Config struct {
 	// where SaveEvery is not 0, meanwhile.
 	Load, Save string
 	SaveEvery  time.Duration
+	// OnSave is told of each model that was to be saved, and why it was not. May be nil.
+	OnSave func(error)
 	// ReconnectFor is how long a trainer that broke its connection keeps its place in
 	// the clocks, while others may wait for it; 0 means 10 s.
 	ReconnectFor time.Duration
@@ -98,6 +100,9 @@ func (c *Config) validate() error {
 	if c.Log == nil {
 		c.Log = func(string) {}
 	}
+	if c.OnSave == nil {
+		c.OnSave = func(error) {}
+	}
 	return nil
 }
 
@@ -123,6 +128,9 @@ type Server struct {
 // listens; trainers wait until Run.
 func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if err := cfg.checkFiles(); err != nil {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, orders: make(chan numbered, 1)}

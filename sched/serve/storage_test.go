@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -207,5 +208,55 @@ func TestStorageRefused(t *testing.T) {
 	for _, bad := range []string{"12QiB", "0", "-1", "1.5GiB", "99999999TiB", "[]"} {
 		_, err := ParseTables("f", []byte("tables:\n  - {name: a, dim: 2, rule: sum, memory: "+bad+"}\n"))
 		says(t, err, "want bytes such as 512MiB")
+	}
+}
+
+// A memory that is too small is refused with the least that works, and nearly that much is
+// too little: of the process, and of a table that has `memory:`.
+func TestLeastMemory(t *testing.T) {
+	wide := "tables:\n  - {name: a, dim: 4096, rule: adam}\n  - {name: b, dim: 1, rule: sum, memory: 200KiB}\n"
+	for name, c := range map[string]struct {
+		tables, table string
+		bytes         int64
+	}{
+		"one":   {sums, "", 1 << 20},
+		"none":  {sums, "", 1},
+		"wide":  {wide, "", 4 << 20},
+		"many":  {manyTables(300, ""), "", 2 << 20},
+		"given": {strings.Replace(wide, "200KiB", "20KiB", 1), "b", 1 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			try := func(text string, bytes int64) (small *server.MemoryError) {
+				t.Helper()
+				s, err := New(Config{Listen: "127.0.0.1:0", Token: testToken, Lanes: 2, Clients: 1, Node: -1, Staleness: asp,
+					Tables: tables(t, text), MaxBytes: bytes, Storage: &server.Storage{Dirs: []string{t.TempDir()}, Policy: policy.NameS3FIFO}})
+				switch {
+				case err == nil:
+					over, cancel := context.WithCancel(context.Background())
+					cancel()
+					if err := s.Run(over, func() {}); err != nil {
+						t.Error(err)
+					}
+				case !errors.As(err, &small):
+					t.Fatal(err)
+				}
+				return small
+			}
+			small := try(c.tables, c.bytes)
+			if small == nil || small.Table != c.table || !small.BadInput() {
+				t.Fatalf("%d bytes: %+v", c.bytes, small)
+			}
+			if c.table != "" {
+				c.tables = strings.Replace(c.tables, "20KiB", fmt.Sprint(small.Least), 1)
+			} else {
+				c.bytes = small.Least
+			}
+			if again := try(c.tables, c.bytes); again != nil {
+				t.Errorf("%d bytes are said to work: %v", small.Least, again)
+			}
+			if less := small.Least * 9 / 10; c.table == "" && name != "many" && try(c.tables, less) == nil { // many tables have larger buffers of disks
+				t.Errorf("%d bytes work, %d are said to be the least", less, small.Least)
+			}
+		})
 	}
 }

@@ -62,6 +62,7 @@ type Config struct {
 	// tables of all lanes together, 0 = none.
 	Node     int
 	MaxBytes int64
+	parts    int // Part has made MaxBytes one of so many
 	FanIn    FanIn
 	Trainers Trainers
 	// Watch, every WatchEvery (0: half a second), who sends how much: for Stats,

@@ -18,6 +18,7 @@ import (
 func (c *Config) Part(n int) Config {
 	part, share := *c, int64(max(1, n))
 	part.MaxBytes /= share
+	part.parts = int(share)
 	if c.Storage != nil {
 		s := *c.Storage
 		s.LimitBytes /= share

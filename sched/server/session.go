@@ -278,7 +278,7 @@ type stage struct {
 // bytes returns n bytes of registered memory, valid until the next call.
 func (st *stage) bytes(d rdma.Domain, node, n int) ([]byte, error) {
 	if n > MaxStageBytes {
-		return nil, fmt.Errorf("server: a request of %d bytes, at most %d: lower --batch", n, MaxStageBytes)
+		return nil, fmt.Errorf("server: a request of %d bytes, at most %d: use smaller batches", n, MaxStageBytes)
 	}
 	if st.arena != nil && len(st.arena.Bytes()) >= n {
 		return st.arena.Bytes()[:n], nil

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -119,16 +118,11 @@ func (c *Config) folder(lane int) string {
 // openTiered makes a table over the lane's disks. The buffers of these are part of
 // the lane's memory.
 func (l *lane) openTiered(spec table.Spec) (tiers.Rows, error) {
-	c := l.cfg.Storage
 	room, err := l.tieredRoom(spec)
 	if err != nil {
 		return nil, err
 	}
-	rows := cmp.Or(c.BatchRows/l.cfg.Map.Lanes(), 1024)
-	most := int(room / int64(spec.RowBytes()+frameBytes) / batchesInMemory)
-	apart := max(0, min(l.cfg.apart(), AheadSteps)) // how far workers may be
-	return l.fit(spec, tiers.Config{Disks: l.storage.disks, Node: l.cfg.Node, MaxBytes: room,
-		BatchRows: max(1, min(rows, most)), Policy: c.Policy, Window: c.LookAhead + StepsAtWork + apart, Ahead: ReadSteps + apart, Pmem: c.Pmem})
+	return tiers.NewTiered(spec, l.cfg.Seed, l.tieredConfig(spec, room))
 }
 
 // wakeDisks is for the store's goroutines.

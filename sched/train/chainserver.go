@@ -64,6 +64,7 @@ func runMember(ctx context.Context, job *Job, rank Rank, base server.Config) (er
 		}
 	}
 	rank.Metrics.Server(server.Groups{ID: rank.Index, All: servers})
+	rank.Metrics.Ready()
 	rank.Stall.From(func(ctx context.Context, after time.Duration) (all []stall.Wait) {
 		for _, s := range servers() {
 			all = append(all, s.Waits(ctx, -1, after)...)

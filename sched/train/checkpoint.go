@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/sched/client"
+	"psrt/sched/metrics"
 	"psrt/sched/psmsg"
 	"psrt/tiers/ckpt"
 )
@@ -107,6 +108,7 @@ type saver struct {
 	unreported int    // failures since the last one that a warning named
 	trouble    string // the last warning about a checkpoint that is whole
 	pace       pace
+	shown      *metrics.Saves
 }
 
 type outcome struct {
@@ -121,7 +123,7 @@ func newSaver(ctx context.Context, w *worker) (*saver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &saver{w: w, h: h, cfg: w.job.Checkpoint, deltas: -1, when: time.Now(), sum: Checkpoints{Location: w.job.Checkpoint.Dir}}
+	s := &saver{w: w, h: h, cfg: w.job.Checkpoint, deltas: -1, when: time.Now(), sum: Checkpoints{Location: w.job.Checkpoint.Dir}, shown: w.rank.Metrics.Saves()}
 	if w.job.Stream == nil {
 		s.files = w.files.sets()
 	}
@@ -272,6 +274,7 @@ func (s *saver) over(o outcome) {
 		if errors.Is(o.err, context.Canceled) {
 			return // the job ends
 		}
+		s.shown.Note(o.err)
 		if s.sum.LastFailure == "" { // the first in a row
 			s.w.rank.emit(Event{Warning: fmt.Sprintf("a checkpoint in %s failed, training goes on: %v", s.cfg.Dir, o.err)})
 		} else {
@@ -286,6 +289,7 @@ func (s *saver) over(o outcome) {
 		s.w.rank.emit(Event{Warning: fmt.Sprintf("checkpoint %d in %s is whole; %v", o.number, s.cfg.Dir, err)})
 	}
 	s.sum.Written++
+	s.shown.Note(nil)
 	s.sum.LastFailure = ""
 	s.sum.Newest = o.number
 	s.sum.PauseSeconds = max(s.sum.PauseSeconds, o.pause)

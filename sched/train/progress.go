@@ -44,6 +44,7 @@ func (p *progress) step(b *batch) {
 	e := &Progress{Epoch: p.epoch + 1, Epochs: p.w.job.Epochs, Examples: p.seen, Total: p.total,
 		ExamplesPerS: float64(p.seen-p.first) / spent.Seconds()}
 	r := p.acc.Report()
+	p.w.showFigures("train", r)
 	if r.LogLoss != nil {
 		e.Loss = *r.LogLoss
 	}

@@ -194,6 +194,7 @@ func (w *worker) trainAll(ctx context.Context, data, valid *dataset.Reader, res 
 				return err
 			}
 			ep.Valid, ep.ValidSlots = acc.Report(), slots
+			w.showFigures("valid", ep.Valid)
 			score := score(ep.Valid)
 			ep.Best = p.Best < 0 || score > p.BestScore || ep.Valid.Examples == 0 // no rows choose: the newest
 			if ep.Best {
@@ -307,6 +308,7 @@ func (w *worker) endEpoch(ctx context.Context, e int, mine passReport, res *Resu
 		return nil, fmt.Errorf("train: no examples in %v", w.job.Data)
 	}
 	ep.Train = total.Report()
+	w.showFigures("train", ep.Train)
 	w.epochRows = ep.Rows
 	res.Examples += ep.Rows
 	res.TrainSeconds += ep.Seconds

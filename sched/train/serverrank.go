@@ -92,6 +92,7 @@ func sayWhere(ctx context.Context, rank Rank, s *server.Server) error {
 // serveOn serves until the workers are done.
 func serveOn(ctx context.Context, rank Rank, s *server.Server) error {
 	rank.Metrics.Server(s)
+	rank.Metrics.Ready()
 	rank.Stall.From(func(ctx context.Context, after time.Duration) []stall.Wait { return s.Waits(ctx, -1, after) })
 	serving, stop := context.WithCancel(ctx)
 	defer stop()

@@ -96,12 +96,13 @@ type worker struct {
 	clock    uint64
 	meter    meter
 	live     live
-	runID    string    // the id of the run, worker 0's, where the job is checkpointed
-	saver    *saver    // worker 0's, where the job is checkpointed
-	keeper   *keeper   // worker 0's, where features have a lifecycle
-	lived    *lifeCard // what the process before this one wrote down; nil: nothing
-	pos      position  // before the next step
-	files    trainedOn // as this process found them
+	shown    *metrics.Training // worker 0's
+	runID    string            // the id of the run, worker 0's, where the job is checkpointed
+	saver    *saver            // worker 0's, where the job is checkpointed
+	keeper   *keeper           // worker 0's, where features have a lifecycle
+	lived    *lifeCard         // what the process before this one wrote down; nil: nothing
+	pos      position          // before the next step
+	files    trainedOn         // as this process found them
 	// inherited is nil where no process had the number before; took are the takeovers
 	// of it so far, owns is to be done before the first push of such a process.
 	inherited *inherited
@@ -230,6 +231,8 @@ func newWorker(ctx context.Context, job *Job, rank *Rank, give func(error)) (*wo
 	w.leaves, w.extremes = make([]model.Leaf, leaves), make([]extreme, leaves)
 	w.red.merges = kernelMerges(tree.Merges(w.share.First, w.share.Last))
 	rank.Metrics.Worker(w.metrics) // which reads what is above
+	w.showTraining()
+	rank.Metrics.Ready()
 	return w, nil
 }
 

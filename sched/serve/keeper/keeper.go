@@ -24,9 +24,10 @@ import (
 type Config struct {
 	Coord coord.Coordinator
 	Host  *dial.Host
-	// Load, Save and SaveEvery are serve.Config's.
+	// Load, Save, SaveEvery and OnSave are serve.Config's.
 	Load, Save string
 	SaveEvery  time.Duration
+	OnSave     func(error)
 	// Tables are what the servers begin with; nil: nothing.
 	Tables *serve.Tables
 	Log    func(string)
@@ -35,8 +36,10 @@ type Config struct {
 const (
 	// meetWithin bounds the wait for all servers at the start.
 	meetWithin = time.Minute
-	loadWithin = 30 * time.Minute
-	saveWithin = 10 * time.Minute
+	// reachWithin bounds the wait for their groups' servers, which may empty disks first.
+	reachWithin = 3 * time.Minute
+	loadWithin  = 30 * time.Minute
+	saveWithin  = 10 * time.Minute
 	// closeWithin bounds the wait for the servers to let their trainers go: one that
 	// does not answer is dead, and its groups are others'.
 	closeWithin = 10 * time.Second
@@ -51,6 +54,9 @@ func Begin(ctx context.Context, cfg Config) (*Keeper, error) {
 	if cfg.Log == nil {
 		cfg.Log = func(string) {}
 	}
+	if cfg.OnSave == nil {
+		cfg.OnSave = func(error) {}
+	}
 	if cfg.Tables == nil {
 		cfg.Tables = &serve.Tables{Seed: 1}
 	}
@@ -59,6 +65,11 @@ func Begin(ctx context.Context, cfg Config) (*Keeper, error) {
 	defer cancel()
 	if _, err := coord.Await(meeting, cfg.Coord, replica.KeyMap); err != nil {
 		return nil, fmt.Errorf("keeper: the servers have not all come: %w; start all of them with the same --coordinator", err)
+	}
+	if _, err := cfg.Coord.Get(ctx, serve.KeyOpen); errors.Is(err, coord.ErrNotFound) { // else trainers are there, and it comes back
+		if err := k.reach(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Load != "" {
 		if err := k.load(ctx); err != nil {
@@ -167,6 +178,26 @@ func (k *Keeper) chains(ctx context.Context) (*place.Chains, error) {
 	return place.Decode(kv.Value, uint64(kv.Revision))
 }
 
+// reach returns when every group serves: a client has connected to the head of each.
+func (k *Keeper) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	for {
+		c, err := k.client(ctx, nil)
+		switch {
+		case err == nil:
+			c.Close()
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("keeper: not every group serves within %v: %w", reachWithin, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
 // client is one beside the trainers, which knows some tables that the servers may lack.
 func (k *Keeper) client(ctx context.Context, tables []table.Spec) (*kv.Client, error) {
 	m, err := k.chains(ctx)
@@ -212,7 +243,8 @@ func (k *Keeper) load(ctx context.Context) error {
 
 // save writes the model as it is. Each group is written as it is at one moment; the
 // trainers go on meanwhile, so a push that spans groups may be in some of them.
-func (k *Keeper) save(ctx context.Context) error {
+func (k *Keeper) save(ctx context.Context) (err error) {
+	defer func() { k.cfg.OnSave(err) }()
 	c, err := k.client(ctx, nil)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"psrt/sched/serve"
 	"psrt/sched/server"
 	"psrt/tiers/ckpt"
+	"psrt/tiers/policy"
 	"psrt/tiers/table"
 )
 
@@ -294,4 +295,43 @@ func TestBarrierAmongTrainers(t *testing.T) {
 	go func() { met <- b.Barrier(time.Minute) }()
 	must(t, a.Barrier(time.Minute))
 	must(t, <-met)
+}
+
+// A budget in which no group has room is refused with the least that works, before
+// trainers may come. With that the groups serve.
+func TestNotOpenBeforeEveryGroupServes(t *testing.T) {
+	cfg := serve.Config{Tables: sums(), Clients: 1, Staleness: server.Async, MaxBytes: 1 << 20, Token: token, Node: -1, Listen: "127.0.0.1:0", Transport: "tcp", Lanes: 1}
+	begin := func(bytes int64) (opened, served error) {
+		store := local.New()
+		defer store.Close()
+		host, err := dial.New(dial.Config{Transport: "tcp", Token: token})
+		must(t, err)
+		defer host.Close()
+		c := cfg
+		c.MaxBytes, c.Storage = bytes, &server.Storage{Dirs: []string{t.TempDir()}, Policy: policy.NameS3FIFO}
+		c.Replicated = &serve.Replicated{Coord: store, First: 1, Chains: place.ChainsConfig{Slots: place.DefaultSlots, Groups: 3, Replicas: 1, AllowSameHost: true}}
+		r, err := serve.NewReplica(c)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- r.Run(ctx, func() {})
+			cancel()
+		}()
+		_, opened = Begin(ctx, Config{Coord: store, Host: host, Tables: cfg.Tables})
+		if _, err := store.Get(t.Context(), serve.KeyOpen); (err == nil) != (opened == nil) {
+			t.Errorf("trainers may come: %v, but Begin says %v", err == nil, opened)
+		}
+		cancel()
+		return opened, <-ended
+	}
+	opened, served := begin(cfg.MaxBytes)
+	var small *server.MemoryError
+	if !errors.As(served, &small) || opened == nil || small.Least <= cfg.MaxBytes || small.Bytes > cfg.MaxBytes {
+		t.Fatalf("Begin says %v, the server %v", opened, served)
+	}
+	if opened, served = begin(small.Least); opened != nil || served != nil {
+		t.Errorf("with %d bytes Begin says %v, the server %v", small.Least, opened, served)
+	}
 }
