@@ -154,10 +154,13 @@ func (r *Refusals) Close() {
 }
 
 func more(host string, f *folded) string {
+	if errors.Is(f.last, wire.ErrSum) {
+		return fmt.Sprintf("ended %d more connections to %s within %v; the last: %v", f.n, host, foldFor, f.last)
+	}
 	return fmt.Sprintf("refused %d more from %s within %v; the last: %v", f.n, host, foldFor, f.last)
 }
 
-// verb says what became of a connection.
+// verb is the fate of a connection.
 func verb(err error) string {
 	if errors.Is(err, wire.ErrSum) {
 		return "ended the connection to"
