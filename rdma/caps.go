@@ -44,6 +44,8 @@ type Stats struct {
 	// source to destination is the wire and does not count; see
 	// docs/zero-copy.md.
 	CopiedOutBytes, CopiedInBytes uint64
+	// Damaged counts connections that ended because bytes arrived with a wrong checksum.
+	Damaged uint64
 }
 
 // CopiedBytes is both directions.

@@ -30,11 +30,12 @@ const (
 	StatusRetryExceeded        // peer did not answer: dead, stopped or unreachable
 	StatusRNR                  // receiver had no receive posted for too long
 	StatusPeerGone             // peer closed the connection or died
+	StatusDamaged              // what came from the peer has a wrong checksum
 )
 
 func (s Status) String() string {
 	names := [...]string{"ok", "flushed", "local length error", "local protection error",
-		"remote access error", "remote invalid request", "retry exceeded", "receiver not ready", "peer gone"}
+		"remote access error", "remote invalid request", "retry exceeded", "receiver not ready", "peer gone", "damaged on the way"}
 	if int(s) < len(names) {
 		return names[s]
 	}
@@ -58,6 +59,8 @@ func (s Status) remedy() string {
 		return "the peer posted no receive in time: check that its process is not stopped or stuck; if it runs, its credits are wrong: please report it"
 	case StatusPeerGone:
 		return "look at the peer's log; reconnect when it is back"
+	case StatusDamaged:
+		return "reconnect; if it happens again, check cables, switches and network cards on the path (ethtool -S), and the hosts' memory"
 	}
 	return ""
 }

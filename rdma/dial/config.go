@@ -34,8 +34,8 @@ type Config struct {
 	// StepTimeout bounds every step of a handshake; 0 means 10 s. Between a
 	// hello and its answer lies the application, which may take as long.
 	StepTimeout time.Duration
-	// OnReject is told of every connection refused by a Listener: its address
-	// and why. Called by several goroutines.
+	// OnReject is told of every connection refused by a Listener, or ended because what it
+	// brought was damaged (wire.ErrSum): its address and why. Called by several goroutines.
 	OnReject func(addr net.Addr, err error)
 	// OnProve is told of every address from which a peer has proved the token, or at
 	// which one has. Likewise.

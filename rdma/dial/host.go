@@ -210,6 +210,14 @@ func (h *Host) Domains() []rdma.Domain {
 	return append([]rdma.Domain(nil), h.opened...)
 }
 
+// Damaged counts connections that ended because bytes arrived with a wrong checksum.
+func (h *Host) Damaged() (n uint64) {
+	for _, d := range h.Domains() {
+		n += d.Stats().Damaged
+	}
+	return n
+}
+
 // Reason says which transport the newest connection uses and why, "" before
 // the first.
 func (h *Host) Reason() string {

@@ -74,7 +74,7 @@ func (r *Refusals) OnReject(addr net.Addr, err error) {
 		return
 	}
 	r.hosts[host] = &folded{due: time.AfterFunc(foldFor, func() { r.tell(host) })}
-	r.say(fmt.Sprintf("refused %v: %v", addr, err))
+	r.say(fmt.Sprintf("%s %v: %v", verb(err), addr, err))
 }
 
 // OnStranger is OnReject, but for those of a member's host that have hung up by themselves:
@@ -154,7 +154,18 @@ func (r *Refusals) Close() {
 }
 
 func more(host string, f *folded) string {
+	if errors.Is(f.last, wire.ErrSum) {
+		return fmt.Sprintf("ended %d more connections to %s within %v; the last: %v", f.n, host, foldFor, f.last)
+	}
 	return fmt.Sprintf("refused %d more from %s within %v; the last: %v", f.n, host, foldFor, f.last)
+}
+
+// verb is the fate of a connection.
+func verb(err error) string {
+	if errors.Is(err, wire.ErrSum) {
+		return "ended the connection to"
+	}
+	return "refused"
 }
 
 // hostOf is an address without its port, which is another for each connection.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	addressVersion = 2
+	addressVersion = 3
 	nonceSize      = 32
 	hostSize       = 16
 	maxCandidates  = 12

@@ -51,10 +51,10 @@ type answerLink struct {
 	old  [8]byte // answer of an atomic
 }
 
-func newAnswerLink(ep *endpoint, c net.Conn) (*answerLink, error) {
+func newAnswerLink(ep *endpoint, c net.Conn, sums bool) (*answerLink, error) {
 	l := &answerLink{ep: ep}
 	var err error
-	if l.p, err = newPort(ep.queue, c, l); err != nil {
+	if l.p, err = newPort(ep.queue, c, sums, l); err != nil {
 		return nil, err
 	}
 	l.r.init(ep, l.p, frameUnit)
@@ -103,9 +103,7 @@ func (ep *endpoint) nextInTurn() *answerLink {
 	return nil
 }
 
-func (l *answerLink) lost(err error) {
-	l.ep.gone(fmt.Errorf("tcp: connection to %s: %w", l.p.where, err))
-}
+func (l *answerLink) lost(err error) { l.ep.lost(l.p, err) }
 
 // run goes on until the link has to wait for something.
 func (l *answerLink) run() {
@@ -230,7 +228,7 @@ func (l *answerLink) write() (bool, rdma.Status, error) {
 func (l *answerLink) put(dst []byte, r *region) (bool, rdma.Status, error) {
 	if l.h.large() {
 		l.stage = stagePayload
-		return true, rdma.StatusOK, l.r.expect(dst, r)
+		return true, rdma.StatusOK, l.r.expect(&l.h, dst, r)
 	}
 	if !l.ep.place(r, dst, l.inline) {
 		status, err := l.withdrawn(errWithdrawn)

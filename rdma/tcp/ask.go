@@ -40,10 +40,10 @@ type askLink struct {
 	sending bool
 }
 
-func newAskLink(ep *endpoint, c net.Conn) (*askLink, error) {
+func newAskLink(ep *endpoint, c net.Conn, sums bool) (*askLink, error) {
 	l := &askLink{ep: ep, parts: make([]part, len(ep.slots))}
 	var err error
-	if l.p, err = newPort(ep.queue, c, l); err != nil {
+	if l.p, err = newPort(ep.queue, c, sums, l); err != nil {
 		return nil, err
 	}
 	l.r.init(ep, l.p, replyUnit)
@@ -128,12 +128,18 @@ func (l *askLink) build() bool {
 	}
 	sent := 0
 	n := 0
-	for ; n < maxBatch && l.count > 0; n++ {
+	for ; n < maxBatch && l.count > 0 && (!l.p.sums || sent < sumChunk); n++ {
 		p := l.parts[l.head]
-		l.head = (l.head + 1) % len(l.parts)
-		l.count--
 		sl := l.ep.slot(p.seq)
-		sl.unsent--
+		if l.p.sums && p.length > sumChunk && (sl.op == rdma.OpWrite || sl.op == rdma.OpWriteImm) {
+			l.parts[l.head].offset += sumChunk
+			l.parts[l.head].length -= sumChunk
+			p.length = sumChunk
+		} else {
+			l.head = (l.head + 1) % len(l.parts)
+			l.count--
+			sl.unsent--
+		}
 		h := header{kind: uint8(sl.op), seq: p.seq, ack: ack, key: sl.key, addr: sl.addr, total: uint32(len(sl.local)), offset: p.offset, imm: sl.imm}
 		var payload []byte
 		var guard *region
@@ -149,7 +155,7 @@ func (l *askLink) build() bool {
 			sent += len(payload)
 		}
 		h.length = uint32(len(payload))
-		l.w.add(h.encode(l.heads[n][:]), payload, guard)
+		l.w.add(&h, l.heads[n][:], payload, guard)
 	}
 	l.ep.dom.stats.sent.Add(uint64(sent))
 	return n > 0
@@ -161,7 +167,7 @@ func (l *askLink) replies() {
 	for {
 		more, err := l.step()
 		if err != nil {
-			l.ep.gone(fmt.Errorf("tcp: connection to %s: %w", l.p.where, err))
+			l.ep.lost(l.p, err)
 			return
 		}
 		if !more {
@@ -277,7 +283,7 @@ func (l *askLink) land(h *header, inline []byte) error {
 	ep.mu.Unlock()
 
 	if h.large() {
-		return l.r.expect(dst, guard)
+		return l.r.expect(h, dst, guard)
 	}
 	var old [8]byte
 	if word {

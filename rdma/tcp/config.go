@@ -26,8 +26,8 @@ type Config struct {
 	Carrier Carrier
 	// Cover says which links are under TLS.
 	Cover Cover
-	// OnReject is told of every connection that was refused: its address and why.
-	// Called by several goroutines.
+	// OnReject is told of every connection that was refused, or ended because what it
+	// brought was damaged (wire.ErrSum): its address and why. Called by several goroutines.
 	OnReject OnReject
 	// OnProve is told of the address of every link of an endpoint of ours. Likewise.
 	OnProve func(addr net.Addr)
@@ -36,7 +36,7 @@ type Config struct {
 	OnPanic func(any)
 }
 
-// OnReject is told of a refused connection.
+// OnReject is told of a refused or damaged connection.
 type OnReject func(addr net.Addr, err error)
 
 // Cover says which links are under TLS. Of two sides the more careful one has
@@ -58,6 +58,9 @@ const (
 	// readChunk is how much of a read is answered per frame: after each the
 	// region's right is checked again.
 	readChunk = 1 << 20
+	// sumChunk bounds a frame's payload, and a batch's, where it has a sum: it stays in
+	// the caches between the sum and the socket.
+	sumChunk = readChunk
 	// sameHostBytes is what may queue up in a socket to a peer on this host.
 	sameHostBytes = 512 << 10
 	// Post holds requests of at most so many bytes that come at most so long

@@ -176,7 +176,7 @@ func (ep *endpoint) dialLink(ctx context.Context, a *address, sameHost bool, kno
 	if l.conn, at, err = ep.dom.dialAny(ctx, a, sameHost, known); err != nil {
 		return link{}, at, err
 	}
-	l.hello = hello{target: a.id, dialer: ep.id, index: uint8(i / 2), streams: uint8(streams), direction: uint8(i % 2), timeout: ep.cfg.OpTimeout}
+	l.hello = hello{target: a.id, dialer: ep.id, index: uint8(i / 2), streams: uint8(streams), direction: uint8(i % 2), sums: summed(l.conn), timeout: ep.cfg.OpTimeout}
 	l.raw, l.weAsk = l.hello.encode(&a.nonce), l.hello.direction == dialerAsks
 	if err = wire.WriteFrame(l.conn, kindHello, l.raw, helloSize, deadline); err != nil {
 		err = fmt.Errorf("send hello to %s: %w", at, err)
@@ -288,9 +288,9 @@ func (ep *endpoint) activate(links []link) error {
 	for _, l := range links {
 		var made error
 		if l.weAsk {
-			ask[l.hello.index], made = newAskLink(ep, l.conn)
+			ask[l.hello.index], made = newAskLink(ep, l.conn, l.hello.sums)
 		} else {
-			answer[l.hello.index], made = newAnswerLink(ep, l.conn)
+			answer[l.hello.index], made = newAnswerLink(ep, l.conn, l.hello.sums)
 		}
 		err = cmp.Or(err, made)
 	}

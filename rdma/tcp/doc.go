@@ -61,6 +61,12 @@
 // stream they are on; the lowest unfinished request is at the head of every
 // stream that carries it, so this wait cannot deadlock either.
 //
+// A link that leaves the host without TLS has a CRC-32C of each payload in the frame's
+// header (hello.go says which links). The sender sums before it sends, in frames of at
+// most sumChunk bytes. The reader sums what has landed, and ends the connection where the
+// sums differ, before the request is done. So the memory that peers read must not change
+// meanwhile.
+//
 // Links that carry only small messages go in front of others in the host's queue
 // (urgent.go).
 //

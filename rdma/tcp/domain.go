@@ -42,6 +42,7 @@ type counters struct {
 	sent, received                       atomic.Uint64
 	copiedOut, copiedIn                  atomic.Uint64
 	posted, completed, failed, flushed   atomic.Uint64
+	damaged                              atomic.Uint64
 	liveRegions, liveEndpoints, refusals atomic.Int64
 }
 
@@ -128,6 +129,7 @@ func (d *Domain) Stats() rdma.Stats {
 		Posted: s.posted.Load(), Completed: s.completed.Load(), Failed: s.failed.Load(), Flushed: s.flushed.Load(),
 		LiveRegions: s.liveRegions.Load(), LiveEndpoints: s.liveEndpoints.Load(),
 		CopiedOutBytes: s.copiedOut.Load(), CopiedInBytes: s.copiedIn.Load(),
+		Damaged: s.damaged.Load(),
 	}
 }
 

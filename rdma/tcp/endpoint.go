@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"psrt/rdma"
+	"psrt/rdma/wire"
 )
 
 var (
@@ -140,6 +141,20 @@ func (ep *endpoint) failure(op rdma.Op, status rdma.Status, cause error) *rdma.E
 func (ep *endpoint) gone(err error) {
 	ep.fail(rdma.StatusPeerGone, 0, err)
 	ep.closeLinks()
+}
+
+// lost is gone with the connection that is to blame. What came damaged is counted and told.
+func (ep *endpoint) lost(p *port, err error) {
+	if !errors.Is(err, wire.ErrSum) {
+		ep.gone(fmt.Errorf("tcp: connection to %v: %w", p.peer, err))
+		return
+	}
+	ep.dom.stats.damaged.Add(1)
+	ep.fail(rdma.StatusDamaged, 0, fmt.Errorf("tcp: connection to %v: %w", p.peer, err))
+	ep.closeLinks()
+	if fn := ep.dom.cfg.OnReject; fn != nil {
+		fn(p.peer, err)
+	}
 }
 
 // fail breaks the endpoint: request seq (0: the oldest, or where there is none

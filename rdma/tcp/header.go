@@ -35,6 +35,9 @@ const (
 //	| wire.Header | seq  | ack  | key  | addr  | total | offset | imm | status |
 //	+-------------+------+------+------+-------+-------+--------+-----+--------+
 //
+// The last word has two uses: of a nak it is the status, of a frame with payload the
+// CRC-32C of that payload where the link has sums (hello.go), else 0.
+//
 // A request's bytes are [offset, offset+length) of a message of total bytes
 // whose destination (or source, of a read) begins at addr of region key.
 // fetch-add and compare-swap carry their operands as payload.
@@ -48,7 +51,8 @@ type header struct {
 	total  uint32
 	offset uint32
 	imm    uint32
-	status uint32
+	status uint32 // of a nak
+	sum    uint32 // of the payload
 }
 
 // unit is that of the frame's direction.
@@ -82,7 +86,7 @@ func (h *header) encode(b []byte) []byte {
 	le.PutUint32(b[48:], h.total)
 	le.PutUint32(b[52:], h.offset)
 	le.PutUint32(b[56:], h.imm)
-	le.PutUint32(b[60:], h.status)
+	le.PutUint32(b[60:], h.status|h.sum) // one of them is 0
 	wire.Header{Kind: h.kind, Length: h.length}.Encode(b[:headerSize])
 	return b[:h.size()]
 }
@@ -101,7 +105,12 @@ func decodeHeader(b []byte) (header, error) {
 	h := header{
 		kind: w.Kind, length: w.Length,
 		seq: le.Uint64(b[16:]), ack: le.Uint64(b[24:]), key: le.Uint64(b[32:]), addr: le.Uint64(b[40:]),
-		total: le.Uint32(b[48:]), offset: le.Uint32(b[52:]), imm: le.Uint32(b[56:]), status: le.Uint32(b[60:]),
+		total: le.Uint32(b[48:]), offset: le.Uint32(b[52:]), imm: le.Uint32(b[56:]),
+	}
+	if last := le.Uint32(b[60:]); h.kind == kindNak {
+		h.status = last
+	} else {
+		h.sum = last
 	}
 	return h, h.check()
 }

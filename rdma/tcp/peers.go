@@ -12,7 +12,7 @@ func (ep *endpoint) Connections() [][2]netip.AddrPort {
 	defer ep.mu.Unlock()
 	var all [][2]netip.AddrPort
 	add := func(p *port) {
-		if there, err := netip.ParseAddrPort(p.where); err == nil {
+		if there, err := netip.ParseAddrPort(p.peer.String()); err == nil {
 			all = append(all, [2]netip.AddrPort{p.here(), netip.AddrPortFrom(there.Addr().Unmap(), there.Port())})
 		}
 	}

@@ -22,9 +22,10 @@ type port struct {
 	file  *os.File        // for its count of users: no system call meets a closed descriptor
 	raw   syscall.RawConn // of file; Control alone is used
 	token int
-	where string  // the peer's address
+	peer  net.Addr
 	over  *bridge // nil: the socket is the connection
 	tls   *sealed // nil: what the socket carries are frames
+	sums  bool    // payloads have sums, as the hello says
 	bulk  bool    // it does not go in front of others any more; the writer's
 
 	mu     sync.Mutex
@@ -34,8 +35,8 @@ type port struct {
 }
 
 // newPort takes c over, also where it fails.
-func newPort(q *queue, c net.Conn, h handler) (*port, error) {
-	p := &port{q: q, where: c.RemoteAddr().String(), events: syscall.EPOLLIN}
+func newPort(q *queue, c net.Conn, sums bool, h handler) (*port, error) {
+	p := &port{q: q, sums: sums, peer: c.RemoteAddr(), events: syscall.EPOLLIN}
 	var err error
 	var under *records // c is TLS over these
 	over, _ := c.(*tls.Conn)
@@ -76,7 +77,7 @@ func newPort(q *queue, c net.Conn, h handler) (*port, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("tcp: watch the connection to %s: %w", p.where, err)
+		return nil, fmt.Errorf("tcp: watch the connection to %v: %w", p.peer, err)
 	}
 	return p, nil
 }

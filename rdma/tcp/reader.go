@@ -26,8 +26,10 @@ type reader struct {
 
 	buf    [2 * frameUnit]byte
 	lo, hi int
-	reads  int // left in this turn
-	left   int // bytes of a large payload still to land
+	reads  int    // left in this turn
+	left   int    // bytes of a large payload still to land
+	sum    uint32 // of the large payload, as far as it has landed
+	want   uint32 // what it is to be
 
 	// Of the attempt in progress.
 	iov    [2]syscall.Iovec
@@ -73,6 +75,9 @@ func (r *reader) attempt(fd uintptr) {
 	default:
 		r.n = n
 		r.total.Add(uint64(n))
+		if r.guard && r.p.sums {
+			r.sum = wire.Sum(r.sum, slice(&r.iov[0])[:min(n, r.left)])
+		}
 	}
 }
 
@@ -174,24 +179,39 @@ func (r *reader) next() (h header, inline []byte, ok bool, err error) {
 	}
 	if !h.large() {
 		inline = r.buf[r.lo+headerSize : r.lo+size]
+		if r.p.sums {
+			r.sum, r.want = wire.Sum(0, inline), h.sum
+		}
+		if err = r.judge(); err != nil {
+			return h, nil, false, err
+		}
 	}
 	r.lo += size
 	return h, inline, true, nil
 }
 
-// expect says where the payload of a large frame goes.
-func (r *reader) expect(dst []byte, target *region) error {
+// judge refuses a payload with a wrong sum.
+func (r *reader) judge() error {
+	if r.p.sums && r.sum != r.want {
+		return fmt.Errorf("%w: payload checksum %#08x instead of %#08x", wire.ErrSum, r.sum, r.want)
+	}
+	return nil
+}
+
+// expect says where the payload of h, a large frame, goes.
+func (r *reader) expect(h *header, dst []byte, target *region) error {
 	if r.lo != r.hi {
 		return wire.ErrFrame // cannot happen: see the invariant of buf
 	}
 	r.lo, r.hi = 0, 0
 	r.iov[0], r.target, r.left = iovec(dst), target, len(dst)
+	r.sum, r.want = 0, h.sum
 	return nil
 }
 
 // land reads payload straight to its place, and whatever of the next header
 // comes with it. false: not all of it is there yet. errWithdrawn: the region
-// was closed, or the endpoint broke, before.
+// was closed, or the endpoint broke, before. A payload with a wrong sum has landed, too.
 func (r *reader) land() (bool, error) {
 	for r.left > 0 {
 		r.iov[1], r.niov, r.guard = iovec(r.buf[:r.unit]), 2, true
@@ -210,7 +230,7 @@ func (r *reader) land() (bool, error) {
 				r.reads = 0
 			}
 			r.hi, r.left = n-r.left, 0
-			return true, nil
+			return true, r.judge()
 		}
 		r.left -= n
 		skip(&r.iov[0], n)

@@ -12,7 +12,7 @@ import (
 func (l *answerLink) add(h *header, payload []byte, guard *region) {
 	l.mu.Lock()
 	h.ack = l.ep.responses.done.Load()
-	l.w.add(h.encode(l.head[:]), payload, guard)
+	l.w.add(h, l.head[:], payload, guard)
 	l.ep.responses.told(h.ack)
 	l.mu.Unlock()
 }
@@ -79,7 +79,7 @@ func (l *answerLink) ack(done uint64) {
 		return
 	}
 	h := header{kind: kindAck, ack: done}
-	l.w.add(h.encode(l.head[:]), nil, nil)
+	l.w.add(&h, l.head[:], nil, nil)
 	l.ep.responses.told(done)
 	_, _ = l.flushLocked()
 }

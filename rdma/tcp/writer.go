@@ -2,6 +2,8 @@ package tcp
 
 import (
 	"syscall"
+
+	"psrt/rdma/wire"
 )
 
 // maxBatch is how many frames leave in one writev.
@@ -41,10 +43,13 @@ func (w *writer) pending() (n int) {
 	return n
 }
 
-// add appends a frame. guard is the region that holds payload, nil where it is
-// the endpoint's own memory.
-func (w *writer) add(head, payload []byte, guard *region) {
-	w.iov[w.hi] = iovec(head)
+// add appends a frame, whose header is encoded to head. guard is the region that holds
+// payload, nil where it is the endpoint's own memory.
+func (w *writer) add(h *header, head, payload []byte, guard *region) {
+	if w.p.sums && len(payload) > 0 {
+		h.sum = w.sum(payload, guard)
+	}
+	w.iov[w.hi] = iovec(h.encode(head))
 	w.hi++
 	if len(payload) > 0 {
 		w.iov[w.hi] = iovec(payload)
@@ -54,6 +59,17 @@ func (w *writer) add(head, payload []byte, guard *region) {
 		w.guards[w.nguard] = guard
 		w.nguard++
 	}
+}
+
+// sum reads a payload once, so that attempt finds it in the caches. Of memory that was
+// taken back it is 0: attempt does not send it.
+func (w *writer) sum(payload []byte, guard *region) uint32 {
+	w.ep.dom.placing.RLock()
+	defer w.ep.dom.placing.RUnlock()
+	if guard != nil && guard.closed || w.ep.broken.Load() {
+		return 0
+	}
+	return wire.Sum(0, payload)
 }
 
 // attempt writes until everything is gone or the socket is full.

@@ -21,7 +21,13 @@ const magic = 0x54525350 // "PSRT" as little-endian bytes
 // or damage. The connection they came from cannot be used any further.
 var ErrFrame = errors.New("wire: bad frame")
 
+// ErrSum marks bytes that arrived damaged: their checksum is wrong. It is an ErrFrame.
+var ErrSum = fmt.Errorf("%w: damaged on the way", ErrFrame)
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Sum extends sum, 0 at first, by the CRC-32C of b.
+func Sum(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
 
 // Header starts every frame. All fields are little-endian:
 //
@@ -32,9 +38,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //
 // length counts the bytes that follow the header and its extension. The
 // extension is the fixed part of a kind's own fields (its size follows from
-// the protocol, not from the wire); the checksum covers it too. Payload is not
-// covered: TCP and TLS have their own sums, and a second pass over gigabytes
-// would cost more than the wire.
+// the protocol, not from the wire); the checksum covers it too. It does not cover
+// the payload. TLS and QUIC protect that; rdma/tcp adds a sum of its own where
+// neither does.
 type Header struct {
 	Kind   uint8
 	Flags  uint16
@@ -68,7 +74,7 @@ func Decode(b []byte, maxLength uint32) (Header, error) {
 		return Header{}, fmt.Errorf("%w: version %d, this program speaks %d: run the same psrt on both ends", ErrFrame, b[4], Version)
 	}
 	if got, want := binary.LittleEndian.Uint32(b[12:]), checksum(b); got != want {
-		return Header{}, fmt.Errorf("%w: header checksum %#08x instead of %#08x", ErrFrame, got, want)
+		return Header{}, fmt.Errorf("%w: header checksum %#08x instead of %#08x", ErrSum, got, want)
 	}
 	h := Header{Kind: b[5], Flags: binary.LittleEndian.Uint16(b[6:]), Length: binary.LittleEndian.Uint32(b[8:])}
 	if h.Length > maxLength {
@@ -78,9 +84,5 @@ func Decode(b []byte, maxLength uint32) (Header, error) {
 }
 
 func checksum(b []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, b[:12])
-	if len(b) > HeaderSize {
-		sum = crc32.Update(sum, castagnoli, b[HeaderSize:])
-	}
-	return sum
+	return Sum(Sum(0, b[:12]), b[HeaderSize:])
 }

@@ -62,6 +62,9 @@ func (c *Client) answer(l *laneConn, slot int, rep *psmsg.Reply) {
 		return
 	}
 	l.deliver(slot)
+	if c.nextPiece(l, slot, rep) {
+		return
+	}
 	c.noteAnswer(p, rep)
 	p.doubt.note(p, rep.Code)
 	switch rep.Code {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"psrt/sched/densemap"
 	"psrt/sched/psmsg"
@@ -118,6 +120,53 @@ func BenchmarkPullDense(b *testing.B) {
 			}
 			_, after := usage.Process()
 			b.ReportMetric((after-before)*1e9/float64(n*floats*4), "cpu-s/GB")
+		})
+	}
+}
+
+// BenchmarkSmallBesideLarge: one client pulls 10 million rows of a lane, again and again,
+// while another pulls 8. It reports the median, the 99th percentile and the longest time
+// of the small pulls, from the call to its values, and the time of a large one.
+func BenchmarkSmallBesideLarge(b *testing.B) {
+	const dim, rows = 8, 10_000_000
+	for _, transport := range []string{"shm", "tcp"} {
+		b.Run(transport, func(b *testing.B) {
+			spec := sumTable(1, dim)
+			w := newWorld(b, worldConfig{transport: transport, servers: 1, lanes: 1, workers: 2, staleness: server.Async, tables: []table.Spec{spec}})
+			large, small := w.open(0), w.open(1)
+			r, s := w.rows(large, spec), w.rows(small, spec)
+			keys := make([]uint64, rows)
+			for i := range keys {
+				keys[i] = uint64(i) * 0x9e3779b97f4a7c15
+			}
+			plan(b, r, keys)
+			pull(b, large, r, 0, AnyClock)
+			plan(b, s, keys[:8])
+			var took []time.Duration
+			b.ResetTimer()
+			for range b.N {
+				done := make(chan error, 1)
+				go func() {
+					var call Call
+					err := large.Pull(r, 0, AnyClock|ReadOnly, &call)
+					if err == nil {
+						err = large.Wait(&call)
+					}
+					done <- err
+				}()
+				for len(done) == 0 {
+					start := time.Now()
+					pull(b, small, s, 0, AnyClock|ReadOnly)
+					took = append(took, time.Since(start))
+					time.Sleep(time.Millisecond)
+				}
+				must(b, <-done)
+			}
+			slices.Sort(took)
+			b.ReportMetric(took[len(took)/2].Seconds()*1e3, "p50-ms")
+			b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
+			b.ReportMetric(took[len(took)-1].Seconds()*1e3, "max-ms")
+			b.ReportMetric(float64(len(took))/float64(b.N), "small/op")
 		})
 	}
 }

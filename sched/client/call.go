@@ -33,22 +33,25 @@ func (c *Call) owe(lanes int32) { atomic.AddInt32(&c.left, lanes) }
 // part is what one lane must do for a call: enough to encode the request, and
 // to encode it again after a reconnect.
 type part struct {
-	call   *Call
-	kind   psmsg.Kind
-	flags  psmsg.Flags
-	seq    uint64
-	clock  uint64
-	rows   *Rows
-	dense  *Dense
-	lane   int
-	kept   int    // the lane's last rows, which a pull leaves out: hot ones
-	absent bool   // a dense push without examples behind it
-	of     uint32 // which part of its worker's a dense push is, from 1; 0: of none
-	active bool
-	void   bool   // a push without rows in the place of one that is not wanted any more
-	least  uint64 // the version that a pull has asked for
-	origin *Call  // whose part a void was
-	doubt  *Doubt // of a push whose caller has given it up, nil: it waits
+	call    *Call
+	kind    psmsg.Kind
+	flags   psmsg.Flags
+	seq     uint64
+	clock   uint64
+	rows    *Rows
+	dense   *Dense
+	lane    int
+	kept    int    // the lane's last rows, which a pull leaves out: hot ones
+	cut     bool   // a pull that goes in pieces, see piece.go
+	came    int    // its rows that have come
+	version uint64 // of its first piece
+	absent  bool   // a dense push without examples behind it
+	of      uint32 // which part of its worker's a dense push is, from 1; 0: of none
+	active  bool
+	void    bool   // a push without rows in the place of one that is not wanted any more
+	least   uint64 // the version that a pull has asked for
+	origin  *Call  // whose part a void was
+	doubt   *Doubt // of a push whose caller has given it up, nil: it waits
 	// written is where the lane's server puts the answer, since it was told; nil: nowhere, or
 	// in what stands in.
 	written *shared
@@ -103,7 +106,7 @@ func (c *Client) Pull(r *Rows, clock uint64, opt PullOption, call *Call) error {
 		if r.laneOff[lane+1]-kept == r.laneOff[lane] {
 			continue
 		}
-		if err := c.issue(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane, kept: kept}); err != nil {
+		if err := c.issue(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane, kept: kept, cut: c.cuts(r.laneOff[lane+1] - r.laneOff[lane] - kept)}); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@
 //
 //	rows.Plan(leaves)      unique keys, numbered so that each lane's rows are
 //	                       one contiguous range of the registered matrix
-//	c.Pull(rows, clock)    one request a lane, posted and not waited for; the
+//	c.Pull(rows, clock)    one request a lane (piece.go: large ones in pieces), posted and not waited for; the
 //	                       lanes put the values straight into the matrix
 //	c.Wait(pull)           ... compute into rows.Grads ...
 //	c.Push(rows, clock)    one request a lane by ticket: no keys, no probing;

@@ -124,6 +124,7 @@ func (r *Rows) describe(p *part, req *psmsg.Request, s *slotPayload, copied *Cop
 		return r.describePacked(p, k, req, s, copied)
 	}
 	first, count := r.laneOff[p.lane], r.laneOff[p.lane+1]-r.laneOff[p.lane]-p.kept
+	first, count = p.pulled(first, count)
 	req.Table, req.Rows = r.spec.ID, uint32(count)
 	if p.kind == psmsg.KindPush {
 		if p.void {

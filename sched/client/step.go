@@ -210,7 +210,7 @@ func (c *Client) TryPull(r *Rows, clock uint64, opt PullOption, call *Call) bool
 	for i := range c.lanes {
 		lane := c.rotate(i)
 		if kept := c.keepHot(r, lane, clock, opt, call); r.laneOff[lane+1]-kept > r.laneOff[lane] {
-			c.place(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane, kept: kept})
+			c.place(part{call: call, kind: psmsg.KindPull, flags: opt.flags(), clock: clock, rows: r, lane: lane, kept: kept, cut: c.cuts(r.laneOff[lane+1] - r.laneOff[lane] - kept)})
 		}
 	}
 	return true

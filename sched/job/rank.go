@@ -158,6 +158,7 @@ func RunRank(ctx context.Context, cfg RankConfig) (res *train.Result, err error)
 		return nil, err
 	}
 	defer host.Close()
+	cfg.Metrics.Damaged(host.Damaged)
 	rank := train.Rank{Index: cfg.Rank, Coord: cfg.Coord, Host: host, Listen: cfg.Listen, Node: cfg.Node, Events: cfg.Events, Metrics: cfg.Metrics, Stall: watch}
 	rank.Reach = reach(&cfg)
 	number, serves := serverOf(cfg.Rank, job)

@@ -73,6 +73,14 @@ func (r *Rank) Worker(read func() Worker) {
 	}
 }
 
+// Damaged shows a count of damaged connections; any goroutine calls it.
+func (r *Rank) Damaged(count func() uint64) {
+	r.show(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "psrt_damaged_connections_total",
+		Help: "Connections that ended because bytes arrived with a wrong checksum, and were made again.",
+	}, func() float64 { return float64(count()) }))
+}
+
 // Stalls shows what the rank waits for too long.
 func (r *Rank) Stalls(w *stall.Watch) {
 	if r == nil || w == nil {
