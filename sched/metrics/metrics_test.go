@@ -351,6 +351,7 @@ func TestNamesAreDocumented(t *testing.T) {
 	r.Training().Set("train", Figures{&half, &half, &half})
 	r.Training().Rate("sparse", half)
 	r.Saves()
+	r.Damaged(func() uint64 { return 0 })
 	all, err := NewJob(r, nil).Gather()
 	if err != nil {
 		t.Fatal(err)
